@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from stallmark.analysis.bottleneck.summary import Source
+from stallmark.analysis.cause.evidence import ComparedFigure
 from stallmark.analysis.cause.explain import explain
-from stallmark.analysis.cause.summary import ComparedFigure
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.points import Point, points
 from stallmark.format import number

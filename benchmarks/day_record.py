@@ -21,9 +21,8 @@ import numpy as np
 import pyarrow as pa
 
 from stallmark.record import histogram as hdr
-from stallmark.record.manifest import Manifest
+from stallmark.record.manifest import Manifest, read_manifest, write_manifest
 from stallmark.record.manifest.storage import Device, EmulatedArray
-from stallmark.record.manifest_file import read_manifest, write_manifest
 from stallmark.record.schema import ROWS_AT_ONCE, TABLES
 from stallmark.record.table_file import writing, written
 from stallmark.record.writer import RecordWriter

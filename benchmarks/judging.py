@@ -25,8 +25,8 @@ from rich.console import Console
 from rich.table import Table
 
 from stallmark.record import histogram as hdr
-from stallmark.record.manifest.loads import Load, application
-from stallmark.record.manifest_file import read_manifest, write_manifest
+from stallmark.record.manifest import read_manifest, write_manifest
+from stallmark.record.manifest.workload import Load, application
 from stallmark.record.schema import ROWS_AT_ONCE
 from stallmark.record.table_file import writing, written
 

@@ -27,14 +27,11 @@ from support import simulated_machines
 from support.simulated_machines import EXECUTORS, USERS, WORKLOAD, Order, Told, executor_second
 
 from stallmark.driver.controller import Drive, LoadProgress
-from stallmark.driver.load import LoadSpec
-from stallmark.driver.machines import ExpectedMachines
+from stallmark.driver.load import ExpectedMachines, LoadSpec, Timeline, consecutive_steps
 from stallmark.driver.messages import Report
-from stallmark.driver.row_merger import RowMerger
-from stallmark.driver.rows import Rows
-from stallmark.driver.timeline import Timeline, consecutive_steps
+from stallmark.driver.rows import RowMerger, Rows
 from stallmark.record.manifest import Manifest
-from stallmark.record.manifest.part import now
+from stallmark.record.manifest.course import now
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 from benchmarks.faults.clock import Clock
-from benchmarks.faults.strikes import PARTS
+from benchmarks.faults.works import PARTS
 from rich.console import Console
 from rich.table import Table
 from scipy.stats import theilslopes

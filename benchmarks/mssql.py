@@ -35,7 +35,7 @@ from stallmark.engines.mssql.bulk import BulkCopyWriter, Copier
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.session import MssqlSession
 from stallmark.record.manifest import Manifest
-from stallmark.record.manifest.part import now
+from stallmark.record.manifest.course import now
 from stallmark.record.reader import Record
 from stallmark.record.schema import SAMPLED
 from stallmark.record.writer import RecordWriter

@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from stallmark.driver.deck import Dealer
+from stallmark.driver.pacing import Dealer
 from stallmark.engines.base import Engine, Isolation, Session
 from stallmark.errors import CallFailed
 from stallmark.transactions import find_workload

@@ -1,19 +1,93 @@
-"""The base of every thread that executes transactions, with a connection of its own.
+"""The threads of an executor that execute transactions: virtual users and background sessions."""
 
-Native threads, because the database drivers block in C and release the GIL; a gevent user would stop all others.
-"""
-
+import heapq
 import random
+import sys
 import threading
+import time
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from itertools import count
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple
 
+from stallmark.driver.pacing import Pacing
 from stallmark.driver.retry import MOST_RECONNECTS, Failure, RetryingSession
-from stallmark.driver.transaction_io import OwnIOSampler
-from stallmark.engines.base import Engine
+from stallmark.engines.base import Engine, OwnIO, Session
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.transactions.workload import Outcome, Transaction, Workload
+
+# The sampling of own I/O: what some transactions read and wrote, as their own session counts it.
+#
+# Right before and right after a sampled transaction, outside of what is timed, the client asks its session for what it
+# has read and written so far. Which ones are sampled is random, so that it does not coincide with a pattern of the
+# deck. RUN of them come in a row, because the sample after one is the sample before the next.
+
+RUN = 4
+NEVER = sys.maxsize
+
+
+def one_in(types: int) -> int:
+    """Return N, where one in N transactions is sampled: fewer samples where a workload has only one type to tell apart.
+
+    Samples then take less than 1 % of the CPU (benchmarks/own_io.py at e53481b5). One takes as much as 1.4 of
+    the bank's transfers, which are its only type, and 0.4 of the brokerage's mean.
+    """
+    return 200 if types == 1 else 75
+
+
+class OwnIOSampler:
+    """The sampler of one client. `report` gets the transaction's place in the workload, when it ended (monotonic ns)
+    and the fields of an OwnIO, of this transaction alone. With `every` it samples all but the first."""
+
+    def __init__(self, types: int, report: Callable[[tuple], None]):
+        self.every = False
+        self._mean_pause = RUN * (one_in(types) - 1)
+        self._report = report
+        self._before: tuple[Session, OwnIO] | None = None
+        self._left = 0  # of the run under way
+
+    def pause(self) -> int:
+        """Return after how many transactions to call `sample`, at random with a constant probability for each."""
+        return 1 if self.every else 1 + int(random.expovariate(1 / self._mean_pause))
+
+    def sample(self, session: Session, transaction: int, ended: int, *, done: bool) -> int:
+        """Take a sample after a transaction; return after how many more to call this again."""
+        before, self._before = self._before, None
+        try:
+            now = session.own_io()
+        except CallFailed:  # the next transaction will meet it, too
+            return self.pause()
+        if now is None:
+            return NEVER
+        if before is None:
+            self._left = RUN
+        else:
+            asked, then = before
+            if done and asked is session:
+                self._report((transaction, ended, *_between(then, now)))
+            self._left -= not self.every
+        if not self._left:
+            return self.pause()
+        self._before = session, now
+        return 1
+
+
+def _between(then: OwnIO, now: OwnIO) -> OwnIO:
+    read_us = None if then.read_us is None or now.read_us is None else now.read_us - then.read_us
+    return OwnIO(
+        now.reads - then.reads,
+        now.read_bytes - then.read_bytes,
+        now.hits - then.hits,
+        read_us,
+        now.writes - then.writes,
+    )
+
+
+# The base of every thread that executes transactions, with a connection of its own.
+#
+# Native threads, because the database drivers block in C and release the GIL; a gevent user would stop all others.
 
 COMMITTED, ROLLED_BACK, GIVEN_UP = range(3)
 CODES = {Outcome.COMMITTED: COMMITTED, Outcome.ROLLED_BACK: ROLLED_BACK, None: GIVEN_UP}
@@ -105,3 +179,181 @@ class Client(threading.Thread):
         """Sample the session's own I/O after a transaction; return after how many more transactions to sample again."""
         assert self._retrying.session
         return self._own_io_sampler.sample(self._retrying.session, index, ended, done=outcome is not None)
+
+
+# A virtual user: a client that executes the transactions of its deck one after the other, as its pacing says.
+class VirtualUser(Client):
+    def __init__(self, number: int, pacing: Pacing, next_card: Callable[[], type[Transaction]], *client: Any):
+        """Take in `client` the arguments of a Client, after its name."""
+        super().__init__(f"user-{number}", *client)
+        self.number = number
+        self._pacing = pacing
+        self._next_card = next_card
+        self.awake = threading.Event()
+
+    @property
+    def is_ending(self) -> bool:
+        return self._stopping.is_set()
+
+    def stop(self) -> None:
+        super().stop()
+        self.awake.set()
+
+    def _kinds(self) -> list[type[Transaction]]:
+        return list(self._workload.users.deck)
+
+    def _work(self) -> None:
+        now = time.monotonic_ns
+        pacing, stopping, report = self._pacing, self._stopping, self._report_sample
+        free_since = now()
+        until_sample = self._own_io_sampler.pause()
+        while not stopping.is_set():
+            index, transaction = self._mine[self._next_card()]
+            inputs = transaction.inputs(self._rng)
+            scheduled = pacing.next_start(free_since, self)
+            if scheduled is None:
+                return
+            started = now()
+            if started < scheduled:
+                if stopping.wait((scheduled - started) / 1e9):
+                    pacing.give_back(scheduled)
+                    return
+                started = now()
+            outcome, retries = self._retrying.execute(transaction, inputs)
+            ended = now()
+            report((index, scheduled, started, ended, free_since, CODES[outcome], retries))
+            free_since = ended
+            until_sample -= 1
+            if until_sample < 1:
+                until_sample = self._sample_own_io(index, ended, outcome)
+                free_since = now()
+
+
+# The background sessions: they execute transactions that follow from others, and those of timers.
+#
+# The deferred queue knows which task is due when. Background sessions, each with its own connection, take what is
+# due. When they fall behind, tasks wait: how many and how long is measured, because the load then is not as intended.
+
+
+class Task(NamedTuple):
+    """A transaction and when it is due (monotonic ns). Inputs of None are drawn when it is executed; with `every_s` it
+    comes again, at the next of these times that is not over."""
+
+    due_ns: int
+    kind: type[Transaction]
+    inputs: tuple | None = None
+    every_s: float | None = None
+
+    def again(self, now_ns: int) -> "Task":
+        """Return a timer's task at its next time; those that are over are not caught up with."""
+        assert self.every_s
+        every_ns = int(self.every_s * 1e9)
+        missed = max(0, now_ns - self.due_ns) // every_ns
+        return self._replace(due_ns=self.due_ns + (missed + 1) * every_ns)
+
+
+class DeferredQueue:
+    """The tasks of one executor. A thread of its own passes on what has become due."""
+
+    def __init__(self) -> None:
+        self.left = 0
+        """The number of tasks that nobody will execute because the queue was closed, without those of timers."""
+        self._later: list[tuple[int, int, Task]] = []
+        self._due: SimpleQueue[Task | None] = SimpleQueue()
+        self._changed = threading.Condition()
+        self._order = count()  # of tasks that are due at once
+        self._resting = False
+        self._closed = False
+        self._thread = threading.Thread(target=self._pass_on, name="deferred queue", daemon=True)
+        self._thread.start()
+
+    def post(self, kind: type[Transaction], inputs: tuple, after_s: float) -> None:
+        self.add(Task(time.monotonic_ns() + int(after_s * 1e9), kind, inputs))
+
+    def add(self, task: Task) -> None:
+        with self._changed:
+            if self._closed:
+                self._leave(task)
+                return
+            heapq.heappush(self._later, (task.due_ns, next(self._order), task))
+            if self._later[0][2] is task:
+                self._changed.notify()
+
+    def take(self) -> Task | None:
+        """Wait for the next task that is due; return None once nothing more will come."""
+        return self._due.get()
+
+    def rest(self, rests: bool) -> None:
+        """Leave timers out while the load rests; what follows from its transactions is executed all the same."""
+        self._resting = rests
+
+    def waiting(self) -> int:
+        """Return how many tasks are due and not yet taken."""
+        return self._due.qsize()
+
+    def works(self) -> bool:
+        """Tell whether the thread that passes on due tasks is alive."""
+        return self._thread.is_alive()
+
+    def close(self, background_sessions: int) -> None:
+        """Stop passing on tasks, and release as many threads as may wait in `take`."""
+        with self._changed:
+            self._closed = True
+            for _, _, task in self._later:
+                self._leave(task)
+            self._later.clear()
+            with suppress(Empty):
+                while due := self._due.get_nowait():  # background sessions may take from it meanwhile
+                    self._leave(due)
+            self._changed.notify()
+        for _ in range(background_sessions):
+            self._due.put(None)
+
+    def _leave(self, task: Task) -> None:
+        self.left += task.every_s is None
+
+    def _pass_on(self) -> None:
+        with self._changed:
+            while not self._closed:
+                wait_ns = self._later[0][0] - time.monotonic_ns() if self._later else None
+                if wait_ns is not None and wait_ns <= 0:
+                    task = heapq.heappop(self._later)[2]
+                    if task.every_s and self._resting:
+                        again = task.again(time.monotonic_ns())
+                        heapq.heappush(self._later, (again.due_ns, next(self._order), again))
+                    else:
+                        self._due.put(task)
+                else:
+                    self._changed.wait(None if wait_ns is None else wait_ns / 1e9)
+
+
+class BackgroundSession(Client):
+    def __init__(self, number: int, deferred: DeferredQueue, *client: Any):
+        """Take in `client` the arguments of a Client, after its name."""
+        super().__init__(f"background_session-{number}", *client)
+        self._deferred = deferred
+        if not self._workload.background.followers:
+            # Timers are few, and what they read for themselves is told apart from what users read.
+            self._own_io_sampler.every = True
+
+    def _kinds(self) -> list[type[Transaction]]:
+        return [*self._workload.background.followers, *self._workload.background.timers]
+
+    def _work(self) -> None:
+        now = time.monotonic_ns
+        free_since = now()
+        until_sample = self._own_io_sampler.pause()
+        while not self._stopping.is_set() and (task := self._deferred.take()):
+            index, transaction = self._mine[task.kind]
+            inputs = transaction.inputs(self._rng) if task.inputs is None else task.inputs
+            started = now()
+            outcome, retries = self._retrying.execute(transaction, inputs)
+            ended = now()
+            self._report_sample((index, task.due_ns, started, ended, free_since, CODES[outcome], retries))
+            free_since = ended
+            until_sample -= 1
+            if until_sample < 1:
+                until_sample = self._sample_own_io(index, ended, outcome)
+                free_since = now()
+            if task.every_s:
+                self._deferred.add(task.again(ended))

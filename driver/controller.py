@@ -9,12 +9,21 @@ from select import select
 
 import msgspec
 
-from stallmark.driver.added_steps import changes, timed, users_in
 from stallmark.driver.channel import Closed, start_child
-from stallmark.driver.client_cpu import ClientCpu
-from stallmark.driver.load import LoadSpec, background_sessions, shared_out
-from stallmark.driver.machines import ExpectedMachines
-from stallmark.driver.merger import Merger
+from stallmark.driver.course import (
+    SETTLED_AFTER_S,
+    ClientCpu,
+    Merger,
+    Settling,
+    came_late,
+    changes,
+    not_understood,
+    of_loads,
+    reason,
+    timed,
+    users_in,
+)
+from stallmark.driver.load import ExpectedMachines, LoadSpec, Step, Timeline, background_sessions, shared_out
 from stallmark.driver.messages import (
     Bye,
     CameLate,
@@ -40,10 +49,7 @@ from stallmark.driver.messages import (
     Stopped,
     Waiting,
 )
-from stallmark.driver.reasons import came_late, not_understood, of_loads, reason
 from stallmark.driver.searched_load import SearchedLoad, SearchPlan
-from stallmark.driver.timeline import Step, Timeline
-from stallmark.driver.warm_up import SETTLED_AFTER_S, Settling
 from stallmark.errors import ErrorClass, StallmarkError, as_sentence
 from stallmark.format import spoken
 from stallmark.processes import code_of, how_ended, kill

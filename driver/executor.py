@@ -1,20 +1,21 @@
-"""The executor: a plain process whose threads are virtual users and background sessions, of one load or of several.
-
-Run as `python -m stallmark.driver.executor FD`. It is told which users to start and stop. Four times a second it
-reports what was measured, transactions by whole seconds. It ends when its parent does.
-"""
+"""The executor: a plain process whose threads are the users and background sessions of its part of the loads."""
 
 import os
+import random
 import select
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
 
 from stallmark.driver.channel import Channel, Closed, inherited_channel
-from stallmark.driver.client import Client
-from stallmark.driver.load_users import LoadUsers
+from stallmark.driver.client import BackgroundSession, Client, DeferredQueue, Task, VirtualUser
+from stallmark.driver.load import LoadPart
 from stallmark.driver.messages import (
+    Bye,
     CannotStart,
     EndLoad,
     ExecutorOrder,
@@ -27,14 +28,232 @@ from stallmark.driver.messages import (
     RateShare,
     Report,
     Resting,
+    SessionLost,
     StartUser,
     StopUser,
 )
-from stallmark.driver.rows import Rows
-from stallmark.driver.tally import SECOND_NS
+from stallmark.driver.pacing import Dealer, OpenLoop, Pacing, ThinkTime
+from stallmark.driver.retry import Failure
+from stallmark.driver.rows import DeferredRow, Rows, UserRow
+from stallmark.driver.tally import (
+    ENDED,
+    SECOND_NS,
+    as_table,
+    deferred_rows,
+    error_rows,
+    own_io_rows,
+    parts_by_second,
+    transaction_rows,
+    user_rows,
+)
 from stallmark.engines import open_engine
+from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError, as_reason
 from stallmark.processes import may_open_most_files
+from stallmark.transactions import find_workload
+from stallmark.transactions.workload import WorkloadContext
+
+# The part of a load that one executor has: its users and background sessions, and what they have reported.
+
+
+class LoadUsers:
+    """The users of one load in this process, and its background sessions."""
+
+    def __init__(self, engine: Engine, order: ExecutorOrder, part: LoadPart):
+        load = part.load
+        self._engine = engine
+        self._order = order
+        self._part = part
+        self._load = load
+        self.name = load.name
+        self._has_ended = False
+        # A load that is alone draws what it drew before there could be others.
+        self._seed = f"{load.seed}/{load.name}/{load.cell}" if part.of_several else str(load.seed)
+        self._workload = find_workload(load.workload)
+        self._arrivals = load.arrivals
+        self._queue: OpenLoop | None = None
+        if self._arrivals.kind != "closed":
+            self._queue = OpenLoop(self._arrivals, self._random("executor"))
+        self._deferred = DeferredQueue()
+        self._shared = self._workload.users.share(
+            WorkloadContext(
+                load.scale,
+                load.seed,
+                self._engine.query,
+                self._deferred.post,
+                process=part.number,
+                processes=part.processes,
+                machine=order.machine,
+                machines=order.machines,
+                locality=load.locality,
+                cell=load.cell,
+                cells=load.cells,
+            )
+        )
+        deck = {kind: load.deck.get(kind.name, 0) for kind in self._workload.users.deck}
+        self._dealer = Dealer(deck, self._random("deck"))
+        self._samples: deque[tuple[int, ...]] = deque()
+        self._background_samples: deque[tuple[int, ...]] = deque()
+        self._waiting = 0  # samples of a second that had not ended at the last report
+        self._failures: deque[Failure] = deque()
+        self._own_io: deque[tuple] = deque()
+        self._users: dict[int, VirtualUser] = {}
+        self._leaving: list[VirtualUser] = []
+        self._connecting: list[VirtualUser] = []
+        self._lost: deque[Client] = deque()
+        self._background = [self._background_session(number) for number in range(part.background_sessions)]
+        self._unserved = 0
+        self._names = [transaction.name for transaction in self._workload.transactions]
+
+    def begin(self, start_ns: int) -> None:
+        """Start the background sessions, and the timers once for the whole load."""
+        self._start_ns = start_ns
+        self.rest(not self._load.users[0])
+        for session in self._background:
+            session.start()
+        if self._part.is_first:
+            for kind, every_s in self._workload.background.timers.items():
+                self._deferred.add(Task(start_ns, kind, every_s=every_s))
+
+    def start(self, number: int) -> None:
+        """Start a user. A load that has ended has none: orders that were under way then are of no use."""
+        if self._has_ended:
+            return
+        rng = random.Random(f"{self._seed}/user {number}")  # the same stream in whatever executor
+        pacing: Pacing = self._queue or ThinkTime(self._arrivals, rng)
+        user = VirtualUser(number, pacing, self._dealer.next_card, *self._client(rng, self._samples.append))
+        self._users[number] = user
+        self._connecting.append(user)
+        user.start()
+
+    def stop(self, number: int) -> None:
+        if user := self._users.pop(number, None):
+            user.stop()
+            self._leaving.append(user)
+
+    def rest(self, rests: bool) -> None:
+        """Leave timers out while the load has no users."""
+        self._deferred.rest(rests)
+
+    def take_share(self, share: float) -> None:
+        """Take this share of the load's open arrivals."""
+        if self._queue and not self._has_ended:
+            self._queue.take_share(share, time.monotonic_ns())
+
+    def take_rate(self, per_s: float) -> None:
+        """Let the load's open arrivals come at this rate, all of them together."""
+        if self._queue:
+            self._queue.take_rate(per_s, time.monotonic_ns())
+
+    def works(self) -> bool:
+        """Tell whether what follows from the users' transactions is passed on."""
+        return self._has_ended or self._deferred.works()
+
+    def ended(self) -> int:
+        """Return how many transactions have ended since the last report."""
+        return len(self._samples) + len(self._background_samples) - self._waiting
+
+    def report(self, rows: Rows, before_ns: int, begin_ns: int, end_ns: int, cpu_ns: int) -> None:
+        """Add what ended before `before_ns`, and how the users and `cpu_ns` of CPU were from `begin_ns` to `end_ns`."""
+        samples, background = _taken(self._samples, before_ns), _taken(self._background_samples, before_ns)
+        self._waiting = len(self._samples) + len(self._background_samples)
+        failures = [self._failures.popleft() for _ in range(len(self._failures))]
+        own_io = [self._own_io.popleft() for _ in range(len(self._own_io))]
+        load, start_ns = self._load.name, self._start_ns
+        rows.transactions += transaction_rows(np.concatenate([samples, background]), load, self._names, start_ns)
+        rows.users += self._user_rows(samples, begin_ns, end_ns, cpu_ns)
+        rows.errors += error_rows(failures, load, start_ns)
+        rows.deferred_queue += self._deferred_rows(background)
+        rows.transaction_io += own_io_rows(own_io, load, self._names, start_ns)
+
+    def lost(self) -> Iterator[SessionLost]:
+        """Let go of users and background sessions that have lost the server, and tell of them."""
+        for _ in range(len(self._lost)):
+            match self._lost.popleft():
+                case VirtualUser() as user:
+                    self._users.pop(user.number, None)
+                    yield SessionLost(self._load.name, user.number, str(user.lost))
+                case session:
+                    self._background = [each for each in self._background if each is not session]
+                    yield SessionLost(self._load.name, None, str(session.lost))
+        self._leaving = [user for user in self._leaving if user.is_alive() and not user.lost]
+
+    def end(self) -> list[Client]:
+        """Have all users and background sessions finish what they do; return them. Nobody starts any more, and nothing
+        arrives."""
+        self._has_ended = True
+        for number in list(self._users):
+            self.stop(number)
+        self._unserved = self._queue.unserved(time.monotonic_ns()) if self._queue else 0
+        self._deferred.close(len(self._background))
+        for session in self._background:
+            session.stop()
+        return [*self._leaving, *self._background]
+
+    def bye(self, unfinished: int) -> Bye:
+        """Return the last message, after `end`."""
+        return Bye(self._load.name, unfinished, self._unserved, self._deferred.left)
+
+    def _background_session(self, number: int) -> BackgroundSession:
+        rng = self._random(f"background session {number} of")
+        return BackgroundSession(number, self._deferred, *self._client(rng, self._background_samples.append))
+
+    def _client(self, rng: random.Random, report_sample: Callable[[tuple[int, ...]], None]) -> tuple:
+        return (
+            self._engine,
+            self._workload,
+            self._shared,
+            self._load.call_timeout_s,
+            rng,
+            report_sample,
+            self._failures.append,
+            self._own_io.append,
+            self._lost.append,
+            self._load.most_reconnects,
+            self._load.application,
+        )
+
+    def _random(self, whose: str) -> random.Random:
+        """Return a generator that differs between repeats, so that the chance of one does not recur in all. All
+        variants of a repeat draw the same."""
+        return random.Random(f"{self._seed}/{self._load.repeat}/{whose} executor {self._part.number}")
+
+    def _deferred_rows(self, samples: np.ndarray) -> list[DeferredRow]:
+        if not self._background:
+            return []
+        second = (time.monotonic_ns() - self._start_ns) // SECOND_NS
+        waiting = {second: self._deferred.waiting()}
+        return deferred_rows(samples, self._load.name, waiting, self._start_ns, self._order.machine, self._order.number)
+
+    def _user_rows(self, samples: np.ndarray, begin_ns: int, end_ns: int, cpu_ns: int) -> list[UserRow]:
+        rows = user_rows(samples, self._load.name, self._start_ns, self._order.machine, self._order.number)
+        # Not all are looked at: of thousands, this would take as long as some of their transactions.
+        here = self._users.get
+        self._connecting = [
+            user
+            for user in self._connecting
+            if not user.is_connected and (user.is_alive() or here(user.number) is user)
+        ]
+        running = len(self._users) + sum(user.is_alive() for user in self._leaving) - len(self._connecting)
+        for second, part in parts_by_second(begin_ns - self._start_ns, end_ns - self._start_ns):
+            rows[second].running = running * part / SECOND_NS
+            rows[second].cpu_us = cpu_ns * part // (end_ns - begin_ns) // 1000
+        return list(rows.values())
+
+
+def _taken(samples: deque[tuple[int, ...]], before_ns: int) -> np.ndarray:
+    """Remove and return the samples that ended before then. They come in that order, except where threads overtake
+    each other."""
+    taken = []
+    while samples and samples[0][ENDED] < before_ns:
+        taken.append(samples.popleft())
+    return as_table(taken)
+
+
+# The executor: a plain process whose threads are virtual users and background sessions, of one load or of several.
+#
+# Run as `python -m stallmark.driver.executor FD`. It is told which users to start and stop. Four times a second it
+# reports what was measured, transactions by whole seconds. It ends when its parent does.
 
 REPORT_EVERY_S = 0.25
 LAST_CALL_S = 10  # how long users may take over their last transaction before it is cancelled

@@ -7,8 +7,7 @@ from contextlib import suppress
 import gevent
 
 from stallmark.driver.channel import Closed, start_child
-from stallmark.driver.load import LoadPart, LoadSpec, shared_out
-from stallmark.driver.machines import ALONE, ThisMachine
+from stallmark.driver.load import ALONE, LoadPart, LoadSpec, ThisMachine, shared_out
 from stallmark.driver.messages import (
     Bye,
     CannotStart,

@@ -22,7 +22,7 @@ from stallmark import capabilities
 from stallmark.driver.channel import Channel, Closed, inherited_channel
 from stallmark.driver.dispatcher import LoadsDispatcher
 from stallmark.driver.executor_pool import Executors, LoadPool
-from stallmark.driver.machines import MachinesMissing
+from stallmark.driver.load import MachinesMissing, Timeline
 from stallmark.driver.messages import (
     ConductorOrder,
     EndLoad,
@@ -39,7 +39,6 @@ from stallmark.driver.messages import (
     Stopped,
     UsersHere,
 )
-from stallmark.driver.timeline import Timeline
 from stallmark.driver.user_handle import VirtualUserHandle, user_class
 
 Users = dict[type[VirtualUserHandle], int]

@@ -10,10 +10,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from stallmark.driver.load import LoadPart, LoadSpec
-from stallmark.driver.machines import ExpectedMachines, RunFacts
+from stallmark.driver.load import ExpectedMachines, LoadPart, LoadSpec, RunFacts, Timeline
 from stallmark.driver.rows import Rows
-from stallmark.driver.timeline import Timeline
 
 
 class Message(msgspec.Struct, array_like=True, tag=True, forbid_unknown_fields=True):

@@ -16,7 +16,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from stallmark.driver.controller import Interrupted
-from stallmark.driver.due_queries import DueQueries
+from stallmark.driver.pacing import DueQueries
 from stallmark.engines.abilities import Answer, Measures, QuerySession
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError, as_reason

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from stallmark.driver.due_queries import QueryQueue
+from stallmark.driver.load import BETWEEN_LEVELS_S, Step, Timeline
+from stallmark.driver.pacing import QueryQueue
 from stallmark.driver.rows import Rows
-from stallmark.driver.timeline import BETWEEN_LEVELS_S, Step, Timeline
-from stallmark.record.manifest.search import LevelSeen, LimitSeen
+from stallmark.record.manifest.workload import LevelSeen, LimitSeen
 from stallmark.stats.ceiling_search import Asked, Ceiling, Next, Seen, Verdict, search
 from stallmark.stats.thresholds import CEILING_LONGEST
 from stallmark.transactions.workload import Transaction

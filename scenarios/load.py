@@ -11,8 +11,8 @@ from stallmark.analysis.validity.service_level import PERCENTILES, declared
 from stallmark.driver.pacing import Arrivals
 from stallmark.errors import mistake
 from stallmark.quantities import IoRate, Rate, Seconds
-from stallmark.record.manifest.loads import RawPlan
 from stallmark.record.manifest.storage import ServiceLevelObjective
+from stallmark.record.manifest.workload import RawPlan
 from stallmark.scenarios.database import Measures, Weight, WorkloadChoice, one_of
 from stallmark.scenarios.probe import FileSize
 from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping

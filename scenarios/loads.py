@@ -18,7 +18,7 @@ from pydantic import Discriminator, Field, Tag
 from stallmark.scenarios.database import DatabaseChoice, Seed, WorkloadChoice
 from stallmark.scenarios.load import Load, RawLoad, Search, StreamsLoad, UsersLoad
 from stallmark.scenarios.section import Rising
-from stallmark.scenarios.users import PlannedStep, Searched, TimedScenario
+from stallmark.scenarios.timed import PlannedStep, Searched, TimedScenario
 from stallmark.scenarios.variant import Variant
 from stallmark.schema.placement.design import Design
 from stallmark.schema.several import joined, parts_of

@@ -13,7 +13,7 @@ from stallmark.scenarios.loads import LoadsScenario
 from stallmark.scenarios.probe import ProbeScenario, ProbeVariant
 from stallmark.scenarios.queries import QueryScenario
 from stallmark.scenarios.sizing import SizingScenario
-from stallmark.scenarios.users import Scenario, TimedScenario
+from stallmark.scenarios.timed import Scenario, TimedScenario
 from stallmark.scenarios.variant import Hook, PlaceChoice, Variant
 
 # A scenario on several devices: each of its variants once on each.

@@ -16,7 +16,7 @@ from stallmark.scenarios.base import AnyScenario
 from stallmark.scenarios.database import WorkloadChoice
 from stallmark.scenarios.load import StreamCount
 from stallmark.scenarios.section import EachOnce, Section
-from stallmark.scenarios.users import Scenario
+from stallmark.scenarios.timed import Scenario
 from stallmark.transactions import find_workload
 from stallmark.transactions.warehouse.queries import QUERIES
 from stallmark.transactions.workload import QueryStreams

@@ -17,12 +17,12 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from stallmark.quantities import PoolSize, Seconds, Size, write_duration
-from stallmark.record.sizing.manifest import Candidate
+from stallmark.record.sizing import Candidate
 from stallmark.scenarios.load import Load, RawLoad, StreamsLoad, UsersLoad
 from stallmark.scenarios.loads import LoadsScenario
 from stallmark.scenarios.probe import FileSize
 from stallmark.scenarios.section import Section
-from stallmark.scenarios.users import Searched, UntilSteady
+from stallmark.scenarios.timed import Searched, UntilSteady
 from stallmark.scenarios.variant import Variant
 from stallmark.stats.thresholds import CEILING_LONGEST
 

@@ -11,12 +11,11 @@ from support.documents import GENERATED, PAGES, ROOT, anchors, links, scenarios,
 from stallmark.analysis.bottleneck.device_verdict import DeviceKind
 from stallmark.analysis.compare.summary import PRIMARIES, Verdict
 from stallmark.analysis.finding import Finding, Severity
-from stallmark.analysis.steady.steadiness import SteadyKind
+from stallmark.analysis.steady import SteadyKind
 from stallmark.analysis.thresholds import UNITS
-from stallmark.analysis.validity.kinds import GateKind
+from stallmark.analysis.validity.invalid import GateKind
 from stallmark.cli.common import CONDITION_BROKEN, FAILED, INCOMPLETE, INCONCLUSIVE, UNEXPECTED, VERDICT
-from stallmark.report.text.marks import word
-from stallmark.report.text.terms import term
+from stallmark.report.text.terms import term, word
 from stallmark.scenarios.read import read_any_scenario
 
 MOST_WORDS = 25

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from stallmark.cli.common import Terminal, escape
-from stallmark.escape import markdown, visible
+from stallmark.redact import markdown, visible
 
 
 @pytest.mark.parametrize(

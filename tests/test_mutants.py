@@ -42,7 +42,7 @@ def test_a_mutant_is_python_and_other_code(one):
 
 
 def test_a_mutant_is_known_again_where_its_code_was_moved_and_not_where_it_was_changed():
-    killed = [asdict(one) | {"test": "tests/test_knee.py::test"} for one in mutants_in(CODE, "analysis/knee.py")]
+    killed = [asdict(one) | {"test": "tests/test_knee.py::test"} for one in mutants_in(CODE, "analysis/conclusions.py")]
     moved = b"LONG = 1\n" + CODE.replace(b"len(users) <= 2", b"len(users) <= 5")
     found = again(mutants_in(moved, "analysis/ramp.py"), killed)
     assert {(one.kind, one.before) for one, _ in found} == {
@@ -52,6 +52,6 @@ def test_a_mutant_is_known_again_where_its_code_was_moved_and_not_where_it_was_c
 
 
 def test_the_same_seed_draws_the_same_mutants_of_code_that_was_moved():
-    here, there = (mutants_in(code, "analysis/knee.py") for code in (CODE, b"import os\n" + CODE))
+    here, there = (mutants_in(code, "analysis/conclusions.py") for code in (CODE, b"import os\n" + CODE))
     assert [one.code for one in drawn(here, 4, 1)] == [one.code for one in drawn(there, 4, 1)]
     assert len(drawn(here, 4, 1)) == 4

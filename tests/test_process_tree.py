@@ -3,7 +3,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.process_tree import ProcessTree, TreeTimes
+from stallmark.processes import ProcessTree, TreeTimes
 
 ROOT = 100
 TICKS = 100

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.published.__main__ import NAMES, PAGE
-from benchmarks.published.chart import lines
-from benchmarks.published.claims import Claim, about, rising, table
+from benchmarks.published.chart import Claim, about, lines, rising, table
 
 from stallmark.scenarios.read import read_any_scenario
 

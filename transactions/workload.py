@@ -228,7 +228,7 @@ class Workload:
     streams: QueryStreams | None = None
     """None where its database has no queries for streams."""
     build_mib_per_s: float = 40
-    """A load with keys, foreign keys and statistics, by two loader processes, measured as experiment/rates.py says."""
+    """A load with keys, foreign keys and statistics, by two loader processes; see experiment/estimate.py."""
     check_mib_per_s: float = 400
     """Conditions are checked, measured in the same way."""
 

@@ -10,14 +10,13 @@ from pathlib import Path
 
 import psutil
 from benchmarks.faults import checks
-from benchmarks.faults.strikes import Strike, measures
-from benchmarks.faults.works import WORKS, Undisturbed, Work, copied, opened, undisturbed
+from benchmarks.faults.works import WORKS, Strike, Undisturbed, Work, copied, measures, opened, undisturbed
 from support.building import checksums
 from support.remote import PASSWORD
 from support.tool import Command, Tool
 
 from stallmark.errors import StallmarkError
-from stallmark.experiment.opening import counted as counted_in
+from stallmark.experiment.run import counted as counted_in
 from stallmark.loaders import ledger
 from stallmark.record.reader import Record
 from stallmark.transactions import checks as conditions

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 from benchmarks.published import __doc__ as usage
-from benchmarks.published.claims import Run, table
+from benchmarks.published.chart import Run, table
 
 from stallmark.record.reader import Record, find_records
 

@@ -5,8 +5,7 @@ from statistics import fmean
 
 import numpy as np
 import pyarrow.compute as pc
-from benchmarks.published.chart import lines
-from benchmarks.published.claims import Claim, Run, about, rising
+from benchmarks.published.chart import Claim, Run, about, lines, rising
 
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.points import group, mean_of

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from benchmarks.published.chart import lines
-from benchmarks.published.claims import Claim, Figures, Run, rising
+from benchmarks.published.chart import Claim, Figures, Run, lines, rising
 
 from stallmark.analysis.loads.summary import summarise_loads
 from stallmark.record.reader import Record

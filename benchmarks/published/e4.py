@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from statistics import geometric_mean
 
-from benchmarks.published.chart import lines
-from benchmarks.published.claims import Claim, Run, about
+from benchmarks.published.chart import Claim, Run, about, lines
 
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.queries.summary import QueryComparison, QueryVariant
+from stallmark.analysis.queries import QueryComparison, QueryVariant
 from stallmark.record.reader import Record
 
 RUNS = {

@@ -2,11 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from benchmarks.published.chart import lines
-from benchmarks.published.claims import Claim, Run, about
+from benchmarks.published.chart import Claim, Run, about, lines
 
-from stallmark.analysis.loads.cells import CellsStep
-from stallmark.analysis.loads.points import LoadPoint
+from stallmark.analysis.loads.points import CellsStep, LoadPoint
 from stallmark.analysis.loads.summary import summarise_loads
 from stallmark.record.reader import Record
 

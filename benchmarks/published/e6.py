@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from benchmarks.published.chart import lines
-from benchmarks.published.claims import Claim, Run, about
+from benchmarks.published.chart import Claim, Run, about, lines
 
 from stallmark.analysis.probe.experiment import ProbeRun, summarise_probes
 from stallmark.record.probe import ProbeStep

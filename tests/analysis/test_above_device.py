@@ -7,8 +7,8 @@ from support.manifests import changed
 from support.synthetic import Truth, make_run
 from support.synthetic_steps import WAITS
 
-from stallmark.analysis.above_device import AboveKind, above_device
 from stallmark.analysis.experiment import summarise
+from stallmark.analysis.storage_cautions import AboveKind, above_device
 from stallmark.record.reader import Record
 
 REAL = {"name": "vda", "model": None, "rotational": True}

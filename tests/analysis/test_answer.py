@@ -11,16 +11,14 @@ from support.steps import changed_step
 
 from stallmark.analysis.bottleneck.device_verdict import IS_BOTTLENECK, DeviceKind
 from stallmark.analysis.compare.claims import Claims
-from stallmark.analysis.conclusions import _bottleneck, _disturbed, _flash, _unsteady
-from stallmark.analysis.finding import Finding, caution, info
-from stallmark.analysis.kinds import ExperimentKind
-from stallmark.analysis.knee import knee
+from stallmark.analysis.conclusions import _bottleneck, _disturbed, _flash, _unsteady, knee
+from stallmark.analysis.finding import ExperimentKind, Finding, caution, info
 from stallmark.analysis.points import Point, points, step_names
 from stallmark.analysis.read.active_set import FlashUse
 from stallmark.analysis.read.run_notes import MaintenanceSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.thresholds import Threshold, over_steps
-from stallmark.analysis.validity.kinds import ValidityKind
+from stallmark.analysis.validity.invalid import ValidityKind
 from stallmark.report.text import sentence
 
 BUSY = 0.95

@@ -5,8 +5,8 @@ from support.comparisons import made, template, with_manifest
 from support.findings import kinds_of
 from support.manifests import on
 
-from stallmark.analysis.array_cautions import ArrayKind, array_cautions
-from stallmark.analysis.compare.storage import on_one_disk
+from stallmark.analysis.compare.settings import on_one_disk
+from stallmark.analysis.storage_cautions import ArrayKind, array_cautions
 
 SDA = on({"name": "sda"})
 BEFORE = {"command": ["set-cache"], "output": "", "seconds": 1.0}

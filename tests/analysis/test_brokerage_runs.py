@@ -9,9 +9,9 @@ from support.synthetic import Brokerage, Step, Truth, make_run
 from support.synthetic_brokerage import CARDS
 
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.kinds import ExperimentKind
+from stallmark.analysis.finding import ExperimentKind
 from stallmark.analysis.read.interval import ReadKind
-from stallmark.analysis.validity.kinds import GateKind
+from stallmark.analysis.validity.invalid import GateKind
 from stallmark.record.reader import Record
 from stallmark.report.experiment import experiment_in_json
 

@@ -8,7 +8,7 @@ from support.synthetic import Brokerage, Truth, make_run
 
 from stallmark.analysis.experiment import summarise
 from stallmark.record.reader import Record
-from stallmark.report.sections import blocking, transactions
+from stallmark.report.sections import transactions
 
 TRUTH = Truth(tps=250, noise=0.0, warm_up_s=12, measured_s=40, brokerage=Brokerage())
 
@@ -105,7 +105,7 @@ def test_nobody_tells_nothing_is_shown(folder):
     summary = summarise([Record(folder)])
     assert summary.steps[0].reads == [] and summary.steps[0].waits.row_waits is None
     assert transactions.reads(summary) is None and transactions.reads_by_step(summary) == []
-    assert blocking.row_waits(summary) is None
+    assert transactions.row_waits(summary) is None
 
 
 def seen(second, relation, samples):
@@ -120,14 +120,14 @@ def test_sessions_seen_waiting_are_averaged_over_all_looks(folder):
     broker, last_trade = summary.steps[0].waits.row_waits
     assert (broker.table, broker.waiting) == ("brokerage.broker", pytest.approx(0.75))
     assert last_trade.waiting == pytest.approx(0.4 / 40)
-    table = blocking.row_waits(summary)
+    table = transactions.row_waits(summary)
     assert list(table.rows[0])[1:] == ["brokerage.broker", "0.750", "2.5\N{NO-BREAK SPACE}%"]
 
 
 def test_nobody_waited_is_not_nobody_looked(folder):
     summary = summarise([With(folder, row_locks=[seen(second, None, 0) for second in range(52)])])
     assert summary.steps[0].waits.row_waits == []
-    assert blocking.row_waits(summary).rows == []
+    assert transactions.row_waits(summary).rows == []
 
 
 def test_summed_waits_are_sessions_too(folder):
@@ -151,7 +151,7 @@ def test_summed_waits_are_sessions_too(folder):
     assert broker.table == "brokerage.broker" and broker.waiting == pytest.approx(0.75)
     assert (broker.waits_per_s, broker.wait_ms) == (pytest.approx(5), pytest.approx(150))
     assert (broker.latched, broker.reading) == (pytest.approx(0.02), pytest.approx(0.9))
-    assert len(blocking.row_waits(summary).rows[0]) == 8
+    assert len(transactions.row_waits(summary).rows[0]) == 8
 
 
 def test_a_table_whose_counters_began_again_is_left_out(folder):

@@ -10,8 +10,8 @@ from support.steps import changed_step
 
 from stallmark.analysis.bottleneck.device_verdict import DeviceKind
 from stallmark.analysis.bottleneck.summary import Budget, Source, StepCause
+from stallmark.analysis.cause.evidence import Cause, CauseKind, ChangeKind, ComparedFigure, Storage
 from stallmark.analysis.cause.explain import explain
-from stallmark.analysis.cause.summary import Cause, CauseKind, ChangeKind, ComparedFigure, Storage
 from stallmark.analysis.finding import Finding, info
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.report.text.cause import evidence_words

@@ -7,19 +7,18 @@ from support.comparisons import with_manifest
 from support.searches import searched
 from support.steps import changed_step
 
-from stallmark.analysis.answer import answer
-from stallmark.analysis.ceiling.findings import CeilingKind, ceiling_findings
-from stallmark.analysis.ceiling.summary import ceilings
+from stallmark.analysis.ceiling import CeilingKind, ceiling_findings, ceilings
 from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.compare.summary import PairKind, ReasonKind
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.conclusions import conclusions
-from stallmark.analysis.fail_if import fail_rule
+from stallmark.analysis.experiment import answer
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.run import RunSummary
-from stallmark.analysis.validity.kinds import ValidityKind
+from stallmark.analysis.thresholds import fail_rule
+from stallmark.analysis.validity.invalid import ValidityKind
 from stallmark.errors import StallmarkError
-from stallmark.report.text.rules import run_failure
+from stallmark.report.text.steady import run_failure
 
 
 def found(*runs: RunSummary) -> list[Finding]:

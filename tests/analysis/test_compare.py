@@ -12,14 +12,13 @@ from stallmark.analysis.compare.settings import DifferenceKind
 from stallmark.analysis.compare.sides import Unpaired
 from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind
 from stallmark.analysis.compare.verdicts import compare_runs, comparison_within
-from stallmark.analysis.ends import EndKind
-from stallmark.analysis.fail_if import fail_rule
-from stallmark.analysis.finding import caution, invalid
-from stallmark.analysis.steady.steadiness import Steadiness
-from stallmark.analysis.validity.kinds import ValidityKind
+from stallmark.analysis.finding import EndKind, caution, invalid
+from stallmark.analysis.steady import Steadiness
+from stallmark.analysis.thresholds import fail_rule
+from stallmark.analysis.validity.invalid import ValidityKind
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.course import Condition
-from stallmark.report.text.rules import comparison_failures
+from stallmark.report.text.steady import comparison_failures
 
 
 def failed(pair):

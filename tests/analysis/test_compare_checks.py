@@ -11,8 +11,8 @@ from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.finding import invalid
 from stallmark.analysis.read.server_summary import StatementSummary
-from stallmark.analysis.steady.steadiness import Steadiness
-from stallmark.analysis.validity.kinds import CounterSource, ValidityKind
+from stallmark.analysis.steady import Steadiness
+from stallmark.analysis.validity.invalid import CounterSource, ValidityKind
 
 NEVER = Steadiness("never_became_steady", "", "TPS", 600, "", trend_p=0.015, change_p=0.5)
 STEADY = Steadiness("steady", "", "TPS", 600, "", trend_p=0.5, change_p=0.5)

@@ -6,10 +6,10 @@ from support.comparisons import QUIET, made, with_manifest, with_step
 from support.findings import facts_of
 from support.flash_records import probe_result
 
-from stallmark.analysis.array_cautions import ArrayKind, array_cautions
 from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.read.active_set import FlashUse
+from stallmark.analysis.storage_cautions import ArrayKind, array_cautions
 
 
 def probed(run, before, after):

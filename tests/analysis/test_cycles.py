@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as some
 from support.synthetic import Truth, make_run
 
+from stallmark.analysis.experiment import marks as marks_of
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.marks import marks as marks_of
 from stallmark.analysis.read.counters import Counters
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.server_summary import ServerState
-from stallmark.analysis.steady.cycles import (
+from stallmark.analysis.steady import (
     CycleKind,
     Marks,
     marks_of_counter,

@@ -11,11 +11,11 @@ from support.synthetic_loads import alone_and_together, make_loads_run
 
 from stallmark.analysis.compare.settings import DifferenceKind
 from stallmark.analysis.compare.summary import CheckKind, Verdict
-from stallmark.analysis.data_versions import DataKind, mixed_versions
 from stallmark.analysis.experiment import ExperimentSummary, summarise
+from stallmark.analysis.finding import DataKind, mixed_versions
 from stallmark.analysis.loads.summary import summarise_loads
-from stallmark.record.manifest.loads import Load
-from stallmark.record.manifest_file import read_manifest
+from stallmark.record.manifest import read_manifest
+from stallmark.record.manifest.workload import Load
 from stallmark.record.reader import find_records
 from stallmark.report.text import sentence
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.analysis.validity.dealing import deviation, variance
-from stallmark.driver.deck import Dealer
+from stallmark.analysis.validity.gates import deviation, variance
+from stallmark.driver.pacing import Dealer
 
 
 @pytest.mark.parametrize(("deck", "of_type", "dealt", "executors"), [(20, 5, 13, 1), (20, 5, 33, 1), (30, 3, 240, 2)])

@@ -2,7 +2,7 @@
 
 from support.manifests import a_manifest
 
-from stallmark.analysis.ends import EndKind, ends
+from stallmark.analysis.finding import EndKind, ends
 
 
 def test_it_is_said_before_which_variant_and_why():

@@ -18,9 +18,7 @@ from stallmark.analysis.finding import Finding
 from stallmark.analysis.probe.against_database import Achieved, AgainstProbe, against
 from stallmark.analysis.probe.drift import drift
 from stallmark.analysis.probe.experiment import summarise_probes
-from stallmark.analysis.probe.kinds import ProbeKind
-from stallmark.analysis.probe.reach import hidden
-from stallmark.analysis.probe.saturation import overall, saturation
+from stallmark.analysis.probe.saturation import ProbeKind, hidden, overall, saturation
 from stallmark.record.probe import ProbeResult, ProbeStep
 from stallmark.record.reader import find_records
 

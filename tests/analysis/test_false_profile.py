@@ -18,7 +18,7 @@ from support.profiles import AT, DATA, GIB, LENGTH, LOG, Row, write_made_profile
 
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.profile.intervals import Samples, sample_times
-from stallmark.analysis.profile.kinds import ProfileKind
+from stallmark.analysis.profile.rates import ProfileKind
 from stallmark.analysis.profile.summary import ProfileSummary, summarise_profile
 from stallmark.record.profile.intervals import Waited, read_imported
 from stallmark.record.profile.manifest import ProfiledServer, Session

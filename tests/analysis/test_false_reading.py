@@ -37,8 +37,7 @@ from stallmark.analysis.read.server_summary import IoSummary, ServerWait
 from stallmark.analysis.read.transactions import Errors, Key
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.what_if import what_if
-from stallmark.attach.attach import Request, attach
-from stallmark.attach.measurements import Wanted
+from stallmark.attach.attach import Request, Wanted, attach
 from stallmark.attach.summary import AttachKind
 from stallmark.record.of_load import LoadRecord
 from stallmark.record.reader import Record

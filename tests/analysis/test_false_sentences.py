@@ -24,38 +24,45 @@ from support.steps import changed_step
 from support.synthetic_steps import STEADY, step_of
 from support.wording import kinds, kinds_in
 
-from stallmark.analysis.above_device import AboveKind
-from stallmark.analysis.array_cautions import ArrayKind
 from stallmark.analysis.bottleneck.attribution import IoTime
 from stallmark.analysis.bottleneck.device_verdict import DeviceKind, device_verdict
 from stallmark.analysis.bottleneck.summary import Law, LawKind, NoteKind, StepCause
+from stallmark.analysis.cause.evidence import CauseKind, ChangeKind
 from stallmark.analysis.cause.explain import explain
-from stallmark.analysis.cause.summary import CauseKind, ChangeKind
 from stallmark.analysis.cautions import CautionKind, cautions
-from stallmark.analysis.ceiling.findings import CeilingKind, ceiling_findings
-from stallmark.analysis.ceiling.summary import ceilings
+from stallmark.analysis.ceiling import CeilingKind, MailIoKind, ceiling_findings, ceilings, mailboxes_of_steps
 from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.compare.plan import plan_runs
-from stallmark.analysis.compare.settings import DifferenceKind, differences
-from stallmark.analysis.compare.storage import StorageKind, on_one_disk
+from stallmark.analysis.compare.settings import DifferenceKind, StorageKind, differences, on_one_disk
 from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.conclusions import conclusions
-from stallmark.analysis.data_versions import DataKind, mixed_versions
-from stallmark.analysis.ends import EndKind, ends
-from stallmark.analysis.finding import Finding, Kind, caution, info, invalid
-from stallmark.analysis.kinds import ExperimentKind
-from stallmark.analysis.loads.kinds import LoadsKind
-from stallmark.analysis.loads.step import few_done
-from stallmark.analysis.mail_io import MailIoKind, mailboxes_of_steps
-from stallmark.analysis.page_cache import PageCacheKind
+from stallmark.analysis.finding import (
+    DataKind,
+    EndKind,
+    ExperimentKind,
+    Finding,
+    Kind,
+    caution,
+    ends,
+    info,
+    invalid,
+    mixed_versions,
+)
+from stallmark.analysis.loads.step import LoadsKind, few_done
 from stallmark.analysis.points import points
 from stallmark.analysis.pool_curve.curve import pool_curves
-from stallmark.analysis.pool_curve.findings import CurveKind, curve_findings
-from stallmark.analysis.pool_curve.flash import FlashKind
-from stallmark.analysis.profile.kinds import ProfileKind
-from stallmark.analysis.queries.findings import query_cautions, query_findings
-from stallmark.analysis.queries.summary import QueryCell, QueryComparison, QueryKind, QueryVariant
+from stallmark.analysis.pool_curve.findings import CurveKind, FlashKind, curve_findings
+from stallmark.analysis.probe.saturation import PageCacheKind
+from stallmark.analysis.profile.rates import ProfileKind
+from stallmark.analysis.queries import (
+    QueryCell,
+    QueryComparison,
+    QueryKind,
+    QueryVariant,
+    query_cautions,
+    query_findings,
+)
 from stallmark.analysis.read.active_set import ActiveSet, FlashUse
 from stallmark.analysis.read.interval import Cycles, CyclesBy, ReadKind
 from stallmark.analysis.read.io import MailIo
@@ -64,16 +71,14 @@ from stallmark.analysis.read.server_io import AUTOVACUUM
 from stallmark.analysis.read.server_summary import FileSummary, ProcessIo, ReplicaState, ServerState, StatementSummary
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.server_cautions import ServerKind
-from stallmark.analysis.shallow_history import HistoryKind, shallow_history
-from stallmark.analysis.steady.cycles import CycleKind
-from stallmark.analysis.steady.steadiness import Judgement, Steadiness, SteadyKind
+from stallmark.analysis.steady import CycleKind, Judgement, Steadiness, SteadyKind
 from stallmark.analysis.step_summary import StepSummary
+from stallmark.analysis.storage_cautions import AboveKind, ArrayKind, HistoryKind, shallow_history
 from stallmark.analysis.validity.gates import Gate
-from stallmark.analysis.validity.kinds import GateKind, ValidityKind
+from stallmark.analysis.validity.invalid import GateKind, ValidityKind
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Condition
-from stallmark.record.manifest.workload import Waited
-from stallmark.record.trade_history import TradeHistory
+from stallmark.record.manifest.workload import TradeHistory, Waited
 
 TESTS = Path(__file__).parents[1]
 

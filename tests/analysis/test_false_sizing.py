@@ -14,14 +14,11 @@ from support.sizings import OLTP, a_demand, a_replay, by_percentile, write_sizin
 from support.wording import kinds_in
 
 from stallmark.analysis.profile.demand import TOGETHER, demand_of
-from stallmark.analysis.sizing.candidate import CandidateAnswer, finding_of
-from stallmark.analysis.sizing.kinds import SizingKind
-from stallmark.analysis.sizing.need import Need
-from stallmark.analysis.sizing.reach import Reach, replay_reach, stand_in_reach
+from stallmark.analysis.sizing.candidate import CandidateAnswer, Need, finding_of
+from stallmark.analysis.sizing.reach import Reach, SizingKind, replay_reach, stand_in_reach
 from stallmark.analysis.sizing.summary import SizingSummary, size, summarise_candidate
 from stallmark.errors import StallmarkError
-from stallmark.record.sizing.folder import read_sizing, write_sizing
-from stallmark.record.sizing.manifest import Beyond, Peak, Replay, WindowSeen
+from stallmark.record.sizing import Beyond, Peak, Replay, WindowSeen, read_sizing, write_sizing
 
 READS_10MS = OLTP.changed(read_ms=10)
 

@@ -25,19 +25,17 @@ from support.tables import get, put
 from support.wording import kinds_in
 
 from stallmark.analysis.compare.settings import IntentKind, by_intent
-from stallmark.analysis.experiment import summarise
+from stallmark.analysis.experiment import marks, summarise
 from stallmark.analysis.finding import Kind
-from stallmark.analysis.marks import marks
 from stallmark.analysis.read.interval import CyclesBy, Interval
 from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary
 from stallmark.analysis.read.transactions import Lateness, RecordedWorkload, TransactionSummary, TransactionType
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.server_cautions import ServerKind, server_cautions
-from stallmark.analysis.steady.cycles import CycleKind, Marks, no_checkpoint, over_whole_cycles
-from stallmark.analysis.steady.steadiness import Rate, SteadyKind, judge
+from stallmark.analysis.steady import CycleKind, Marks, Rate, SteadyKind, judge, no_checkpoint, over_whole_cycles
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity import gates
-from stallmark.analysis.validity.kinds import GateKind, ServiceLevelKind, ValidityKind
+from stallmark.analysis.validity.invalid import GateKind, ServiceLevelKind, ValidityKind
 from stallmark.analysis.validity.service_level import declared, judge_reads
 from stallmark.record.manifest.course import Condition, Unheard
 from stallmark.record.manifest.storage import Device, Devices

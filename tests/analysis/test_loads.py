@@ -12,20 +12,18 @@ from support.wording import findings_in
 from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.compare.summary import PairKind, Verdict
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.kinds import ExperimentKind
-from stallmark.analysis.loads.kinds import LoadsKind
-from stallmark.analysis.loads.run import drives_of
-from stallmark.analysis.loads.step import _level_of_raw, few_done
+from stallmark.analysis.finding import ExperimentKind
+from stallmark.analysis.loads.step import LoadsKind, _level_of_raw, drives_of, few_done
 from stallmark.analysis.loads.summary import LoadsSummary, has_loads, summarise_loads
 from stallmark.analysis.read.load_io import RawFigures
-from stallmark.analysis.validity.kinds import ValidityKind
+from stallmark.analysis.validity.invalid import ValidityKind
 from stallmark.analysis.validity.service_level import LevelOutcome
 from stallmark.errors import StallmarkError
-from stallmark.record.manifest.loads import Load
 from stallmark.record.manifest.storage import ServiceLevelObjective
+from stallmark.record.manifest.workload import Load
 from stallmark.record.of_load import LoadRecord
 from stallmark.record.reader import Record, find_records
-from stallmark.report.loads.picture import picture_of_loads
+from stallmark.report.loads.document import picture_of_loads
 from stallmark.report.text import sentence
 from stallmark.scenarios.load import RawLoad
 

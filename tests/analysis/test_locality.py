@@ -10,10 +10,17 @@ from support.synthetic import Truth, make_run
 from support.traces import FILES, MIB, PAGE, READ, SYNC, TRUTH, WRITE, make_pools, make_traced, put_samples, put_trace
 
 from stallmark.analysis.finding import Severity
-from stallmark.analysis.locality.kinds import LocalityKind
-from stallmark.analysis.locality.pools import PoolReads, reads_at, slope_of
-from stallmark.analysis.locality.published import OF_BROKERAGE, Quantity, published_for
-from stallmark.analysis.locality.summary import Locality, characterise
+from stallmark.analysis.locality.summary import (
+    OF_BROKERAGE,
+    Locality,
+    LocalityKind,
+    PoolReads,
+    Quantity,
+    characterise,
+    published_for,
+    reads_at,
+    slope_of,
+)
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import find_records
 from stallmark.stats.thresholds import SHARE_SAMPLES

@@ -8,7 +8,7 @@ import pytest
 from support.report_summaries import io
 from support.synthetic_steps import only_step, steady
 
-from stallmark.analysis.mail_io import mailboxes_of_ceilings, mailboxes_of_steps
+from stallmark.analysis.ceiling import mailboxes_of_ceilings, mailboxes_of_steps
 from stallmark.analysis.points import Point
 from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval

@@ -9,13 +9,11 @@ from support.probes import probe, step
 from support.synthetic import Truth, make_run
 
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.page_cache import PageCacheKind, page_cache, page_cache_under
 from stallmark.analysis.probe.experiment import _not_at_device
-from stallmark.record.direct_io import DirectIo
-from stallmark.record.manifest.loads import Load, RawPlan
+from stallmark.analysis.probe.saturation import PageCacheKind, page_cache, page_cache_under
 from stallmark.record.manifest.storage import Device, Devices, EmulatedArray, Probes
-from stallmark.record.manifest.workload import Step
-from stallmark.record.probe import ProbeStep
+from stallmark.record.manifest.workload import Load, RawPlan, Step
+from stallmark.record.probe import DirectIo, ProbeStep
 from stallmark.record.reader import Record
 
 THROUGH = DirectIo("through", "ext4, data=journal")

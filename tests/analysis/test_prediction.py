@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.analysis.bottleneck.prediction import WHAT_IF_MS, predict
+from stallmark.analysis.bottleneck.laws import WHAT_IF_MS, predict
 from stallmark.analysis.bottleneck.summary import Demands
 from stallmark.stats.thresholds import MODEL_ERROR
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from support.probes import READ, STREAM, of_disks, probe, step
 
 from stallmark.analysis.probe.against_database import Achieved, achieved_of, against
-from stallmark.analysis.probe.kinds import ProbeKind
+from stallmark.analysis.probe.saturation import ProbeKind
 from stallmark.record.probe import Pattern
 
 

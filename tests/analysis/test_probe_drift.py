@@ -11,7 +11,7 @@ from support.probes import NOISE, READ, STREAM, probe
 from support.probes import step as any_step
 
 from stallmark.analysis.probe.drift import DRIFTED, SAME, UNKNOWN, _batches, drift
-from stallmark.analysis.probe.kinds import ProbeKind
+from stallmark.analysis.probe.saturation import ProbeKind
 
 step = partial(any_step, scatter=NOISE)
 

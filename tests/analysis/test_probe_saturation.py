@@ -14,8 +14,7 @@ from support.array_model import Array
 from support.probes import READ, STREAM, of_disks, probe, step
 
 from stallmark.analysis.finding import info
-from stallmark.analysis.probe.kinds import ProbeKind
-from stallmark.analysis.probe.saturation import is_unstable, overall, saturation, saturations
+from stallmark.analysis.probe.saturation import ProbeKind, is_unstable, overall, saturation, saturations
 from stallmark.storage.emulator import ArrayModel
 
 DEPTHS = (1, 2, 4, 8, 16, 32)

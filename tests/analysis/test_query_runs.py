@@ -9,8 +9,7 @@ from support.synthetic_queries import GAP_S, make_query_run
 
 from stallmark.analysis.compare.summary import PairKind, ReasonKind
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.queries.comparison import is_io
-from stallmark.analysis.queries.summary import QueryKind
+from stallmark.analysis.queries import QueryKind, is_io
 from stallmark.analysis.read.interval import ReadKind
 from stallmark.analysis.read.queries import in_order
 from stallmark.errors import StallmarkError

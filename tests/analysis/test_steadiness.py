@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 from hypothesis.extra.numpy import arrays
 from support.synthetic_series import autoregressive
 
-from stallmark.analysis.steady.steadiness import Rate, SteadyKind, incomparable, judge
+from stallmark.analysis.steady import Rate, SteadyKind, incomparable, judge
 from stallmark.report.text import sentence
 from stallmark.stats.steady_state import steady_enough
 

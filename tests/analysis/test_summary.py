@@ -18,15 +18,14 @@ from support.tables import get, put
 from stallmark.analysis.bottleneck.device_verdict import DeviceKind
 from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.finding import invalid
-from stallmark.analysis.kinds import ExperimentKind
+from stallmark.analysis.finding import ExperimentKind, invalid
 from stallmark.analysis.pool_curve.findings import CurveKind
 from stallmark.analysis.read.interval import ReadKind
-from stallmark.analysis.validity.kinds import CounterSource, GateKind, ValidityKind
+from stallmark.analysis.validity.invalid import CounterSource, GateKind, ValidityKind
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record, find_records
 from stallmark.report.experiment import experiment_in_json
-from stallmark.report.in_json import dumped, in_json
+from stallmark.report.renderers import dumped, in_json
 
 
 def test_the_quantities_of_a_step_are_those_of_the_truth(tmp_path):

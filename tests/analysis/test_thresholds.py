@@ -13,8 +13,8 @@ from stallmark.analysis.thresholds import parse_threshold
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record
 from stallmark.report.experiment import experiment_in_json
-from stallmark.report.in_json import dumped
-from stallmark.report.sections.thresholds import failures
+from stallmark.report.renderers import dumped
+from stallmark.report.sections.validity import failures
 
 
 @pytest.mark.parametrize(

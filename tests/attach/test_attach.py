@@ -13,9 +13,7 @@ from support import measured as formats
 from support.manifests import changed
 from support.synthetic import Truth, make_run
 
-from stallmark.attach.align import Span, align
-from stallmark.attach.attach import Request, attach
-from stallmark.attach.measurements import Wanted
+from stallmark.attach.attach import Request, Span, Wanted, align, attach
 from stallmark.errors import StallmarkError
 from stallmark.record.formats.sample import Recorded
 from stallmark.record.reader import Record

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from support import measured as formats
 from support.measured import Measured
 
-from stallmark.attach.align import Span, align
-from stallmark.attach.measurements import Wanted
+from stallmark.attach.attach import Span, Wanted, align
 from stallmark.errors import StallmarkError
 
 SAMPLES = Path(__file__).parent / "samples"

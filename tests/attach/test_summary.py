@@ -15,11 +15,9 @@ from support.synthetic import Step, Truth, make_run
 
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.read.interval import Interval
-from stallmark.attach.attach import Request, attach
-from stallmark.attach.counter_kinds import Sampled, choose, kind_of
-from stallmark.attach.measurements import Wanted
+from stallmark.attach.attach import Request, Wanted, attach
 from stallmark.attach.section import clocks, correlations, figures, hints
-from stallmark.attach.summary import correlate
+from stallmark.attach.summary import Sampled, choose, correlate, kind_of
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record
 from stallmark.report.experiment import experiment_in_json

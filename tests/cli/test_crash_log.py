@@ -58,7 +58,7 @@ class NotForeseen(BaseException):
 
 
 def test_without_any_place_for_a_log_it_is_shown_and_the_code_is_the_same(broken, monkeypatch):
-    monkeypatch.setattr("stallmark.cli.crash_log.write", lambda _: None)
+    monkeypatch.setattr("stallmark.cli.exit_codes.write_crash_log", lambda _: None)
     result = stallmark("list")
     assert result.exit_code == UNEXPECTED
     assert "Traceback" in result.stderr and "hunter2" not in result.stderr

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio, SideSummary
-from stallmark.analysis.fail_if import fail_rule
 from stallmark.analysis.finding import caution, info
 from stallmark.analysis.pool_curve.findings import CurveKind
+from stallmark.analysis.thresholds import fail_rule
 from stallmark.errors import StallmarkError
-from stallmark.report.text.rules import comparison_doubts, comparison_failures, run_failure
+from stallmark.report.text.steady import comparison_doubts, comparison_failures, run_failure
 
 GIB = 1024**3
 

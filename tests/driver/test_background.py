@@ -13,8 +13,7 @@ from support.scripted_server import CALL_TIMEOUT_S, Server, no_pauses
 from support.waiting import eventually
 
 from stallmark.driver import retry
-from stallmark.driver.background import BackgroundSession, DeferredQueue, Task
-from stallmark.driver.client import COMMITTED, GIVEN_UP
+from stallmark.driver.client import COMMITTED, GIVEN_UP, BackgroundSession, DeferredQueue, Task
 from stallmark.driver.retry import Failure
 from stallmark.driver.tally import SAMPLE, SECOND_NS, as_table, deferred_rows
 from stallmark.errors import ErrorClass
@@ -191,7 +190,7 @@ def test_closed_while_others_take_it_neither_hangs_nor_loses_count():
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_it_says_so_when_it_passes_on_nothing_any_more(deferred, monkeypatch):
     assert deferred.works()
-    monkeypatch.setattr("stallmark.driver.background.heapq.heappop", lambda heap: 1 / 0)
+    monkeypatch.setattr("stallmark.driver.client.heapq.heappop", lambda heap: 1 / 0)
     deferred.post(Deliver, (), 0.0)
     eventually(lambda: not deferred.works())
 

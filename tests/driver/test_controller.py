@@ -18,8 +18,8 @@ from support.driving import Load, drive_to_the_end, executor_order, history_rows
 from stallmark.analysis.read.driver_tables import Latencies
 from stallmark.driver.channel import Channel
 from stallmark.driver.executor import Executor
+from stallmark.driver.load import Timeline, WarmUpLimits, consecutive_steps
 from stallmark.driver.pacing import Arrivals
-from stallmark.driver.timeline import Timeline, WarmUpLimits, consecutive_steps
 from stallmark.record import histogram as hdr
 from stallmark.stats import steady_state
 
@@ -112,7 +112,7 @@ def test_a_user_does_the_same_in_whatever_executor(bank, monkeypatch):
             seen[executor.number, number] = rng.random()
             self.start = lambda: None
 
-    monkeypatch.setattr("stallmark.driver.load_users.VirtualUser", Noted)
+    monkeypatch.setattr("stallmark.driver.executor.VirtualUser", Noted)
     for number in (0, 3):
         order = executor_order(bank, number=number, processes=4)
         executor = SimpleNamespace(number=number, it=Executor(Channel(here), order))
@@ -128,7 +128,7 @@ def test_a_load_that_has_ended_starts_nobody_and_nothing_arrives(bank, monkeypat
     executor = Executor(Channel(here), executor_order(bank, {"arrivals": Arrivals("fixed", rate=1e9)}))
     ended = executor._loads[0]
     started: list[int] = []
-    monkeypatch.setattr("stallmark.driver.load_users.VirtualUser.start", lambda user: started.append(user.number))
+    monkeypatch.setattr("stallmark.driver.executor.VirtualUser.start", lambda user: started.append(user.number))
     ended.end()
     ended.start(3)
     ended.take_share(1.0)

@@ -144,7 +144,7 @@ SCRIPT = """
     from stallmark.driver.controller import Drive
     from stallmark.driver.load import LoadSpec
     from stallmark.driver.pacing import Arrivals
-    from stallmark.driver.timeline import Timeline, consecutive_steps
+    from stallmark.driver.load import Timeline, consecutive_steps
     from stallmark.record.manifest import Manifest
     from stallmark.record.writer import RecordWriter
 

@@ -15,7 +15,7 @@ from support.manifests import a_manifest
 
 from stallmark.driver.channel import Channel, Closed
 from stallmark.driver.controller import Drive, Interrupted
-from stallmark.driver.machines import ExpectedMachines
+from stallmark.driver.load import ExpectedMachines
 from stallmark.driver.messages import (
     CameLate,
     ClocksCompared,

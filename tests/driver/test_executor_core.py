@@ -14,7 +14,7 @@ from support.simulated_time import Time
 
 from stallmark.driver import executor as module
 from stallmark.driver.channel import Channel
-from stallmark.driver.load_users import _taken
+from stallmark.driver.executor import _taken
 from stallmark.driver.messages import CannotStart, NotUnderstood, Quit, Refused, StopUser
 from stallmark.errors import CallFailed, ErrorClass
 

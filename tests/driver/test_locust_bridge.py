@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 
 def test_the_conductor_holds_in_a_process_patched_by_locust():
     support = Path(__file__).parents[1] / "support"
@@ -15,3 +17,18 @@ def test_the_conductor_holds_in_a_process_patched_by_locust():
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "gevent" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("module", "spared"),
+    [
+        ("driver.locust_bridge", {"numpy", "pyarrow", "sqlalchemy"}),
+        ("machines.worker", {"numpy", "pyarrow", "sqlalchemy"}),
+        ("driver.executor", {"pyarrow", "sqlalchemy", "gevent"}),
+    ],
+)
+def test_processes_of_the_load_import_no_library_in_vain(module, spared):
+    """Each takes a tenth of a second and tens of megabytes, for each executor and load machine."""
+    code = f"import sys, stallmark.{module}; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not spared & set(loaded)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support import malformed
 
 from stallmark.driver.channel import Channel, Closed, inherited_channel, start_child
-from stallmark.driver.machines import RunFacts
+from stallmark.driver.load import RunFacts
 from stallmark.driver.messages import (
     Bye,
     Finished,

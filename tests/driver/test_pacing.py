@@ -21,11 +21,10 @@ from support.driving import load_spec
 from support.synthetic_series import autoregressive
 from support.waiting import eventually
 
-from stallmark.driver.deck import Dealer
-from stallmark.driver.pacing import AHEAD_NS, SECOND_NS, Arrivals, OpenLoop, ThinkTime
+from stallmark.driver.course import SecondsSeen, Settling
+from stallmark.driver.load import COOL_DOWN_S, Timeline, WarmUpLimits, consecutive_steps
+from stallmark.driver.pacing import AHEAD_NS, SECOND_NS, Arrivals, Dealer, OpenLoop, ThinkTime
 from stallmark.driver.rows import TransactionRow
-from stallmark.driver.timeline import COOL_DOWN_S, Timeline, WarmUpLimits, consecutive_steps
-from stallmark.driver.warm_up import SecondsSeen, Settling
 from stallmark.record.histogram import EMPTY
 
 

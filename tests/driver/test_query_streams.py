@@ -16,8 +16,7 @@ from support.manifests import a_manifest
 from support.query_server import Server, Session
 
 from stallmark.driver.controller import Interrupted
-from stallmark.driver.due_queries import DueQueries
-from stallmark.driver.pacing import Arrivals
+from stallmark.driver.pacing import Arrivals, DueQueries
 from stallmark.driver.query_streams import Query, QueryDrive, Refreshing, Stopwatch, StreamProgress, plan_file
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.record.writer import RecordWriter

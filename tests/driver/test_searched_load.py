@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stallmark.driver.due_queries import QueryQueue
+from stallmark.driver.load import Step, Timeline
+from stallmark.driver.pacing import QueryQueue
 from stallmark.driver.rows import Rows, TransactionRow
 from stallmark.driver.searched_load import (
     BACKLOG_AFTER_S,
@@ -22,9 +23,8 @@ from stallmark.driver.searched_load import (
     TransactionLimit,
     _ever_more,
 )
-from stallmark.driver.timeline import Step, Timeline
 from stallmark.record import histogram as hdr
-from stallmark.record.manifest.search import LevelSeen
+from stallmark.record.manifest.workload import LevelSeen
 from stallmark.stats.ceiling_search import Asked, Ceiling, Outcome, Verdict
 from stallmark.transactions import find_workload
 

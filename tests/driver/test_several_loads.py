@@ -18,8 +18,14 @@ from support.manifests import a_manifest
 from support.remote import free_port
 
 from stallmark.driver.controller import Drive
-from stallmark.driver.load import USERS_PER_EXECUTOR, LoadSpec, background_sessions, executors, shared_out
-from stallmark.driver.machines import ExpectedMachines
+from stallmark.driver.load import (
+    USERS_PER_EXECUTOR,
+    ExpectedMachines,
+    LoadSpec,
+    background_sessions,
+    executors,
+    shared_out,
+)
 from stallmark.driver.pacing import Arrivals
 from stallmark.loaders.load import build
 from stallmark.record.reader import Record

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import astuple
 
 from stallmark.driver.client import COMMITTED, GIVEN_UP, ROLLED_BACK
-from stallmark.driver.merger import Merger
+from stallmark.driver.course import Merger
 from stallmark.driver.messages import Report, decode, encode
 from stallmark.driver.retry import Failure
 from stallmark.driver.rows import DeferredRow, Rows

@@ -13,14 +13,14 @@ import pytest
 from support.clusters import Cluster, ClusterEngine
 from support.driving import executor_order
 
-from stallmark.driver import transaction_io as own_io
+from stallmark.driver import client as own_io
 from stallmark.driver.channel import Channel
+from stallmark.driver.client import NEVER, OwnIOSampler
+from stallmark.driver.course import Merger
 from stallmark.driver.executor import Executor
-from stallmark.driver.merger import Merger
 from stallmark.driver.messages import Bye, Go, Quit, StartUser
 from stallmark.driver.rows import OwnIORow, Rows
 from stallmark.driver.tally import own_io_rows
-from stallmark.driver.transaction_io import NEVER, OwnIOSampler
 from stallmark.engines.base import OwnIO, Session
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.errors import CallFailed, ErrorClass

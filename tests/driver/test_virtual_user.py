@@ -16,13 +16,11 @@ from support.scripted_server import CALL_TIMEOUT_S, Server, no_pauses
 from support.simulated_time import Time
 from support.waiting import eventually
 
-from stallmark.driver import pacing, retry, virtual_user
-from stallmark.driver import transaction_io as own_io
-from stallmark.driver.client import COMMITTED, GIVEN_UP, ROLLED_BACK
-from stallmark.driver.deck import Dealer
-from stallmark.driver.pacing import Arrivals, OpenLoop, Pacing, ThinkTime
+from stallmark.driver import client, pacing, retry
+from stallmark.driver import client as own_io
+from stallmark.driver.client import COMMITTED, GIVEN_UP, ROLLED_BACK, VirtualUser
+from stallmark.driver.pacing import Arrivals, Dealer, OpenLoop, Pacing, ThinkTime
 from stallmark.driver.retry import LOGINS_AT_ONCE, MOST_RECONNECTS, MOST_RETRIES, Failure
-from stallmark.driver.virtual_user import VirtualUser
 from stallmark.errors import ErrorClass
 from stallmark.transactions.workload import Outcome, Transaction, UserLoad, Workload
 
@@ -233,7 +231,7 @@ def test_samples_and_failures_account_for_every_call(answers):
 def test_a_stall_is_in_the_latency_of_everything_that_should_have_started_meanwhile(monkeypatch):
     """Coordinated omission: a closed view of the same run would show one slow transaction and the rest fast."""
     simulated = Time(until=math.inf)
-    for module in (virtual_user, pacing):
+    for module in (client, pacing):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic_ns=lambda: round(simulated.clock() * 1e9)))
     queue = OpenLoop(Arrivals("fixed", rate=1000), random.Random(1))
     queue.take_share(1, 0)

@@ -6,8 +6,8 @@ import pytest
 from support.tool import Tool
 
 from stallmark.analysis.bottleneck.summary import Source
+from stallmark.analysis.cause.evidence import ChangeKind, ComparedFigure, Storage
 from stallmark.analysis.cause.explain import explain
-from stallmark.analysis.cause.summary import ChangeKind, ComparedFigure, Storage
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.reader import find_records

@@ -7,7 +7,7 @@ from support.remote import Remote
 from support.tool import Tool
 
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.validity.kinds import ValidityKind
+from stallmark.analysis.validity.invalid import ValidityKind
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.record.reader import Record
 

@@ -16,7 +16,7 @@ from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
-from stallmark.experiment.load_specs import placed
+from stallmark.experiment.work import placed
 
 
 def test_on_sql_server_they_are_named_after_that_of_the_url(monkeypatch):

@@ -8,13 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.manifests import a_manifest
 
-from stallmark.experiment import rates
-from stallmark.experiment.estimate import Estimate, estimate
-from stallmark.experiment.pace import pace
-from stallmark.record.machine import facts
+from stallmark.experiment.estimate import MIB, WRITE_BYTES_PER_S, Estimate, estimate
+from stallmark.experiment.status import pace
+from stallmark.record.devices import machine_facts
 from stallmark.record.manifest.course import Machine
 from stallmark.record.writer import RecordWriter
-from stallmark.report.text import takes
+from stallmark.report.text import experiment
 from stallmark.scenarios.model import ProbeScenario, QueryScenario, SizingScenario
 from stallmark.scenarios.read import read_any_scenario, shipped
 
@@ -95,7 +94,9 @@ def test_runs_that_were_steady_early_make_the_others_shorter():
 
 
 def test_a_run_that_takes_longer_than_expected_has_no_seconds_left_to_tell():
-    assert "by now" in takes.left(0.0, refined=True) and "about" not in takes.left(0.0, refined=False)
+    assert "by now" in experiment.time_left(0.0, refined=True) and "about" not in experiment.time_left(
+        0.0, refined=False
+    )
 
 
 def test_queries_take_longer_with_less_memory_and_never_beyond_their_time():
@@ -110,9 +111,9 @@ def test_queries_take_longer_with_less_memory_and_never_beyond_their_time():
 def test_what_nobody_knows_beforehand_is_said():
     found = estimate(read_any_scenario("flash-cache-vs-tiering"))
     assert found.at_most and found.asks
-    said = takes.takes(found.total_s, found.build_s, at_most=found.at_most, asks=found.asks)
+    said = experiment.takes(found.total_s, found.build_s, at_most=found.at_most, asks=found.asks)
     assert said.startswith("at most about") and "days" in said and "operator" in said
-    assert takes.takes(200, 0) == "about 3 minutes"
+    assert experiment.takes(200, 0) == "about 3 minutes"
 
 
 def test_probes_and_preconditioning_are_counted():
@@ -142,13 +143,13 @@ def made(folder: Path, beside: float, machine: Machine, **fields: Any) -> None:
 
 def test_the_pace_is_that_of_this_machines_earlier_runs(tmp_path):
     assert pace(tmp_path) == 1
-    made(tmp_path / "20260101-a", 3, facts())
+    made(tmp_path / "20260101-a", 3, machine_facts())
     assert pace(tmp_path) == pytest.approx(3)
-    made(tmp_path / "20260102-b", 5, facts())
+    made(tmp_path / "20260102-b", 5, machine_facts())
     assert pace(tmp_path) == pytest.approx(4)
     assert pace(tmp_path, Machine(cpu="another")) == 1
     for number in range(3, 6):
-        made(tmp_path / f"2026010{number}-c", 2, facts())
+        made(tmp_path / f"2026010{number}-c", 2, machine_facts())
     assert pace(tmp_path) == pytest.approx(2), "only the newest count"
 
 
@@ -164,15 +165,15 @@ def test_the_pace_is_that_of_this_machines_earlier_runs(tmp_path):
     ],
 )
 def test_runs_that_tell_nothing_of_the_machine_are_passed_over(tmp_path, fields):
-    made(tmp_path / "20260101-a", **{"beside": 9, "machine": facts()} | fields)
+    made(tmp_path / "20260101-a", **{"beside": 9, "machine": machine_facts()} | fields)
     assert pace(tmp_path) == 1
 
 
 def test_the_files_of_raw_loads_are_written_before_every_run():
     cells = read_any_scenario("cells-emulated")
     small = read_any_scenario("cells-emulated", ["loads.web.size=64MiB"])
-    written = 4 * (256 - 64) * rates.MIB
-    assert sum(estimate(cells).runs_s) - sum(estimate(small).runs_s) == pytest.approx(written / rates.WRITE_BYTES_PER_S)
+    written = 4 * (256 - 64) * MIB
+    assert sum(estimate(cells).runs_s) - sum(estimate(small).runs_s) == pytest.approx(written / WRITE_BYTES_PER_S)
 
 
 @given(st.integers(1, 9))

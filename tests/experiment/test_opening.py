@@ -10,8 +10,8 @@ from support.market_workload import WORKLOAD as MARKET
 
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
-from stallmark.experiment.opening import counted, open_run
 from stallmark.experiment.progress import Show
+from stallmark.experiment.run import counted, open_run
 from stallmark.experiment.runner import Runner
 from stallmark.experiment.work import _transactions
 from stallmark.record.manifest.workload import Counted, Follows, Opening

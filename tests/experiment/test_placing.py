@@ -25,19 +25,18 @@ from support.tds.tokens import Column
 from support.waiting import eventually
 
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.kinds import ExperimentKind
+from stallmark.analysis.finding import ExperimentKind
 from stallmark.engines import several
 from stallmark.engines.abilities import Maintenance, MaintenanceWork
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
-from stallmark.experiment.maintenance import ConcurrentMaintenance
 from stallmark.experiment.placing import arrangement, place
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
 from stallmark.experiment.target import Target
-from stallmark.experiment.user_run import Run
+from stallmark.experiment.user_run import ConcurrentMaintenance, Run
 from stallmark.record.reader import Record, find_records
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.read import read_any_scenario

@@ -15,13 +15,12 @@ from support.synthetic import Truth, make_run
 import stallmark
 from stallmark.cli.run import run
 from stallmark.errors import StallmarkError
-from stallmark.experiment.course import Course, order_of
-from stallmark.experiment.end_note import EndNote
+from stallmark.experiment.course import INTERRUPTED, Course, EarlierExperiment, command, order_of
 from stallmark.experiment.estimate import estimate
-from stallmark.experiment.resume import INTERRUPTED, EarlierExperiment, command
+from stallmark.experiment.manifest import EndNote
 from stallmark.experiment.target import Target
-from stallmark.record.folder_lock import alone
-from stallmark.record.manifest_file import read_manifest, write_manifest
+from stallmark.record.files import alone
+from stallmark.record.manifest import read_manifest, write_manifest
 from stallmark.record.reader import Record, find_records
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import AnyScenario

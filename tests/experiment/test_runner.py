@@ -22,10 +22,9 @@ from stallmark.experiment.user_run import Run, _finish
 from stallmark.experiment.work import on_machines
 from stallmark.loaders import ledger
 from stallmark.loaders.load import build
-from stallmark.record.direct_io import DirectIo
 from stallmark.record.manifest.course import LeftWaiting, LoadMachine, Unheard
-from stallmark.record.manifest.loads import Load
-from stallmark.record.manifest.workload import Workload
+from stallmark.record.manifest.workload import Load, Workload
+from stallmark.record.probe import DirectIo
 from stallmark.record.reader import find_records
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import Scenario

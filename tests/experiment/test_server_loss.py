@@ -10,7 +10,7 @@ from support.remote import Remote, remote
 
 from stallmark.errors import CallFailed, ErrorClass, ServerLost, StallmarkError
 from stallmark.experiment import run
-from stallmark.experiment.server_loss import naming_loss
+from stallmark.experiment.runner import naming_loss
 from stallmark.loaders import load
 
 __all__ = ["remote"]

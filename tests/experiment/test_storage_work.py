@@ -19,15 +19,14 @@ from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.experiment import runner as running
 from stallmark.experiment import storage_work
-from stallmark.experiment.hooks import HookFailed
 from stallmark.experiment.manifest import PreparedStorage
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import ExperimentEnd, Runner
-from stallmark.experiment.storage_work import StorageWork
+from stallmark.experiment.storage_work import HookFailed, StorageWork
 from stallmark.experiment.user_run import Run
+from stallmark.record.manifest import read_manifest
 from stallmark.record.manifest.course import Ended
 from stallmark.record.manifest.storage import EmulatedArray
-from stallmark.record.manifest_file import read_manifest
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import Scenario
 from stallmark.stopping import StopSignal

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from stallmark.lab.block_device import needs, parts
+from stallmark.lab.block_device import parts
 from stallmark.lab.block_device.lifecycle import SMALLEST, BlockDeviceArray, _allocate, arrays
-from stallmark.lab.block_device.places import Places
+from stallmark.lab.block_device.parts import Places
 from stallmark.record.manifest.storage import EmulatedArray
 from stallmark.storage.array_facts import RUNTIME, ArrayFacts, BlockDeviceError, behind, emulated_array_of
 from stallmark.storage.emulator import ArrayModel, FlashCache
@@ -23,7 +23,7 @@ from stallmark.storage.emulator.arrays import SharedState
 
 MODEL = ArrayModel(spindles=4, read_ms=0, write_ms=0, sync_ms=0, mb_per_s=100_000, cache=FlashCache(1 << 20))
 
-WHY_NOT = needs.missing()
+WHY_NOT = parts.missing_needs()
 real = pytest.mark.skipif(WHY_NOT is not None, reason=f"{WHY_NOT}")
 
 
@@ -180,7 +180,7 @@ def test_what_an_attempt_failed_of_is_said_also_when_it_cannot_be_cleared(
 
         return fail
 
-    monkeypatch.setattr(needs, "check", lambda: None)
+    monkeypatch.setattr(parts, "check_needs", lambda: None)
     monkeypatch.setattr(parts, "loops", lambda places: [])
     monkeypatch.setattr(array, "_start", fails("nbdkit did not start (no)."))
     with pytest.raises(BlockDeviceError, match=r"^nbdkit did not start \(no\)\.$"):
@@ -257,22 +257,22 @@ def test_what_is_missing_is_said_with_what_remains(array: BlockDeviceArray, home
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(Path, "exists", lambda _: True)
     for program in ("nbdkit", "nbdfuse", "losetup"):
-        monkeypatch.setattr(needs.shutil, "which", lambda name, gone=program: None if name == gone else name)
+        monkeypatch.setattr(parts.shutil, "which", lambda name, gone=program: None if name == gone else name)
         with pytest.raises(BlockDeviceError, match=f"it needs {program}, which is not installed .*apt install"):
-            needs.check()
-    monkeypatch.setattr(needs.shutil, "which", lambda name: None if name in ("cc", "gcc", "clang") else name)
+            parts.check_needs()
+    monkeypatch.setattr(parts.shutil, "which", lambda name: None if name in ("cc", "gcc", "clang") else name)
     without_compiler = r"; the emulated arrays .* need a C compiler, and none is on the PATH\.$"
     with pytest.raises(BlockDeviceError, match=rf"it needs a C compiler.*gcc libc6-dev\){without_compiler}"):
-        needs.check()
+        parts.check_needs()
     with monkeypatch.context() as nobody:
         nobody.setattr(os, "geteuid", lambda: 1000)
         with pytest.raises(BlockDeviceError, match=rf"it needs root \(sudo\){without_compiler}"):
-            needs.check()
-    monkeypatch.setattr(needs.sys, "platform", "darwin")
+            parts.check_needs()
+    monkeypatch.setattr(parts.sys, "platform", "darwin")
     with pytest.raises(
         BlockDeviceError, match=r"it needs Linux, and this is darwin; the emulated arrays .* need Linux, too"
     ):
-        needs.check()
+        parts.check_needs()
 
 
 @pytest.mark.parametrize("name", ["", "Two", "../x", "a b", "x" * 31])

@@ -20,11 +20,10 @@ from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
 from stallmark.experiment.target import Target
-from stallmark.lab.selftest import database as selftest_database
+from stallmark.lab.selftest import checks as selftest_database
 from stallmark.lab.selftest import selftest
-from stallmark.lab.selftest.check import SelftestResult
-from stallmark.lab.selftest.selftest import Selftest
-from stallmark.lab.selftest.trial import Trial
+from stallmark.lab.selftest.checks import SelftestResult
+from stallmark.lab.selftest.selftest import Selftest, Trial
 from stallmark.loaders import ledger
 from stallmark.loaders.ledger import Identity
 from stallmark.loaders.load import build

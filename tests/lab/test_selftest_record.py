@@ -7,9 +7,9 @@ from support.manifests import a_manifest
 from support.market_workload import WORKLOAD as MARKET
 
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.lab.selftest import database as selftest_database
-from stallmark.lab.selftest import record as selftest_record
-from stallmark.lab.selftest.trial import Trial
+from stallmark.lab.selftest import checks as selftest_database
+from stallmark.lab.selftest import checks as selftest_record
+from stallmark.lab.selftest.selftest import Trial
 from stallmark.record.histogram import Histogram, columns
 from stallmark.record.reader import Record
 from stallmark.record.schema import TABLES

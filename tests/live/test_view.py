@@ -18,15 +18,12 @@ from support.synthetic import Truth, make_run
 from stallmark.experiment.estimate import Estimate
 from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.status import SILENT_S, State
-from stallmark.live.followed import FollowedRun
-from stallmark.live.lines import MEANS, WAITS, mean, means, sums
 from stallmark.live.metrics import exposition
 from stallmark.live.state import POINTS, lines, state
-from stallmark.live.view import View
-from stallmark.record.growing import GrowingStream
-from stallmark.record.manifest.server import ChosenSize
-from stallmark.record.manifest_file import read_manifest, write_manifest
-from stallmark.record.reader import Record
+from stallmark.live.view import MEANS, WAITS, FollowedRun, View, mean, means, sums
+from stallmark.record.manifest import read_manifest, write_manifest
+from stallmark.record.manifest.course import ChosenSize
+from stallmark.record.reader import GrowingStream, Record
 from stallmark.scenarios.read import read_scenario
 from stallmark.stats.curve_search import MIB
 

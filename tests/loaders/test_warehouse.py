@@ -26,7 +26,7 @@ from stallmark.loaders import load, warehouse
 from stallmark.loaders.plan import Batch, LoadPlan, Scale
 from stallmark.loaders.warehouse import LOADER, guard
 from stallmark.schema import size
-from stallmark.schema.warehouse.scale import FACTORS, rows
+from stallmark.schema.warehouse.scale import FACTORS, GENERATOR, rows
 from stallmark.schema.warehouse.tables import METADATA
 from stallmark.transactions.workload import Workload
 
@@ -104,7 +104,7 @@ def _orders_of(folder: Path) -> list[list[str]]:
 def told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A folder in which the generator, before it does its work, writes down how it was called."""
     path = warehouse.command()
-    spy = tmp_path / warehouse.NAME
+    spy = tmp_path / GENERATOR
     spy.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/orders\nexec {path} "$@"\n')
     spy.chmod(0o755)
     monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path))
@@ -152,7 +152,7 @@ def test_the_generator_waits_while_nobody_reads(monkeypatch: pytest.MonkeyPatch)
     with LOADER.supply(scale, batches, 1) as supply:
         [folder] = map(Path, supply.folders.values())
         first = next(supply.batches)
-        stopped = partial(_is_held_up, warehouse.NAME)
+        stopped = partial(_is_held_up, GENERATOR)
         eventually(stopped)
         lie_there = sum(1 for _ in folder.glob("*/*.parquet"))
         for batch in chain([first], supply.batches):
@@ -193,7 +193,7 @@ def test_without_the_generator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, 
 
 
 def test_a_generator_that_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    fake = tmp_path / warehouse.NAME
+    fake = tmp_path / GENERATOR
     fake.write_text("#!/bin/sh\necho 'No space left on device' >&2\nexit 3\n")
     fake.chmod(0o755)
     monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path))

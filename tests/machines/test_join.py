@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.driver.machines import RunFacts, ThisMachine
+from stallmark.driver.load import RunFacts, ThisMachine
 from stallmark.machines.join import ClockOffset, refusal
 
 FACTS = RunFacts("0.1", "PostgreSQL 18.4", scale={"branches": 2}, options={}, bytes_as_loaded=7)

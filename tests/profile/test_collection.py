@@ -10,14 +10,13 @@ from support.production import DAY, HOUR, MIDNIGHT, Production, direct
 from support.small_disks import fill, small_disk
 from support.tds.answers import Rows
 
-from stallmark.analysis.profile import cautions, intervals
+from stallmark.analysis.profile import intervals, summary
 from stallmark.analysis.profile.intervals import intervals_of, samples_of
-from stallmark.analysis.profile.kinds import ProfileKind
-from stallmark.analysis.profile.rates import Measure
+from stallmark.analysis.profile.rates import Measure, ProfileKind
 from stallmark.analysis.profile.summary import summarise_profile
 from stallmark.errors import StallmarkError
 from stallmark.profile.collection import Collection
-from stallmark.record.folder_lock import alone
+from stallmark.record.files import alone
 from stallmark.record.profile.manifest import read_profile, write_profile
 from stallmark.record.profile.raw import ProfileWriter, last_sample, read_raw
 
@@ -161,7 +160,7 @@ def test_a_report_goes_by_one_look_at_the_samples_while_more_come(tmp_path, monk
         looked.append(name)
         return table.slice(0, table.num_rows - 1) if looked.count(name) == 1 else table
 
-    for room in (intervals, cautions):
+    for room in (intervals, summary):
         monkeypatch.setattr(room, "read_raw", growing, raising=False)
     found = summarise_profile(folder)
     assert looked.count("samples") == 1

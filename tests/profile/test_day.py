@@ -11,8 +11,7 @@ from support.production import CORES, COUNTERS, DAY, FILES, HOUR, MIDNIGHT, WAIT
 from support.tds.odbc import needs_odbc
 
 from stallmark.analysis.profile.intervals import intervals_of
-from stallmark.analysis.profile.kinds import ProfileKind
-from stallmark.analysis.profile.rates import Measure
+from stallmark.analysis.profile.rates import Measure, ProfileKind
 from stallmark.analysis.profile.summary import ProfileSummary, summarise_profile
 from stallmark.profile.collection import Collection
 from stallmark.record.profile.manifest import read_profile

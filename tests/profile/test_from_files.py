@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 from tests.support.recorders import Moment, perfmon_csv
 
-from stallmark.analysis.profile.kinds import ProfileKind
+from stallmark.analysis.profile.rates import ProfileKind
 from stallmark.analysis.profile.summary import summarise_profile
 from stallmark.cli.main import main
 from stallmark.record.profile.manifest import read_profile

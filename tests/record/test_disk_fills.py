@@ -9,8 +9,8 @@ import pytest
 from support.manifests import a_manifest
 from support.small_disks import disk_that_fails, fail, fill, small_disk
 
+from stallmark.record.files import RESERVED_BYTES
 from stallmark.record.reader import Record
-from stallmark.record.reserve import RESERVED_BYTES
 from stallmark.record.writer import RecordWriter
 
 ROW = dict.fromkeys(("load", "transaction", "error_class", "code", "message"), "x" * 2000) | {

@@ -15,12 +15,11 @@ from support.tables import get, put
 
 from stallmark.cli.main import main
 from stallmark.errors import StallmarkError
-from stallmark.record.files import replacing
-from stallmark.record.json_file import CHECKSUM
-from stallmark.record.manifest_file import read_manifest
+from stallmark.record.files import CHECKSUM, replacing
+from stallmark.record.manifest import read_manifest
 from stallmark.record.reader import Record, find_records
 from stallmark.record.schema import ERRORS
-from stallmark.record.stream import remove
+from stallmark.record.table_file import remove
 from stallmark.record.writer import RecordWriter, experiment_folder
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="links are POSIX's")

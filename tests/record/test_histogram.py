@@ -76,7 +76,7 @@ def test_a_damaged_one_is_refused(gaps, counts):
 
 
 def test_a_record_keeps_them_split_in_bytes_and_in_pieces_that_fit_in_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("stallmark.record.stream.BYTES_AT_ONCE", 4000)
+    monkeypatch.setattr("stallmark.record.table_file.BYTES_AT_ONCE", 4000)
     writer = RecordWriter(tmp_path / "run", a_manifest())
     rng = np.random.default_rng(1)
     kept = [hdr.encode(rng.lognormal(9, 1, 50).astype(int)) for _ in range(40)]

@@ -11,9 +11,8 @@ from support.manifests import a_manifest, on
 from support.synthetic import EMULATED
 
 from stallmark.errors import StallmarkError
-from stallmark.record.manifest import FORMAT, Manifest
-from stallmark.record.manifest import scenario as recorded
-from stallmark.record.manifest_file import read_manifest, write_manifest
+from stallmark.record.manifest import FORMAT, Manifest, read_manifest, write_manifest
+from stallmark.record.manifest import course as recorded
 from stallmark.scenarios.model import QueryScenario, Scenario
 from stallmark.scenarios.variant import During, ResourcePool, Variant
 

@@ -7,7 +7,7 @@ from support.manifests import a_manifest
 from support.tables import get, put
 
 from stallmark.errors import StallmarkError
-from stallmark.record.manifest.loads import cut_short, ended_early
+from stallmark.record.manifest.workload import cut_short, ended_early
 from stallmark.record.of_load import LoadRecord
 from stallmark.record.reader import Record, recorded_seconds
 from stallmark.record.schema import ERRORS

@@ -10,7 +10,7 @@ from stallmark.analysis.experiment import summarise
 from stallmark.analysis.read.queries import PHASES
 from stallmark.collectors import data_format
 from stallmark.errors import StallmarkError
-from stallmark.record.manifest.part import LONGEST_S
+from stallmark.record.manifest.course import LONGEST_S
 from stallmark.record.plausible import TEXTS, wrong_columns, wrong_rows
 from stallmark.record.reader import Record
 from stallmark.record.schema import EXTERNAL, RAW_IO

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from support.manifests import a_manifest
 
 from stallmark.errors import StallmarkError
-from stallmark.record import json_file, writer
+from stallmark.record import files, writer
 from stallmark.record.files import replacing
 from stallmark.record.plausible import LONGEST_S
 from stallmark.record.reader import Record, find_records
 from stallmark.record.schema import ERRORS, TABLES
-from stallmark.record.stream import sums_of
+from stallmark.record.table_file import sums_of
 from stallmark.record.writer import RecordWriter
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
@@ -200,7 +200,7 @@ def full_disk(path: Path):
 def test_a_manifest_that_cannot_be_saved_leaves_the_one_before(tmp_path, monkeypatch):
     writer = RecordWriter(tmp_path / "run", a_manifest(notes=["before"]))
     writer.note("after")
-    monkeypatch.setattr(json_file, "replacing", full_disk)
+    monkeypatch.setattr(files, "replacing", full_disk)
     with pytest.raises(OSError, match="No space"):
         writer.save_manifest()
     assert Record(writer.folder).manifest.notes == ("before",) and not list(writer.folder.glob("*.new"))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from stallmark.record.rows import Columns, Rows, batch_of
 from stallmark.record.schema import column
-from stallmark.record.stream import StreamWriter
+from stallmark.record.table_file import StreamWriter
 
 END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 SCHEMA = pa.schema(

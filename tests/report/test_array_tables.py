@@ -8,10 +8,9 @@ from support.synthetic import MIB, Truth, make_run
 
 from stallmark.analysis.experiment import summarise
 from stallmark.record.reader import find_records
-from stallmark.report.sections import array as array_tables
-from stallmark.report.sections import probes
-from stallmark.report.sections.active_set import active_figures
-from stallmark.report.sections.timeline import time_figures
+from stallmark.report.sections import environment
+from stallmark.report.sections import environment as array_tables
+from stallmark.report.sections.timeline import active_figures, time_figures
 
 RAW_IOPS = 5000.0
 
@@ -116,14 +115,14 @@ def test_what_was_done_once_before_several_repeats_is_told_once(tmp_path):
 
 
 def test_the_database_beside_what_the_raw_storage_gives(with_flash_cache):
-    table = probes.against_probe(with_flash_cache)
+    table = environment.against_probe(with_flash_cache)
     assert table and [row[0] for row in table.rows] == ["HDD", "cached"]
-    drift = probes.drift_of_runs(with_flash_cache)
+    drift = environment.drift_of_runs(with_flash_cache)
     assert drift and len(drift.rows) == 2 and {str(row[-1]) for row in drift.rows} == {"same"}
 
 
 def test_a_report_without_any_of_it_has_no_section(tmp_path):
     make_run(tmp_path / "run", Truth(measured_s=20))
     experiment = summarise(find_records([tmp_path]))
-    assert array_tables.described(experiment) is None and probes.drift_of_runs(experiment) is None
+    assert array_tables.described(experiment) is None and environment.drift_of_runs(experiment) is None
     assert 'id="array"' not in render(experiment)

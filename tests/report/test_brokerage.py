@@ -12,8 +12,8 @@ from support.terminal import show
 
 from stallmark import format
 from stallmark.analysis.cautions import cautions
-from stallmark.analysis.marks import doubtful
-from stallmark.analysis.shallow_history import HistoryKind
+from stallmark.analysis.experiment import doubtful
+from stallmark.analysis.storage_cautions import HistoryKind
 from stallmark.report import columns
 from stallmark.report.experiment import experiment_in_json
 from stallmark.report.sections import environment, timeline, transactions, validity

@@ -19,8 +19,8 @@ from stallmark.analysis.locality.summary import characterise
 from stallmark.analysis.profile.demand import demand_of
 from stallmark.analysis.sizing.summary import size
 from stallmark.record.reader import find_records
-from stallmark.report.in_html import write_pages
 from stallmark.report.locality.document import locality_document
+from stallmark.report.renderers import write_pages
 from stallmark.report.sizing.document import sizing_document
 
 __all__ = ["browser"]

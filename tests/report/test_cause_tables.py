@@ -13,7 +13,7 @@ from stallmark.analysis.experiment import summarise
 from stallmark.analysis.what_if import what_if
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import find_records
-from stallmark.report.in_terminal import in_terminal
+from stallmark.report.renderers import in_terminal
 from stallmark.report.sections import cause as cause_tables
 from stallmark.report.what_if import what_ifs_in_brief
 

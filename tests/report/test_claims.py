@@ -20,18 +20,17 @@ from support.terminal import printed
 from stallmark.analysis.compare.summary import PairKind, Verdict
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.experiment import ExperimentSummary, summarise
-from stallmark.analysis.fail_if import fail_rule
-from stallmark.analysis.finding import Finding, caution
-from stallmark.analysis.kinds import ExperimentKind
+from stallmark.analysis.finding import ExperimentKind, Finding, caution
 from stallmark.analysis.run import RunSummary
-from stallmark.analysis.validity.kinds import ValidityKind
+from stallmark.analysis.thresholds import fail_rule
+from stallmark.analysis.validity.invalid import ValidityKind
 from stallmark.record.devices import DeviceLabel
-from stallmark.report.comparison.markdown import summary_for_a_ticket
+from stallmark.report.comparison.document import summary_for_a_ticket
 from stallmark.report.experiment import experiment_in_json
-from stallmark.report.in_json import dumped, in_json
 from stallmark.report.picture import picture_of
+from stallmark.report.renderers import dumped, in_json
 from stallmark.report.text import sentence
-from stallmark.report.text.rules import comparison_failures
+from stallmark.report.text.steady import comparison_failures
 
 NAMES = ["Alpha", "Bravo", "Carol", "Delta", "Echos", "Fokus", "Gamma", "Hotel"]
 MIB = 1 << 20

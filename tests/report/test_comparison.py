@@ -16,10 +16,9 @@ from stallmark.analysis.compare.plan import plan_runs
 from stallmark.analysis.compare.summary import PairKind
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.report.comparison.markdown import summary_for_a_ticket
-from stallmark.report.comparison.plan import plan_in_brief
+from stallmark.report.comparison.document import plan_in_brief, summary_for_a_ticket
 from stallmark.report.experiment import experiment_in_json
-from stallmark.report.in_terminal import in_terminal
+from stallmark.report.renderers import in_terminal
 from stallmark.report.text.terms import term
 
 HURT = "<script>window.hurt=1</script>|`*![](http://evil.example/)@all\x1b[31m\u202e"

@@ -7,8 +7,7 @@ from support.terminal import printed
 from stallmark.errors import StallmarkError
 from stallmark.report.document import Document, Fold, Grid, Key, Section, Shown, Words, known, shown
 from stallmark.report.figures import Figure, chart
-from stallmark.report.in_html import page_beside, render, write_pages
-from stallmark.report.in_terminal import in_terminal
+from stallmark.report.renderers import in_terminal, page_beside, render, write_pages
 from stallmark.report.slide import slide
 from stallmark.report.table import Table
 

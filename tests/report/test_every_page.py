@@ -22,16 +22,14 @@ from support.wording import findings_in, golden
 from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.experiment import ExperimentSummary, summarise
-from stallmark.analysis.finding import Kind
-from stallmark.analysis.kinds import ExperimentKind
-from stallmark.attach.attach import Request, attach
-from stallmark.attach.measurements import Wanted
+from stallmark.analysis.finding import ExperimentKind, Kind
+from stallmark.attach.attach import Request, Wanted, attach
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record, find_records
 from stallmark.record.schema import TABLES
-from stallmark.report.comparison.markdown import summary_for_a_ticket
+from stallmark.report.comparison.document import summary_for_a_ticket
 from stallmark.report.experiment import experiment_in_json
-from stallmark.report.in_json import dumped, in_json
+from stallmark.report.renderers import dumped, in_json
 
 REAL = {"emulated": False, "device": {"name": "sdb", "model": "MSA 2040", "rotational": True}}
 

@@ -15,12 +15,12 @@ from stallmark import format
 from stallmark.analysis.finding import caution, invalid
 from stallmark.analysis.read.interval import ReadKind
 from stallmark.analysis.read.transactions import ErrorSummary
-from stallmark.analysis.validity.kinds import ValidityKind
+from stallmark.analysis.validity.invalid import ValidityKind
 from stallmark.record.devices import DeviceLabel
 from stallmark.record.manifest.course import Condition
 from stallmark.report.columns import marks
-from stallmark.report.in_html import TEMPLATES
-from stallmark.report.sections.agreement import agreement
+from stallmark.report.renderers import TEMPLATES
+from stallmark.report.sections.server import agreement
 from stallmark.report.text import sentence
 
 HOSTILE = """<script>alert("x")</script> & </script><img src=http://x onerror='y'>"""

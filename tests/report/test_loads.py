@@ -11,12 +11,9 @@ from support.terminal import printed
 
 from stallmark.analysis.loads.summary import LoadsSummary, summarise_loads
 from stallmark.record.reader import Record, find_records
-from stallmark.report.in_html import write_pages
-from stallmark.report.in_json import dumped
-from stallmark.report.in_terminal import in_terminal
 from stallmark.report.loads import tables
-from stallmark.report.loads.document import loads_document, loads_in_json
-from stallmark.report.loads.picture import picture_of_loads
+from stallmark.report.loads.document import loads_document, loads_in_json, picture_of_loads
+from stallmark.report.renderers import dumped, in_terminal, write_pages
 from stallmark.report.slide import write_slide
 from stallmark.report.text import loads as words
 

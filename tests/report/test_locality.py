@@ -12,10 +12,8 @@ from support.traces import MIB, TRUTH, make_pools, make_traced, put_samples, put
 
 from stallmark.analysis.locality.summary import characterise
 from stallmark.record.reader import find_records
-from stallmark.report.in_html import render
-from stallmark.report.in_json import dumped
-from stallmark.report.in_terminal import in_terminal
 from stallmark.report.locality.document import locality_document, locality_in_json
+from stallmark.report.renderers import dumped, in_terminal, render
 from stallmark.report.text import sentence
 
 

@@ -13,7 +13,7 @@ from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.experiment import summarise
 from stallmark.record.manifest.storage import Device, Devices
 from stallmark.record.reader import Record
-from stallmark.report.comparison.markdown import summary_for_a_ticket
+from stallmark.report.comparison.document import summary_for_a_ticket
 from stallmark.report.sections.environment import devices
 
 PLACES = {

@@ -5,12 +5,12 @@ from support.pages import render
 from support.synthetic import make_experiment
 
 from stallmark.analysis.experiment import ExperimentSummary, summarise
-from stallmark.record.manifest.server import ChosenSize
+from stallmark.record.manifest.course import ChosenSize
 from stallmark.record.reader import find_records
 from stallmark.report.experiment import experiment_in_json
-from stallmark.report.in_json import dumped
-from stallmark.report.sections.pool_curve import curve_figures, curve_tables
-from stallmark.report.text.pool_curve import why
+from stallmark.report.renderers import dumped
+from stallmark.report.sections.ceiling import curve_figures, curve_tables
+from stallmark.report.text.ceiling import why_curve_ended
 from stallmark.stats.curve_search import MIB, Why
 
 
@@ -48,4 +48,4 @@ def test_the_page_and_json_have_the_curve(swept, tmp_path):
 @pytest.mark.parametrize("reason", [one.value for one in Why])
 def test_every_reason_has_words(reason):
     chosen = ChosenSize(bytes=64 * MIB, why=reason, between_bytes=(32 * MIB, 128 * MIB), error=0.2)
-    assert why(chosen) and why(chosen) != why(None)
+    assert why_curve_ended(chosen) and why_curve_ended(chosen) != why_curve_ended(None)

@@ -13,16 +13,15 @@ from stallmark.analysis.finding import caution
 from stallmark.analysis.probe.against_database import Achieved, against
 from stallmark.analysis.probe.drift import drift
 from stallmark.analysis.probe.experiment import ProbeExperiment, read_probe, summarise_probes
-from stallmark.analysis.probe.kinds import ProbeKind
+from stallmark.analysis.probe.saturation import ProbeKind
 from stallmark.errors import StallmarkError
 from stallmark.record.probe import ProbeResult
 from stallmark.record.reader import find_records
 from stallmark.record.writer import RecordWriter
-from stallmark.report.in_html import render
-from stallmark.report.in_terminal import in_terminal
-from stallmark.report.probe import figures as probe_charts
+from stallmark.report.probe import tables as probe_charts
 from stallmark.report.probe.document import probe_document
-from stallmark.report.sections.probes import against_database_table, drift_table
+from stallmark.report.renderers import in_terminal, render
+from stallmark.report.sections.environment import against_database_table, drift_table
 from stallmark.report.text import sentence
 
 

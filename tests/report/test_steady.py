@@ -13,15 +13,14 @@ from support.terminal import show
 
 from stallmark.analysis.cautions import CautionKind, cautions
 from stallmark.analysis.conclusions import conclusions
-from stallmark.analysis.kinds import ExperimentKind
+from stallmark.analysis.finding import ExperimentKind
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.steady.cycles import Marks, over_whole_cycles
-from stallmark.analysis.steady.steadiness import judge
+from stallmark.analysis.steady import Marks, judge, over_whole_cycles
 from stallmark.analysis.validity.service_level import declared, judge_reads
 from stallmark.record.manifest.workload import Waited
 from stallmark.report import columns
 from stallmark.report.experiment import experiment_in_json
-from stallmark.report.sections import steadiness as steady
+from stallmark.report.sections import validity as steady
 
 RISING = autoregressive(600, 0.0, seed=1, noise=0.0) * np.linspace(1, 1.2, 600)
 STEADY = autoregressive(600, 0.0, seed=1, noise=0.0)

@@ -7,7 +7,7 @@ from support.synthetic import Truth, make_run
 
 from stallmark.analysis.experiment import summarise
 from stallmark.record.reader import Record
-from stallmark.report.sections.thresholds import failures
+from stallmark.report.sections.validity import failures
 
 
 def why(folder, *thresholds: str, truth: Truth | None = None) -> list[str]:

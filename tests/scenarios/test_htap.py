@@ -12,7 +12,7 @@ from support.steps import changed_step
 
 from stallmark.analysis.conclusions import conclusions
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.kinds import ExperimentKind
+from stallmark.analysis.finding import ExperimentKind
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from stallmark.analysis.validity.service_level import READY_MADE
 from stallmark.collectors import ON_REQUEST
+from stallmark.driver.load import WarmUpLimits
 from stallmark.driver.pacing import Arrivals
-from stallmark.driver.timeline import WarmUpLimits
 from stallmark.engines.abilities import BackupOptions
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from support.findings import facts_of
 
-from stallmark.analysis.ends import EndKind
+from stallmark.analysis.finding import EndKind
 from stallmark.analysis.probe.experiment import summarise_probes
 from stallmark.cli.main import main
 from stallmark.errors import StallmarkError

@@ -8,7 +8,7 @@ from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.preflight import _refuse_more_users_than_sessions, refuse_what_cannot_be
-from stallmark.machines.options import Machines
+from stallmark.machines.command import Machines
 from stallmark.scenarios.model import QueryScenario
 from stallmark.scenarios.read import read_scenario
 

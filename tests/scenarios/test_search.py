@@ -3,8 +3,7 @@
 import pytest
 
 from stallmark.errors import StallmarkError
-from stallmark.experiment.load_specs import load_specs, search_plan, sessions
-from stallmark.experiment.work import of_load
+from stallmark.experiment.work import load_specs, of_load, search_plan, sessions
 from stallmark.quantities import PoolSize
 from stallmark.scenarios.model import Scenario
 from stallmark.scenarios.read import read_any_scenario, read_scenario

@@ -6,8 +6,7 @@ import pytest
 
 from stallmark.errors import StallmarkError
 from stallmark.experiment.estimate import estimate
-from stallmark.experiment.load_specs import load_specs
-from stallmark.experiment.work import of_load
+from stallmark.experiment.work import load_specs, of_load
 from stallmark.quantities import PoolSize
 from stallmark.scenarios.model import LoadsScenario, SizingScenario
 from stallmark.scenarios.read import read_any_scenario

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stallmark.lab.block_device.places import Places
+from stallmark.lab.block_device.parts import Places
 from stallmark.storage.array_facts import ArrayFacts, behind, beneath, emulated_array_of
 from stallmark.storage.direct_io import describe
 from stallmark.storage.emulator import ArrayModel

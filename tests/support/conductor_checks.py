@@ -16,10 +16,10 @@ from locust.runners import WorkerNode
 from stallmark.driver import executor_pool
 from stallmark.driver.channel import Closed, start_child
 from stallmark.driver.dispatcher import LoadsDispatcher
+from stallmark.driver.load import Timeline, consecutive_steps
 from stallmark.driver.messages import ExecutorDied, Report, decode, encode
 from stallmark.driver.messages import Message as OurMessage
 from stallmark.driver.rows import Rows, TransactionRow
-from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.record import histogram as hdr
 from support.driving import load_spec
 

@@ -10,11 +10,9 @@ from msgspec.structs import replace
 
 from stallmark.driver.channel import Channel, start_child
 from stallmark.driver.controller import Drive, Interrupted, LoadProgress
-from stallmark.driver.load import LoadPart, LoadSpec
-from stallmark.driver.machines import RunFacts
+from stallmark.driver.load import LoadPart, LoadSpec, RunFacts, Timeline, consecutive_steps
 from stallmark.driver.messages import Connected, ExecutorOrder, Finished, Join, MachineFacts, Quit, WorkerOrder
 from stallmark.driver.pacing import Arrivals
-from stallmark.driver.timeline import Timeline, consecutive_steps
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.experiment.work import steps_of
 from stallmark.processes import kill

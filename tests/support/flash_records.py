@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from stallmark.record.manifest_file import read_manifest
+from stallmark.record.manifest import read_manifest
 from stallmark.record.probe import Pattern, ProbeResult, ProbeStep
 from support.manifests import changed, on
 from support.synthetic import EMULATED, MIB

@@ -17,8 +17,7 @@ from locust.runners import STATE_MISSING
 
 from stallmark.driver.dispatcher import LoadsDispatcher
 from stallmark.driver.executor_pool import Executors, LoadPool
-from stallmark.driver.load import LoadSpec
-from stallmark.driver.machines import ExpectedMachines, RunFacts, ThisMachine
+from stallmark.driver.load import ExpectedMachines, LoadSpec, RunFacts, ThisMachine
 from stallmark.driver.messages import (
     Bye,
     CameLate,
@@ -48,8 +47,7 @@ from stallmark.driver.messages import (
 )
 from stallmark.driver.messages import Message as OurMessage
 from stallmark.driver.pacing import Arrivals
-from stallmark.driver.row_merger import RowMerger
-from stallmark.driver.rows import ErrorRow, Rows, TransactionRow, UserRow
+from stallmark.driver.rows import ErrorRow, RowMerger, Rows, TransactionRow, UserRow
 from stallmark.machines import worker
 from stallmark.machines.join import STALLMARK
 from stallmark.machines.master import MachinesMissing, Master

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from stallmark.record.manifest import Manifest
-from stallmark.record.manifest_file import read_manifest, write_manifest
+from stallmark.record.manifest import Manifest, read_manifest, write_manifest
 
 STARTED = "2026-01-01T00:00:00+00:00"
 

@@ -7,20 +7,20 @@ from rich.console import RenderableType
 
 from stallmark.analysis.compare.summary import ComparisonSummary
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.report import in_html
+from stallmark.report import renderers
 from stallmark.report import slide as slides
 from stallmark.report.comparison.document import comparison_document, comparison_in_brief
 from stallmark.report.experiment import experiment_document
 from stallmark.report.figures import Figure
-from stallmark.report.in_terminal import in_terminal
+from stallmark.report.renderers import in_terminal
 
 
 def render(experiment: ExperimentSummary) -> str:
-    return in_html.render(experiment_document(experiment))
+    return renderers.render(experiment_document(experiment))
 
 
 def write_report(experiment: ExperimentSummary, target: Path) -> Path:
-    [page] = in_html.write_pages(experiment_document(experiment), target)
+    [page] = renderers.write_pages(experiment_document(experiment), target)
     return page
 
 
@@ -45,11 +45,11 @@ def table(experiment: ExperimentSummary) -> RenderableType:
 
 
 def render_comparison(experiment: ExperimentSummary, found: ComparisonSummary) -> str:
-    return in_html.render(comparison_document(experiment, found))
+    return renderers.render(comparison_document(experiment, found))
 
 
 def write_comparison(experiment: ExperimentSummary, found: ComparisonSummary, target: Path) -> Path:
-    [page] = in_html.write_pages(comparison_document(experiment, found), target)
+    [page] = renderers.write_pages(comparison_document(experiment, found), target)
     return page
 
 

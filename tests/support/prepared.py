@@ -11,9 +11,9 @@ import psutil
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(
     [
-        "stallmark.analysis.experiment", "stallmark.cli.main", "stallmark.experiment.hooks",
-        "stallmark.experiment.resume", "stallmark.experiment.runner", "stallmark.live.server",
-        "stallmark.machines.serving", "stallmark.cli.document", "stallmark.report.experiment",
+        "stallmark.analysis.experiment", "stallmark.cli.main", "stallmark.experiment.storage_work",
+        "stallmark.experiment.course", "stallmark.experiment.runner", "stallmark.live.server",
+        "stallmark.machines.serving", "stallmark.cli.show", "stallmark.report.experiment",
     ]
 )  # fmt: skip
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from stallmark.analysis.profile.demand import demand_of
-from stallmark.attach.attach import Request, attach
-from stallmark.attach.measurements import Wanted
+from stallmark.attach.attach import Request, Wanted, attach
 from stallmark.record.imports.build import import_profile
 from stallmark.record.imports.recording import Wanted as WantedProfile
 from stallmark.record.profile.manifest import ProfiledServer, ProfileManifest, Session

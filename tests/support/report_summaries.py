@@ -8,14 +8,13 @@ import numpy as np
 from stallmark.analysis.bottleneck.device_verdict import device_verdict
 from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.finding import Finding, caution, info, invalid
-from stallmark.analysis.kinds import ExperimentKind
+from stallmark.analysis.finding import ExperimentKind, Finding, caution, info, invalid
 from stallmark.analysis.read.series import RunSeries
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.read.transactions import TransactionSummary
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.validity.kinds import ValidityKind
+from stallmark.analysis.validity.invalid import ValidityKind
 from stallmark.record.devices import DeviceLabel
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Condition

@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 from stallmark.analysis.run import RunSummary
-from stallmark.record.manifest.search import LevelSeen, LimitSeen, Search
-from stallmark.record.manifest.workload import Step
+from stallmark.record.manifest.workload import LevelSeen, LimitSeen, Search, Step
 from support.comparisons import one_run, with_manifest
 
 LEVELS = [(4, "held"), (8, "broke"), (6, "held"), (7, "broke"), (7, "broke"), (6, "held")]

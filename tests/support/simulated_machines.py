@@ -21,7 +21,7 @@ import numpy as np
 import zmq
 
 from stallmark.driver.client import COMMITTED
-from stallmark.driver.machines import TOLD_AFTER_S, RunFacts, ThisMachine
+from stallmark.driver.load import TOLD_AFTER_S, RunFacts, ThisMachine
 from stallmark.driver.messages import (
     Bye,
     Done,
@@ -39,11 +39,10 @@ from stallmark.driver.messages import (
     decode_of_master,
     encode,
 )
-from stallmark.driver.row_merger import RowMerger
-from stallmark.driver.rows import DeferredRow, Row, Rows
+from stallmark.driver.rows import DeferredRow, Row, RowMerger, Rows
 from stallmark.driver.tally import SAMPLE, SECOND_NS, transaction_rows, user_rows
 from stallmark.machines.join import STALLMARK
-from stallmark.record.growing import GrowingStream
+from stallmark.record.reader import GrowingStream
 from stallmark.transactions import find_workload
 
 EXECUTORS, USERS, PER_S = 16, 30, 200

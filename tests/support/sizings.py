@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from stallmark.analysis.profile.demand import demand_of
-from stallmark.record.manifest.search import LevelSeen, LimitSeen, Search
+from stallmark.record.manifest import read_manifest
 from stallmark.record.manifest.storage import ServiceLevelObjective
-from stallmark.record.manifest_file import read_manifest
-from stallmark.record.sizing.folder import write_sizing
-from stallmark.record.sizing.manifest import (
+from stallmark.record.manifest.workload import LevelSeen, LimitSeen, Search
+from stallmark.record.sizing import (
     Demand,
     Matched,
     Peak,
@@ -24,6 +23,7 @@ from stallmark.record.sizing.manifest import (
     StandIn,
     Stream,
     Window,
+    write_sizing,
 )
 from support.manifests import changed, on
 from support.synthetic_loads import QUIET, LoadsStep, make_loads_run

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import Any, get_type_hints
 
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.report.in_json import GROUPS
+from stallmark.report.renderers import GROUPS
 
 _OF_STEP = {name: kind for name, kind in get_type_hints(StepSummary).items() if kind in GROUPS}
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from stallmark.driver.deck import Dealer
+from stallmark.driver.pacing import Dealer
 from stallmark.record import histogram as hdr
 
 CARDS = {

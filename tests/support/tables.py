@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stallmark.record.histogram import with_service
-from stallmark.record.manifest_file import read_manifest
+from stallmark.record.manifest import read_manifest
 from stallmark.record.table_file import writing, written
 from support.manifests import changed
 

@@ -19,8 +19,7 @@ import psutil
 from stallmark.cli.main import main
 from stallmark.engines import open_engine
 from stallmark.engines.base import Engine
-from stallmark.record.manifest import Manifest
-from stallmark.record.manifest_file import read_manifest
+from stallmark.record.manifest import Manifest, read_manifest
 from stallmark.record.reader import Record
 from support.command_line import signals_as_before
 from support.prepared import Prepared

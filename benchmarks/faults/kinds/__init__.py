@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from benchmarks.faults.kinds import arrays, machines, network, records, signals, sqlserver, surroundings
+from benchmarks.faults.kinds import network, records, servers, signals, sqlserver, surroundings
 from benchmarks.faults.round import Round
 
 KINDS: dict[str, tuple[int, Callable[[Round], None]]] = {
@@ -12,10 +12,10 @@ KINDS: dict[str, tuple[int, Callable[[Round], None]]] = {
     "check": (1, signals.check),
     "report": (2, records.report),
     "attach": (1, records.attach),
-    "load machines": (3, machines.load_machines),
-    "hooks": (2, arrays.hooks),
-    "emulated array": (2, arrays.emulated),
-    "array as a block device": (1, arrays.block_device),
+    "load machines": (3, servers.load_machines),
+    "hooks": (2, records.hooks),
+    "emulated array": (2, records.emulated),
+    "array as a block device": (1, records.block_device),
     "server up": (1, sqlserver.server_up),
     "memory of SQL Server": (2, sqlserver.memory),
     "disk full": (3, surroundings.disk_full),

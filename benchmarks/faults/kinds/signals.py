@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from benchmarks.faults import checks, strikes
+from benchmarks.faults import checks, works
 from benchmarks.faults.round import Round
-from benchmarks.faults.strikes import START, Phase, Strike, draw
-from benchmarks.faults.works import WORKS, Work
+from benchmarks.faults.works import START, WORKS, Phase, Strike, Work, draw
 from support.tool import Command, Tool
 
 from stallmark.record.reader import Record
@@ -27,7 +26,7 @@ def build(round: Round) -> None:
     name = round.rng.choice(list(WORKS))
     work, there = WORKS[name], round.undisturbed(name)
     round.did.append(name)
-    strike = draw(round.rng, BUILD, strikes.BUILD)
+    strike = draw(round.rng, BUILD, works.BUILD)
     code, command, hit = round.struck(strike, "build", *work.database)
     if hit:
         round.found(checks.reason(strike.victim, strike.how, code, command.text, None))
@@ -41,8 +40,8 @@ def run(round: Round) -> None:
     """Disturb a run at any moment, its start included."""
     name = round.rng.choice(list(WORKS))
     work, there = round.take(name)
-    victims = {part: how for part, how in RUN.items() if name != "queries" or part not in strikes.OF_DRIVER}
-    strike, reset = draw(round.rng, victims, strikes.RUN), round.rng.choice(["continue", "restore"])
+    victims = {part: how for part, how in RUN.items() if name != "queries" or part not in works.OF_DRIVER}
+    strike, reset = draw(round.rng, victims, works.RUN), round.rng.choice(["continue", "restore"])
     round.did.append(f"{name}, reset: {reset}")
     disturbed(round, work, there.tables, strike, reset)
 

@@ -8,7 +8,7 @@ import time
 
 from benchmarks.faults import checks
 from benchmarks.faults.round import Round, Skipped
-from benchmarks.faults.strikes import START, draw
+from benchmarks.faults.works import START, draw
 from support.mssql_server import says_it_is
 from support.mssql_settings import Settings
 from support.remote import free_port

@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from benchmarks.faults import checks, strikes
+from benchmarks.faults import checks, works
 from benchmarks.faults.clock import Clock
 from benchmarks.faults.kinds.servers import a_server, look
 from benchmarks.faults.round import Round, Skipped
-from benchmarks.faults.strikes import Moment
-from benchmarks.faults.works import copied
+from benchmarks.faults.works import Moment, copied
 
 from stallmark.cli.common import FAILED, INCOMPLETE
 
@@ -29,7 +28,7 @@ def disk_full(round: Round) -> None:
     which = round.rng.choice(["record", "database", "temporary files"])
     work, _ = round.take(round.rng.choice(["bank", "mail", "several loads"]))
     place = {"record": round.tool.runs, "database": round.tool.home, "temporary files": Path(os.environ["TMPDIR"])}
-    moment = Moment.draw(round.rng, strikes.RUN)
+    moment = Moment.draw(round.rng, works.RUN)
     with _small_disk(round, place[which], "64M" if which != "database" else "400M"):
         command = round.tool.start_anew(
             "run", round.tool.scenario(**work.changes | {"measure": "6s"}, reset="continue")
@@ -64,7 +63,7 @@ def _true_of_a_disk(code: int, told: str, record, said: str) -> Iterator[str]:
 def unwritable(round: Round) -> None:
     """Take away the right to write: to the folder of records, of an experiment or of the database."""
     work, _ = round.take("bank")
-    moment = Moment.draw(round.rng, strikes.RUN)
+    moment = Moment.draw(round.rng, works.RUN)
     which = round.rng.choice(["records", "an experiment", "database"])
     early = round.rng.random() < 0.3
     round.tool.runs.mkdir()

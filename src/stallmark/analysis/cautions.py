@@ -4,20 +4,16 @@ import math
 from collections.abc import Iterator, Sequence
 
 from stallmark import capabilities
-from stallmark.analysis.above_device import above_device
-from stallmark.analysis.array_cautions import array_cautions
-from stallmark.analysis.ends import ends
-from stallmark.analysis.finding import Finding, Kind, caution
-from stallmark.analysis.page_cache import page_cache_under
+from stallmark.analysis.finding import Finding, Kind, caution, ends
 from stallmark.analysis.points import group, points, step_names
+from stallmark.analysis.probe.saturation import page_cache_under
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.server_cautions import server_cautions
-from stallmark.analysis.shallow_history import shallow_histories
-from stallmark.analysis.steady.steadiness import Judgement
+from stallmark.analysis.steady import Judgement
 from stallmark.analysis.step_summary import StepSummary
+from stallmark.analysis.storage_cautions import above_device, array_cautions, shallow_histories
 from stallmark.record.manifest import FILLED_BY
-from stallmark.record.manifest.course import Collector
-from stallmark.record.manifest.server import POSTGRESQL
+from stallmark.record.manifest.course import POSTGRESQL, Collector
 from stallmark.stats.thresholds import (
     AHEAD,
     CHECKPOINTS,

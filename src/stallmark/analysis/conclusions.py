@@ -5,23 +5,55 @@ from itertools import pairwise
 from typing import Any
 
 from stallmark.analysis.bottleneck.device_verdict import NOT_JUDGED
-from stallmark.analysis.ceiling.findings import ceiling_findings
-from stallmark.analysis.ceiling.summary import Ceiling
+from stallmark.analysis.ceiling import Ceiling, ceiling_findings, mailboxes_of_ceilings, mailboxes_of_steps
 from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.compare.summary import PairKind, ReasonKind, Verdict
-from stallmark.analysis.finding import Finding, Kind, caution, info, invalid
-from stallmark.analysis.kinds import ExperimentKind
-from stallmark.analysis.knee import knee
-from stallmark.analysis.mail_io import mailboxes_of_ceilings, mailboxes_of_steps
+from stallmark.analysis.finding import ExperimentKind, Finding, Kind, caution, info, invalid
 from stallmark.analysis.points import Point, group, labels, mean_of, points, step_names
-from stallmark.analysis.pool_curve.findings import curve_findings
-from stallmark.analysis.pool_curve.flash import flash_findings
-from stallmark.analysis.pool_curve.summary import PoolCurve
+from stallmark.analysis.pool_curve.curve import PoolCurve
+from stallmark.analysis.pool_curve.findings import curve_findings, flash_findings
 from stallmark.analysis.run import RunSummary
-from stallmark.analysis.steady.steadiness import Judgement
+from stallmark.analysis.steady import Judgement
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.devices import DeviceLabel
 from stallmark.stats.thresholds import CPU_LIMITS, SAME
+
+
+# The knee over the users: the fewest users that give as much throughput as any number of them.
+def knee(found: Sequence[Point], claims: Claims) -> Iterator[Finding]:
+    """Find where throughput stops growing with the users, in each variant, and what more users only add to latency."""
+    variants = group(found, lambda point: point.first.variant)
+    for same in variants:
+        same = sorted(same, key=lambda point: point.first.users)
+        if len(same) < 2:
+            continue
+        variant = same[0].first.variant if len(variants) > 1 else None
+        few, best = same[0], max(same, key=lambda point: point.tps)
+        claim = claims.claim(few, best)
+        yield info(
+            ExperimentKind.MOST_USERS,
+            variant=variant,
+            users=[few.first.users, best.first.users],
+            per_s=[few.tps, best.tps],
+            ratio=claim.ratio,
+            verdict=claim.verdict,
+            primary=few.first.throughput.primary,
+        )
+        bend = next(point for point in same if point.tps >= best.tps * (1 - SAME))
+        last = same[-1]
+        before, after = bend.latency_mean_ms, last.latency_mean_ms
+        if bend is last or before is None or after is None or after <= before:
+            continue
+        if any(step.validity.driver_bound for point in same for step in point.steps):
+            continue  # the knee may be the driver's
+        yield info(
+            ExperimentKind.KNEE,
+            variant=variant,
+            users=[bend.first.users, last.first.users],
+            share=bend.tps / best.tps,
+            latency_mean_ms=[before, after],
+            fewest_runs=min(len(point.steps) for point in (bend, best, last)),
+        )
 
 
 def conclusions(

@@ -1,35 +1,97 @@
-"""The summary of an experiment: its runs, what varies between them, and what follows from them.
-
-The report, the terminal table and `--json` all show these values and compute none of their own.
-"""
+"""The summary of an experiment: its runs, what follows from them, its answer, and marks of its steps."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from stallmark.analysis.answer import answer
 from stallmark.analysis.cautions import cautions
-from stallmark.analysis.ceiling.summary import Ceiling, ceilings
+from stallmark.analysis.ceiling import ANSWERS as OF_CEILINGS
+from stallmark.analysis.ceiling import Ceiling, ceilings
 from stallmark.analysis.compare.claims import Claims
-from stallmark.analysis.compare.storage import drifts
-from stallmark.analysis.compare.summary import ComparisonSummary
+from stallmark.analysis.compare.settings import drifts
+from stallmark.analysis.compare.summary import ComparisonSummary, PairKind
 from stallmark.analysis.compare.verdicts import comparison_within
 from stallmark.analysis.conclusions import conclusions
-from stallmark.analysis.data_versions import mixed_versions
-from stallmark.analysis.finding import Finding
+from stallmark.analysis.finding import ExperimentKind, Finding, Severity, info, invalid, mixed_versions
 from stallmark.analysis.points import group, points
-from stallmark.analysis.pool_curve.curve import pool_curves
-from stallmark.analysis.pool_curve.summary import PoolCurve
+from stallmark.analysis.pool_curve.curve import PoolCurve, pool_curves
+from stallmark.analysis.pool_curve.findings import ANSWERS
 from stallmark.analysis.probe.drift import Drift
-from stallmark.analysis.queries.comparison import compare
-from stallmark.analysis.queries.findings import query_cautions, query_findings
-from stallmark.analysis.queries.summary import QueryComparison
+from stallmark.analysis.queries import QueryComparison, compare, query_cautions, query_findings
 from stallmark.analysis.run import Call, RunSummary, summarise_run
+from stallmark.analysis.steady import Judgement
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.thresholds import Threshold, judge
+from stallmark.analysis.validity.gates import Gate
+from stallmark.analysis.validity.invalid import ValidityKind
 from stallmark.errors import StallmarkError
 from stallmark.record.devices import is_emulated
 from stallmark.record.reader import Record
+
+# The answer of an experiment: the one finding that stands above all others.
+
+MOST = 6
+"""Variants that one sentence can name; of more it names the best and the worst."""
+
+
+def answer(
+    findings: Sequence[Finding],
+    runs: Sequence[RunSummary],
+    judged: ComparisonSummary | None,
+    claims: Claims | None = None,
+) -> Finding | None:
+    """Return the finding that answers the experiment's question; None where there is none.
+
+    What makes all figures worthless comes first. Then the ceiling, or how much memory is enough, the verdict on two
+    variants, or every variant against the first.
+    """
+    if findings and findings[0].severity is Severity.INVALID:
+        return findings[0]
+    if curve := next((one for one in findings if one.kind in (*ANSWERS, *OF_CEILINGS)), None):
+        return curve
+    if judged and len(judged.pairs) == 1:
+        return judged.pairs[0].finding
+    if not any(run.queries for run in runs) and (against := _rates_against_first(runs, claims or Claims(runs, judged))):
+        return against
+    apart = next((one for one in findings if one.kind is PairKind.NOT_COMPARABLE), None)
+    if apart and len({step.variant for run in runs for step in run.steps}) == 2:
+        return apart
+    return next((one for one in findings if one.severity is Severity.INFO), findings[0] if findings else None)
+
+
+def _rates_against_first(runs: Sequence[RunSummary], claims: Claims) -> Finding | None:
+    """Return every variant's rate against the first one's; None where variants have several steps, or there are fewer
+    than three."""
+    found = points([step for run in runs for step in run.steps if not step.validity.invalid and step.result_tps > 0])
+    names = [point.first.variant for point in found]
+    if len(set(names)) < len(names) or len(names) < 3:
+        return None
+    first, *others = found
+    if len({point.first.emulated for point in found}) > 1:  # an emulated device says nothing about a real one
+        return None
+    claimed = [(point, claims.claim(first, point)) for point in others]
+    alike = [(point, claim.ratio) for point, claim in claimed if claim.comparable and claim.ratio is not None]
+    named = claimed
+    if len(others) >= MOST and alike:
+        ends = [choose(alike, key=lambda one: one[1])[0] for choose in (max, min)]
+        named = [one for end in dict.fromkeys(map(id, ends)) for one in claimed if id(one[0]) == end]
+    every = [first, *(point for point, _ in alike)]
+    return info(
+        ExperimentKind.AGAINST_FIRST,
+        first=first.first.variant,
+        per_s=first.tps,
+        primary=first.first.throughput.primary,
+        others=[[point.first.variant, claim.ratio, claim.verdict] for point, claim in named],
+        left_out=len(alike) - len(named) if named is not claimed else 0,
+        ranked=len(claims.comparable_points(every)) == len(every),
+        not_comparable=len(others) - len(alike) if named is not claimed else 0,
+        one_run_each=all(len(point.steps) == 1 for point in found),
+    )
+
+
+# The summary of an experiment: its runs, what varies between them, and what follows from them.
+#
+# The report, the terminal table and `--json` all show these values and compute none of their own.
 
 
 @dataclass(frozen=True)
@@ -201,3 +263,62 @@ def _variant_of(run: RunSummary) -> str | None:
 
 def _variant(record: Record) -> str:
     return record.manifest.variant.name
+
+
+# The findings that a reader must know before believing figures: the marks of a step, and each gate over all steps.
+
+
+def marks(run: RunSummary, step: StepSummary) -> list[Finding]:
+    """Return the marks of a step of `run`. Their severity tells which of them forbid a comparison."""
+    judged = step.validity
+    found = []
+    if run.incomplete_because:
+        found.append(invalid(ValidityKind.RUN_INCOMPLETE, said=run.incomplete_because))
+    if judged.steadiness and judged.steadiness.verdict in (Judgement.NEVER, Judgement.LATE):
+        found.append(judged.steadiness.finding)
+    found += judged.invalid
+    found += [gate.failure for gate in judged.gates if gate.failure and not gate.voids]
+    found += [*judged.bursts, *judged.gaps, *judged.driver_bound]
+    if step.storage.writes_partial:
+        found.append(step.storage.writes_partial)
+    if step.bottleneck.device_verdict:
+        found.append(step.bottleneck.device_verdict)
+    return found
+
+
+def doubtful(experiment: ExperimentSummary) -> set[str]:
+    """Return the keys of the steps with a mark that forbids a comparison."""
+    return {
+        step.key
+        for run in experiment.runs
+        for step in run.steps
+        if any(one.severity is Severity.INVALID for one in marks(run, step))
+    }
+
+
+@dataclass(frozen=True)
+class GateVerdict:
+    """One gate over all steps: the steps in which it failed, and the gate of the step nearest to failing, or
+    furthest beyond."""
+
+    gate: Gate
+    failed: list[StepSummary]
+    passed: bool | None  # in every step; None if it failed in none and was not judged in some
+
+
+def gate_verdicts(steps: Sequence[StepSummary]) -> list[GateVerdict]:
+    """Return verdicts in the order of the gates; none where the record does not say what its workload requires."""
+    found = []
+    for kind in dict.fromkeys(gate.kind for step in steps for gate in step.validity.gates):
+        held = [(step, gate) for step in steps for gate in step.validity.gates if gate.kind == kind]
+        worst = max((gate for _, gate in held), key=_nearness)
+        failed = [step for step, gate in held if gate.passed is False]
+        known = all(gate.passed is not None for _, gate in held)
+        found.append(GateVerdict(worst, failed, False if failed else True if known else None))
+    return found
+
+
+def _nearness(gate: Gate) -> tuple[bool, float]:
+    if gate.value is None or gate.limit is None:
+        return gate.passed is False, -1.0
+    return gate.passed is False, abs(gate.value) / gate.limit if gate.limit else abs(gate.value)

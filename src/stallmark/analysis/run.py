@@ -20,10 +20,10 @@ from stallmark.analysis.read.server_state import read_state_views
 from stallmark.analysis.read.server_views import ServerViews, our_databases, read_server_views, restart_findings
 from stallmark.analysis.read.transactions import read_deferred_queue, read_errors, read_workload
 from stallmark.analysis.read.waits import BlockedPair, DeadlockShape, SessionWaits, read_blocking, read_deadlocks
-from stallmark.analysis.steady.cycles import checkpoint_marks, over_whole_cycles
+from stallmark.analysis.steady import checkpoint_marks, over_whole_cycles
 from stallmark.analysis.step import summarise_step
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.validity.judge import Validity
+from stallmark.analysis.validity.service_level import Validity
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Condition
 from stallmark.record.reader import Record, recorded_seconds

@@ -33,8 +33,7 @@ from stallmark.analysis.read.server_summary import IoSummary, ServerState, Trans
 from stallmark.analysis.read.server_views import ServerViews, transaction_reads, volume_summaries
 from stallmark.analysis.read.transactions import TOTALS, RecordedWorkload, mean_ms, transaction_summaries
 from stallmark.analysis.read.waits import SampledWaits, WaitParts
-from stallmark.analysis.steady.cycles import no_checkpoint
-from stallmark.analysis.steady.steadiness import Rate, Steadiness, judge
+from stallmark.analysis.steady import Rate, Steadiness, judge, no_checkpoint
 from stallmark.analysis.step_summary import (
     Bottleneck,
     Latency,
@@ -46,12 +45,14 @@ from stallmark.analysis.step_summary import (
     Throughput,
     WaitFigures,
 )
-from stallmark.analysis.validity.driver_bound import driver_bound
-from stallmark.analysis.validity.foreign_cpu import foreign_cpu_share
-from stallmark.analysis.validity.invalid import foreign_share, invalid_findings, storage_errors
-from stallmark.analysis.validity.judge import Validity
-from stallmark.analysis.validity.server_lost import server_lost
-from stallmark.analysis.validity.service_level import judge_reads
+from stallmark.analysis.validity.invalid import (
+    driver_bound,
+    foreign_share,
+    invalid_findings,
+    server_lost,
+    storage_errors,
+)
+from stallmark.analysis.validity.service_level import Validity, foreign_cpu_share, judge_reads
 from stallmark.record.devices import emulated_roles, storage_label
 from stallmark.record.manifest.storage import Device, Role
 from stallmark.record.reader import Record

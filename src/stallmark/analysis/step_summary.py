@@ -26,7 +26,7 @@ from stallmark.analysis.read.server_summary import (
 from stallmark.analysis.read.server_views import VolumeSummary
 from stallmark.analysis.read.transactions import ErrorSummary, TransactionSummary
 from stallmark.analysis.read.waits import BlockedPair
-from stallmark.analysis.steady.steadiness import Steadiness
+from stallmark.analysis.steady import Steadiness
 from stallmark.analysis.validity.gates import Gate
 from stallmark.analysis.validity.service_level import ServiceLevel
 from stallmark.record.devices import DeviceLabel

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from itertools import permutations
 from statistics import fmean
 
-from stallmark.analysis.bottleneck.prediction import predict
+from stallmark.analysis.bottleneck.laws import predict
 from stallmark.analysis.bottleneck.summary import Demands, NoteKind, Prediction, Source
-from stallmark.analysis.cause.model_tests import tested
-from stallmark.analysis.cause.summary import ModelTest
+from stallmark.analysis.cause.evidence import ModelTest, tested
 from stallmark.analysis.finding import Finding, info
 from stallmark.analysis.points import group, points
 from stallmark.analysis.step_summary import StepSummary

@@ -38,9 +38,8 @@ def attach(
 
     RUN is a run's folder, or one that holds several: every run that the file overlaps gets its share.
     """
-    from stallmark.attach.attach import Request
+    from stallmark.attach.attach import Request, Wanted
     from stallmark.attach.attach import attach as attach_to
-    from stallmark.attach.measurements import Wanted
     from stallmark.record.reader import find_records
 
     request = Request(name, format, zone, offset_s(offset), replace)

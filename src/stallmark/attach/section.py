@@ -13,9 +13,20 @@ from stallmark.attach import wording
 from stallmark.attach.summary import ExternalCounter, ExternalSummary
 from stallmark.format import coefficient
 from stallmark.report.document import Section, Words, shown
-from stallmark.report.figures import Figure, from_zero, highest, note, places, stacked
-from stallmark.report.over_time import ROWS, bucket_width, drawn, shade
-from stallmark.report.style import looks, plain
+from stallmark.report.figures import (
+    ROWS,
+    Figure,
+    bucket_width,
+    drawn,
+    from_zero,
+    highest,
+    looks,
+    note,
+    places,
+    plain,
+    shade,
+    stacked,
+)
 from stallmark.report.table import Rows, Table, number, word
 from stallmark.report.text import sentence
 from stallmark.report.text.terms import term

@@ -23,12 +23,11 @@ def build(choice, scenario, target, workers: int | None, part: str | None, as_js
     bank,mail, or a scenario, whose database is built where it places it.
     """
     from stallmark.experiment.build_progress import show_build
-    from stallmark.experiment.location import locations
-    from stallmark.experiment.placing import arrangement
+    from stallmark.experiment.placing import arrangement, locations
     from stallmark.loaders import databases, ledger
     from stallmark.loaders.plan import BatchShare
-    from stallmark.record.trade_history import trade_history
-    from stallmark.report.text.scale import depth
+    from stallmark.record.manifest.workload import trade_history
+    from stallmark.report.text.terms import depth
     from stallmark.schema.deploy import telling_blockers
     from stallmark.transactions import find_workload
 

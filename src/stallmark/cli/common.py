@@ -14,8 +14,7 @@ from rich.segment import Segment
 from rich.table import Table
 
 from stallmark.errors import StallmarkError, mistake
-from stallmark.escape import visible
-from stallmark.redact import holds_secret
+from stallmark.redact import holds_secret, visible
 
 T = TypeVar("T")
 

@@ -49,16 +49,12 @@ def compare(
     RUN is a run's folder or an experiment's; several are taken together. A verdict needs 3 runs of each side.
     """
     from stallmark.analysis.compare.verdicts import compare_runs
-    from stallmark.analysis.fail_if import fail_rule
-    from stallmark.cli.document import say_where
+    from stallmark.analysis.thresholds import fail_rule
+    from stallmark.cli.show import say_where
     from stallmark.cli.summaries import of_each, summarise_each
-    from stallmark.report.comparison.document import comparison_document
-    from stallmark.report.comparison.markdown import summary_for_a_ticket
-    from stallmark.report.file import refuse_target
-    from stallmark.report.in_html import page_beside, write_pages
-    from stallmark.report.in_json import dumped, in_json
-    from stallmark.report.in_terminal import in_terminal
-    from stallmark.report.text.rules import comparison_doubts, comparison_failures
+    from stallmark.report.comparison.document import comparison_document, summary_for_a_ticket
+    from stallmark.report.renderers import dumped, in_json, in_terminal, page_beside, refuse_target, write_pages
+    from stallmark.report.text.steady import comparison_doubts, comparison_failures
 
     if as_json and markdown == "-":
         raise StallmarkError("--json and --markdown - both want standard output: give --markdown a file.")

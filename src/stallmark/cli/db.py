@@ -132,7 +132,7 @@ def _facts(found: "FoundDatabase") -> dict[str, Any]:
 
 def _with_depth(holds: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a database holds, with the depth of a brokerage's history."""
-    from stallmark.record.trade_history import trade_history
+    from stallmark.record.manifest.workload import trade_history
 
     history = trade_history(holds.get("workload"), holds.get("scale"))
     return dict(holds) | ({"trades_per_account": history.trades_per_account} if history else {})

@@ -149,7 +149,7 @@ def _examined(engine: "Engine") -> Iterator[Examined]:
 
 
 def _others(engine: "Engine") -> Iterator[Examined]:
-    from stallmark.experiment.others import others_in
+    from stallmark.experiment.target import others_in
 
     try:
         found, hidden, unseen = others_in(engine), engine.why_sessions_are_hidden(), engine.why_things_are_hidden()

@@ -28,7 +28,7 @@ def one_sentence() -> Iterator[None]:
             error = error.__context__
         error = lost_in(error) or error
         with held():
-            from stallmark.cli.error_sentence import sentence_and_code, show  # not for --help
+            from stallmark.cli.exit_codes import sentence_and_code, show  # not for --help
 
             sentence, code = sentence_and_code(error, unread=bool(_unread_outputs()))
             with suppress(OSError, ValueError):  # nobody may be left to read it

@@ -17,7 +17,7 @@ def list_scenarios(scenarios: tuple[str, ...], as_json: bool) -> None:
 
     The time is an estimate for the embedded PostgreSQL, with what earlier runs in stallmark-runs took.
     """
-    from stallmark.experiment.pace import pace
+    from stallmark.experiment.status import pace
     from stallmark.scenarios.read import read_any_scenario, shipped
 
     here = pace(Path("stallmark-runs"))
@@ -37,8 +37,8 @@ def list_scenarios(scenarios: tuple[str, ...], as_json: bool) -> None:
 
 def _history(scenario) -> dict[str, str | float]:
     """Return the depth of the brokerage's history; nothing for a scenario without a brokerage."""
-    from stallmark.record.trade_history import trade_history
-    from stallmark.report.text.scale import history_line
+    from stallmark.record.manifest.workload import trade_history
+    from stallmark.report.text.terms import history_line
     from stallmark.scenarios.model import ProbeScenario
 
     if isinstance(scenario, ProbeScenario):
@@ -52,12 +52,12 @@ def _history(scenario) -> dict[str, str | float]:
 def _takes(scenario, pace: float) -> dict[str, str | float]:
     from stallmark.experiment.estimate import estimate
     from stallmark.experiment.target import Target
-    from stallmark.report.text import takes
+    from stallmark.report.text import experiment
     from stallmark.scenarios.model import ProbeScenario
 
     absent = isinstance(scenario, ProbeScenario) or Target().is_absent(scenario.contents)
     expected = estimate(scenario, to_build=float(absent), to_copy=absent, pace=pace)
-    said = takes.takes(
+    said = experiment.takes(
         expected.total_s,
         expected.build_s,
         at_most=expected.ends_sooner,

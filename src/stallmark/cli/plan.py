@@ -20,9 +20,8 @@ def plan(runs: tuple[Path, ...], difference: str, as_json: bool) -> None:
     """
     from stallmark.analysis.compare.plan import plan_runs
     from stallmark.cli.summaries import of_each, summarise_each_alike
-    from stallmark.report.comparison.plan import plan_in_brief
-    from stallmark.report.in_json import dumped, in_json
-    from stallmark.report.in_terminal import in_terminal
+    from stallmark.report.comparison.document import plan_in_brief
+    from stallmark.report.renderers import dumped, in_json, in_terminal
 
     wanted = _share(difference)
     plans, failed = of_each(summarise_each_alike(runs), lambda one: plan_runs(one.runs, wanted))

@@ -55,7 +55,7 @@ def probe(
     --i-know.
     """
     from stallmark.experiment.probe_run import shown_file, told
-    from stallmark.record.manifest.scenario import Scenario, Variant
+    from stallmark.record.manifest.course import Scenario, Variant
     from stallmark.record.probe import Asked
     from stallmark.record.writer import experiment_folder
     from stallmark.storage.probe import find_patterns, steps_of
@@ -91,7 +91,7 @@ def run_probe_scenario(
     from stallmark.experiment.estimate import estimate
     from stallmark.experiment.probe_run import RawRunner
     from stallmark.experiment.target import home
-    from stallmark.report.text import takes
+    from stallmark.report.text import experiment
 
     typed = click.get_current_context().get_parameter_source("server") is ParameterSource.COMMANDLINE
     if others or typed or replace(target, url=None) != type(target)():
@@ -101,8 +101,8 @@ def run_probe_scenario(
         )
     show.say(f"{scenario.title or scenario.name}: {scenario.answers}")
     expected, many = estimate(scenario), len(scenario.variants)
-    said = takes.takes(expected.total_s, 0.0)
-    show.say(takes.before_the_load(f"{many} probe{'s' * (many > 1)}", many * expected.load_s, said))
+    said = experiment.takes(expected.total_s, 0.0)
+    show.say(experiment.before_the_load(f"{many} probe{'s' * (many > 1)}", many * expected.load_s, said))
     runner = RawRunner(scenario, home(), out_dir, show)
     try:
         runner.run()

@@ -37,10 +37,10 @@ def report(
     runs: tuple[Path, ...], target: Path | None, slide: Path | None, rule: str | None, as_json: bool
 ) -> None:  # fmt: skip
     """Make the report of run records, a server's profile or a sizing, from what was recorded alone."""
-    from stallmark.analysis.fail_if import fail_rule
+    from stallmark.analysis.thresholds import fail_rule
     from stallmark.record.profile.manifest import is_profile
-    from stallmark.record.sizing.folder import is_sizing
-    from stallmark.report.file import refuse_target
+    from stallmark.record.sizing import is_sizing
+    from stallmark.report.renderers import refuse_target
 
     failing = None if rule is None else fail_rule(rule, of_runs=True)
     if target:
@@ -79,12 +79,12 @@ def show_report(
     """
     from stallmark.analysis.experiment import summarise
     from stallmark.analysis.loads.summary import has_loads, summarise_loads
-    from stallmark.cli.document import show
+    from stallmark.cli.show import show
     from stallmark.cli.summaries import on_all_cores
     from stallmark.record.reader import find_records
     from stallmark.report.experiment import experiment_document, experiment_in_json
     from stallmark.report.loads.document import loads_document, loads_in_json
-    from stallmark.report.sections.thresholds import failures
+    from stallmark.report.sections.validity import failures
 
     records = find_records(runs)
     searched = any(record.manifest.search for record in records)
@@ -107,7 +107,7 @@ def show_report(
 
 def _fail(failing: "Rule | None", findings: Sequence["Finding"]) -> None:
     """Exit where the rule says so."""
-    from stallmark.report.text.rules import run_failure
+    from stallmark.report.text.steady import run_failure
 
     if failing and (why := run_failure(failing, findings)):
         tell(err, f"[bold red]Failed:[/] {escape(why)}.")
@@ -116,7 +116,7 @@ def _fail(failing: "Rule | None", findings: Sequence["Finding"]) -> None:
 
 def _show_probes(records: Sequence["Record"], target: Path | None, as_json: bool, slide: Path | None) -> None:
     from stallmark.analysis.probe.experiment import summarise_probes
-    from stallmark.cli.document import show
+    from stallmark.cli.show import show
     from stallmark.report.probe.document import probe_document, probes_in_json
 
     show(summarise_probes(records), probe_document, probes_in_json, target, as_json, slide)
@@ -125,7 +125,7 @@ def _show_probes(records: Sequence["Record"], target: Path | None, as_json: bool
 def show_profile(folder: Path, target: Path | None, as_json: bool, slide: Path | None = None) -> None:
     """Write the report of a profile to `target`, if any, and print its tables, or JSON."""
     from stallmark.analysis.profile.summary import summarise_profile
-    from stallmark.cli.document import show
-    from stallmark.report.profile.document import profile_document, profile_in_json
+    from stallmark.cli.show import show
+    from stallmark.report.profile import profile_document, profile_in_json
 
     show(summarise_profile(folder), profile_document, profile_in_json, target, as_json, slide)

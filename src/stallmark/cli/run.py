@@ -55,10 +55,9 @@ def run(
 ) -> None:  # fmt: skip
     """Run a SCENARIO: one of `stallmark list`, or a YAML file of yours."""
     from stallmark.cli.show import ShowInSentences
-    from stallmark.experiment.course import order_of
-    from stallmark.experiment.hooks import carry_out_at_end
-    from stallmark.experiment.resume import EarlierExperiment
+    from stallmark.experiment.course import EarlierExperiment, order_of
     from stallmark.experiment.runner import Runner
+    from stallmark.experiment.storage_work import carry_out_at_end
     from stallmark.scenarios.model import ProbeScenario, SizingScenario, on_devices
     from stallmark.scenarios.read import read_any_scenario
 
@@ -84,7 +83,7 @@ def run(
             raise StallmarkError(f"{model.name} sizes for the load of a profile: name its folder with --profile.")
         if devices or followers:
             raise StallmarkError("A sizing is of one place and has no live page: leave --device and --web out.")
-        from stallmark.cli.run_sizing import run_sizing
+        from stallmark.cli.size import run_sizing
 
         run_sizing(model, profile, target, out_dir, show, machines, as_json)
         return
@@ -152,11 +151,11 @@ def _report_if_possible(folder: Path, show: Show, as_json: bool) -> None:
 
 
 def _say_how_to_resume(folder: Path, model: "AnyScenario") -> None:
-    from stallmark.experiment.resume import command, with_records
+    from stallmark.experiment.course import command, with_records
     from stallmark.record.reader import find_records
-    from stallmark.report.text import status
+    from stallmark.report.text import experiment
 
     if not (places := with_records(folder)):  # somebody has removed them
         return
     made = [record.manifest for record in find_records(places)]
-    tell(err, escape(status.go_on(command(folder, model.contents, made))))
+    tell(err, escape(experiment.go_on(command(folder, model.contents, made))))

@@ -1,4 +1,4 @@
-"""`stallmark size`: which of the candidates carries the load of a profile?"""
+"""`stallmark size`: which of the candidates carries the load of a profile? And the run that tries one."""
 
 import math
 import sys
@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import VERDICT, err, escape, json_option, page_file, tell, timezone_option
-from stallmark.errors import StallmarkError
+from stallmark.cli.common import INCOMPLETE, VERDICT, err, escape, json_option, page_file, tell, timezone_option
+from stallmark.errors import CallFailed, StallmarkError, as_sentence
+from stallmark.experiment.progress import Phase, Show
+from stallmark.stopping import StopSignal
 
 if TYPE_CHECKING:
     from stallmark.analysis.sizing.summary import SizingSummary
+    from stallmark.experiment.companions import LoadMachines
+    from stallmark.experiment.target import Target
     from stallmark.record.manifest.storage import ServiceLevelObjective
+    from stallmark.scenarios.model import SizingScenario
+
+
+# `stallmark size`: which of the candidates carries the load of a profile?
 
 
 def _finite(context: click.Context, option: click.Parameter, value: float) -> float:
@@ -54,7 +62,7 @@ def size(
     that none carries it.
     """
     from stallmark.analysis.sizing import summary
-    from stallmark.report.file import refuse_target
+    from stallmark.report.renderers import refuse_target
     from stallmark.report.text import sentence
 
     target = target or page_file(candidates[0], "sizing.html", for_machines=as_json)
@@ -76,7 +84,7 @@ def show_candidate(folder: Path, target: Path | None, as_json: bool, slide: Path
 
 def show_sizing(found: "SizingSummary", target: Path | None, as_json: bool, slide: Path | None = None) -> None:
     """Write the report to `target`, if any, and print its tables, or JSON."""
-    from stallmark.cli.document import show
+    from stallmark.cli.show import show
     from stallmark.report.sizing.document import sizing_document, sizing_in_json
 
     show(found, sizing_document, sizing_in_json, target, as_json, slide)
@@ -97,3 +105,55 @@ def _level(text: str | None) -> "ServiceLevelObjective | None":
     if seconds <= 0:
         raise StallmarkError(f"--slo {text} is no service level: write {', '.join(READY_MADE)} or a time as 10ms.")
     return declared(None, seconds * 1000, PERCENTILES[0])
+
+
+# The run of a sizing: `stallmark run sizing --profile DIR`.
+
+
+def run_sizing(
+    scenario: "SizingScenario",
+    profile: Path,
+    target: "Target",
+    out_dir: Path,
+    show: Show,
+    machines: "LoadMachines | None",
+    as_json: bool,
+) -> None:
+    """Measure what a server and its storage carry of the load of a profile, and show it."""
+    from stallmark.analysis.profile.demand import demand_of
+    from stallmark.experiment.estimate import estimate
+    from stallmark.experiment.sizing import SizingRunner
+    from stallmark.loaders.warehouse import command
+    from stallmark.report.text import experiment
+    from stallmark.storage.probe.tool import find_tool
+
+    [variant] = scenario.variants
+    find_tool(emulated=scenario.emulates(variant))  # before a database is built for nothing
+    if scenario.queries and target.is_absent(scenario.contents):
+        command()  # of the generator of their data: before I/O is replayed for nothing
+    demand = demand_of(profile, window_s=scenario.replay.window)
+    show.say(": ".join(filter(None, (scenario.title or scenario.name, scenario.answers))))
+    absent = float(target.is_absent(scenario.contents))
+    expects = estimate(scenario, to_build=absent, windows=len(demand.windows))
+    show.say(f"It takes {experiment.takes(expects.total_s, expects.build_s, at_most=True)}.")
+    runner = None
+    try:
+        with target.engine(scenario.contents, scenario) as engine:
+            runner = SizingRunner(scenario, demand, engine, out_dir, show, machines)
+            because = runner.run()
+    except (StopSignal, StallmarkError, CallFailed, OSError):
+        if runner and runner.measured:
+            _report(runner.folder, show, as_json)
+        raise
+    _report(runner.folder, show, as_json)
+    if because:
+        tell(err, f"[bold red]Incomplete:[/] {escape(as_sentence(because))}")
+        sys.exit(INCOMPLETE)
+
+
+def _report(folder: Path, show: Show, as_json: bool) -> None:
+    show.enter(Phase.REPORTING)
+    try:
+        show_candidate(folder, folder / "report.html", as_json)
+    except (StallmarkError, OSError) as of_report:  # why it ended matters more
+        show.say(f"There is no report: {of_report}")

@@ -16,7 +16,7 @@ from stallmark import format
 from stallmark.cli.command import Command
 from stallmark.cli.common import err, json_option, out, runs_argument, tell
 from stallmark.errors import StallmarkError
-from stallmark.escape import spreadsheet
+from stallmark.redact import spreadsheet
 
 if TYPE_CHECKING:
     from stallmark.record.sql import Answer

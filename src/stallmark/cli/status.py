@@ -14,7 +14,7 @@ from stallmark.cli.common import escape, experiment_options, json_option, out, t
 
 if TYPE_CHECKING:
     from stallmark.experiment.status import Status
-    from stallmark.record.sizing.manifest import Sizing
+    from stallmark.record.sizing import Sizing
 
 
 @click.command(cls=Command)
@@ -25,7 +25,7 @@ def status(folder: Path | None, out_dir: Path, as_json: bool) -> None:
     """Say how far an experiment is: from its records, also on another machine that sees their folder."""
     from stallmark.experiment.status import experiment_of, newest
     from stallmark.experiment.status import status as read_status
-    from stallmark.record.sizing.folder import is_sizing, read_sizing
+    from stallmark.record.sizing import is_sizing, read_sizing
 
     folder = folder or newest(out_dir)
     sizing = read_sizing(folder) if is_sizing(folder) else None
@@ -48,8 +48,8 @@ def _of_sizing(found: "Sizing", folder: Path) -> Iterator[str]:
 
 def _sentences(found: "Status"):
     from stallmark.experiment.status import State
-    from stallmark.report.text import status as text
-    from stallmark.report.text import takes
+    from stallmark.report.text import experiment
+    from stallmark.report.text import experiment as text
 
     yield f"{found.title} ({found.folder}), begun {format.moment(found.started)}"
     because = f": {found.because}" if found.because else ""
@@ -73,4 +73,4 @@ def _sentences(found: "Status"):
         if lately := ", ".join(filter(None, (tps, read))):
             yield f"in the last seconds {lately}"
     if found.left_s is not None:
-        yield takes.left(found.left_s, refined=found.refined)
+        yield experiment.time_left(found.left_s, refined=found.refined)

@@ -22,11 +22,10 @@ def whatif(runs: tuple[Path, ...], reads: tuple[str, ...], as_json: bool) -> Non
     RUN is a run's folder or an experiment's. Where variants with other read times were run, it says how far such
     predictions were off.
     """
-    from stallmark.analysis.bottleneck.prediction import WHAT_IF_MS
+    from stallmark.analysis.bottleneck.laws import WHAT_IF_MS
     from stallmark.analysis.what_if import what_if
     from stallmark.cli.summaries import summarise_each_alike
-    from stallmark.report.in_json import dumped, in_json
-    from stallmark.report.in_terminal import in_terminal
+    from stallmark.report.renderers import dumped, in_json, in_terminal
     from stallmark.report.text import sentence
     from stallmark.report.what_if import what_ifs_in_brief
 

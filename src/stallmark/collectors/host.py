@@ -13,7 +13,7 @@ import pyarrow as pa
 from stallmark.collectors.base import EPOCH, Collector, Row
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
-from stallmark.process_tree import ProcessTree, read_stat
+from stallmark.processes import ProcessTree, read_stat
 from stallmark.record.schema import column
 from stallmark.storage.array_facts import behind
 from stallmark.storage.block_devices import BlockDevice, NoBlockDevice, device_behind, read_counters

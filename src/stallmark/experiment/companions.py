@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from stallmark.driver.machines import ExpectedMachines
+    from stallmark.driver.load import ExpectedMachines
     from stallmark.engines.base import Engine
     from stallmark.experiment.progress import Show
     from stallmark.scenarios.model import AnyScenario

@@ -1,14 +1,46 @@
-"""How long an experiment will take with all that belongs to it: by measured rates at first, then by its own runs."""
+"""The time that an experiment will take with all that belongs to it: by measured rates, then by its own runs."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from stallmark.experiment import rates
 from stallmark.loaders.load import expected_bytes
 from stallmark.loaders.plan import loader_for
 from stallmark.scenarios.load import RawLoad
 from stallmark.scenarios.model import AnyScenario, ProbeScenario, QueryScenario, SizingScenario, TimedScenario, Variant
 from stallmark.transactions import find_workload
+
+# The rates by which an experiment's time is estimated before its first run; how fast the data of a workload are built
+# and checked is the workload's own fact.
+#
+# Measured with the embedded PostgreSQL 18.4 on two cores of a virtual machine (x86-64, Debian 12, a disk that reads 390
+# and writes 740 MB/s) which others used as well. So builds and copies are by their CPU time, spread over two cores, and
+# what belongs to a run is half of what it took at a load of 13. Bytes are those of the tables with their keys
+# (`loaders.load.expected_bytes`). What this machine's earlier experiments took corrects all of them (status.py).
+
+MIB = 1024**2
+
+BEGIN_S = 3.0
+"""A server is made and started before a load."""
+COPY_BYTES_PER_S = 200 * MIB
+"""A database is copied, with the log that belongs to it, or brought back from the copy."""
+PREFILL_BYTES_PER_S = 400 * MIB
+RUN_S = 7.0
+"""A server starts with its cap, users begin and end, and the record is closed."""
+REPORT_S = 5.0
+"""The report is written when all runs are made."""
+WRITE_BYTES_PER_S = 300 * MIB
+"""The file of a probe is written."""
+STEP_S = 1.0
+"""A step of a probe begins."""
+QUERY_BYTES_PER_S = 400 * MIB
+"""A query of the warehouse, as if it went once over all its data, in memory."""
+QUERY_READ_BYTES_PER_S = 100 * MIB
+"""Added for the data that the buffer pool does not hold, on a real disk."""
+QUERY_EMULATED_BYTES_PER_S = 14 * MIB
+"""The same on emulated arrays, fast and slow alike, as power-memory-storage was measured."""
+
+
+# How long an experiment will take with all that belongs to it: by measured rates at first, then by its own runs.
 
 
 @dataclass(frozen=True)
@@ -34,7 +66,7 @@ class Estimate:
 
     @property
     def total_s(self) -> float:
-        return self.build_s + sum(self.runs_s) + rates.REPORT_S
+        return self.build_s + sum(self.runs_s) + REPORT_S
 
     def left_s(
         self, took_s: Mapping[int, float], to_make: Collection[int], *, spent_s: float = 0.0, load_spent_s: float = 0.0
@@ -74,10 +106,10 @@ def estimate(
         for part in find_workload(contents.name).parts
     ]
     data_bytes = sum(size for _, size in sizes)
-    check_s = sum(size / (part.check_mib_per_s * rates.MIB) for part, size in sizes)
-    build_s = to_build * (rates.BEGIN_S + sum(size / (part.build_mib_per_s * rates.MIB) for part, size in sizes))
+    check_s = sum(size / (part.check_mib_per_s * MIB) for part, size in sizes)
+    build_s = to_build * (BEGIN_S + sum(size / (part.build_mib_per_s * MIB) for part, size in sizes))
     if to_copy and scenario.reset == "restore":
-        build_s += data_bytes / rates.COPY_BYTES_PER_S
+        build_s += data_bytes / COPY_BYTES_PER_S
     order = scenario.run_order()
     timelines = [scenario.timeline(one) for one in scenario.variants] if isinstance(scenario, TimedScenario) else []
     load_s, longest_s = max((timeline.end_s for timeline in timelines), default=0.0), None
@@ -103,18 +135,18 @@ def estimate(
 
 def _beside_s(scenario: AnyScenario, variant: Variant, data_bytes: int) -> float:
     """Return what belongs to a run beside a load that is planned by time, and the check of its data."""
-    seconds = rates.RUN_S
+    seconds = RUN_S
     if scenario.reset == "restore":
-        seconds += data_bytes / rates.COPY_BYTES_PER_S
+        seconds += data_bytes / COPY_BYTES_PER_S
     if scenario.start_cache == "prefilled":
         pool = scenario.pool_of(variant)
-        seconds += min(data_bytes, pool.resolve(data_bytes) if pool else data_bytes) / rates.PREFILL_BYTES_PER_S
+        seconds += min(data_bytes, pool.resolve(data_bytes) if pool else data_bytes) / PREFILL_BYTES_PER_S
     if probe := scenario.probe:
-        steps_s = len(probe.steps()) * (probe.seconds + rates.STEP_S)
-        seconds += 2 * (probe.size.resolve(data_bytes) / rates.WRITE_BYTES_PER_S + steps_s)
+        steps_s = len(probe.steps()) * (probe.seconds + STEP_S)
+        seconds += 2 * (probe.size.resolve(data_bytes) / WRITE_BYTES_PER_S + steps_s)
     if isinstance(scenario, TimedScenario):
         raw = [load for load in scenario.loads_of(variant).values() if isinstance(load, RawLoad)]
-        seconds += scenario.most_cells * sum(load.size for load in raw) / rates.WRITE_BYTES_PER_S
+        seconds += scenario.most_cells * sum(load.size for load in raw) / WRITE_BYTES_PER_S
     if isinstance(scenario, QueryScenario):
         seconds += _queries_s(scenario, variant, data_bytes)
     return seconds
@@ -124,16 +156,16 @@ def _writes_s(scenario: AnyScenario, data_bytes: int) -> float:
     """Return what preconditioning takes at most, whenever another variant comes."""
     if (choice := scenario.precondition) is None:
         return 0.0
-    return choice.size.resolve(data_bytes) / rates.WRITE_BYTES_PER_S + choice.rounds * (choice.round + rates.STEP_S)
+    return choice.size.resolve(data_bytes) / WRITE_BYTES_PER_S + choice.rounds * (choice.round + STEP_S)
 
 
 def _queries_s(scenario: QueryScenario, variant: Variant, data_bytes: int) -> float:
     """Return what the queries take; none takes longer than it may."""
     asked, known = scenario.queries, len(scenario.query_streams.queries)
-    at = rates.QUERY_EMULATED_BYTES_PER_S if scenario.emulates(variant) else rates.QUERY_READ_BYTES_PER_S
+    at = QUERY_EMULATED_BYTES_PER_S if scenario.emulates(variant) else QUERY_READ_BYTES_PER_S
     pool = scenario.pool_of(variant)
     read_bytes = max(0, data_bytes - (pool.resolve(data_bytes) if pool else 0))
-    query_s = data_bytes / rates.QUERY_BYTES_PER_S + read_bytes / at
+    query_s = data_bytes / QUERY_BYTES_PER_S + read_bytes / at
     each = len(asked.only or scenario.query_streams.queries) * len(asked.dop or [None])
     queries = {"power": known, "throughput": known * scenario.streams, "each": each}
     return min(asked.timeout, query_s) * sum(queries[phase] for phase in asked.phases)
@@ -149,7 +181,7 @@ def _of_sizing(
     built = estimate(parts[0], dialect, to_build=to_build, to_copy=to_copy, pace=pace).build_s
     runs = [run for part in parts for run in estimate(part, dialect, to_build=0.0, to_copy=False, pace=pace).runs_s]
     choice = scenario.replay
-    files_s = pace * (choice.size + choice.log_size) / rates.WRITE_BYTES_PER_S
+    files_s = pace * (choice.size + choice.log_size) / WRITE_BYTES_PER_S
     played_s = scenario.search.asked().usual_levels * windows * min(choice.play, choice.window)
     return Estimate(build_s=built, runs_s=(files_s + played_s, *runs))
 
@@ -157,5 +189,5 @@ def _of_sizing(
 def _of_probe(scenario: ProbeScenario, pace: float) -> Estimate:
     asked = scenario.probe
     load_s = len(asked.steps()) * asked.seconds
-    beside_s = asked.size_bytes / rates.WRITE_BYTES_PER_S + len(asked.steps()) * rates.STEP_S
+    beside_s = asked.size_bytes / WRITE_BYTES_PER_S + len(asked.steps()) * STEP_S
     return Estimate(0.0, (load_s + pace * beside_s,) * len(scenario.variants), load_s)

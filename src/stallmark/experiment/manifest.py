@@ -1,24 +1,28 @@
 """The manifest of a run: everything that decides its figures, and no secret."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import stallmark
 from stallmark.collectors.base import Collector
 from stallmark.engines import several
 from stallmark.engines.base import Engine
+from stallmark.errors import CallFailed, StallmarkError, as_reason
 from stallmark.experiment.work import Work
 from stallmark.loaders.ledger import Entry
-from stallmark.record import machine
-from stallmark.record.manifest import Manifest
+from stallmark.record import devices
+from stallmark.record.files import Reserve
+from stallmark.record.manifest import Manifest, read_manifest, write_manifest
+from stallmark.record.manifest.course import ChosenSize, Database, Ended, Memory, Server, now
 from stallmark.record.manifest.course import Collector as RecordedCollector
-from stallmark.record.manifest.part import now
-from stallmark.record.manifest.scenario import Scenario as RecordedScenario
-from stallmark.record.manifest.scenario import Variant as RecordedVariant
-from stallmark.record.manifest.server import ChosenSize, Database, Memory, Server
+from stallmark.record.manifest.course import Scenario as RecordedScenario
+from stallmark.record.manifest.course import Variant as RecordedVariant
 from stallmark.record.manifest.storage import Array, Device, Devices, EmulatedArray, HookResult, Precondition
 from stallmark.scenarios.load import described as described_slo
 from stallmark.scenarios.model import AnyScenario, Variant
+from stallmark.stopping import StopSignal
 from stallmark.storage.direct_io import describe, direct_io
 
 
@@ -78,7 +82,7 @@ def manifest(
             placement=settings.placement,
             momentary=settings.momentary,
             unreadable=settings.unreadable,
-            at_own_address=machine.has_address(engine.login().host),
+            at_own_address=devices.has_address(engine.login().host),
             shared=engine.is_shared,
         ),
         memory=memory,
@@ -88,7 +92,7 @@ def manifest(
         service_level=described_slo(scenario.slo) if scenario.slo else None,
         devices=devices_of(engine),
         collectors={collector.name: _describe(collector) for collector in collectors},
-        machine=machine.facts(),
+        machine=devices.machine_facts(),
         workload=work.workload,
         steps=work.steps,
         queries=work.queries,
@@ -122,3 +126,48 @@ def devices_of(engine: Engine) -> Devices:
     built_in = {name: str(folder) for name, folder in engine.built_in().items()}
     tried = direct_io(folders["data"]) if "data" in folders and not engine.devices.models.get("data") else None
     return Devices.model_validate({"folders": lay, "built_in": built_in, "direct_io": tried, **found})
+
+
+# The note in an experiment's last record that no other run followed, though one was to, and why.
+class EndNote:
+    """The note of one experiment. It is written before a variant is prepared, because a kill leaves no time for it, and
+    taken back when that variant's record is there. Space for its reason is kept, as a record keeps its own."""
+
+    def __init__(self) -> None:
+        self._last: Path | None = None
+        self._before = ""
+        self._reserve: Reserve | None = None
+
+    @property
+    def applies(self) -> bool:
+        """Tell whether a run is being prepared after which there is a record of another."""
+        return self._last is not None
+
+    def preparing(self, last: Path | None, variant: str) -> None:
+        """Note that a variant is being prepared; `last` is the folder of the record made last, None where it is the
+        first."""
+        self._last, self._before = last, variant
+        if last:
+            self._reserve = self._reserve or Reserve(last.parent)
+        self._write(Ended(before=variant))
+
+    def opened(self) -> None:
+        """Take the note back: the variant has its record, which says itself how it ends."""
+        self._write(None)
+        self._last = None
+
+    def ended(self, error: BaseException) -> None:
+        """Write down for which error the variant was not run."""
+        self.free()
+        foreseen = isinstance(error, StallmarkError | CallFailed | OSError | StopSignal)
+        because = as_reason(error) if foreseen else "Stallmark ended unexpectedly"
+        self._write(Ended(before=self._before, because=because))
+
+    def free(self) -> None:
+        if self._reserve:
+            self._reserve.free()
+
+    def _write(self, ended: Ended | None) -> None:
+        if self._last:
+            with suppress(OSError, StallmarkError):  # somebody may have removed that record; nothing else hangs on it
+                write_manifest(self._last, read_manifest(self._last).changed(ended=ended))

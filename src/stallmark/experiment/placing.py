@@ -1,12 +1,13 @@
-"""The placement of a scenario's database: its files are placed, or found in place, before anything else happens."""
+"""The place of a scenario's database: its files are placed, or found in place, and a wrong disk is told."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.server import SQL_SERVER_2019
 from stallmark.engines.postgres.engine import PostgresEngine
-from stallmark.errors import StallmarkError
+from stallmark.errors import StallmarkError, as_reason
 from stallmark.loaders.plan import LoadPlan, loader_for
 from stallmark.scenarios.model import AnyScenario, WorkloadChoice
 from stallmark.schema import size
@@ -15,7 +16,45 @@ from stallmark.schema.placement import mssql as mssql_placement
 from stallmark.schema.placement import mssql_existing
 from stallmark.schema.placement import postgres as postgres_placement
 from stallmark.schema.placement.design import Design, sized
+from stallmark.storage.block_devices import NoBlockDevice, device_behind, mount_of
+from stallmark.storage.direct_io import direct_io
 from stallmark.transactions import find_workload
+
+# Where a database of ours lies: said before the load, so that a wrong disk is seen before it is measured for days.
+
+_PAGE_CACHE = {
+    "past": ", direct I/O",
+    "through": ", direct I/O through the system's page cache: reads may come from memory",
+    "unknown": ", direct I/O perhaps through the system's page cache",
+}
+
+
+def locations(engine: Engine, scenario: AnyScenario | None = None) -> Iterator[str]:
+    """Yield a sentence for each folder of an embedded server, and of variants that lie elsewhere: device and file
+    system; none for a server by URL."""
+    for name, folder in (folders := engine.directories()).items():
+        yield f"{name}: {_described(name, folder)}"
+    for variant in scenario.variants if scenario and folders else ():
+        if variant.place:
+            yield f"{variant.name}: data: {_described('data', Path(variant.place.data))}"
+            log = _described("log", Path(variant.place.log)) if variant.place.log else "with the data"
+            yield f"{variant.name}: log: {log}"
+
+
+def _described(name: str, folder: Path) -> str:
+    nearest = folder if folder.is_dir() else folder.parent  # it is made when the first run begins
+    tried = direct_io(nearest) if name == "data" else None
+    return f"{folder}, {_disk(nearest)}{_PAGE_CACHE[tried.goes] if tried else ''}"
+
+
+def _disk(folder: Path) -> str:
+    try:
+        return f"on {device_behind(folder).name} ({mount_of(folder).file_system})"
+    except NoBlockDevice as reason:
+        return as_reason(reason)
+
+
+# The placement of a scenario's database: its files are placed, or found in place, before anything else happens.
 
 
 def place(engine: Engine, scenario: AnyScenario) -> None:

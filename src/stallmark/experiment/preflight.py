@@ -7,19 +7,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from stallmark.analysis.finding import Finding
-from stallmark.analysis.shallow_history import Varied, shallow_history
+from stallmark.analysis.storage_cautions import Varied, shallow_history
 from stallmark.collectors import ON_REQUEST, collectors_for
 from stallmark.engines.abilities import Ability, Missing, required
 from stallmark.engines.base import Engine
 from stallmark.engines.several import copied
 from stallmark.errors import StallmarkError
-from stallmark.experiment import hooks, raw_loads
-from stallmark.experiment.load_specs import most_sessions, search_plan
+from stallmark.experiment import raw_loads, storage_work
+from stallmark.experiment.work import most_sessions, search_plan
 from stallmark.loaders.databases import of_others
 from stallmark.loaders.ledger import Entry
 from stallmark.loaders.load import expected_bytes
 from stallmark.processes import most_open_files
-from stallmark.record.trade_history import trade_history
+from stallmark.record.manifest.workload import trade_history
 from stallmark.scenarios.load import RawLoad, UsersLoad
 from stallmark.scenarios.model import AnyScenario, QueryScenario, SizingScenario, TimedScenario
 from stallmark.scenarios.variant import Variant
@@ -35,7 +35,7 @@ def refuse_what_cannot_be(scenario: AnyScenario, engine: Engine, out: Path, mach
     machines the load comes from."""
     _refuse_what_the_engine_cannot(scenario, engine)
     if scenario.at_end:
-        hooks.refuse_impossible("at_end", scenario.at_end)
+        storage_work.refuse_impossible_hook("at_end", scenario.at_end)
     refuse_restoring_others(scenario, engine)
     refuse_pool_sizes(scenario, engine)
     refuse_places(scenario, engine)

@@ -5,11 +5,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from stallmark.errors import StallmarkError
-from stallmark.experiment.end_note import EndNote
+from stallmark.experiment.manifest import EndNote
 from stallmark.experiment.progress import Show
 from stallmark.format import number, size
 from stallmark.leftovers import SHARED_MEMORY, own_name
-from stallmark.record.manifest.scenario import Scenario, Variant
+from stallmark.record.manifest.course import Scenario, Variant
 from stallmark.record.probe import ProbeStep
 from stallmark.record.writer import experiment_folder, folder_of
 from stallmark.scenarios.model import ProbeScenario, ProbeVariant

@@ -14,7 +14,7 @@ import numpy as np
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.record import histogram
-from stallmark.record.manifest.loads import Load, RawPlan
+from stallmark.record.manifest.workload import Load, RawPlan
 from stallmark.record.schema import RAW_IO
 from stallmark.record.writer import RecordWriter
 from stallmark.storage.direct_io import direct_io, least_direct_bytes

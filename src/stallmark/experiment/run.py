@@ -1,13 +1,15 @@
 """The base of all runs of a variant, whatever drives the server: prepare, watch during the load, check, record."""
 
+import random
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -19,7 +21,6 @@ from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError, as_reason
 from stallmark.experiment.manifest import Place, PreparedStorage, manifest
-from stallmark.experiment.opening import counted, open_run
 from stallmark.experiment.preflight import refuse_restoring_others
 from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.storage_work import StorageWork
@@ -27,8 +28,7 @@ from stallmark.experiment.work import Work
 from stallmark.loaders import ledger
 from stallmark.loaders.ledger import Entry
 from stallmark.record.manifest import Manifest
-from stallmark.record.manifest.course import Condition, Outage, Took
-from stallmark.record.manifest.server import Memory
+from stallmark.record.manifest.course import Condition, Memory, Outage, Took
 from stallmark.record.manifest.workload import Counted, Opening, Workload
 from stallmark.record.schema import SAMPLED
 from stallmark.record.writer import RecordWriter
@@ -38,6 +38,44 @@ from stallmark.stopping import StopSignal, later
 from stallmark.storage.emulator import PROBE_FOLDER
 from stallmark.storage.probe.probe_file import remove_leftovers
 from stallmark.transactions import checks, find_workload
+from stallmark.transactions.workload import Transaction, WorkloadContext
+from stallmark.transactions.workload import Workload as TransactionWorkload
+
+# The opening transaction that a workload executes once before a run, and the counters in the database that the run is
+# checked against.
+
+WITHIN_S = 600.0  # many orders may be left over
+
+
+def open_run(engine: Engine, workload: TransactionWorkload, scale: Mapping[str, Any], seed: int) -> Opening | None:
+    """Execute the workload's opening transaction; return its name and what it did, None where there is none.
+
+    Raises StallmarkError when it fails.
+    """
+    if workload.users.opening is None:
+        return None
+    shared = workload.users.share(WorkloadContext(scale, seed, engine.query, _post))
+    opening = workload.users.opening(shared)
+    session = engine.session(WITHIN_S)
+    try:
+        workload.prepare(session, [workload.users.opening])
+        opening.execute(session, opening.inputs(random.Random(seed)))
+    except CallFailed as error:
+        raise StallmarkError(f"{opening.name}, which a run of {workload.name} begins with, failed: {error}.") from None
+    finally:
+        session.close()
+    return Opening(name=opening.name, done=dict(opening.done))
+
+
+def counted(engine: Engine, workload: TransactionWorkload) -> dict[str, int]:
+    """Return, by transaction name, the number in the database that grows by one with each commit of it."""
+    found = {kind.name: engine.query(query)[0][0] for kind, query in workload.users.counted.items()}
+    return {name: int(number or 0) for name, number in found.items()}
+
+
+def _post(kind: type[Transaction], inputs: tuple, after_s: float) -> None:
+    raise AssertionError(f"{kind.name} would follow from what opens a run: nobody would execute it")
+
 
 WATCH_EVERY_S = 15.0
 SETTLED_AFTER_S, SETTLED_WITHIN_S = 0.5, 10.0

@@ -2,25 +2,23 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stallmark import format
 from stallmark.engines import several
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
-from stallmark.errors import CallFailed, NotGivenBack, StallmarkError, as_reason
+from stallmark.errors import CallFailed, NotGivenBack, ServerLost, StallmarkError, as_reason, as_sentence, in_words
 from stallmark.experiment.build_progress import show_build
 from stallmark.experiment.companions import LoadMachines
-from stallmark.experiment.course import Course
-from stallmark.experiment.end_note import EndNote
+from stallmark.experiment.course import Course, EarlierExperiment
 from stallmark.experiment.estimate import Estimate, estimate
-from stallmark.experiment.location import locations
-from stallmark.experiment.manifest import Place, PreparedStorage
-from stallmark.experiment.others import advice_on_unseen
-from stallmark.experiment.pace import pace
-from stallmark.experiment.placing import arrangement
+from stallmark.experiment.manifest import EndNote, Place, PreparedStorage
+from stallmark.experiment.placing import arrangement, locations
 from stallmark.experiment.preflight import (
     advice,
     advice_on_pools,
@@ -33,21 +31,41 @@ from stallmark.experiment.preflight import (
 )
 from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.query_run import QueryRun
-from stallmark.experiment.resume import EarlierExperiment
 from stallmark.experiment.run import AnyRun, RunOrder
-from stallmark.experiment.server_loss import naming_loss
+from stallmark.experiment.status import pace
 from stallmark.experiment.storage_work import StorageWork
+from stallmark.experiment.target import advice_on_unseen
 from stallmark.experiment.user_run import Run
 from stallmark.loaders import ledger
 from stallmark.loaders.databases import build, missing
 from stallmark.loaders.ledger import Entry
-from stallmark.record.folder_lock import alone
+from stallmark.record.files import alone
 from stallmark.record.reader import Record
 from stallmark.record.writer import experiment_folder, folder_of
 from stallmark.scenarios.model import AnyScenario, QueryScenario, TimedScenario
 from stallmark.schema.deploy import telling_blockers
 from stallmark.stopping import later
 from stallmark.transactions import find_workload
+
+if TYPE_CHECKING:
+    pass
+
+
+# The loss of the server as the reason of what failed by it.
+@contextmanager
+def naming_loss(check: Callable[[], None]) -> Iterator[None]:
+    """Raise ServerLost in place of an error if the server was lost: what became of it, then what failed. `check`: as
+    `Engine.hold` yields it."""
+    try:
+        yield
+    except ServerLost:
+        raise
+    except (StallmarkError, CallFailed, OSError) as failed:
+        try:
+            check()
+        except ServerLost as lost:
+            raise ServerLost(f"{as_sentence(lost)} {as_sentence(in_words(failed))}") from failed
+        raise
 
 
 @dataclass(frozen=True)

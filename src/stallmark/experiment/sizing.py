@@ -11,7 +11,7 @@ from typing import Any
 
 import stallmark
 from stallmark.analysis.loads.summary import summarise_loads
-from stallmark.analysis.sizing.stand_in import (
+from stallmark.analysis.sizing.summary import (
     costs_of,
     fitted,
     matched,
@@ -29,12 +29,11 @@ from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.runner import Runner
 from stallmark.format import exact, short
 from stallmark.quantities import PoolSize
-from stallmark.record import machine
-from stallmark.record.folder_lock import alone
-from stallmark.record.manifest.part import now
+from stallmark.record import devices
+from stallmark.record.files import alone
+from stallmark.record.manifest.course import now
 from stallmark.record.reader import Record, find_records
-from stallmark.record.sizing.folder import write_sizing
-from stallmark.record.sizing.manifest import Demand, Sizing, StandIn
+from stallmark.record.sizing import Demand, Sizing, StandIn, write_sizing
 from stallmark.record.writer import experiment_folder
 from stallmark.scenarios.load import described
 from stallmark.scenarios.model import LoadsScenario, SizingScenario
@@ -75,7 +74,7 @@ class SizingRunner:
             candidate=scenario.candidate.described(),
             demand=demand,
             service_level=described(scenario.slo),
-            machine=machine.facts(),
+            machine=devices.machine_facts(),
             engine=engine.dialect,
         )
 

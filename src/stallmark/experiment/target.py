@@ -1,4 +1,4 @@
-"""The server that a command works on: the embedded one, in a folder per database, or one given by URL."""
+"""The server that a command works on, embedded or given by URL, and what others have there."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -16,14 +16,61 @@ from stallmark.engines.base import Engine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.engines.several import make_databases, with_databases
 from stallmark.errors import CallFailed, StallmarkError
-from stallmark.experiment.load_specs import most_sessions
-from stallmark.experiment.others import refuse_others
+from stallmark.experiment.work import most_sessions
 from stallmark.loaders import ledger
 from stallmark.loaders.plan import loader_for
 from stallmark.scenarios.model import AnyScenario, TimedScenario, WorkloadChoice
 from stallmark.schema.deploy import schemas_of
+from stallmark.schema.own import METADATA as OWN_TABLES
+from stallmark.schema.own import in_short, things_of_others
 from stallmark.schema.several import are_apart, parts_of
-from stallmark.transactions import find_workload
+from stallmark.transactions import find_workload, known_name
+
+# Things and sessions of others in a server's databases: load beside them would disturb somebody.
+
+
+def others_in(engine: Engine) -> str | None:
+    """Return names of what others have in a database, things and sessions; None if nothing is seen."""
+    found = [*things_in(engine), *map(str, engine.other_sessions())]
+    return in_short(found) if found else None
+
+
+def things_in(engine: Engine) -> list[str]:
+    """Return the names of what others have made in a database: tables, views, routines and the like.
+
+    What an extension brought along is not of others. Raise StallmarkError if another version of Stallmark built in it.
+    """
+    used = engine.schemas_in_use()
+    entry = ledger.read(engine) if used.keys() & {*schemas_of(OWN_TABLES)} else None
+    workloads = [find_workload(known_name(entry.identity.workload))] if entry else []
+    return things_of_others(used, engine.dialect, *workloads)
+
+
+def refuse_others(engine: Engine) -> None:
+    """Raise StallmarkError if others have something in a database that is to be built or driven."""
+    for database in engine.databases():
+        if found := others_in(database):
+            raise StallmarkError(
+                f"The database {database.database_name()} holds what is not Stallmark's: {found}. Name a database of "
+                "its own, or add --shared to build and drive load beside it."
+            )
+        if why := database.why_things_are_hidden():
+            raise StallmarkError(
+                f"Whether the database {database.database_name()} holds what is not Stallmark's is not known: {why}, "
+                "or add --shared to build and drive load beside it."
+            )
+
+
+def advice_on_unseen(engine: Engine) -> list[str]:
+    """Return a sentence on each database in which sessions of others would not be seen."""
+    return [
+        f"Whether others have sessions in the database {database.database_name()} is not known: {why}."
+        for database in engine.databases()
+        if (why := database.why_sessions_are_hidden())
+    ]
+
+
+# The server that a command works on: the embedded one, in a folder per database, or one given by URL.
 
 FSTAB = Path("/etc/fstab")
 

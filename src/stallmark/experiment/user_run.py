@@ -1,26 +1,183 @@
 """A run whose load is planned by time: virtual users execute transactions while collectors sample, with streams of
-queries and raw I/O beside them where these are asked for."""
+queries and raw I/O beside them where these are asked for.
+"""
 
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from typing import Any
 
+from stallmark.collectors.base import Row, Sink
 from stallmark.collectors.sampler import Sampler
 from stallmark.driver.controller import Drive, Interrupted, LoadProgress
-from stallmark.driver.machines import ExpectedMachines
+from stallmark.driver.load import ExpectedMachines
+from stallmark.driver.pacing import QueryQueue
+from stallmark.driver.searched_load import IOSample, SearchedLoad
+from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
-from stallmark.experiment.io_sink import io_sink
-from stallmark.experiment.load_specs import load_specs, placed, search_plan
-from stallmark.experiment.loads_beside import LoadsBeside
-from stallmark.experiment.maintenance import ConcurrentMaintenance
+from stallmark.errors import CallFailed
 from stallmark.experiment.progress import Phase
+from stallmark.experiment.query_run import RunningStreams
+from stallmark.experiment.raw_loads import RawLoads
 from stallmark.experiment.run import AnyRun, RunOrder
-from stallmark.experiment.work import Work, of_load, on_machines
+from stallmark.experiment.work import Work, load_specs, of_load, on_machines, placed, search_plan
 from stallmark.format import exact
 from stallmark.record.manifest.course import ExpectedMachines as RecordedMachines
-from stallmark.record.manifest.loads import cut_short, ended_early
-from stallmark.record.manifest.part import now
+from stallmark.record.manifest.course import now
+from stallmark.record.manifest.workload import cut_short, ended_early
+from stallmark.record.schema import MAINTENANCE, QUERIES_LEFT
 from stallmark.record.writer import RecordWriter
-from stallmark.scenarios.model import TimedScenario
-from stallmark.scenarios.users import PlannedStep
+from stallmark.scenarios.load import StreamsLoad
+from stallmark.scenarios.model import TimedScenario, Variant
+from stallmark.scenarios.timed import PlannedStep
+from stallmark.scenarios.variant import During
+
+# The way of the server's I/O counters, while a run goes on, to the search that judges by them.
+
+
+def io_sink(store: Sink, load: SearchedLoad) -> Sink:
+    """Return a sink that stores rows and counts the reads of data files among them, of all the server's processes."""
+
+    def sink(table: str, rows: Sequence[Row]) -> None:
+        store(table, rows)
+        if table == "server_io" and (sample := _of_data_files(rows)):
+            load.count_io(sample)
+
+    return sink
+
+
+def _of_data_files(rows: Sequence[Row]) -> IOSample | None:
+    data = [row for row in rows if row["kind"] == "data"]
+    if not data:
+        return None
+
+    def total(name: str) -> float:
+        return float(sum(row.get(name) or 0 for row in data))
+
+    timed = any(row["read_stall_ms"] is not None for row in data)
+    return IOSample(data[0]["t"], total("reads"), total("read_stall_ms") if timed else None)
+
+
+# Maintenance beside the users of a run: the same statement over and over, from when measuring begins until the end.
+
+FAREWELL_S = 30.0
+CANCEL_EVERY_S = 0.2
+
+
+class ConcurrentMaintenance:
+    """One thread and one connection. A statement that fails ends it; its row has the error."""
+
+    def __init__(self, during: During, engine: Engine, writer: RecordWriter, clock: Callable[[], float]):
+        self._kind, self._writer, self._clock = during.kind, writer, clock
+        writer.add_table("maintenance", MAINTENANCE)
+        self._work = required(engine.maintenance[during.kind]).open(during.what)
+        self._stopping = threading.Event()
+        self._rows: list[dict[str, object]] = []
+        self._thread = threading.Thread(target=self._main, name="maintenance", daemon=True)
+
+    def begin(self) -> None:
+        """Begin, once; later calls do nothing."""
+        if self._thread.ident is None:
+            self._thread.start()
+
+    def finish(self) -> None:
+        """Give up what is under way, and write down what was done."""
+        self._stopping.set()
+        give_up_s = time.monotonic() + FAREWELL_S
+        while self._thread.is_alive() and time.monotonic() < give_up_s:
+            self._work.cancel()  # again and again: a server forgets a cancel that comes before the statement
+            self._thread.join(CANCEL_EVERY_S)
+        if not self._thread.is_alive():  # a driver may crash if a connection in use is closed
+            self._work.close()
+        self._writer.append("maintenance", self._rows)
+
+    def _main(self) -> None:
+        while not self._stopping.is_set():
+            started, error = self._clock(), None
+            try:
+                self._work.execute()
+            except CallFailed as failure:
+                error = f"{failure.message} ({failure.code})"
+            cut = self._stopping.is_set() and error is not None
+            self._rows.append(
+                {
+                    "kind": self._kind,
+                    "started_s": started,
+                    "seconds": self._clock() - started,
+                    "finished": error is None,
+                    "error": None if cut else error,
+                }
+            )
+            if error and not cut:
+                return
+
+
+# The loads of a run that have no virtual users: streams of queries, and raw I/O. They follow the users' steps.
+class LoadsBeside:
+    """Streams and raw I/O of one run. Call `prepare`, then `enter` with the counts of each step as it
+    begins, `poll` in between, and `finish` whatever has happened."""
+
+    def __init__(
+        self,
+        scenario: TimedScenario,
+        variant: Variant,
+        engine: Engine,
+        writer: RecordWriter,
+        clock: Callable[[], float],
+    ):
+        seed, searched = scenario.contents.seed, scenario.searched_of(variant)
+        times = searched.times if searched else 1.0
+        self._raw = RawLoads(writer.manifest.loads, engine, writer, clock)
+        if any(isinstance(load, StreamsLoad) for load in scenario.loads_of(variant).values()):
+            writer.add_table("queries_left", QUERIES_LEFT)
+        self._streams = {
+            name: RunningStreams(name, load, seed, engine.database_of(load.workload), writer, clock, times)
+            for name, load in scenario.loads_of(variant).items()
+            if isinstance(load, StreamsLoad)
+        }
+
+    def prepare(self, say: Callable[[str], None]) -> None:
+        """Write the files of raw I/O, before anything is measured."""
+        self._raw.prepare(say)
+
+    def enter(self, counts: Mapping[str, int], cells: int = 1) -> None:
+        """Have every load as large as a step asks for; one that is not named rests."""
+        for name, streams in self._streams.items():
+            streams.run(counts.get(name, 0), cells)
+        self._raw.set(counts)
+
+    def take_rate(self, name: str, rate: float) -> None:
+        """Let the queries of a load come due at this rate per second from now on."""
+        self._streams[name].take_rate(rate)
+
+    def queues(self) -> dict[str, QueryQueue]:
+        """Return the queries that are due now, of each load that has them at a rate."""
+        return {name: queue for name, streams in self._streams.items() if (queue := streams.queue())}
+
+    def poll(self) -> None:
+        """Record what has been done. Raise Interrupted where the server is lost."""
+        for streams in self._streams.values():
+            streams.poll()
+        self._raw.poll()
+
+    def finish(self) -> None:
+        with ExitStack() as ends:
+            ends.callback(self._raw.finish)
+            for streams in self._streams.values():
+                ends.callback(streams.finish)
+
+    def left(self, name: str) -> dict[str, Any]:
+        """Return what a load left undone, for the manifest; nothing of raw I/O. Call it after `finish`."""
+        return self._streams[name].left() if name in self._streams else {}
+
+    def notes(self) -> list[str]:
+        return [note for streams in self._streams.values() for note in streams.notes()]
+
+    @property
+    def ended(self) -> dict[str, tuple[int, str]]:
+        """Return the loads that ended early: after how many whole seconds, and why."""
+        return self._raw.ended
 
 
 class Run(AnyRun):

@@ -124,9 +124,9 @@ def destroy(name: str) -> None:
 
 def examine() -> Iterator[Examined]:
     """Say whether this machine can have an emulated array as a block device."""
-    from stallmark.lab.block_device.needs import missing
+    from stallmark.lab.block_device.parts import missing_needs
 
-    if why := missing():
+    if why := missing_needs():
         yield Examined("emulated array", "limited", f"not as a block device: {why}.")
     else:
         yield Examined("emulated array", "ok", "possible as a block device (`stallmark array create`).")

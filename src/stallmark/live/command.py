@@ -1,7 +1,9 @@
-"""`stallmark live`: show an experiment in a browser, while another process runs it or after it has ended."""
+"""The command `stallmark live`, and the options that show an experiment in a browser."""
 
 import threading
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,13 +12,61 @@ import click
 from stallmark.cli.command import Command
 from stallmark.cli.common import err, escape, experiment_options, tell
 from stallmark.errors import StallmarkError
-from stallmark.live.options import web_option
-from stallmark.stopping import StopSignal
+from stallmark.experiment.companions import Follower
+from stallmark.stopping import StopSignal, ask
 
 if TYPE_CHECKING:
+    from stallmark.experiment.progress import Show
+    from stallmark.live.access import PageAddress
+    from stallmark.live.server import LivePage
+    from stallmark.scenarios.model import AnyScenario
+
+
+# The options about the live page, and the page that `stallmark run --web` shows.
+
+
+def web_option(*, help: str, default: str | None = None) -> Callable:
+    return click.option(
+        "--web", metavar="[HOST:]PORT", callback=_as_address, default=default, show_default=True, help=help
+    )
+
+
+def _as_address(context: click.Context, option: click.Parameter, text: str | None):
     from stallmark.live.access import PageAddress
 
+    try:
+        return PageAddress.parse(text) if text else None
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, option) from None
 
+
+class Shown(Follower):
+    """An experiment that is shown at an address."""
+
+    def __init__(self, web: "PageAddress"):
+        self._web = web
+        self._page: LivePage | None = None
+
+    def begin(self, folder: Path, scenario: "AnyScenario", show: "Show") -> None:
+        from stallmark.live.server import LivePage
+        from stallmark.live.view import View
+
+        page = LivePage(View(folder, scenario, show), self._web, stop=partial(ask, "the live page"))
+        show.say(f"Live page: {page.start()}")
+        self._page = page
+
+    def end(self, is_complete: bool, because: str) -> None:
+        if self._page:
+            self._page.close(is_complete, because)
+
+
+@click.command()
+@web_option(help="Show it live in a browser, with metrics for Prometheus; another address needs a token.")
+def shown(web: "PageAddress | None") -> Shown | None:
+    return Shown(web) if web else None
+
+
+# `stallmark live`: show an experiment in a browser, while another process runs it or after it has ended.
 @click.command(cls=Command)
 @experiment_options
 @web_option(default="8089", help="The port; another address of this machine needs a token, which is said.")

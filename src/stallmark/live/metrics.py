@@ -14,9 +14,7 @@ from prometheus_client.registry import Collector
 import stallmark
 from stallmark.experiment.progress import Phase
 from stallmark.experiment.status import State
-from stallmark.live.followed import FollowedRun
-from stallmark.live.lines import WAITS, mean
-from stallmark.live.view import Seen
+from stallmark.live.view import WAITS, FollowedRun, Seen, mean
 from stallmark.record import histogram as hdr
 from stallmark.record.devices import is_emulated
 

@@ -11,14 +11,13 @@ from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 from werkzeug.wrappers import Response as AnyResponse
 
 from stallmark.errors import StallmarkError
-from stallmark.escape import visible
 from stallmark.experiment.status import State
 from stallmark.live import metrics
 from stallmark.live import wording as text
 from stallmark.live.access import Access, PageAddress
-from stallmark.live.lines import MEANS
 from stallmark.live.state import lines, state
-from stallmark.live.view import View
+from stallmark.live.view import MEANS, View
+from stallmark.redact import visible
 
 FRESH_S = 0.5
 """A look at the experiment serves everybody who asks within it."""

@@ -11,13 +11,11 @@ from stallmark import format
 from stallmark.experiment.progress import Phase
 from stallmark.experiment.status import State
 from stallmark.live import wording as text
-from stallmark.live.followed import FollowedRun, LiveTally
-from stallmark.live.lines import MEANS, WAITS, mean, means
-from stallmark.live.view import Seen
+from stallmark.live.view import MEANS, WAITS, FollowedRun, LiveTally, Seen, mean, means
 from stallmark.record.devices import is_emulated
-from stallmark.report.style import dash_of, looks
-from stallmark.report.text import status as status_text
-from stallmark.report.text import takes
+from stallmark.report.figures import dash_of, looks
+from stallmark.report.text import experiment
+from stallmark.report.text import experiment as status_text
 from stallmark.scenarios.model import QueryScenario
 
 POINTS = 600
@@ -51,7 +49,7 @@ def state(seen: Seen) -> Json:
         "phase": seen.phase,
         "place": place,
         "step": _step(loaded),
-        "left": None if status.left_s is None else takes.left(status.left_s, refined=status.refined),
+        "left": None if status.left_s is None else experiment.time_left(status.left_s, refined=status.refined),
         "note": _note(seen),
         "progress": min(1.0, doing.done / doing.total) if doing and doing.total else None,
         "said": _said(seen),

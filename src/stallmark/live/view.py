@@ -1,23 +1,240 @@
-"""The view of an experiment while it goes on: which run, which phase, how long yet, and the lines of its runs."""
+"""The view of an experiment while it goes on: which run and phase, and its lines, by what was added to records."""
 
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stallmark.analysis.read.driver_tables import Latencies, read_load
+from stallmark.analysis.read.io import SERVER, Io, read_io, summed
+from stallmark.analysis.read.rises import Codes
+from stallmark.analysis.read.server_state import read_state_views
+from stallmark.analysis.read.server_summary import WAIT_CLASSES
 from stallmark.errors import StallmarkError
-from stallmark.experiment.course import order_of
+from stallmark.experiment.course import order_of, refuse_run, scenario_of, with_records
 from stallmark.experiment.estimate import Estimate
-from stallmark.experiment.pace import estimate_for
 from stallmark.experiment.progress import Doing, Show
-from stallmark.experiment.resume import refuse_run, scenario_of, with_records
-from stallmark.experiment.status import State, Status, status_of
-from stallmark.live.followed import FollowedRun
-from stallmark.record.manifest_file import FILE
-from stallmark.record.reader import Record, find_records
+from stallmark.experiment.status import State, Status, estimate_for, status_of
+from stallmark.record.manifest import FILE
+from stallmark.record.reader import GrowingStream, RecentRecord, Record, find_records, recorded_seconds
 from stallmark.scenarios.model import AnyScenario
 from stallmark.scenarios.variant import PlannedRun
+
+# The lines of a run for the live page: sums of every second, from which means of any stretch follow.
+
+Sums = dict[str, np.ndarray]
+"""Arrays of one value a second; NaN in seconds of which nothing is known."""
+
+MEANS: dict[str, tuple[str, str | None]] = {
+    "tps": ("committed", None),
+    "latency_ms": ("latency_sum_ms", "done"),
+    "read_ms": ("read_stall_ms", "reads"),
+    "log_ms": ("log_stall_ms", "log_flushes"),
+    "hit_share": ("hits", "asked"),
+}
+"""The lines that every run has, each a sum per second, or one divided by another."""
+WAITS = tuple(f"waits_{name}" for name in WAIT_CLASSES if name not in ("client", "cpu"))
+"""The lines of sessions that wait, by class: not for their client, nor on a CPU."""
+
+
+def sums(record: Record, seconds: int) -> Sums:
+    """Return the sums of a run's seconds 0 … seconds − 1."""
+    io, unknown = read_io(record), np.full(seconds, np.nan)
+    found: Sums = dict.fromkeys(("committed", "done", "latency_sum_ms", "users"), unknown)
+    if record.manifest.kind != "queries":
+        load = read_load(record, seconds, [])
+        found = {
+            "committed": load.all("committed"),
+            "done": load.all("committed") + load.all("rolled_back"),
+            "latency_sum_ms": load.all("latency_us") / 1000,
+            "users": load.user_sum("running"),
+        }
+    data = io.data.per_second(seconds) if io.data else {}
+    for name, counters in (("reads", SERVER.reads), ("read_stall_ms", SERVER.read_ms)):
+        line = summed(data, counters)
+        found[name] = unknown if line is None else line
+    found["log_flushes"], found["log_stall_ms"] = _log(io, seconds)
+    found["hits"], found["asked"] = _asked(record, io, seconds)
+    return found | _waits(record, seconds)
+
+
+def means(of: Sums, line: str, width: int = 1) -> np.ndarray:
+    """Return a line as means of `width` seconds each, the last of fewer: each I/O, each transaction counts as much as
+    every other. NaN where there was none, or nothing was measured."""
+    over, under = MEANS.get(line, (line, None))
+    above = of[over]
+    below = np.ones(len(above)) if under is None else of[under]
+    known = np.isfinite(above) & np.isfinite(below)
+    begins = np.arange(0, len(above), width)
+    if not len(begins):
+        return np.empty(0)
+    total, count = (np.add.reduceat(np.where(known, part, 0.0), begins) for part in (above, below))
+    return np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
+
+
+def mean(of: Sums, line: str, pick: slice | np.ndarray) -> float | None:
+    """Return the mean of a line over some seconds, as `means`; None where there is none."""
+    picked = {name: values[pick] for name, values in of.items()}
+    found = means(picked, line, max(1, len(picked["committed"])))
+    return float(found[0]) if len(found) and np.isfinite(found[0]) else None
+
+
+def _log(io: Io, seconds: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the flushes of the log per second, and the time they took. A flush is a sync where the server counts
+    syncs, else a write."""
+    unknown = np.full(seconds, np.nan)
+    log = io.wal.per_second(seconds) if io.wal else {}
+    names = io.wal_names
+    writes, write_ms = summed(log, names.writes), summed(log, names.write_ms)
+    syncs, sync_ms = summed(log, names.syncs), summed(log, names.sync_ms)
+    if writes is None or write_ms is None:
+        return unknown, unknown
+    if syncs is None or sync_ms is None:
+        return writes, write_ms
+    return np.where(syncs > 0, syncs, writes), write_ms + sync_ms
+
+
+def _asked(record: Record, io: Io, seconds: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pages per second that the buffer pool had, and those it was asked for: of our database where it is
+    counted, else of the server."""
+    if io.own_database:
+        blocks = io.own_database.per_second(seconds)
+        return blocks["blocks_hit"], blocks["blocks_hit"] + blocks["blocks_read"]
+    state, unknown = read_state_views(record), np.full(seconds, np.nan)
+    asked = state.pool_pages("Page lookups/sec", seconds)
+    read = state.pool_pages("Page reads/sec", seconds)
+    return (unknown, unknown) if asked is None or read is None else (np.maximum(asked - read, 0), asked)
+
+
+def _waits(record: Record, seconds: int) -> Sums:
+    """Return the mean number of sessions that waited, by class; NaN in seconds without a sample."""
+    found = {line: np.zeros(seconds) for line in WAITS}
+    sampled, classes = np.zeros(seconds, dtype=bool), Codes()
+    for batch in record.batches("waits", ["second", "wait_class", "samples", "polls"]):
+        second = batch.column("second").to_numpy()
+        of_row = classes.of(batch, "wait_class")
+        line_of = np.array([f"waits_{name if name in WAIT_CLASSES else 'other'}" for name in classes.names])
+        waiting = batch.column("samples").to_numpy() / np.maximum(batch.column("polls").to_numpy(), 1)
+        sampled[second[second < seconds]] = True
+        for line in WAITS:
+            rows = (second < seconds) & (line_of[of_row] == line)
+            np.add.at(found[line], second[rows], waiting[rows])
+    return {line: np.where(sampled, values, np.nan) for line, values in found.items()}
+
+
+# A run that is followed: its lines, and its totals for Prometheus, from what was added to its record since.
+
+COUNTS = ("committed", "rolled_back", "failed", "retries", "latency_us")
+_TABLES = ("transactions", "users", "errors", "server_io", "wal", "database", "performance", "waits")
+_SETTLED_S = 30
+"""Seconds after which a value is final: collectors that sample every 5 s, and servers that report late, are heard."""
+
+
+@dataclass
+class LiveTally:
+    """The transactions of one type in one step, while it warmed up or while it was measured."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    latencies: Latencies = field(default_factory=Latencies.empty)
+
+
+class FollowedRun:
+    """A run under way, or one that has ended. `follow` reads what was added."""
+
+    def __init__(self, record: Record):
+        self.record = record
+        self.seconds = 0
+        self.sums: Sums = {}
+        self.tallies: dict[tuple[int, bool, str], LiveTally] = defaultdict(LiveTally)
+        """By the step's number, whether it was measured, and the transaction."""
+        self.errors: Counter[tuple[str, str]] = Counter()
+        """Failed attempts by transaction and class."""
+        self.files: dict[str, Mapping[str, Any]] = {}
+        """The last sample of every file, as the server counts it: since the server's own start."""
+        self._streams = {name: GrowingStream(record.folder / f"{name}.arrows") for name in _TABLES}
+        self._recent: dict[str, list[pa.RecordBatch]] = {name: [] for name in _TABLES}
+        self.whole = False
+        """True once a run that has ended was read to its end."""
+
+    def follow(self, record: Record) -> None:
+        """Read what was added; `record` is the same one, with its manifest as it is now."""
+        self.record = record
+        if record.manifest.status == "running":
+            self._add()
+        elif not self.whole:
+            self.whole = True
+            self.seconds = _until(record)
+            self.sums = sums(record, self.seconds)
+
+    def step_at(self, second: float) -> tuple[int, bool]:
+        """Return the number of the step that a second falls into, and whether it is measured."""
+        steps = self.record.manifest.steps
+        number = next((number for number, step in enumerate(steps) if second < step.end_s), len(steps) - 1)
+        return number, bool(steps) and steps[number].measure_s <= second < steps[number].end_s
+
+    def measured(self) -> np.ndarray:
+        """Tell of each second if it is measured; all are, where there are no steps yet."""
+        second = np.arange(self.seconds)
+        inside = [(second >= step.measure_s) & (second < step.end_s) for step in self.record.manifest.steps]
+        return np.any(inside, axis=0) if inside else np.ones(self.seconds, dtype=bool)
+
+    def _add(self) -> None:
+        new = {name: stream.read() for name, stream in self._streams.items()}
+        for name, batches in new.items():
+            self._recent[name] += batches
+        if new["transactions"]:
+            self._count(pa.Table.from_batches(new["transactions"]))
+        for batch in new["errors"]:
+            for row in batch.select(["transaction", "error_class", "attempts"]).to_pylist():
+                self.errors[row["transaction"], row["error_class"]] += row["attempts"]
+        for batch in new["server_io"]:
+            self.files |= {row["entity"]: row for row in batch.to_pylist()}
+        before = max(0, self.seconds - _SETTLED_S)
+        self.seconds = max(self.seconds, self._heard(new))
+        found = sums(RecentRecord(self.record, self._recent), self.seconds)
+        self.sums = {name: np.append(self.sums.get(name, line)[:before], line[before:]) for name, line in found.items()}
+        for batches in self._recent.values():
+            batches[:] = [batch for batch in batches if _latest(batch) >= self.seconds - 2 * _SETTLED_S]
+
+    def _heard(self, new: Mapping[str, list[pa.RecordBatch]]) -> int:
+        """Return the whole seconds that were heard of: of the driver; in a run of queries, of the server."""
+        if self.record.manifest.kind == "queries":
+            return max((int(_latest(batch)) for batch in new["server_io"] + new["database"]), default=0)
+        return max((int(_latest(batch)) + 1 for batch in new["users"] + new["transactions"]), default=0)
+
+    def _count(self, rows: pa.Table) -> None:
+        keys = [
+            (*self.step_at(second), name)
+            for second, name in zip(rows["second"].to_pylist(), rows["transaction"].to_pylist(), strict=True)
+        ]
+        for key in set(keys):
+            some = rows.filter(pa.array([one == key for one in keys])).combine_chunks().to_batches()[0]
+            tally = self.tallies[key]
+            tally.counts.update({name: int(pc.sum(some.column(name)).as_py() or 0) for name in COUNTS})
+            tally.latencies.merge(some.column("latency_gaps"), some.column("latency_counts"))
+
+
+def _latest(batch: pa.RecordBatch) -> float:
+    """Return the last second of a batch's rows."""
+    column = batch.column("t" if "t" in batch.schema.names else "second")
+    return float(column[-1].as_py()) if len(column) else -1.0
+
+
+def _until(record: Record) -> int:
+    """Return the seconds of an ended run: to the end of its last step, after which users stop one by one."""
+    seconds = recorded_seconds(record)
+    ends = max((step.end_s for step in record.manifest.steps), default=seconds)
+    return min(seconds, int(ends))
+
+
+# The view of an experiment while it goes on: which run, which phase, how long yet, and the lines of its runs.
 
 
 @dataclass(frozen=True)

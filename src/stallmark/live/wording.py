@@ -1,7 +1,7 @@
 """The sentences of the live page."""
 
 from stallmark import format
-from stallmark.report.text import status
+from stallmark.report.text import experiment
 
 TITLE = "Stallmark live"
 LOST = (
@@ -79,7 +79,7 @@ def complete(planned: int, report: str | None) -> str:
 def ended(because: str | None, whole: int, planned: int, command: str | None) -> str:
     """Return how the experiment ended early, and the command with which it goes on where there are runs."""
     why = f": {because.rstrip('.')}" if because else ""
-    others = f" {status.go_on(command)}" if command and whole < planned else ""
+    others = f" {experiment.go_on(command)}" if command and whole < planned else ""
     return f"It ended early{why}. {whole} of {planned} runs are whole.{others}"
 
 

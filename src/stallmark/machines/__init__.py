@@ -7,6 +7,6 @@ _WORKER = "Drive a share of the load of runs started elsewhere (`stallmark run -
 CAPABILITY = Capability(
     name="machines",
     commands=(CommandEntry("Servers, arrays and load machines", "worker", _WORKER, "stallmark.machines.command"),),
-    options={"run": "stallmark.machines.options:machines"},
+    options={"run": "stallmark.machines.command:machines"},
     master="stallmark.machines.master:Master",
 )

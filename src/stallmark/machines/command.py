@@ -1,13 +1,71 @@
-"""`stallmark worker`: drive a share of the load of runs started on another machine."""
+"""The command `stallmark worker`, and the options of a run that waits for load machines."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
 from stallmark.cli.command import Command
 from stallmark.cli.common import err, server_option
-from stallmark.driver.machines import MASTER_PORT
+from stallmark.driver.load import MASTER_PORT, ExpectedMachines
+from stallmark.errors import StallmarkError
+from stallmark.experiment.companions import LoadMachines
 from stallmark.experiment.progress import Show
 
+if TYPE_CHECKING:
+    from stallmark.engines.base import Engine
+    from stallmark.scenarios.model import AnyScenario
 
+
+# The load machines that `stallmark run` waits for, by its options.
+
+
+@dataclass(frozen=True)
+class Machines(LoadMachines):
+    """So many machines, which are to connect to this one at `host` ("*": any address) and `port`."""
+
+    count: int
+    host: str
+    port: int
+
+    def refuse(self, scenario: "AnyScenario", engine: "Engine") -> None:
+        from stallmark.experiment.preflight import refuse_port_in_use, users_loads
+        from stallmark.scenarios.model import TimedScenario
+
+        if not isinstance(scenario, TimedScenario):
+            raise StallmarkError(
+                f"{scenario.name} runs queries, which take next to no time of this machine: leave out --expect-workers."
+            )
+        if engine.is_local:
+            raise StallmarkError(
+                "Load machines reach a server over the network, and the embedded one listens here alone: name one with "
+                "--server."
+            )
+        if (users := min(load.most_users for load in users_loads(scenario))) < self.count:
+            raise StallmarkError(
+                f"{users:,} users cannot be spread over {self.count:,} load machines: ask for more users, or for "
+                "fewer machines with --expect-workers."
+            )
+        refuse_port_in_use(self.host.removeprefix("*"), self.port, "the load machines")
+
+    def expected(self, engine: "Engine") -> ExpectedMachines:
+        from stallmark.machines.serving import facts_of
+
+        return ExpectedMachines(self.count, self.host, self.port, facts_of(engine))
+
+
+@click.command()
+@click.option(
+    "--expect-workers", type=click.IntRange(1), metavar="N",
+    help="Drive from N load machines, each of which runs `stallmark worker`. Then no users run here.",
+)  # fmt: skip
+@click.option("--master-bind-host", default="*", show_default=True, help="The address that load machines connect to.")
+@click.option("--master-bind-port", type=click.IntRange(1, 65535), default=MASTER_PORT, show_default=True)
+def machines(expect_workers: int | None, master_bind_host: str, master_bind_port: int) -> Machines | None:
+    return Machines(expect_workers, master_bind_host, master_bind_port) if expect_workers else None
+
+
+# `stallmark worker`: drive a share of the load of runs started on another machine.
 @click.command(cls=Command)
 @server_option(required=True)
 @click.option("--master-host", required=True, metavar="HOST", help="Where `stallmark run` is started.")

@@ -6,7 +6,7 @@ Nothing here depends on Locust or gevent.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from stallmark.driver.machines import RunFacts
+from stallmark.driver.load import RunFacts
 
 STALLMARK = "stallmark"
 """The message type that ours have among Locust's: a body, as between our own processes, and a worker's count of them.

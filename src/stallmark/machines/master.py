@@ -20,8 +20,7 @@ from locust.runners import FALLBACK_INTERVAL, STATE_MISSING, MasterRunner
 from zmq import Frame, ZMQError
 
 from stallmark.driver.executor_pool import LAST_WORD_S
-from stallmark.driver.load import LoadSpec
-from stallmark.driver.machines import USERS_TOLD_AFTER_S, ExpectedMachines, MachinesMissing
+from stallmark.driver.load import USERS_TOLD_AFTER_S, ExpectedMachines, LoadSpec, MachinesMissing
 from stallmark.driver.messages import (
     Bye,
     CameLate,

@@ -7,7 +7,8 @@ import msgspec
 
 import stallmark
 from stallmark.driver.channel import Channel, Closed, start_child
-from stallmark.driver.machines import RunFacts
+from stallmark.driver.course import not_understood
+from stallmark.driver.load import RunFacts
 from stallmark.driver.messages import (
     Begun,
     Connected,
@@ -22,7 +23,6 @@ from stallmark.driver.messages import (
     Refused,
     WorkerOrder,
 )
-from stallmark.driver.reasons import not_understood
 from stallmark.engines import open_engine
 from stallmark.engines.base import Engine
 from stallmark.engines.reach import why_unreachable
@@ -30,7 +30,7 @@ from stallmark.errors import StallmarkError, as_sentence
 from stallmark.experiment.progress import Show
 from stallmark.loaders import ledger
 from stallmark.processes import code_of, how_ended, kill
-from stallmark.record import machine
+from stallmark.record import devices
 from stallmark.stopping import hearing, later
 
 EXIT_WITHIN_S = 5  # for a load driver whose channel has closed: it is ending
@@ -84,7 +84,9 @@ def _serve_one(channel: Channel, engine: Engine, show: Show) -> None:
     while True:
         match channel.receive():
             case Connected():
-                channel.send(Join(socket.gethostname(), facts_of(engine), MachineFacts(**vars(machine.facts()))))
+                channel.send(
+                    Join(socket.gethostname(), facts_of(engine), MachineFacts(**vars(devices.machine_facts())))
+                )
             case Refused(_, why):
                 raise StallmarkError(f"The run refused this machine: {why}.")
             case ExecutorDied(pid=pid, code=code, why=why):

@@ -23,8 +23,7 @@ from zmq import ZMQError
 
 from stallmark.driver.channel import Channel, Closed, inherited_channel
 from stallmark.driver.executor_pool import Executors
-from stallmark.driver.load import executors
-from stallmark.driver.machines import MASTER_SILENT_S, TOLD_AFTER_S, USERS_TOLD_AFTER_S, ThisMachine
+from stallmark.driver.load import MASTER_SILENT_S, TOLD_AFTER_S, USERS_TOLD_AFTER_S, ThisMachine, executors
 from stallmark.driver.messages import (
     Begun,
     Connected,
@@ -54,8 +53,7 @@ from stallmark.driver.messages import (
     encode,
 )
 from stallmark.driver.messages import Message as OurMessage
-from stallmark.driver.row_merger import RowMerger
-from stallmark.driver.rows import Rows
+from stallmark.driver.rows import RowMerger, Rows
 from stallmark.machines.incoming import from_master
 from stallmark.machines.join import STALLMARK
 

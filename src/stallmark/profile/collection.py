@@ -15,8 +15,8 @@ from stallmark.collectors.sampler import Ticks
 from stallmark.engines import open_engine
 from stallmark.errors import CallFailed, StallmarkError, as_reason, in_words
 from stallmark.profile.source import Opened, Reading, Source
-from stallmark.record.folder_lock import alone
-from stallmark.record.manifest.part import moment_at, seconds_at
+from stallmark.record.files import alone
+from stallmark.record.manifest.course import moment_at, seconds_at
 from stallmark.record.profile.manifest import (
     FILE,
     GAP,

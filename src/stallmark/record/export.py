@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from stallmark.errors import StallmarkError
-from stallmark.escape import FIGURE, FORMULA
 from stallmark.record.files import read
 from stallmark.record.histogram import VALUES_US, spread
 from stallmark.record.reader import Record
 from stallmark.record.schema import PROBE_TABLES, TABLES, column, meaning_of, unit_of
+from stallmark.redact import FIGURE, FORMULA
 
 COLUMNS = "columns.csv"
 _KNOWN = TABLES | PROBE_TABLES

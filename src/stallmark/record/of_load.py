@@ -7,9 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stallmark.record.manifest import Manifest
-from stallmark.record.manifest.loads import Load, application, ended_early
-from stallmark.record.manifest.search import Search
-from stallmark.record.manifest.workload import Step
+from stallmark.record.manifest.workload import Load, Search, Step, application, ended_early
 from stallmark.record.reader import Record
 
 OF_ONE_LOAD = ("transactions", "users", "deferred_queue", "errors", "transaction_io")

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from stallmark.record.manifest.part import LONGEST_S
+from stallmark.record.manifest.course import LONGEST_S
 from stallmark.record.schema import EXTERNAL, MAINTENANCE, PROBE_TABLES, QUERIES, QUERIES_LEFT, RAW_IO, TABLES
 
 TEXTS: Final = frozenset((

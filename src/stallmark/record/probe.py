@@ -8,9 +8,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 from math import ceil
+from typing import Literal
 
-from stallmark.record.direct_io import DirectIo
 from stallmark.stats.thresholds import SAMPLES_BEYOND
+
+
+# The outcome of direct I/O in a folder, as it was tried before a measurement.
+@dataclass(frozen=True)
+class DirectIo:
+    """Where I/O with O_DIRECT went: past the page cache of this machine or through it. `file_system`: its type, with
+    `data=journal` if it is mounted so. `loop`: the loop device below, whose file is read and written through the cache.
+    """
+
+    goes: Literal["past", "through", "unknown"]
+    file_system: str | None = None
+    loop: str | None = None
+
 
 PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 NS_PER_MS = 1e6

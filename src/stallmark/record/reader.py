@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,19 @@ import pyarrow as pa
 
 from stallmark.errors import StallmarkError
 from stallmark.record.files import is_file
-from stallmark.record.manifest import Manifest
-from stallmark.record.manifest_file import read_manifest
+from stallmark.record.manifest import Manifest, read_manifest
 from stallmark.record.plausible import wrong_columns, wrong_rows
 from stallmark.record.schema import PROBE_TABLES, TABLES
-from stallmark.record.stream import Extent, read_stream, sums_of, whole_extent
-from stallmark.record.table_file import Layout, find, read_layout, read_pieces
+from stallmark.record.table_file import (
+    Extent,
+    Layout,
+    find,
+    read_layout,
+    read_pieces,
+    read_stream,
+    sums_of,
+    whole_extent,
+)
 
 SMALL_VALUES, SMALL_BYTES = 1 << 17, 1 << 20
 """A table of no more, uncompressed, stays in memory once it was read: the analysis asks for it column by column.
@@ -271,3 +278,49 @@ def _latest(record: Record, table: str, column: str) -> float:
         if batch.num_rows:
             latest = max(latest, float(batch.column(0).to_numpy().max()))
     return latest
+
+
+# Read a record while its run goes on: only what was added since, and no more in memory than the last seconds.
+
+
+class GrowingStream:
+    """A table of a run that goes on. `read` returns the batches that were written whole since the last time."""
+
+    def __init__(self, path: Path):
+        self._path = path
+        self._schema: pa.Schema | None = None
+        self._read = 0  # bytes
+
+    def read(self) -> list[pa.RecordBatch]:
+        found: list[pa.RecordBatch] = []
+        try:
+            with pa.OSFile(str(self._path)) as file:
+                file.seek(self._read)
+                while file.tell() < file.size():
+                    message = pa.ipc.read_message(file)
+                    if self._schema is None:
+                        self._schema = pa.ipc.read_schema(message)
+                    else:
+                        found.append(pa.ipc.read_record_batch(message, self._schema))
+                    self._read = file.tell()
+        except (EOFError, OSError, pa.ArrowInvalid):
+            pass  # a batch is being written, or the run has closed its record
+        return found
+
+
+class RecentRecord(Record):
+    """The rows of a record that were added lately, for readers of records."""
+
+    def __init__(self, record: Record, added: Mapping[str, Sequence[pa.RecordBatch]]):
+        self.folder, self.manifest, self.loads = record.folder, record.manifest, record.loads
+        self._sources, self._layouts, self._small = {}, {}, {}
+        self._tables = {name: pa.Table.from_batches(batches) for name, batches in added.items() if batches}
+
+    def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        if name in self._tables:
+            table = self._tables[name]
+            some = table.select([column for column in columns if column in table.column_names])
+            yield from some.combine_chunks().to_batches()  # one: each costs its reader more than its rows do
+
+    def table(self, name: str) -> pa.Table:
+        return self._tables.get(name, pa.table({}))

@@ -1,18 +1,194 @@
-"""The Parquet file of a closed table: written whole with a checksum for each page, and read when it is as written."""
+"""The files of a table: an Arrow stream while it grows, Parquet once it is closed, both with checksums."""
 
-from collections.abc import Iterator, Sequence
+import io
+import struct
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stallmark.errors import StallmarkError, as_reason
-from stallmark.record.files import crc32, is_file, replacing
+from stallmark.record.files import PIECE_BYTES, crc32, is_file, new_file, read, replacing
 from stallmark.record.histogram import with_service
-from stallmark.record.manifest.part import TableFile
-from stallmark.record.schema import ROWS_AT_ONCE
+from stallmark.record.manifest.course import TableFile
+from stallmark.record.schema import BYTES_AT_ONCE, ROWS_AT_ONCE
+
+# A table while it grows: an Arrow stream `<table>.arrows`, and beside it the checksums of its batches.
+#
+# `<table>.sums` has an entry for the schema and one for each batch, written after it: the place in the stream where it
+# ends, the rows up to there, and the CRC-32 of all bytes and entries up to there. A batch without an entry was being
+# written.
+
+_PLACE = struct.Struct("<QQ")
+_ENTRY = struct.Struct("<QQI")
+Bytes: TypeAlias = bytes | pa.Buffer
+
+
+class Extent(NamedTuple):
+    """The part of a stream that was written whole. `rows` is None where no checksums were written."""
+
+    bytes: int
+    rows: int | None
+
+
+class StreamWriter:
+    """A new stream. After an OSError no more must be written: behind a torn batch nobody would find it."""
+
+    def __init__(self, path: Path, schema: pa.Schema, options: pa.ipc.IpcWriteOptions | None = None):
+        self._file, self._sums = new_file(path, buffering=0), new_file(sums_of(path), buffering=0)
+        self._message: Callable[[pa.RecordBatch], Bytes] = pa.RecordBatch.serialize
+        if options is not None:
+            self._message = _Messages(schema, options).of
+        self._bytes = self._crc = self.rows = 0
+        self._add(schema.serialize())
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add a batch; it is in the hands of the operating system when this returns."""
+        self.rows += batch.num_rows
+        self._add(self._message(batch))
+
+    def close(self) -> None:
+        self._file.close()
+        self._sums.close()
+
+    def _add(self, message: Bytes) -> None:
+        _write_all(self._file, message)
+        self._bytes += len(message)
+        place = _PLACE.pack(self._bytes, self.rows)
+        self._crc = zlib.crc32(place, zlib.crc32(message, self._crc))
+        _write_all(self._sums, _ENTRY.pack(self._bytes, self.rows, self._crc))
+
+
+class _Messages:
+    """Batches as Arrow writes them with options, which `RecordBatch.serialize` does not take; it is several times as
+    fast."""
+
+    def __init__(self, schema: pa.Schema, options: pa.ipc.IpcWriteOptions):
+        self._written = io.BytesIO()
+        self._arrow = pa.ipc.new_stream(self._written, schema, options=options)
+        self._begins = len(schema.serialize())  # Arrow writes it with the first batch
+
+    def of(self, batch: pa.RecordBatch) -> bytes:
+        self._arrow.write_batch(batch)
+        message = self._written.getvalue()[self._begins :]
+        self._begins = 0
+        self._written.seek(0)
+        self._written.truncate()
+        return message
+
+
+def _write_all(file: BinaryIO, data: Bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[file.write(left) :]
+
+
+def sums_of(path: Path) -> Path:
+    return path.with_suffix(".sums")
+
+
+def remove(path: Path) -> None:
+    """Remove a stream with its checksums, these last: without their stream they tell that it is missing."""
+    path.unlink()
+    sums_of(path).unlink(missing_ok=True)
+
+
+def whole_extent(path: Path) -> Extent:
+    """Return the part of a stream that was written whole by now; one that has no checksums is not examined.
+
+    Raise FileNotFoundError where it is not there, StallmarkError where it is not as it was written.
+    """
+    if not is_file(path):
+        raise FileNotFoundError(path)
+    size = path.stat().st_size
+    try:
+        sums = read(sums_of(path))
+    except FileNotFoundError:
+        return Extent(size, None)
+    crc = begin = rows = 0
+    with path.open("rb") as file:
+        for end, up_to, noted in _ENTRY.iter_unpack(sums[: len(sums) - len(sums) % _ENTRY.size]):
+            if end > size:  # it has grown meanwhile
+                if end > path.stat().st_size:
+                    raise _damaged(path, f"it ends after {size} bytes, and {end} were written")
+                return Extent(begin, rows)
+            crc = zlib.crc32(_PLACE.pack(end, up_to), _crc32(file, end - begin, crc))
+            if crc != noted or end <= begin:
+                raise _damaged(path, f"a checksum does not match between its bytes {begin} and {end}")
+            begin, rows = end, up_to
+    return _with_last(path, Extent(begin, rows), size)
+
+
+def _with_last(path: Path, noted: Extent, size: int) -> Extent:
+    """Return the extent with the one message behind it that has no checksum yet, where that is there whole."""
+    if noted.bytes == size:
+        return noted
+    try:
+        with pa.memory_map(str(path)) as file:
+            schema = pa.ipc.read_schema(file) if noted.bytes else None
+            file.seek(noted.bytes)
+            message = pa.ipc.read_message(file)
+            end = file.tell()
+            rows = pa.ipc.read_record_batch(message, schema).num_rows if schema else 0
+    except (EOFError, OSError, pa.ArrowException):
+        return noted  # it was being written
+    if end < size:
+        raise _damaged(path, f"its checksums end after {noted.bytes} of its {size} bytes")
+    return Extent(end, (noted.rows or 0) + rows)
+
+
+def _crc32(file: BinaryIO, size: int, crc: int) -> int:
+    """Return the checksum of the next bytes of a file, on top of that of what is before them."""
+    while size > 0 and (piece := file.read(min(size, PIECE_BYTES))):
+        crc = zlib.crc32(piece, crc)
+        size -= len(piece)
+    return crc
+
+
+def read_stream(path: Path, extent: Extent | None = None) -> Iterator[pa.Table]:
+    """Return the rows of a stream as far as it was written whole, some 65,000 or 64 MiB at a time; at least one table,
+    if its schema was written. It may be removed meanwhile.
+
+    Raise FileNotFoundError where it is not there, StallmarkError where it is not as it was written.
+    """
+    extent = extent or whole_extent(path)
+    return _tables(path, pa.OSFile(str(path)), extent) if extent.bytes else iter(())
+
+
+def _tables(path: Path, file: pa.OSFile, extent: Extent) -> Iterator[pa.Table]:
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    try:
+        # Not mapped: what was read of a mapped file counts as memory until all of it was.
+        with file, pa.ipc.open_stream(file) as reader:
+            yield reader.schema.empty_table()
+            while file.tell() < extent.bytes and (batch := next(reader, None)) is not None:
+                waiting.append(batch)
+                rows += batch.num_rows
+                size += batch.nbytes
+                if rows >= ROWS_AT_ONCE or size >= BYTES_AT_ONCE:
+                    yield pa.Table.from_batches(waiting)
+                    waiting, rows, size = [], 0, 0
+    except (pa.ArrowException, OSError) as error:
+        if extent.rows is not None:
+            raise _damaged(path, str(error).splitlines()[0]) from None
+        # of a stream without checksums, the end that was cut: what was read whole is kept
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def _damaged(path: Path, why: str) -> StallmarkError:
+    return StallmarkError(
+        f"{path} is damaged ({why}): restore it, or leave this record out. To read what is left of it unchecked, "
+        f"remove {sums_of(path).name}."
+    )
+
+
+# The Parquet file of a closed table: written whole with a checksum for each page, and read when it is as written.
 
 _LEAVE_OUT = "restore it, or leave this record out"
 _PIECE_BYTES = 1 << 22

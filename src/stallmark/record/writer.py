@@ -16,15 +16,12 @@ from typing import Any
 import pyarrow as pa
 
 from stallmark.errors import StallmarkError, as_reason, named
-from stallmark.record.files import sweep
+from stallmark.record.files import Reserve, sweep
 from stallmark.record.histogram import without_service
-from stallmark.record.manifest import Manifest
-from stallmark.record.manifest_file import write_manifest
-from stallmark.record.reserve import Reserve
+from stallmark.record.manifest import Manifest, write_manifest
 from stallmark.record.rows import batch_of
 from stallmark.record.schema import TABLES
-from stallmark.record.stream import StreamWriter, read_stream, remove
-from stallmark.record.table_file import writing, written
+from stallmark.record.table_file import StreamWriter, read_stream, remove, writing, written
 
 
 class RecordWriter:

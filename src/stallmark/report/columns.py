@@ -1,17 +1,132 @@
-"""The summary table's columns, defined once for the HTML table and the terminal."""
+"""The summary table's columns, defined once for HTML and the terminal, and the names of steps."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.experiment import marks as marks_of
 from stallmark.analysis.finding import Finding, Severity
-from stallmark.analysis.marks import marks as marks_of
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.format import NBSP, percent, plural
+from stallmark.report.figures import KeyItem, looks, plain
+from stallmark.report.table import Rows, named_rows
 from stallmark.report.text import sentence
-from stallmark.report.text.marks import word
+from stallmark.report.text.device import EMULATED
+from stallmark.report.text.reading import Panel
+from stallmark.report.text.terms import word
+
+# Names of steps, and their places on the axis of the experiment.
+
+T = TypeVar("T")
+
+
+def step_labels(experiment: ExperimentSummary) -> dict[str, str]:
+    """Return the shortest name for every step (by key) that tells it from the others."""
+    steps = experiment.steps
+    several_variants = len({s.variant for s in steps}) > 1
+    several_users = len({s.users for s in steps}) > 1
+    several_repeats = len({s.repeat for s in steps}) > 1
+
+    def label(step: StepSummary, *more: str) -> str:
+        parts = [step.variant] if several_variants or not several_users else []
+        users = step.step if experiment.ceilings else format.users(step.users)  # a level may come again
+        parts += [users] if several_users else []
+        parts += [f"repeat {step.repeat}"] if several_repeats else []
+        return " · ".join([*parts, *more])
+
+    labels = {s.key: label(s) for s in steps}
+    for more in ("step", "run"):
+        taken = Counter(labels.values())
+        for step in steps:
+            if taken[labels[step.key]] > 1:
+                labels[step.key] += f" · {getattr(step, more)}"
+    return labels
+
+
+def step_rows(experiment: ExperimentSummary, each: Callable[[StepSummary], Iterable[T]]) -> Rows[T]:
+    """Return a row for each item that `each` gives for a step, with the step's name before it."""
+    labels = step_labels(experiment)
+    return named_rows("step", ((labels[step.key], item) for step in experiment.steps for item in each(step)))
+
+
+def panels(steps: Sequence[StepSummary]) -> list[Panel]:
+    """Return emulated steps and real ones apart; a title only where they must be told apart or are emulated."""
+    some_emulated = any(s.emulated for s in steps)
+    result = []
+    for emulated in (True, False):
+        chosen = [s for s in steps if s.emulated == emulated]
+        if not chosen:
+            continue
+        devices = {s.device.name for s in chosen}
+        bare = f"bare device {devices.pop()}" if len(devices) == 1 else "bare devices"
+        title = EMULATED if emulated else bare if some_emulated else ""
+        result.append(Panel(chosen, emulated, title))
+    return result
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The experiment's axis: numbers where the steps differ by a number, else a place for each step."""
+
+    kind: str  # "pool share", "pool bytes", "users" or "category"
+    title: str
+    logarithmic: bool
+    labels: dict[str, str]
+
+    @classmethod
+    def of(cls, experiment: ExperimentSummary) -> "Axis":
+        steps = experiment.steps
+        labels = step_labels(experiment)
+        if experiment.axis == "users" and len({s.users for s in steps}) > 1:
+            return cls("users", "virtual users", False, labels)
+        if experiment.axis == "buffer_pool":
+            for kind, title, values in (
+                ("pool share", "buffer pool, share of the data", [s.pool_held_share for s in steps]),
+                ("pool bytes", "buffer pool", [s.pool_held_bytes for s in steps]),
+            ):
+                known = [v for v in values if v]
+                if len(set(known)) > 1 and len(known) == len(values):
+                    wide = max(known) / min(known) >= 8
+                    return cls(kind, title + (", log scale" if wide else ""), wide, labels)
+        return cls("category", "", False, labels)
+
+    @property
+    def numeric(self) -> bool:
+        return self.kind != "category"
+
+    def x(self, step: StepSummary) -> float:
+        """Return the place of the step on an axis of numbers."""
+        match self.kind:
+            case "users":
+                return step.users
+            case "pool share":
+                return step.pool_held_share or 0
+        return step.pool_held_bytes or 0
+
+    def tick(self, step: StepSummary) -> str:
+        match self.kind:
+            case "users":
+                return str(step.users)
+            case "pool share":
+                return format.portion(step.pool_held_share)
+            case "pool bytes":
+                return format.size(step.pool_held_bytes)
+        return plain(self.labels[step.key], 22)
+
+
+def variant_key(experiment: ExperimentSummary) -> list[KeyItem]:
+    """Return the key for all charts against the axis; empty for a single variant."""
+    seen = looks([s.variant for s in experiment.steps])
+    if len(seen) < 2:
+        return []
+    return [KeyItem(name, look.colour, None, look.symbol) for name, look in seen.items()]
+
+
+# The summary table's columns, defined once for the HTML table and the terminal.
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.experiment import Question
 from stallmark.analysis.finding import Finding, Severity
 from stallmark.report.columns import Column, Mark
-from stallmark.report.figures import Block, Figure
-from stallmark.report.style import KeyItem, Look
+from stallmark.report.figures import Block, Figure, KeyItem, Look
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import sentence
 

@@ -5,32 +5,24 @@ from typing import Any
 
 from stallmark import capabilities
 from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.report.columns import variant_key
 from stallmark.report.document import Block, Brief, Document, Drawn, Shown, Words, bullets, known
-from stallmark.report.in_json import in_json
-from stallmark.report.labels import variant_key
 from stallmark.report.picture import picture_of
 from stallmark.report.queries.document import query_document
+from stallmark.report.renderers import in_json
 from stallmark.report.sections import (
-    agreement,
-    array,
     axis,
-    blocking,
     cause,
     ceiling,
     environment,
-    errors,
-    findings,
-    pool_curve,
     server,
-    steadiness,
     summary,
-    thresholds,
     timeline,
     transactions,
     validity,
     waits,
 )
-from stallmark.report.sections.head import answer_of, banner, emulated_devices, headline
+from stallmark.report.sections.summary import answer_of, banner, emulated_devices, headline
 from stallmark.report.text import experiment as words
 from stallmark.report.text import reading
 
@@ -39,7 +31,7 @@ def experiment_document(experiment: ExperimentSummary) -> Document:
     if experiment.queries:
         return query_document(experiment)
     picture, emulated = picture_of(experiment), banner(experiment)
-    verdicts = [findings.verdict(pair) for pair in (experiment.comparison.pairs if experiment.comparison else ())]
+    verdicts = [summary.verdict(pair) for pair in (experiment.comparison.pairs if experiment.comparison else ())]
     return Document(
         title=experiment.title,
         kind=experiment.scenario,
@@ -53,26 +45,26 @@ def experiment_document(experiment: ExperimentSummary) -> Document:
         key=variant_key(experiment),
         cautions=experiment.cautions,
         sections=known(
-            summary.section(experiment, devices=emulated is not None),
-            thresholds.section(experiment),
-            steadiness.service_level_section(experiment, reading.SERVICE_LEVEL),
-            findings.section(experiment.findings, *verdicts),
-            ceiling.section(experiment),
-            pool_curve.section(experiment),
+            summary.summary_section(experiment, devices=emulated is not None),
+            validity.thresholds_section(experiment),
+            validity.service_level_section(experiment, reading.SERVICE_LEVEL),
+            summary.findings_section(experiment.findings, *verdicts),
+            ceiling.ceiling_section(experiment),
+            ceiling.curve_section(experiment),
             axis.section(experiment),
             timeline.section(experiment),
-            array.section(experiment),
+            environment.array_section(experiment),
             waits.section(experiment),
-            validity.section(experiment),
-            steadiness.section(experiment),
+            validity.gates_section(experiment),
+            validity.steadiness_section(experiment),
             cause.section(experiment),
-            blocking.section(experiment),
+            transactions.blocking_section(experiment),
             *(section(experiment) for section in capabilities.parts("section")),
-            transactions.section(experiment),
-            agreement.section(experiment),
-            server.section(experiment, "sums"),
-            errors.section(experiment, errors.failed_calls(experiment)),
-            environment.section(experiment),
+            transactions.transactions_section(experiment),
+            server.agreement_section(experiment),
+            server.server_section(experiment, "sums"),
+            transactions.errors_section(experiment, transactions.failed_calls(experiment)),
+            environment.environment_section(experiment),
         ),
         brief=_brief(experiment, verdicts),
     )
@@ -80,13 +72,13 @@ def experiment_document(experiment: ExperimentSummary) -> Document:
 
 def _brief(experiment: ExperimentSummary, verdicts: Sequence[Block]) -> Brief:
     steps, marks = summary.in_brief(experiment)
-    kept = validity.gates_in_brief(experiment), thresholds.thresholds(experiment)
+    kept = validity.gates_in_brief(experiment), validity.thresholds(experiment)
     return [
         [Words(experiment.title, "main"), Words(experiment.answers, "quiet"), *verdicts],
         [steps],
         bullets(experiment.findings),
         *([Shown(table, header=False)] for table in kept if table),
-        steadiness.outcomes(experiment),
+        validity.outcomes(experiment),
         marks,
         emulated_devices([step.device for step in experiment.steps if step.emulated]),
     ]

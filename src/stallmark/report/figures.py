@@ -1,17 +1,124 @@
-"""Figures of the report: a chart with its words and numbers, and the layout of charts."""
+"""Figures of the report: colours and marks, charts with their words and numbers, and lines over time."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import accumulate
 from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 
-from stallmark.report.style import KeyItem, plain
+from stallmark import format
+from stallmark.analysis.run import RunSummary
+from stallmark.redact import visible
 from stallmark.report.text.device import EMULATED
+
+# The style of variants and charts: one colour, mark and dash per variant, and one template for all charts.
+#
+# All colours stand at least 3:1 against both the light and the dark page, so that drawn data need no theme. Text, grids
+# and axes take theirs from the style sheet. Marks and dashes repeat what the colours say.
+
+COLOURS = ("#0b6fb8", "#d2570a", "#3f8f3f", "#d94f8a", "#2f9bb3", "#7a6a5c", "#b0559b", "#7d8590")
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "star")
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+NEUTRAL = "#7d8590"
+WAIT_COLOURS = {
+    "io": "#b4452c",
+    "wal": "#b0770f",
+    "replica": "#d3a544",
+    "lock": "#7a54a8",
+    "latch": "#a88bc9",
+    "memory": "#4c7a3d",
+    "parallel": "#86a86f",
+    "worker": "#a34f78",
+    "cpu": "#3a7d8c",
+    "client": "#8b96a0",
+    "other": "#6b6259",
+}
+FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "Liberation Sans", Arial, sans-serif'
+
+
+@dataclass(frozen=True)
+class Look:
+    colour: str
+    symbol: str
+    dash: str
+
+
+@dataclass(frozen=True)
+class KeyItem:
+    """One entry of a chart's key. `dash` and `symbol` are None where the chart draws no line or no mark."""
+
+    text: str
+    colour: str
+    dash: str | None = None
+    symbol: str | None = None
+    opacity: float = 1.0
+
+
+def looks(names: Sequence[str]) -> dict[str, Look]:
+    """Return a look for every name, in order; more than 48 names share some."""
+    return {
+        name: Look(COLOURS[i % len(COLOURS)], SYMBOLS[i % len(SYMBOLS)], DASHES[(i // len(COLOURS)) % len(DASHES)])
+        for i, name in enumerate(dict.fromkeys(names))
+    }
+
+
+def dash_of(repeat: int) -> str:
+    """Return the dash that tells a repeat (from 1) of a variant from the others."""
+    return DASHES[(repeat - 1) % len(DASHES)]
+
+
+def plain(text: object, limit: int | None = None) -> str:
+    """Return text for inside a chart, where Plotly would read mark-up; cut to `limit` characters."""
+    text = visible(str(text))
+    if limit and len(text) > limit:
+        text = text[: limit - 1].rstrip() + "…"
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+@cache
+def chart_template() -> go.layout.Template:
+    """Return the common style of all charts: quiet x axes, y axes with a grid, notes anchored bottom left."""
+    axis = {
+        "fixedrange": True,
+        "automargin": True,
+        "separatethousands": True,
+        "linewidth": 1,
+        "ticklen": 4,
+        "title": {"font": {"size": 11}, "standoff": 8},
+    }
+    along = {"showgrid": False, "zeroline": False, "showline": True, "ticks": "outside", "autotickangles": [0, -90]}
+    upward = {"showgrid": True, "zeroline": True, "showline": False, "ticks": "", "nticks": 6, "exponentformat": "none"}
+    note = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom", "align": "left"}
+    return go.layout.Template(
+        layout={
+            "autosize": True,
+            "margin": {"l": 52, "r": 14, "t": 40, "b": 52},
+            "paper_bgcolor": "rgba(0,0,0,0)",
+            "plot_bgcolor": "rgba(0,0,0,0)",
+            "font": {"family": FONT, "size": 12},
+            "hovermode": "x unified",
+            "hoverlabel": {"font": {"family": FONT, "size": 12}},
+            "showlegend": False,
+            "dragmode": False,
+            "xaxis": axis | along,
+            "yaxis": axis | upward,
+            "annotationdefaults": note | {"showarrow": False, "font": {"size": 11}},
+            "shapedefaults": {"line": {"color": NEUTRAL, "width": 1}},
+        },
+        data={
+            "bar": [{"hovertemplate": "%{text}<extra></extra>", "textposition": "none"}],
+            "scatter": [{"hovertemplate": "%{text}<extra></extra>"}],
+        },
+    )
+
+
+# Figures of the report: a chart with its words and numbers, and the layout of charts.
 
 
 class Block:
@@ -136,3 +243,85 @@ def highest(made: go.Figure, place: str = "") -> float:
 def rounded(values: Iterable[float | None], digits: int = 4) -> list[float | None]:
     """Return values with `digits` significant digits, for JSON, which has no NaN: None where unknown."""
     return [float(f"{v:.{digits}g}") if v is not None and math.isfinite(v) else None for v in values]
+
+
+# Lines over time: the series of a run as points of a chart, and the shading of its warm-up.
+
+POINTS = 2000
+"""At most so many extremes are drawn of a line, and half as many means."""
+PALE = 0.4
+"""The opacity of extremes behind their means."""
+ROWS = 12  # of a run, in the coarse table below a chart
+
+
+def scale(runs: Sequence[RunSummary]) -> tuple[int, str]:
+    """Return the seconds in a unit of the axis of time, and the unit."""
+    return format.of_time(max(float(run.series.second[-1] - run.series.second[0]) for run in runs))
+
+
+def bucket_width(samples: int, parts: int = 1) -> int:
+    """Return the samples per bucket, so that `parts` stretches together have at most POINTS extremes; 1 where they have
+    no more samples than that."""
+    return 1 if samples <= POINTS else math.ceil(samples / max(POINTS // 2 - parts, 1))
+
+
+def bucket_means(values: np.ndarray, width: int) -> np.ndarray:
+    """Return means of `width` neighbours each, ignoring NaN; NaN where a bucket holds nothing else."""
+    values = np.asarray(values, dtype=float)
+    if width == 1 or not len(values):
+        return values
+    padded = np.full(math.ceil(len(values) / width) * width, np.nan)
+    padded[: len(values)] = values
+    buckets = padded.reshape(-1, width)
+    known = np.isfinite(buckets)
+    counts = known.sum(axis=1)
+    sums = np.where(known, buckets, 0.0).sum(axis=1)
+    return np.divide(sums, counts, out=np.full(len(buckets), np.nan), where=counts > 0)
+
+
+def extremes(x: np.ndarray, values: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the least and the greatest of `width` neighbours each, with their own x and in its order; NaN where a
+    bucket holds nothing else."""
+    padded = np.full(math.ceil(len(values) / width) * width, np.nan)
+    padded[: len(values)] = values
+    buckets = padded.reshape(-1, width)
+    known = np.isfinite(buckets)
+    ends = [np.where(known, buckets, np.inf).argmin(axis=1), np.where(known, buckets, -np.inf).argmax(axis=1)]
+    at = (np.sort(ends, axis=0) + np.arange(len(buckets)) * width).T.ravel()
+    return np.asarray(x)[at], padded[at]
+
+
+def coarse(lines: Sequence[np.ndarray]) -> Iterator[tuple[float, ...]]:
+    """Yield the rows of a coarse table of lines of equal length: means of at most about ROWS buckets."""
+    width = math.ceil(len(lines[0]) / ROWS)
+    return zip(*(bucket_means(line, width) for line in lines), strict=True)
+
+
+def measuring_began(run: RunSummary) -> float:
+    """Return the second at which the first measured interval began."""
+    return min((step.measure_s for step in run.manifest.steps), default=0.0)
+
+
+def drawn(name: str, x: np.ndarray, y: np.ndarray, width: int, **more: Any) -> Iterator[go.Scatter]:
+    """Yield a line of the means of `width` samples each, and behind it their extremes: no peak is lost in a mean."""
+    if width > 1:
+        pale = {"opacity": PALE * more.get("opacity", 1.0), "line": more.get("line", {}) | {"width": 1}}
+        yield line(f"{name} (least and most)", *extremes(x, y, width), **more | pale)
+    yield line(name, bucket_means(x, width), bucket_means(y, width), **more)
+
+
+def line(name: str, x: np.ndarray, y: np.ndarray, digits: int = 6, **more: Any) -> go.Scatter:
+    """Return a line over time. `name` is plain text already; `digits` are the significant ones of x."""
+    more = {"mode": "lines", "hovertemplate": "%{y:,.3~r}"} | more
+    return go.Scatter(name=name, x=rounded(x.tolist(), digits), y=rounded(y.tolist()), **more)
+
+
+def shade(begin: float, end: float, places: Sequence[str]) -> list[dict[str, Any]]:
+    """Return shapes that shade a warm-up, on the axis of time, in the plots of these `places`."""
+    return [
+        {
+            **{"type": "rect", "yref": f"y{place} domain", "x0": begin, "x1": end, "y0": 0, "y1": 1},
+            **{"line": {"width": 0}, "fillcolor": "#888", "opacity": 0.1, "layer": "below"},
+        }
+        for place in places
+    ]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from stallmark import format
 from stallmark.analysis.compare.settings import same_load
-from stallmark.analysis.data_versions import mixed_versions
 from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.finding import mixed_versions
 from stallmark.analysis.points import labels, points
 from stallmark.analysis.thresholds import over_steps
 from stallmark.format import plural

@@ -6,11 +6,11 @@ from textwrap import wrap
 from markupsafe import Markup
 
 from stallmark.errors import StallmarkError
-from stallmark.escape import visible
+from stallmark.redact import visible
 from stallmark.report.document import Document
-from stallmark.report.file import refuse_target, write_whole
-from stallmark.report.style import FONT
-from stallmark.report.svg import box, elements, text
+from stallmark.report.figures import FONT
+from stallmark.report.picture import box, elements, text
+from stallmark.report.renderers import refuse_target, write_whole
 from stallmark.report.text import experiment as words
 from stallmark.report.text.device import EMULATED
 

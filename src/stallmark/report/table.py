@@ -12,7 +12,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from stallmark import format
-from stallmark.escape import markdown
+from stallmark.redact import markdown
 from stallmark.report.text.reading import not_shown, percentile_missing
 
 GUTTER = 2

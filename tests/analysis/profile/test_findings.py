@@ -11,8 +11,7 @@ from support.profiles import AT, DATA, GIB, LENGTH, LOG, write_made_profile
 
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.profile.intervals import intervals_of
-from stallmark.analysis.profile.kinds import ProfileKind
-from stallmark.analysis.profile.rates import PEAKS, Measure, busiest, rates_of
+from stallmark.analysis.profile.rates import PEAKS, Measure, ProfileKind, busiest, rates_of
 from stallmark.analysis.profile.summary import ProfileSummary, summarise_profile
 from stallmark.errors import StallmarkError
 from stallmark.record.profile.intervals import Waited

@@ -12,16 +12,14 @@ from stallmark.analysis.bottleneck.device_verdict import DeviceKind
 from stallmark.analysis.profile.demand import TOGETHER, demand_of
 from stallmark.analysis.profile.rates import MORE
 from stallmark.analysis.profile.summary import summarise_profile
-from stallmark.analysis.sizing.kinds import SizingKind
-from stallmark.analysis.sizing.need import need_of
-from stallmark.analysis.sizing.reach import Reach, replay_reach, stand_in_reach
+from stallmark.analysis.sizing.candidate import need_of
+from stallmark.analysis.sizing.reach import Reach, SizingKind, replay_reach, stand_in_reach
 from stallmark.analysis.sizing.summary import size, summarise_candidate
 from stallmark.errors import StallmarkError
 from stallmark.format import number
+from stallmark.record.manifest import read_manifest
 from stallmark.record.manifest.storage import ServiceLevelObjective
-from stallmark.record.manifest_file import read_manifest
-from stallmark.record.sizing.folder import read_sizing, write_sizing
-from stallmark.record.sizing.manifest import Beyond, WindowSeen
+from stallmark.record.sizing import Beyond, WindowSeen, read_sizing, write_sizing
 from stallmark.report.text import sentence
 
 NEAR = 0.015

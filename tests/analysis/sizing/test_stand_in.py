@@ -5,7 +5,7 @@ from support.sizings import a_demand
 from support.synthetic_loads import MEASURED_S, LoadsStep, alone_and_together, make_loads_run
 
 from stallmark.analysis.loads.summary import LoadsSummary, summarise_loads
-from stallmark.analysis.sizing.stand_in import costs_of, fitted, off, queries_ended, queries_waited, wanted_of
+from stallmark.analysis.sizing.summary import costs_of, fitted, off, queries_ended, queries_waited, wanted_of
 from stallmark.record.reader import Record
 from stallmark.stats.fitted_rates import fitted_rates
 

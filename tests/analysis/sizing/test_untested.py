@@ -4,9 +4,9 @@ import pytest
 from support.findings import kinds_of, of_kind
 from support.sizings import a_demand, a_replay, write_sizing_of
 
-from stallmark.analysis.sizing.kinds import SizingKind
+from stallmark.analysis.sizing.reach import SizingKind
 from stallmark.analysis.sizing.summary import SizingSummary, summarise_candidate
-from stallmark.record.sizing.folder import write_sizing
+from stallmark.record.sizing import write_sizing
 
 UNTESTED = {
     SizingKind.NO_STAND_IN: {},

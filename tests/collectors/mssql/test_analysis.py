@@ -20,16 +20,16 @@ from support.tables import get, put
 from stallmark.analysis.finding import invalid
 from stallmark.analysis.read.interval import ReadKind
 from stallmark.analysis.read.server_views import transaction_of
-from stallmark.analysis.validity.kinds import CounterSource, ValidityKind
+from stallmark.analysis.validity.invalid import CounterSource, ValidityKind
 from stallmark.collectors.mssql.statements import Statements
 from stallmark.collectors.mssql.waits import class_of, is_benign
-from stallmark.lab.selftest.record import deadlocks as selftest_deadlocks
-from stallmark.record.manifest_file import read_manifest
+from stallmark.lab.selftest.checks import deadlocks as selftest_deadlocks
+from stallmark.record.manifest import read_manifest
 from stallmark.record.reader import Record
 from stallmark.report.experiment import experiment_in_json
-from stallmark.report.sections import blocking
 from stallmark.report.sections import server as tables
-from stallmark.report.sections.statements import statements as statements_table
+from stallmark.report.sections import transactions
+from stallmark.report.sections.transactions import statements as statements_table
 from stallmark.report.sections.waits import wait_figure
 
 # Files
@@ -349,9 +349,9 @@ def test_the_report_shows_who_blocked_whom_and_deadlocks_by_their_shape(tmp_path
     every = {"title": "Who blocks whom", "interval_s": 2.0}
     changed(folder, collectors={**manifest.model_dump()["collectors"], "blocking": every})
     experiment = summary(folder)
-    [row] = blocking.blocked(experiment).rows
+    [row] = transactions.blocked(experiment).rows
     assert [str(cell) for cell in row[1:]] == ["a.b", "c.d", "LCK_M_S", "2.00"]  # 3 in 10 of 15 moments of 30 s
-    [row] = blocking.deadlocks(experiment).rows
+    [row] = transactions.deadlocks(experiment).rows
     assert [str(cell) for cell in row[1:]] == ["2", *lock.values(), "deadlocks/01.xdl"]
     assert (
         "Blocked sessions and their blockers" in (page := Page(render(experiment)).text)

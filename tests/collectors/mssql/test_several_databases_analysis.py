@@ -9,7 +9,7 @@ from support.mssql_records import DATA, LOG, OTHER, SECONDS, TEMP, File, put, ru
 
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.load_io import OTHER_SESSIONS, read_io_by_load
-from stallmark.analysis.validity.kinds import ValidityKind
+from stallmark.analysis.validity.invalid import ValidityKind
 from stallmark.analysis.validity.service_level import ReadSource
 from stallmark.collectors.mssql.counters import LoadIO
 from stallmark.record.reader import Record

@@ -148,19 +148,24 @@ def test_a_signal_is_heard_while_a_login_waits(monkeypatch):
 
 def test_a_signal_under_a_statement_is_heard(engine, script, server):
     """The driver takes it for the loss of its connection, and pyodbc loses what it raised while it reads that error."""
-    hold = Hold()
+    hold, heard = Hold(), threading.Event()
     script.sql("^SELECT slow", hold)
     engine.identity()
 
     def stop() -> None:
         hold.reached.wait(30)
-        signal.pthread_kill(threading.main_thread().ident, signal.SIGTERM)
+        # The server has the statement a moment before the driver waits for it: a signal then interrupts nothing yet.
+        while not heard.wait(0.2):
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGTERM)
 
     with signals_as_before():
         stopping.listen()
-        threading.Thread(target=stop).start()
+        stopper = threading.Thread(target=stop)
+        stopper.start()
         with pytest.raises(stopping.StopSignal):
             engine.query("SELECT slow")
+        heard.set()
+        stopper.join()
     hold.release()
 
 

@@ -6,7 +6,7 @@ import pytest
 from tests.support.recorders import sadf
 
 from stallmark.errors import StallmarkError
-from stallmark.record.imports.devices import whole_disks
+from stallmark.record.imports.recording import whole_disks
 
 LINUX = "Linux 5.14.0 (db01) \t03/02/2026 \t_x86_64_\t(8 CPU)\n\n"
 COLUMNS = "Device            r/s     rkB/s r_await     w/s     wkB/s w_await\n"

@@ -22,10 +22,8 @@ from stallmark import format
 from stallmark.analysis.profile.rates import Counted, Measure, Rates
 from stallmark.analysis.profile.summary import summarise_profile
 from stallmark.profile.collection import Collection
-from stallmark.report.in_html import render
-from stallmark.report.in_terminal import in_terminal
-from stallmark.report.profile.document import profile_document, profile_in_json
-from stallmark.report.profile.tables import heat
+from stallmark.report.profile import heat_table, profile_document, profile_in_json
+from stallmark.report.renderers import in_terminal, render
 from stallmark.report.text import sentence
 from stallmark.report.text.profile import MEASURES, progress
 
@@ -57,7 +55,7 @@ def test_the_page_holds_every_finding_every_measure_and_the_gap(summary):
 
 
 def test_the_heat_map_has_the_hours_that_were_seen_and_no_others(summary):
-    for _, [(_, hours)] in heat(summary).maps:
+    for _, [(_, hours)] in heat_table(summary).maps:
         assert [hour for hour, (text, _) in enumerate(hours) if text] == [13, 14]
         assert max(weight for _, weight in hours) == 1.0
 
@@ -98,7 +96,7 @@ def test_a_cell_of_the_heat_map_is_the_mean_of_its_hour_by_local_clocks(begin, n
         local = datetime.fromtimestamp(moment, zone)
         hours[f"{local:%a %d %b}", local.hour].append(number)
     with format.times_in(zone):
-        [(_, days)] = heat(SimpleNamespace(rates=rates)).maps
+        [(_, days)] = heat_table(SimpleNamespace(rates=rates)).maps
     cells = {(day, hour): text for day, row in days for hour, (text, _) in enumerate(row) if text}
     assert cells == {key: format.number(float(np.mean(each))) for key, each in hours.items()}
 
@@ -114,7 +112,7 @@ def test_a_change_of_the_clock_is_said_if_there_was_one(month, day, name, forwar
     start = datetime(2026, month, day, tzinfo=UTC).timestamp() + 900.0 * np.arange(4 * 48)
     rates = Rates(start, start + 900.0, {Measure.IOS: Counted(start, start)})
     with format.times_in(ZoneInfo(name)):
-        found = heat(SimpleNamespace(rates=rates))
+        found = heat_table(SimpleNamespace(rates=rates))
     assert found.zone == name and f"Each hour of the day in {name}," in found.reading
     assert ("put forward" in found.reading, "put back" in found.reading) == (forward, back)
 

@@ -11,11 +11,10 @@ from support.sizings import a_demand, a_replay, write_sizing_of
 from support.terminal import printed
 
 from stallmark.analysis.profile.demand import demand_of
-from stallmark.analysis.sizing.kinds import SizingKind
+from stallmark.analysis.sizing.reach import SizingKind
 from stallmark.analysis.sizing.summary import SizingSummary, size, summarise_candidate
 from stallmark.format import NBSP
-from stallmark.report.in_html import render
-from stallmark.report.in_terminal import in_terminal
+from stallmark.report.renderers import in_terminal, render
 from stallmark.report.sizing import tables
 from stallmark.report.sizing.document import sizing_document, sizing_in_json
 from stallmark.report.text import sentence

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from stallmark.analysis.probe.experiment import read_probe, summarise_probes
-from stallmark.analysis.probe.kinds import ProbeKind
+from stallmark.analysis.probe.saturation import ProbeKind
 from stallmark.errors import StallmarkError
-from stallmark.record.manifest.scenario import Scenario, Variant
+from stallmark.record.manifest.course import Scenario, Variant
 from stallmark.record.reader import find_records
 from stallmark.storage.block_devices import InMemory
 from stallmark.storage.emulator import ArrayModel, EmulatedArrays

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.record.manifest.loads import RawPlan
+from stallmark.record.manifest.workload import RawPlan
 from stallmark.storage.probe.fio import SKIP_BYTES
 from stallmark.storage.probe.patterns import WEB, find_pattern, with_least_block
 from stallmark.storage.raw_load.process import command

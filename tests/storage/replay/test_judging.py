@@ -5,7 +5,7 @@ import pytest
 from support.replays import READS_20, a_piece, a_window, issued
 
 from stallmark.record.manifest.storage import ServiceLevelObjective
-from stallmark.record.sizing.manifest import Decides, ReplayLevel
+from stallmark.record.sizing import Decides, ReplayLevel
 from stallmark.stats.ceiling_search import Next, Why
 from stallmark.storage.replay.play import WARM_UP_S, Due, Issued, spans_of
 from stallmark.storage.replay.search import judged, nearest

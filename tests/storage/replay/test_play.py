@@ -18,7 +18,7 @@ from support.replays import READS_20, a_piece, a_window
 from support.waiting import eventually
 
 from stallmark.errors import StallmarkError
-from stallmark.record.sizing.manifest import Replay, StreamName
+from stallmark.record.sizing import Replay, StreamName
 from stallmark.stats.ceiling_search import Asked
 from stallmark.storage.emulator import ArrayModel, EmulatedArrays
 from stallmark.storage.probe import can_probe, own_file

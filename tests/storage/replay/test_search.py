@@ -6,8 +6,8 @@ import pytest
 from support.replays import READS_20, Disks, a_piece, a_window, mean_of_a_disk
 
 from stallmark.errors import StallmarkError
-from stallmark.record.direct_io import DirectIo
-from stallmark.record.sizing.manifest import Replay
+from stallmark.record.probe import DirectIo
+from stallmark.record.sizing import Replay
 from stallmark.stats.ceiling_search import Asked
 from stallmark.storage.direct_io import refuse_cached
 from stallmark.storage.probe.probe_file import LEAST_BYTES

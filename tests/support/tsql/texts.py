@@ -36,7 +36,7 @@ _HOLES = {
     "clause": "SET RECOVERY SIMPLE", "days": "N'1993-01-01', N'1994-01-01'", "found": "N'x'", "columns": "a, b",
     **dict.fromkeys(("database", "log_file", "memory_kib"), "1"), "marks": "(?, ?)", "number": "1", "state": "ON",
     "limits": "MAX_IOPS_PER_VOLUME = 100", "isolation": "SERIALIZABLE", "remove": "DELETE FROM t",
-    **dict.fromkeys(("_file(engine)", "first", "second", "disk", "self._files[0]", "sql.text(path)"), "N'x'"),
+    **dict.fromkeys(("_file(engine)", "first", "second", "disk", "self._files[0]", "odbc.text(path)"), "N'x'"),
     "self._disks": "DISK = N'x'", "self._compression": "", "self._buffers": ", BUFFERCOUNT = 1", "legacy": "ON",
 }  # fmt: skip
 _NAME = "x"

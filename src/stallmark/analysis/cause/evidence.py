@@ -1,14 +1,139 @@
-"""The figures by which a cause is judged: means over runs of A and of B, with the interval of the difference."""
+"""The evidence of a cause: figures of both sides, the split of I/O, and the test of one side's model."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from statistics import fmean
 
 import numpy as np
 
-from stallmark.analysis.bottleneck.summary import Source
-from stallmark.analysis.cause.summary import ComparedFigure, Evidence
+from stallmark.analysis.bottleneck.laws import predict
+from stallmark.analysis.bottleneck.summary import STORAGE, Source
+from stallmark.analysis.finding import Finding, Kind
+from stallmark.analysis.points import sampling_uncertainty
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.stats import student as statistics
+from stallmark.stats.thresholds import RARE, READS_SAME
+
+# The cause of a difference, as the report, the terminal and `--json` show it: why B differs from A.
+
+
+class Storage(StrEnum):
+    """The part of storage in a difference."""
+
+    CAUSE = "is_the_cause"
+    NOT_THE_CAUSE = "is_not_the_cause"
+    ONE_OF_SEVERAL = "one_of_several"
+    NOT_KNOWN = "not_known"
+
+
+class CauseKind(Kind):
+    """Causes of a difference, and what to be careful about."""
+
+    NOT_LOOKED_AT = "cause_not_known"
+    UNCHANGED = "response_time_unchanged"
+    LITTLE_IO = "response_time_unchanged_with_little_io"
+    NOT_SPLIT = "cause_not_split"
+    NOT_DIVIDED = "cause_not_divided"
+    """I/O above the device, or waiting for a CPU."""
+    STORAGE = "storage_is_the_cause"
+    NOT_STORAGE = "storage_is_not_the_cause"
+    ONE_OF_SEVERAL = "storage_is_one_cause"
+    UNCERTAIN = "no_single_part_shown"
+    NO_DEVICE = "device_counters_unknown"
+    LAW_FAILED = "law_does_not_close"
+    LOCKS = "locks_in_the_change"
+    CPUS_BUSY = "cpus_busy_otherwise_in_a_side"
+    """So each side's device was not judged, and an I/O may have waited for a CPU."""
+
+
+class ChangeKind(Kind):
+    """Changes between two sides; facts are of A and B."""
+
+    READ_TIME = "read_time_changed"
+    ABOVE = "io_above_device_changed"
+    PART = "part_changed"
+    CPU_TIME = "cpu_time_changed"
+    NUMBER = "number_changed"
+    WAITED_FOR = "number_waited_for_changed"
+    LITTLE_IO = "io_hardly_changed"
+
+
+class ComparedFigure(StrEnum):
+    """Figures of two sides that are compared to find a cause."""
+
+    RESPONSE = "response_time"
+    PART = "part_of_the_response_time"
+    ABOVE = "part_above_the_device"
+    READ_TIME = "read_time"
+    WRITE_TIME = "write_time"
+    SYNC_TIME = "log_sync_time"
+    READS = "physical_reads_per_transaction"
+    WRITES = "writes_of_data_files_per_transaction"
+    SYNCS = "syncs_of_the_log_per_transaction"
+    CPU_BUSY = "CPU"
+    CPU_TIME = "CPU_time_per_transaction"
+    DEVICE_BUSY = "device_busy"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One figure for A and for B: means over runs. The interval (95 %) is of B − A, over runs; None with fewer than
+    two runs on a side."""
+
+    figure: ComparedFigure
+    part: str | None  # of PARTS
+    source: Source | None  # of I/O
+    a: float
+    b: float
+    low: float | None
+    high: float | None
+    runs_a: int
+    runs_b: int
+    share: float | None = None  # of the change in response time
+
+    @property
+    def change(self) -> float:
+        return self.b - self.a
+
+
+@dataclass(frozen=True)
+class Cause:
+    """The reason why B differs from A."""
+
+    storage: Storage
+    finding: Finding
+    parts: list[Evidence] = field(default_factory=list)  # of the response time, ms per transaction
+    evidence: list[Evidence] = field(default_factory=list)  # I/O, CPU and what was checked besides
+    predictions: list["ModelTest"] = field(default_factory=list)
+    cautions: list[Finding] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class ModelTest:
+    """One side's prediction for the other, against what the other really did: TPS, means over runs."""
+
+    model_of: str  # variant
+    variant: str
+    read_ms: float  # of the other, as measured
+    predicted: float
+    low: float
+    high: float
+    measured: float
+    runs: int  # of the other
+
+    @property
+    def error(self) -> float:
+        """Return predicted ÷ measured, less 1."""
+        return self.predicted / self.measured - 1
+
+    @property
+    def held(self) -> bool:
+        return self.low <= self.measured <= self.high
+
+
+# The figures by which a cause is judged: means over runs of A and of B, with the interval of the difference.
 
 Value = Callable[[StepSummary], float | None]
 
@@ -98,3 +223,154 @@ def _per_commit(place: str, name: str) -> Value:
         return found / counted.seconds / tps if counted and found is not None and tps else None
 
     return value
+
+
+# The split of I/O in a change: what single I/Os took longer, and what came of another number of them.
+#
+# A part is number · time, and Δ(number · time) = Δnumber · mean time + Δtime · mean number. Only the second is the
+# device's doing: a larger pool needs fewer reads and evicts fewer dirty pages, another load commits more or less often.
+
+
+@dataclass(frozen=True)
+class Split:
+    """Shares of the change in response time, by part of STORAGE."""
+
+    device: Mapping[str, float]  # what single I/Os took longer or shorter
+    number: Mapping[str, float]  # what came of more or fewer of them
+    unknown: float = 0.0  # of parts whose I/Os were not counted or timed
+    undivided: float = 0.0  # above the device or waiting for a CPU
+
+    @property
+    def io(self) -> float:
+        return sum(self.device.values())
+
+    @property
+    def fewer(self) -> float:
+        return sum(self.number.values())
+
+
+def split(a: Sequence[StepSummary], b: Sequence[StepSummary], parts: Sequence[Evidence], change: float) -> Split:
+    """Split a `change` in response time that is not 0."""
+    by_name = {part.part: part for part in parts}
+    device, number, unknown = dict.fromkeys(STORAGE, 0.0), dict.fromkeys(STORAGE, 0.0), 0.0
+    for name in STORAGE:
+        part = by_name.get(name)
+        if part is None:
+            continue
+        found = _of_reads(a, b, part) if name == "read" else _of_single(name, a, b, part)
+        if found is None:
+            unknown += part.change / change
+        else:
+            device[name], number[name] = found / change, (part.change - found) / change
+    undivided = by_name["unknown"].change / change if "unknown" in by_name else 0.0
+    return Split(device, number, unknown, undivided)
+
+
+def _of_reads(a: Sequence[StepSummary], b: Sequence[StepSummary], part: Evidence) -> float | None:
+    """Return the device's part in ms, by the number of reads per transaction, all of which somebody waits for; None
+    where that number is not known. Where one side hardly reads, samples of its sessions do not tell how long a read
+    takes. Then the server's time of single reads is used."""
+    before, after = (_mean([step.storage.reads_per_transaction for step in side]) for side in (a, b))
+    if before is None or after is None:
+        return None
+    if min(before, after) < RARE * max(before, after) or not before:
+        return _of_single("read", a, b, part)
+    if abs(after - before) <= before * sampling_uncertainty(a, b):  # not shown: their counts may be the same
+        return part.change
+    return part.change - (after - before) * (part.a / before + part.b / after) / 2
+
+
+def _of_single(name: str, a: Sequence[StepSummary], b: Sequence[StepSummary], part: Evidence) -> float | None:
+    """Return the device's part in ms, by the time of single I/Os; None where they were not timed.
+
+    Their number is what was waited for ÷ that time. The server's counts take in more: a checkpoint writes what
+    evictions did not, and one sync of the log ends the waiting of many. The part is no more than the whole changed. It
+    is 0 where it changed the other way, or one side has no such I/O.
+    """
+    apart = all(step.storage.data_device and step.storage.wal_device for step in (*a, *b))
+    apart = apart and not any(_is_above(name, step) for step in (*a, *b))
+    sides = [[_single(name, step, apart) for step in side] for side in (a, b)]
+    if not all(any(counted for counted, _ in side) for side in sides):
+        return 0.0
+    before, after = (_mean([ms for counted, ms in side if counted]) for side in sides)
+    if before is None or after is None or not (before or after):
+        return None
+    numbers = [ms / single for ms, single in ((part.a, before), (part.b, after)) if single]
+    rare = min(numbers) < RARE * max(numbers)
+    found = (after - before) * (min(numbers) if rare else sum(numbers) / len(numbers))
+    return max(0.0, min(found, part.change)) if part.change > 0 else min(0.0, max(found, part.change))
+
+
+def _single(name: str, step: StepSummary, apart: bool) -> tuple[bool, float | None]:
+    """Return whether there was any such I/O, and how long a single one took (ms). I/O that was not counted is taken to
+    have been.
+
+    Of the log one sync with its writes, or one write where there are no syncs. Writes are timed by their device, as the
+    part is the device's, where data files and log are counted `apart`, else by the server, which also times what is
+    above the device.
+    """
+    if name == "log":
+        log = step.storage.wal_device if apart else step.storage.wal
+        return (bool(log.syncs or log.writes), _flush_ms(log)) if log else (True, None)
+    if name == "read":
+        return (bool(step.storage.data.reads), step.storage.data.read_ms) if step.storage.data else (True, None)
+    data = step.storage.data_device if apart else step.storage.data
+    return (bool(data.writes), data.write_ms) if data else (True, None)
+
+
+def _is_above(name: str, step: StepSummary) -> bool:
+    budget = step.cause.budget if step.cause else None
+    return budget is not None and budget.is_above(name)
+
+
+def _flush_ms(log: IoSummary) -> float | None:
+    if (log.write_ms is None and log.sync_ms is None) or not (log.syncs or log.writes):
+        return None
+    total_ms = log.writes * (log.write_ms or 0.0) + (log.syncs or 0) * (log.sync_ms or 0.0)
+    return total_ms / (log.syncs or log.writes)
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known and len(known) == len(values) else None
+
+
+# A test of one side's model: its prediction for the other side's read time, against what that side really did.
+
+
+def tested(model: Sequence[StepSummary], other: Sequence[StepSummary]) -> list[ModelTest]:
+    """Return one test, or none where the two differ in more than reads: users, reads per transaction, or what is not
+    known.
+
+    Predictions are means over the runs of `model`, and so are the ends of their range.
+    """
+    demands = [step.cause.demands for step in model if step.cause and step.cause.demands]
+    theirs = [step.cause.demands for step in other if step.cause and step.cause.demands]
+    if not demands or not theirs or len(demands) < len(model) or len(theirs) < len(other) or not _alike(model, other):
+        return []
+    if {one.read_source for one in (*demands, *theirs)} != {demands[0].read_source}:
+        return []
+    read_ms = fmean(one.read_ms for one in theirs)
+    predictions = [predict(one, read_ms) for one in demands]
+    return [
+        ModelTest(
+            model[0].variant,
+            other[0].variant,
+            read_ms,
+            fmean(one.tps for one in predictions),
+            fmean(one.low for one in predictions),
+            fmean(one.high for one in predictions),
+            fmean(one.tps for one in theirs),
+            len(theirs),
+        )
+    ]
+
+
+def _alike(model: Sequence[StepSummary], other: Sequence[StepSummary]) -> bool:
+    if {step.users for step in (*model, *other)} != {model[0].users}:
+        return False
+    reads = [[step.storage.reads_per_transaction for step in side] for side in (model, other)]
+    if any(one is None for side in reads for one in side):
+        return False
+    a, b = (fmean(one for one in side if one is not None) for side in reads)
+    return a > 0 and b > 0 and abs(b - a) <= READS_SAME * max(a, b)

@@ -2,7 +2,7 @@
 
 In a closed loop throughput is users ÷ (response time + think time). So what changed the response time changed
 throughput, and the parts of that change are its causes, by their size. Storage accounts for the part that was spent in
-I/O, and of that only for what single I/Os took longer: fewer of them are the buffer pool's doing (split.py).
+I/O, and of that only for what single I/Os took longer: fewer of them are the buffer pool's doing (evidence.py).
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,10 +13,19 @@ import numpy as np
 
 from stallmark.analysis.bottleneck.device_verdict import DeviceKind
 from stallmark.analysis.bottleneck.summary import PARTS, STORAGE, Source
-from stallmark.analysis.cause.evidence import between, evidence
-from stallmark.analysis.cause.model_tests import tested
-from stallmark.analysis.cause.split import Split, split
-from stallmark.analysis.cause.summary import Cause, CauseKind, ChangeKind, ComparedFigure, Evidence, Storage
+from stallmark.analysis.cause.evidence import (
+    Cause,
+    CauseKind,
+    ChangeKind,
+    ComparedFigure,
+    Evidence,
+    Split,
+    Storage,
+    between,
+    evidence,
+    split,
+    tested,
+)
 from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.stats import student as statistics

@@ -7,17 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from stallmark.analysis.compare.metrics import METRICS, Metric, declared
-from stallmark.analysis.compare.settings import differences, one_pool
-from stallmark.analysis.compare.sides import Side, experiment, name_of, steps_of, tells_of
-from stallmark.analysis.compare.storage import storage_checks
+from stallmark.analysis.compare.settings import differences, one_pool, storage_checks
+from stallmark.analysis.compare.sides import METRICS, Metric, Side, declared, experiment, name_of, steps_of, tells_of
 from stallmark.analysis.compare.summary import Check, CheckKind, PairKind, ReasonKind, check
 from stallmark.analysis.finding import Finding, caution, invalid
 from stallmark.analysis.points import group, sampling_uncertainty
 from stallmark.analysis.run import RunSummary
-from stallmark.analysis.steady.steadiness import Judgement, incomparable
+from stallmark.analysis.steady import Judgement, incomparable
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.validity.kinds import ValidityKind
+from stallmark.analysis.validity.invalid import ValidityKind
 from stallmark.stats import student as statistics
 from stallmark.stats.thresholds import (
     AGAIN,

@@ -6,10 +6,18 @@ from itertools import combinations
 from typing import TypeVar
 
 from stallmark.analysis.compare.checks import checks
-from stallmark.analysis.compare.metrics import Metric, metric, ratio
-from stallmark.analysis.compare.settings import OF_STEPS, differences
-from stallmark.analysis.compare.sides import Side, name_of, pair_up, steps_of, variant, with_again
-from stallmark.analysis.compare.storage import ROLES
+from stallmark.analysis.compare.settings import OF_STEPS, ROLES, differences
+from stallmark.analysis.compare.sides import (
+    Metric,
+    Side,
+    metric,
+    name_of,
+    pair_up,
+    ratio,
+    steps_of,
+    variant,
+    with_again,
+)
 from stallmark.analysis.compare.summary import Check, Claim, ComparisonSummary, PairKind, Ratio, ReasonKind, Verdict
 from stallmark.analysis.finding import Finding, caution, invalid
 from stallmark.analysis.points import Point, group

@@ -11,37 +11,34 @@ from typing import Any
 
 import numpy as np
 
+from stallmark.analysis.cause.evidence import Cause
 from stallmark.analysis.cause.explain import explain
-from stallmark.analysis.cause.summary import Cause
 from stallmark.analysis.compare.checks import changed_plans, checks
 from stallmark.analysis.compare.claims import decide
-from stallmark.analysis.compare.metrics import (
-    Metric,
-    adjusted,
-    declared,
-    metric,
-    other_ratios,
-    ratio,
-    transaction_ratios,
-)
-from stallmark.analysis.compare.settings import by_intent
+from stallmark.analysis.compare.settings import by_intent, on_one_disk, warming_up
 from stallmark.analysis.compare.sides import (
     Between,
+    Metric,
     Pairing,
     Side,
+    adjusted,
     came_back,
     chosen_pairs,
     confounded,
+    declared,
     experiment,
+    metric,
     name_of,
     order,
+    other_ratios,
     pair_up,
+    ratio,
     sides,
     steps_of,
+    transaction_ratios,
     variant,
     with_again,
 )
-from stallmark.analysis.compare.storage import on_one_disk, warming_up
 from stallmark.analysis.compare.summary import (
     PRIMARIES,
     Check,
@@ -56,8 +53,7 @@ from stallmark.analysis.compare.summary import (
     WithinRun,
     check,
 )
-from stallmark.analysis.ends import ends
-from stallmark.analysis.finding import Finding, caution, info, invalid
+from stallmark.analysis.finding import Finding, caution, ends, info, invalid
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.errors import StallmarkError

@@ -5,19 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from stallmark.analysis.ceiling.findings import CeilingKind
+from stallmark.analysis.ceiling import CeilingKind, MailIoKind
 from stallmark.analysis.compare.claims import THROUGHPUT, decide
-from stallmark.analysis.compare.metrics import metric
+from stallmark.analysis.compare.sides import metric
 from stallmark.analysis.compare.summary import Claim, PairKind
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.finding import Finding, Severity, caution, info, invalid
-from stallmark.analysis.kinds import ExperimentKind
-from stallmark.analysis.loads.cells import CellsStep
-from stallmark.analysis.loads.claims import LoadClaims
-from stallmark.analysis.loads.kinds import LoadsKind
-from stallmark.analysis.loads.points import LoadPoint, WholePoint
-from stallmark.analysis.loads.together import Penalty
-from stallmark.analysis.mail_io import MailIoKind
+from stallmark.analysis.finding import ExperimentKind, Finding, Severity, caution, info, invalid
+from stallmark.analysis.loads.points import CellsStep, LoadClaims, LoadPoint, Penalty, WholePoint
+from stallmark.analysis.loads.step import LoadsKind
 from stallmark.analysis.points import group
 from stallmark.analysis.validity.service_level import LevelOutcome
 from stallmark.stats.thresholds import HOST_FREE, LOADS_READ, SAME

@@ -1,13 +1,20 @@
-"""Points of loads: the same load in the same step of the same variant, its repeats together."""
+"""Points of loads: the same load in the same step of the same variant; compared, alone and together, and as copies."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from stallmark.analysis.compare.claims import THROUGHPUT, Claims, comparable, decide
+from stallmark.analysis.compare.sides import ratio_of
+from stallmark.analysis.compare.summary import Claim, Ratio, ReasonKind
+from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding
-from stallmark.analysis.loads.run import WholeStep
-from stallmark.analysis.loads.step import LoadLevel, LoadStep
-from stallmark.analysis.points import group, mean_of
+from stallmark.analysis.loads.step import LoadLevel, LoadStep, WholeStep
+from stallmark.analysis.points import Point, group, mean_of, points
+from stallmark.analysis.run import RunSummary
 from stallmark.analysis.validity.service_level import LevelOutcome
+
+# Points of loads: the same load in the same step of the same variant, its repeats together.
 
 _WORST_FIRST = (LevelOutcome.NOT_MET, LevelOutcome.NOT_KNOWN, LevelOutcome.MEAN_ONLY, LevelOutcome.MET)
 
@@ -67,3 +74,160 @@ def load_points(steps: Sequence[LoadStep]) -> list[LoadPoint]:
 def whole_points(steps: Sequence[WholeStep]) -> list[WholePoint]:
     """Return one point per variant and step."""
     return [WholePoint(tuple(same)) for same in group(steps, lambda one: (one.variant, one.step))]
+
+
+# The statements that a report may make on a load in two variants.
+
+
+class LoadClaims:
+    """The claims on the throughput of a load in one step of any two variants. A load of users is checked by its own
+    view; another one by its run, whose reads per transaction differ with the share of each load."""
+
+    def __init__(self, runs: Sequence[RunSummary], views: Mapping[str, ExperimentSummary]):
+        self._whole = Claims(runs), _by_step(runs)
+        self._views = {name: (Claims(view.runs, view.comparison), _by_step(view.runs)) for name, view in views.items()}
+
+    def claim(self, a: LoadPoint, b: LoadPoint) -> Claim:
+        """Return the claim on B against A, the same load and step."""
+        view = self._views.get(a.first.load)
+        claims, found = view or self._whole
+        steps = [found.get((point.first.variant, point.first.step)) for point in (a, b)]
+        if steps[0] and steps[1]:
+            claim = claims.claim(steps[0], steps[1])
+            if view or any(one.kind is not ReasonKind.READS_DIFFER for one in claim.reasons):
+                return claim
+        rates_a, rates_b = ([run.rate for run in point.runs] for point in (a, b))
+        return decide(THROUGHPUT, ratio_of("throughput", "", "higher", rates_a, rates_b, paired=False))
+
+    def comparable_points(self, found: Sequence[LoadPoint]) -> list[LoadPoint]:
+        """Return the first point and those that may be compared with it and with each other."""
+        return comparable(found, self.claim)
+
+
+def _by_step(runs: Sequence[RunSummary]) -> dict[tuple[str, str], Point]:
+    steps = [step for run in runs for step in run.steps]
+    return {(point.first.variant, point.first.step): point for point in points(steps)}
+
+
+# Loads together against each of them alone: what the others cost it, in the runs of one variant.
+#
+# Both are steps of the same run, so they are pairs, and the run is the replicate as in every comparison.
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """A load beside the others against itself alone: together ÷ alone. `left_out`: runs with a doubt about either;
+    where there are no others, the figures are of these, and `doubtful`."""
+
+    variant: str
+    load: str
+    step: str  # of all loads
+    primary: str | None
+    open_loop: bool
+    emulated: bool
+    runs: int
+    left_out: int
+    doubtful: bool
+    rate: Ratio
+    latency: Ratio
+
+
+def penalties(found: Sequence[LoadPoint]) -> list[Penalty]:
+    """Return the penalty of every load that also ran alone, in as many users or streams, by variant and step."""
+    alone = {(one.first.variant, one.first.load, one.first.count): one for one in found if one.first.alone}
+    return [
+        _penalty(before, point)
+        for point in found
+        if not point.first.alone and (before := alone.get((point.first.variant, point.first.load, point.first.count)))
+    ]
+
+
+def _penalty(alone: LoadPoint, together: LoadPoint) -> Penalty:
+    by_run = {one.run: one for one in alone.runs}
+    pairs = [(by_run[one.run], one) for one in together.runs if one.run in by_run]
+    sound = [(a, b) for a, b in pairs if not a.doubts and not b.doubts]
+    unit = {"users": "per s", "streams": "per h", "raw": "IOPS"}[together.first.kind]
+
+    def ratio(title: str, unit: str, better: str, of: Callable[[LoadStep], float | None]) -> Ratio:
+        a, b = ([of(pair[side]) for pair in sound or pairs] for side in (0, 1))
+        return ratio_of(title, unit, "higher" if better == "higher" else "lower", a, b, paired=True)
+
+    first = together.first
+    return Penalty(
+        variant=first.variant,
+        load=first.load,
+        step=first.step,
+        primary=first.primary,
+        open_loop=first.open_loop,
+        emulated=any(one.emulated for one in together.runs),
+        runs=len(sound or pairs),
+        left_out=len(pairs) - len(sound),
+        doubtful=not sound,
+        rate=ratio("throughput", unit, "higher", lambda one: one.rate),
+        latency=ratio("mean latency", "ms", "lower", lambda one: one.mean_ms),
+    )
+
+
+# Copies of every load, each on data of its own: how throughput grows with their number, and which limits are kept.
+
+
+@dataclass(frozen=True)
+class LoadInCells:
+    """A load in so many cells. `scaling`: T(k) · k₁ / (k · T(k₁)), 1 being linear from the fewest cells k₁ of the same
+    users each; None where either is not known or in doubt."""
+
+    load: str
+    point: LoadPoint
+    scaling: float | None
+
+
+@dataclass(frozen=True)
+class CellsStep:
+    """All loads of a variant in so many cells. `row`: its number among the steps of so many cells, of which there are
+    several where users are varied, too."""
+
+    variant: str
+    cells: int
+    whole: WholePoint
+    loads: list[LoadInCells]
+    row: int = 0
+
+    @property
+    def met(self) -> bool | None:
+        """Tell whether no service level was broken; None where there is none, or nothing is known of one."""
+        levels = [level.outcome for one in self.loads if (level := one.point.level)]
+        if LevelOutcome.NOT_MET in levels:
+            return False
+        return None if not levels or LevelOutcome.NOT_KNOWN in levels else True
+
+
+def cells_steps(found: Sequence[LoadPoint], whole: Sequence[WholePoint]) -> list[CellsStep]:
+    """Return the steps of an experiment on cells, fewest first, by variant; none of another experiment."""
+    steps = []
+    counted = [point for point in found if point.first.cells]
+    for same in group(counted, lambda point: point.first.variant):
+        least, rows = min(map(_cells, same)), Counter[int]()
+        fewest: dict[tuple[str, int], LoadPoint] = {}
+        for step in group(sorted(same, key=_cells), lambda point: point.first.step):
+            first, cells = step[0].first, _cells(step[0])
+            row = rows[cells]
+            rows[cells] += 1
+            if cells == least:
+                fewest |= {(point.first.load, row): point for point in step}
+            over_all = next(w for w in whole if (w.first.variant, w.first.step) == (first.variant, first.step))
+            loads = [LoadInCells(p.first.load, p, _scaling(fewest.get((p.first.load, row)), p)) for p in step]
+            steps.append(CellsStep(first.variant, cells, over_all, loads, row))
+    return steps
+
+
+def _scaling(fewest: LoadPoint | None, point: LoadPoint) -> float | None:
+    if fewest is None:
+        return None
+    before, now = fewest.rate, point.rate
+    if not before or now is None or fewest.doubts or point.doubts:
+        return None
+    return now * _cells(fewest) / (_cells(point) * before)
+
+
+def _cells(point: LoadPoint) -> int:
+    return point.first.cells or 0

@@ -5,21 +5,27 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from stallmark.analysis.cautions import CautionKind, cautions
+from stallmark.analysis.compare.settings import drifts
 from stallmark.analysis.compare.sides import name_of
-from stallmark.analysis.compare.storage import drifts
-from stallmark.analysis.data_versions import mixed_versions
 from stallmark.analysis.experiment import ExperimentSummary, calls_of, summarise
-from stallmark.analysis.finding import Finding, invalid
-from stallmark.analysis.loads.cells import CellsStep, cells_steps
-from stallmark.analysis.loads.claims import LoadClaims
+from stallmark.analysis.finding import Finding, invalid, mixed_versions
 from stallmark.analysis.loads.findings import answer_of, conclusions, of_load
-from stallmark.analysis.loads.points import LoadPoint, WholePoint, load_points, whole_points
-from stallmark.analysis.loads.run import measured_steps, steps_of_loads, whole_steps
-from stallmark.analysis.loads.together import Penalty, penalties
+from stallmark.analysis.loads.points import (
+    CellsStep,
+    LoadClaims,
+    LoadPoint,
+    Penalty,
+    WholePoint,
+    cells_steps,
+    load_points,
+    penalties,
+    whole_points,
+)
+from stallmark.analysis.loads.step import measured_steps, steps_of_loads, whole_steps
 from stallmark.analysis.points import group
 from stallmark.analysis.run import Call, RunSummary, summarise_together
 from stallmark.analysis.thresholds import Threshold
-from stallmark.analysis.validity.kinds import ValidityKind
+from stallmark.analysis.validity.invalid import ValidityKind
 from stallmark.errors import StallmarkError
 from stallmark.record.devices import is_emulated
 from stallmark.record.of_load import LoadRecord

@@ -1,26 +1,191 @@
-"""The summary of how a load reads, from the records of runs of it."""
+"""How a load reads: over the sizes of its buffer pool, and against what was published of such loads."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 
-from stallmark.analysis.data_versions import mixed_versions
+import numpy as np
+
 from stallmark.analysis.experiment import ExperimentSummary, summarise
-from stallmark.analysis.finding import Finding, caution, info
-from stallmark.analysis.locality.kinds import LocalityKind
-from stallmark.analysis.locality.pools import PoolReads, Slope, reads_over_pools, slope_of
-from stallmark.analysis.locality.published import Published, published_for
-from stallmark.analysis.locality.trace import has_trace, read_trace
-from stallmark.analysis.locality.traced import Traced, figures_of_trace
-from stallmark.analysis.points import group
+from stallmark.analysis.finding import Finding, Kind, caution, info, mixed_versions
+from stallmark.analysis.locality.traced import Traced, figures_of_trace, has_trace, read_trace
+from stallmark.analysis.points import group, mean_of
 from stallmark.analysis.read.server_summary import IoSummary, TransactionReads
 from stallmark.analysis.run import RunSummary
-from stallmark.analysis.shallow_history import shallow_history
 from stallmark.analysis.step_summary import StepSummary
+from stallmark.analysis.storage_cautions import shallow_history
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest import Manifest
+from stallmark.record.manifest.workload import trade_history
 from stallmark.record.reader import Record
-from stallmark.record.trade_history import trade_history
 from stallmark.stats.thresholds import SHARE_SAMPLES
+
+
+# The kinds of findings on how a load reads.
+class LocalityKind(Kind):
+    READS = "reads_by_pool"
+    FLASH = "reads_on_lru_flash"
+    SKEW = "reads_in_hottest_data"
+    FOOTPRINT = "footprint_of_reads"
+    TABLES = "reads_by_table"
+    NOT_MEASURED = "reads_over_pool_not_measured"
+    NO_TRACE = "no_trace"
+    FEW_READS = "too_few_reads_traced"
+    ESTIMATED = "reads_estimated_from_trace"
+    ERROR = "error_of_estimated_reads"
+    SHORT = "trace_too_short"
+    LOST = "trace_lost_ios"
+    UNLIKE_COUNTED = "trace_unlike_counters"
+    FEW_SIZES = "too_few_pools_for_slope"
+    INVALID = "reads_of_invalid_run"
+
+
+# Published figures on how brokerage loads and production databases read, to be shown beside those of the brokerage.
+
+
+class Quantity(StrEnum):
+    """A figure that a load has too."""
+
+    SLOPE = "slope"
+    """Of log(misses) over log(pool)."""
+    MISSES = "misses"
+    """The share of requests that the pool does not answer, by its share of the data."""
+    READ_WRITE = "read_write"
+    """Reads per write."""
+    READ_BYTES = "read_bytes"
+    """Bytes per I/O."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """A published figure: a `low` and `high` end, alike for a single one, or `points` of (pool ÷ data, value)."""
+
+    quantity: Quantity
+    of: str
+    source: str
+    low: float | None = None
+    high: float | None = None
+    points: tuple[tuple[float, float], ...] = ()
+
+
+_HITS = ((0.027, 0.334), (0.059, 0.44), (0.076, 0.53), (0.083, 0.56), (0.088, 0.59), (0.53, 0.999))
+
+OF_BROKERAGE = (
+    Published(Quantity.SLOPE, "ten production databases", "Hsu, Smith, Young: ACM TODS 26 (2001)", -0.5, -0.5),
+    Published(
+        Quantity.MISSES,
+        "DBT-5, PostgreSQL 18.4, 300 days",
+        "github.com/markwkm/dbt5-sizing-exercise",
+        points=tuple((pool, round(1 - hits, 3)) for pool, hits in _HITS),
+    ),
+    Published(Quantity.READ_WRITE, "TPC-E", "Chen et al.: SIGMOD Record 39 (2010)", 9.7, 9.7),
+    Published(Quantity.READ_BYTES, "a TPC-E-like load", "Demartek for HPE", 8100, 8200),
+)
+
+
+def published_for(workload: str) -> tuple[Published, ...]:
+    """Return the figures that are published on the kind of load that a workload is; none for most."""
+    return OF_BROKERAGE if workload == "brokerage" else ()
+
+
+# Reads per transaction over the size of the pool: measured in runs, estimated from a trace, and the slope of both.
+
+SLOPE_FROM, SLOPE_TO, LEAST_SIZES = 0.0195, 0.33, 3
+"""The shares of the data between which the slope is fitted: 2 and 32 %, and pools that are whole MiB near these."""
+ALIKE = 0.05
+"""Relative difference of pools that are taken for the same size: one alone is shown."""
+
+
+@dataclass(frozen=True)
+class PoolReads:
+    """Reads per transaction at one size of the pool: `measured` as a mean over runs, or estimated between two ends."""
+
+    share: float  # of the data
+    size_bytes: int
+    transactions: int  # of the measured ones
+    measured: float | None
+    least: float | None = None
+    most: float | None = None
+
+    @property
+    def estimated(self) -> float | None:
+        return None if self.least is None or self.most is None else (self.least + self.most) / 2
+
+    @property
+    def value(self) -> float | None:
+        return self.measured if self.measured is not None else self.estimated
+
+    @property
+    def error(self) -> float | None:
+        """Return the error of the estimate where both are known, as a share of the measured one."""
+        known = self.measured and self.estimated is not None
+        return self.estimated / self.measured - 1 if known else None  # type: ignore[operator]
+
+
+@dataclass(frozen=True)
+class Slope:
+    """A line through log(reads per transaction) over log(pool)."""
+
+    slope: float
+    level: float  # reads per transaction at a pool as large as the data, by the line
+    deviation: float  # the largest distance of a size from the line, as a share of the line
+    from_share: float
+    to_share: float
+    sizes: int
+    estimated: int  # of these sizes
+
+
+def reads_over_pools(steps: Sequence[StepSummary], traced: Traced | None) -> list[PoolReads]:
+    """Return the sizes of the pool, ascending: those of the steps, and those beyond the traced one that its trace gives
+    an estimate for."""
+    found = {one.share: one for one in _measured(steps)}
+    base = next((one for one in found.values() if traced and traced.pool_share == one.share), None)
+    if not traced or not base or not base.measured:
+        return [found[share] for share in sorted(found)]
+    apart = [one for one in traced.flash if all(abs(one.share / share - 1) > ALIKE for share in found)]
+    for flash in [*traced.as_large_as_pools, *apart]:
+        if flash.least is not None and flash.most is not None and flash.share > base.share:
+            known = found.get(flash.share, PoolReads(flash.share, flash.size_bytes, 0, None))
+            least, most = (base.measured * (1 - hits) for hits in (flash.most, flash.least))
+            found[flash.share] = replace(known, least=least, most=most)
+    return [found[share] for share in sorted(found)]
+
+
+def _measured(steps: Sequence[StepSummary]) -> list[PoolReads]:
+    known = [one for one in steps if one.buffer_pool_share and one.storage.reads_per_transaction is not None]
+    return [
+        PoolReads(
+            same[0].buffer_pool_share or 0.0,
+            same[0].buffer_pool_bytes or 0,
+            sum(one.throughput.committed for one in same),
+            mean_of([one.storage.reads_per_transaction for one in same]),
+        )
+        for same in group(known, lambda one: one.buffer_pool_share)
+    ]
+
+
+def reads_at(pools: Sequence[PoolReads], share: float) -> float | None:
+    """Return the reads per transaction at a share of the data between two sizes; None beyond what is known."""
+    known = [one for one in pools if one.value]
+    if not known or not known[0].share <= share <= known[-1].share:
+        return None
+    x, y = np.log([one.share for one in known]), np.log([one.value or 0.0 for one in known])
+    return float(np.exp(np.interp(np.log(share), x, y)))
+
+
+def slope_of(pools: Sequence[PoolReads]) -> Slope | None:
+    """Return the slope over the sizes from 2 to 32 % of the data; None for fewer than three that were read at."""
+    used = [one for one in pools if SLOPE_FROM <= one.share <= SLOPE_TO and one.value]
+    if len(used) < LEAST_SIZES:
+        return None
+    x, y = np.log([one.share for one in used]), np.log([one.value or 0.0 for one in used])
+    slope, level = np.polyfit(x, y, 1)
+    off = np.exp(np.abs(y - (slope * x + level)).max()) - 1
+    estimated = sum(one.measured is None for one in used)
+    return Slope(float(slope), float(np.exp(level)), float(off), used[0].share, used[-1].share, len(used), estimated)
+
+
+# The summary of how a load reads, from the records of runs of it.
 
 WIDE_BAND = 0.05
 """Share of the reads that a trace may leave unknown of a size of flash before it is called too short for it."""

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from math import exp, log
 
 from stallmark.analysis.finding import Finding, caution, info
-from stallmark.analysis.probe.kinds import ProbeKind
-from stallmark.analysis.probe.reach import hidden
-from stallmark.analysis.probe.saturation import sustained
+from stallmark.analysis.probe.saturation import ProbeKind, hidden, sustained
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.record.devices import dram_of, is_data_emulated
 from stallmark.record.manifest import Manifest

@@ -18,9 +18,7 @@ from typing import Any
 import numpy as np
 
 from stallmark.analysis.finding import Finding, caution, info, invalid
-from stallmark.analysis.probe.kinds import Differs, ProbeKind
-from stallmark.analysis.probe.reach import hidden
-from stallmark.analysis.probe.saturation import sustained
+from stallmark.analysis.probe.saturation import Differs, ProbeKind, hidden, sustained
 from stallmark.record.probe import Pattern, ProbeResult, ProbeStep
 from stallmark.stats.student import paired
 from stallmark.stats.thresholds import CONFIDENCE, PROBE_BATCHES, PROBE_DRIFT

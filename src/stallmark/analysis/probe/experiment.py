@@ -4,11 +4,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from stallmark.analysis.ends import ends
-from stallmark.analysis.finding import Finding, caution, info
-from stallmark.analysis.page_cache import page_cache
-from stallmark.analysis.probe.kinds import ProbeKind
-from stallmark.analysis.probe.saturation import Saturation, overall, saturations, sustained
+from stallmark.analysis.finding import Finding, caution, ends, info
+from stallmark.analysis.probe.saturation import ProbeKind, Saturation, overall, page_cache, saturations, sustained
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest import Manifest
 from stallmark.record.probe import PERCENTILES, Pattern, ProbeResult, ProbeStep

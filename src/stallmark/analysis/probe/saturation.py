@@ -5,15 +5,17 @@ things can happen. x grows with it. Or x stays and r grows in proportion: the st
 I/Os take far longer than their share: it collapses.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from math import ceil, log2
 from statistics import fmean, median
 from typing import Any
 
-from stallmark.analysis.finding import Finding, caution, info
-from stallmark.analysis.probe.kinds import ProbeKind
-from stallmark.record.probe import Pattern, ProbeResult, ProbeStep
+from stallmark.analysis.finding import Finding, Kind, caution, info
+from stallmark.record.devices import is_data_emulated
+from stallmark.record.manifest import Manifest
+from stallmark.record.probe import DirectIo, Pattern, ProbeResult, ProbeStep
 from stallmark.stats.thresholds import (
     PROBE_COLLAPSE,
     PROBE_GAIN,
@@ -23,6 +25,105 @@ from stallmark.stats.thresholds import (
     PROBE_UNSTABLE,
     PROBE_WINDOW_IOS,
 )
+
+# The kinds of findings on probes of raw storage.
+
+
+class ProbeKind(Kind):
+    # Of one pattern, and of several together.
+    NOT_ISSUED = "storage_faster_than_the_machine"
+    ONE_STEP = "one_step_probed"
+    NOT_SATURATED = "not_saturated"
+    SATURATED = "saturated"
+    COLLAPSED_RATE = "rate_collapsed"
+    COLLAPSED_TAIL = "tail_collapsed"
+    OVERALL = "patterns_overall"
+    # Of several probes.
+    AGAINST_FIRST = "probe_against_first"
+    OF_PROBE = "of_probe"
+    NOT_REPEATED = "probes_not_repeated"
+    EMULATED_AND_REAL = "emulated_and_real_probes"
+    FEW_IOS = "too_few_ios_for_p99"
+    NOT_AT_DEVICE = "probe_not_at_device"
+    INCOMPLETE = "probe_incomplete"
+    # How deep a probe reaches.
+    FITS_DRAM = "probe_fits_into_dram"
+    SMALL_FILE = "probe_file_small"
+    # Before and after.
+    MIXED_DEVICES = "probes_of_emulated_and_real"
+    DIFFERENT_PROBES = "different_probes"
+    NO_COMMON_STEP = "no_common_probe_step"
+    DRIFT_HIDDEN = "drift_may_be_hidden"
+    SAME = "storage_as_before"
+    DRIFTED = "storage_drifted"
+    DRIFT_UNKNOWN = "drift_cannot_be_told"
+    # Against a database.
+    OTHER_DEVICE = "probed_on_other_device"
+    NO_RANDOM_READS = "no_random_reads_probed"
+    BEYOND_PROBE = "more_outstanding_than_probed"
+    BELOW_PROBE = "fewer_outstanding_than_probed"
+    ACHIEVED = "share_of_raw_storage"
+    RAW_MAY_BE_SLOWER = "raw_storage_may_be_slower"
+
+
+class Differs(StrEnum):
+    """The properties in which two probes may differ."""
+
+    PROGRAM = "program"
+    FILE_SIZE = "file_size"
+
+
+# Cautions on storage whose reads the page cache of this machine may have answered.
+
+
+class PageCacheKind(Kind):
+    IN_CACHE = "io_in_page_cache"
+    ON_LOOP = "file_of_loop_in_page_cache"
+    NOT_SEEN = "io_perhaps_in_page_cache"
+
+
+def page_cache(tried: Iterable[tuple[str, DirectIo | None]]) -> Iterator[Finding]:
+    """Yield a caution for each way in which direct I/O may have ended in memory. `tried`: places, and what came of
+    it there; None if it was not tried."""
+    places: dict[DirectIo, list[str]] = {}
+    for place, outcome in tried:
+        if outcome is not None and outcome.goes != "past" and place not in places.setdefault(outcome, []):
+            places[outcome].append(place)
+    for outcome, where in places.items():
+        if outcome.goes == "through":
+            yield caution(PageCacheKind.IN_CACHE, places=where, file_system=outcome.file_system)
+        elif outcome.loop is not None:
+            yield caution(PageCacheKind.ON_LOOP, places=where, loop=outcome.loop)
+        else:
+            yield caution(PageCacheKind.NOT_SEEN, places=where, file_system=outcome.file_system)
+
+
+def page_cache_under(manifests: Iterable[Manifest]) -> Iterator[Finding]:
+    """Yield the cautions on the files of data, of raw loads and of probes of some runs."""
+    return page_cache(pair for manifest in manifests for pair in _tried(manifest))
+
+
+def _tried(manifest: Manifest) -> Iterator[tuple[str, DirectIo | None]]:
+    data = manifest.devices.folders.get("data", "")
+    if not is_data_emulated(manifest):
+        yield data, manifest.devices.direct_io
+    for load in manifest.loads:
+        if load.raw:
+            yield load.raw.folder or data, load.raw.direct_io
+    for probe in (manifest.probes.before, manifest.probes.after):
+        if probe:
+            yield probe.place, probe.direct_io
+
+
+# The depth into storage that a probe reaches: a file that fits into the memory of an array is answered from there.
+def hidden(probe: ProbeResult, dram_bytes: int | None) -> Finding | None:
+    """Return why the probe may have seen the array's memory (`dram_bytes`) alone; None where it is not known to.
+
+    None for an emulated array too.
+    """
+    if probe.emulated or not dram_bytes or probe.file_bytes > dram_bytes:
+        return None
+    return caution(ProbeKind.FITS_DRAM, file_bytes=probe.file_bytes, dram_bytes=dram_bytes)
 
 
 @dataclass(frozen=True)

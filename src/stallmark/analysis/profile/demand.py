@@ -30,10 +30,10 @@ from stallmark.analysis.profile.rates import (
 from stallmark.analysis.profile.summary import pool_bytes
 from stallmark.errors import StallmarkError
 from stallmark.format import short
+from stallmark.record import sizing as record
 from stallmark.record.profile.intervals import FileClass, Intervals, is_known
 from stallmark.record.profile.manifest import ProfileManifest, read_profile
-from stallmark.record.sizing import manifest as record
-from stallmark.record.sizing.manifest import Beyond, Measured, Peak, Piece, Window
+from stallmark.record.sizing import Beyond, Measured, Peak, Piece, Window
 
 COLUMNS: Final[Mapping[Measured, tuple[str, ...]]] = {
     "ios_per_s": ("reads", "writes", "log_writes"),

@@ -1,5 +1,4 @@
-"""Rates over time, of what an interval counted: by interval, by minute and by hour, over the time that was seen; the
-windows in which a measure was highest for a quarter of an hour; and totals by class of file, and of waits."""
+"""The rates and totals of a profile's intervals."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,8 +6,41 @@ from enum import StrEnum
 
 import numpy as np
 
+from stallmark.analysis.finding import Kind
 from stallmark.record.profile.intervals import IO, FileClass, Intervals, is_known
 from stallmark.record.profile.manifest import ProfileManifest
+
+
+# The kinds of what is found in a production server's profile.
+class ProfileKind(Kind):
+    SEEN = "profile_seen"
+    BUSIEST = "profile_busiest"
+    OTHER_PEAK = "profile_peak_by_measure"
+    IO_MIX = "profile_io_mix"
+    WAITS = "profile_waits"
+    WAITS_MET = "profile_waits_met"
+    LOG = "profile_log"
+    GROWTH = "profile_growth"
+    NO_READS = "profile_no_reads"
+    READS_AT_MOST = "profile_reads_at_most"
+    POOL_TURNOVER = "profile_pool_turnover"
+    FITS = "profile_database_fits"
+    MEMORY_NOT_KNOWN = "profile_memory_not_known"
+    GAPS = "profile_gaps"
+    RESTARTS = "profile_restarts"
+    OTHER_SERVER = "profile_other_server"
+    CLOCK_SET = "profile_clock_set"
+    LOST = "profile_counts_lost"
+    MISSING = "profile_missing"
+    SHORT = "profile_short"
+    CACHED_READS = "profile_cached_reads"
+    SAMPLED_WAITS = "profile_sampled_waits"
+    COUNTED_AT_END = "profile_counted_at_the_end"
+    COST = "profile_cost"
+
+
+# Rates over time, of what an interval counted: by interval, by minute and by hour, over the time that was seen; the
+# windows in which a measure was highest for a quarter of an hour; and totals by class of file, and of waits.
 
 MINUTE_S, HOUR_S = 60, 3600
 _MB = 1e6

@@ -20,7 +20,7 @@ from stallmark.analysis.read.driver_tables import Latencies
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.server_io import COUNTS, DATA, TEMP, ServerIo, by_process, read_server_io
 from stallmark.record.manifest import Manifest
-from stallmark.record.manifest.loads import application
+from stallmark.record.manifest.workload import application
 from stallmark.record.reader import Record
 from stallmark.record.table_file import readable
 from stallmark.stats.thresholds import FOREIGN_FLOOR_PER_S, REPORT_DELAY_S

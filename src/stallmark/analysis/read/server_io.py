@@ -17,7 +17,7 @@ from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.rises import Codes, Rises, summed
 from stallmark.analysis.read.sample_times import first_of_runs, floats, numbers_of, placed, sample_times
 from stallmark.analysis.read.server_summary import ProcessIo
-from stallmark.record.manifest.server import POSTGRESQL
+from stallmark.record.manifest.course import POSTGRESQL
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import REPORT_DELAY_S
 

@@ -22,7 +22,7 @@ from stallmark.analysis.read.driver_tables import Part
 from stallmark.analysis.read.interval import Interval, Span
 from stallmark.analysis.read.rises import Codes, PairCodes
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
-from stallmark.record.manifest.loads import application
+from stallmark.record.manifest.workload import application
 from stallmark.record.of_load import LoadRecord
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import SHARE_SAMPLES

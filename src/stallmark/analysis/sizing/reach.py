@@ -8,16 +8,62 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from stallmark.analysis.ceiling.findings import missed
-from stallmark.analysis.ceiling.summary import Ceiling, ceilings, of_repeats
-from stallmark.analysis.finding import Finding, info
+from stallmark.analysis.ceiling import Ceiling, ceilings, missed, of_repeats
+from stallmark.analysis.finding import Finding, Kind, info
 from stallmark.analysis.run import summarise_run
-from stallmark.analysis.sizing.kinds import SizingKind
 from stallmark.errors import StallmarkError
-from stallmark.record.manifest.search import LevelSeen, LimitSeen, Verdict
+from stallmark.record.manifest.workload import LevelSeen, LimitSeen, Verdict
 from stallmark.record.reader import find_records
-from stallmark.record.sizing.manifest import Decides, Demand, Outcome, Replay, ReplayLevel, Stream, StreamName
+from stallmark.record.sizing import Decides, Demand, Outcome, Replay, ReplayLevel, Stream, StreamName
 from stallmark.stats import ceiling_search as search
+
+
+# The kinds of what is found where candidates are sized for a profile.
+class SizingKind(Kind):
+    CARRIES = "candidate_carries"
+    CARRIES_NOT = "candidate_does_not_carry"
+    OPEN = "candidate_open"
+    UNKNOWN = "candidate_not_known"
+    NEED = "sizing_need"
+    NEED_BY_WINDOW = "sizing_need_by_window"
+    NEED_BELOW_BUSIEST = "sizing_need_below_busiest"
+    METHODS = "sizing_methods"
+    ENDS = "candidate_ends"
+    REPLAY_ENDS = "replay_ends"
+    STAND_IN_ENDS = "stand_in_ends"
+    MEMORY = "sizing_memory"
+    CHEAPEST = "cheapest_candidate"
+    TODAY = "ceiling_against_today"
+    TODAY_OPEN = "no_ceiling_against_today"
+    TODAY_BELOW = "today_below_its_own_load"
+    SLOW_TODAY = "reads_slow_today"
+    UNFINISHED = "sizing_unfinished"
+    UNCONFIRMED = "sizing_unconfirmed"
+    GAP = "sizing_levels_apart"
+    NO_REPLAY = "sizing_without_replay"
+    NO_STAND_IN = "sizing_without_stand_in"
+    UNMATCHED = "stand_in_unmatched"
+    NOT_COMPARED = "stand_in_not_compared"
+    LOG_AMONG_DATA = "sizing_log_among_data"
+    SLOW_PERCENTILE = "sizing_percentile_slow"
+    GROUPED = "sizing_log_grouped"
+    COMPRESSED = "sizing_bursts_compressed"
+    BEHIND = "replay_issued_late"
+    SMALLER = "sizing_on_less_data"
+    POOLS_DIFFER = "stand_in_pool_differs"
+    OTHER_HOURS = "sizing_other_hours"
+    NOT_PLAYED = "sizing_peak_not_played"
+    PEAKS_NOT_KNOWN = "sizing_peaks_not_known"
+    BEYOND_PLAYED = "sizing_window_beyond_played"
+    STAND_IN_WINDOW = "stand_in_of_one_window"
+    DATA_GROWTH = "sizing_data_does_not_grow"
+    CACHES = "sizing_caches_of_arrays"
+    IO_SIZES = "sizing_sizes_are_means"
+    OTHER_QUERIES = "sizing_other_queries"
+    FEW_QUERIES = "sizing_by_few_queries"
+    QUERIES_WAITED = "stand_in_queries_waited"
+    MEAN_READS = "sizing_reads_by_mean"
+
 
 Method = Literal["replay", "stand_in"]
 BEHIND = 0.05

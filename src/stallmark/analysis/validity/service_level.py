@@ -1,17 +1,153 @@
-"""Service levels: a limit on the time of reads, and whether the reads of a step met it.
+"""The judgement of each step of a run: its gates, CPUs used by other programs, and the service level."""
 
-They are judged on the percentile where the server kept a histogram of single reads, else on the mean. A mean above the
-limit does not meet it. A mean within it does not show that 95 % of the reads are: that outcome is "mean only".
-"""
-
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+import numpy as np
+
 from stallmark.analysis.finding import Finding, caution, info
-from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary
-from stallmark.analysis.validity.kinds import ServiceLevelKind
+from stallmark.analysis.read.driver_tables import Load
+from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.io import Io, OwnCpu, over, own_cpu
+from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary, ServerState
+from stallmark.analysis.read.transactions import (
+    Errors,
+    QueueSeries,
+    RecordedWorkload,
+    TransactionSummary,
+    TransactionType,
+)
+from stallmark.analysis.validity import gates
+from stallmark.analysis.validity.gates import Gate
+from stallmark.analysis.validity.invalid import ServiceLevelKind
+from stallmark.record.manifest import Manifest
+from stallmark.record.manifest.course import Condition
 from stallmark.record.manifest.storage import ServiceLevelObjective
+from stallmark.stats.thresholds import CPU_DELAY, CPU_LIMITS, FOREIGN_CPU
+
+# The share of the CPUs of the server's machine that other programs used while a step was measured.
+
+
+def foreign_cpu_share(
+    manifest: Manifest, load: Load, io: Io, state: ServerState | None, interval: Interval
+) -> float | None:
+    """Return the share of the CPUs that other programs used, or None if it is not known or does not matter.
+
+    It is what neither the server, the client on the same machine nor the kernel's threads used. A share above the limit
+    is left out if it kept nobody from a CPU.
+    """
+    shares = _by_processes(manifest, load, io, interval) or _by_notes(state)
+    if shares is None:
+        return None
+    foreign, busy, own = shares
+    if foreign > FOREIGN_CPU and not _delays(manifest, load, interval, busy, own):
+        return None
+    return foreign
+
+
+def _by_processes(
+    manifest: Manifest, load: Load, io: Io, interval: Interval
+) -> tuple[float, float, OwnCpu | None] | None:
+    """Return the share of other programs, of all that was busy, and the run's own. Not known beside an array that is
+    emulated as a block device: the program that serves it is in no table."""
+    own, host = own_cpu(load, io, interval), over(io.host, interval)
+    if own is None or own.cores is None or host is None or host.broken:
+        return None
+    models = (manifest.devices.of(role).emulated_array for role in ("data", "wal"))
+    if any(model and model.block_device for model in models):
+        return None
+    total = sum(host.values.values()) / host.seconds
+    busy = total - (host["idle_s"] + host.values.get("iowait_s", 0.0)) / host.seconds
+    kernel = over(io.kernel_cpu, interval)
+    threads = kernel["system_s"] / kernel.seconds if kernel and not kernel.broken else 0.0
+    return max(0.0, busy - own.cores - threads) / total, busy / total, own
+
+
+def _by_notes(state: ServerState | None) -> tuple[float, float, OwnCpu | None] | None:
+    """Return the same by SQL Server's notes of every minute. Where these do not hold the idle time, the process is all
+    that is known to be busy."""
+    if state is None or state.cpu_busy_share is None or state.cpu_process_share is None:
+        return None
+    foreign = state.cpu_busy_share - state.cpu_process_share
+    return (foreign, state.cpu_busy_share, None) if foreign > 0 else None
+
+
+def _delays(manifest: Manifest, load: Load, interval: Interval, busy: float, own: OwnCpu | None) -> bool:
+    """Return whether the run waited for CPUs: as the kernel counted it, else whether the CPUs were busy enough to limit
+    it. The kernel does not tell one load's sessions from another's."""
+    if own is None or own.server_run_delay_s is None or manifest.loads:
+        return busy >= CPU_LIMITS
+    spent_s = float(interval.of(load.all("service_us")).sum()) / 1e6
+    return own.server_run_delay_s / own.seconds > CPU_DELAY * spent_s / interval.seconds
+
+
+# The validity gates of each step of a run (gates.py), from its record.
+@dataclass(frozen=True)
+class Validity:
+    """The parts of a run that its gates are judged by."""
+
+    workload: RecordedWorkload
+    load: Load
+    errors: Errors
+    deferred: QueueSeries
+    conditions: Sequence[Condition]
+
+    def judge(
+        self, interval: Interval, transactions: Sequence[TransactionSummary], wait_share: Mapping[str, float] | None
+    ) -> list[Gate]:
+        """Return the gates of the step measured in `interval`; those on the whole run are in every step. A workload
+        without a primary transaction has no gate on contention: the bank's branches are contended by design."""
+        executors = sum(bool(interval.of(users["running"]).any()) for users in self.load.users.values())
+        contended = self.workload.primary is not None
+        found = [
+            self._mix(interval, transactions, max(executors, 1)),
+            self._followers(interval, max(executors, 1)),
+            gates.aborts(transactions) if contended else None,
+            gates.locks(wait_share) if contended else None,
+            gates.limits(self.workload, transactions),
+            gates.lag(self.deferred.lateness(interval)),
+            gates.conditions(self.conditions),
+            self._completed(),
+        ]
+        return [gate for gate in found if gate]
+
+    def _mix(self, interval: Interval, transactions: Sequence[TransactionSummary], executors: int) -> Gate | None:
+        under_way = {
+            one.name: interval.of(self.load.counts[one.name]["latency_us"]).sum() / 1e6 / interval.seconds
+            for one in transactions
+            if one.name in self.load.counts
+        }
+        return gates.mix(self.workload, {one.name: one.done for one in transactions}, under_way, executors)
+
+    def _followers(self, interval: Interval, executors: int) -> Gate | None:
+        found = [self._following(kind, interval) for kind in self.workload.kinds if kind.follows]
+        return gates.followers(found, executors, interval.seconds)
+
+    def _following(self, kind: TransactionType, interval: Interval) -> gates.Following:
+        """Count followers and sources. Followers that were given up count as come; sources that were given up do
+        not count."""
+        source = self.load.counts.get(kind.follows or "")
+        done = source["committed"] + source["rolled_back"] if source else np.zeros(self.load.seconds)
+        came = self.load.ended(kind.name)
+        return gates.Following(
+            kind,
+            int(interval.of(done).sum()),
+            int(interval.of(source["rolled_back"]).sum()) if source else 0,
+            int(interval.of(came).sum()),
+            int(done[: interval.begin].sum()),
+            int(came[: interval.begin].sum()),
+        )
+
+    def _completed(self) -> Gate | None:
+        committed = {name: int(counts["committed"].sum()) for name, counts in self.load.counts.items()}
+        return gates.completed(self.workload.counted, committed, self.errors.unknown, self.workload.unheard)
+
+
+# Service levels: a limit on the time of reads, and whether the reads of a step met it.
+#
+# They are judged on the percentile where the server kept a histogram of single reads, else on the mean. A mean above
+# the limit does not meet it. A mean within it does not show that 95 % of the reads are: that outcome is "mean only".
 
 
 class LevelOutcome(StrEnum):

@@ -13,8 +13,7 @@ from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.odbc import one_row
 from stallmark.engines.mssql.server import OLDEST_MAJOR, SQL_SERVER_2025
 from stallmark.errors import CallFailed, StallmarkError
-from stallmark.record.query_store import how_to_resume, why_stopped
-from stallmark.record.schema import column
+from stallmark.record.schema import column, how_to_resume, why_stopped
 
 # The statements of our databases' procedures: how often and by which plan each was executed, and what it read.
 

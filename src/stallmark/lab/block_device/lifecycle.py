@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from stallmark.errors import StallmarkError
-from stallmark.lab.block_device import needs, parts
-from stallmark.lab.block_device.path import measure_path, read_times
-from stallmark.lab.block_device.places import Places
+from stallmark.lab.block_device import parts
+from stallmark.lab.block_device.parts import Places, measure_path, read_times
 from stallmark.storage.array_facts import ArrayFacts, BlockDeviceError
 from stallmark.storage.emulator import ArrayCounters, ArrayModel, layout
 from stallmark.storage.emulator.arrays import SharedState, engage, exchange
@@ -65,7 +64,7 @@ class BlockDeviceArray:
 
         Raise BlockDeviceError if it exists already, or if anything that it needs is missing.
         """
-        needs.check()
+        parts.check_needs()
         if size < SMALLEST:
             raise BlockDeviceError(f"An emulated array of {size:,} bytes is too small: take 64MiB or more.")
         self._places.folder.mkdir(parents=True, exist_ok=True)

@@ -1,21 +1,189 @@
-"""The parts of a running array: nbdkit, nbdfuse and the loop device; each is found, started and ended here."""
+"""The parts of an emulated array as a block device: what they need, and how each is started and ended."""
 
 from __future__ import annotations
 
 import errno
 import json
+import mmap
 import os
+import random
+import re
+import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
+from statistics import median
 
 import psutil
 
-from stallmark.lab.block_device.places import Places
-from stallmark.storage.array_facts import BlockDeviceError
-from stallmark.storage.emulator import build
+from stallmark.storage.array_facts import ArrayFacts, BlockDeviceError, ReadTimes, read_facts, runtime_folder
+from stallmark.storage.block_devices import described, read_counters
+from stallmark.storage.emulator import ArrayModel, NoCompiler, build, layout
+from stallmark.storage.emulator.arrays import empty_flash, engage
+
+# The time of an I/O on its way to the array and back: the array waits that much less.
+#
+# On the way, block layer, loop device, FUSE, nbdfuse, socket and nbdkit wake one another up. That takes a good part of
+# the time of a flash read, and depends on the machine, so it is measured there.
+
+_BLOCK = 8192
+_READS = 200
+_SERVICE_MS = 1.0
+"""Service time while measuring. Above zero, so that sleeping parts of the way must be woken up, as with a real model.
+"""
+_STILL = ArrayModel(layout.MAX_SPINDLES, read_ms=_SERVICE_MS, write_ms=_SERVICE_MS, sync_ms=0, mb_per_s=100_000)
+
+
+def read_times(block_device: str) -> ReadTimes:
+    """Return the kernel's counts of a block device."""
+    counted = read_counters(described(os.stat(block_device).st_rdev))
+    return ReadTimes(counted.reads, counted.read_ms)
+
+
+def measure_path(device: layout.EmulatedDevice, block_device: str, size: int) -> None:
+    """Read at random, one by one, and store in `device` the median time beyond the service time. The counts of these
+    reads are reset."""
+    device.path_ns = 0
+    engage(device, _STILL)
+    took = _times(block_device, size)
+    device.path_ns = max(0, round(median(took) - _SERVICE_MS * 1e6))
+    for operation in ("reads", "writes", "syncs"):
+        setattr(device, operation, layout.Tally())
+    device.busy_ns = device.late = device.spindle_reads = device.spindle_writes = 0
+    empty_flash(device)
+
+
+def _times(block_device: str, size: int) -> list[int]:
+    """Return the nanoseconds of each read."""
+    block, chance, took = mmap.mmap(-1, _BLOCK), random.Random(1), []
+    file = os.open(block_device, os.O_RDONLY | os.O_DIRECT)
+    try:
+        for _ in range(_READS):
+            offset = chance.randrange(size // _BLOCK) * _BLOCK
+            begin = time.monotonic_ns()
+            os.preadv(file, [block], offset)
+            took.append(time.monotonic_ns() - begin)
+    finally:
+        os.close(file)
+    return took
+
+
+# The files of an emulated array that is a block device: enough to remove it after any crash.
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,29}")
+
+
+class Places:
+    """The files of an emulated array: those kept in its folder, and those of a running one, in memory.
+
+    The path in memory is short, because a socket's must be, and unique: processes with it on their command line belong
+    to this array.
+    """
+
+    def __init__(self, home: Path, name: str):
+        if not _NAME.fullmatch(name):
+            raise BlockDeviceError(
+                f"{name!r} is no name of an array: take small letters, digits and hyphens, 30 characters at most."
+            )
+        self.folder = (home / name).resolve()
+        self.runtime = runtime_folder(self.folder)
+        self.facts = self.folder / "array.json"
+        self.disk = self.folder / "disk"
+        self.lock = self.folder / "lock"
+        self.mount = self.folder / "mount"
+        self.file = self.mount / "array"
+        self.state = self.runtime / "state"
+        self.socket = self.runtime / "socket"
+        self.log = self.runtime / "log"
+        self.published = self.runtime / "facts"
+
+    def read(self) -> ArrayFacts | None:
+        """Return the facts; None when there is no such array. Raise BlockDeviceError for facts that cannot be read."""
+        return read_facts(self.facts)
+
+    def write(self, facts: ArrayFacts) -> None:
+        """Write the facts into the array's folder; of a running one also where everybody may read them, root or not.
+
+        Raise BlockDeviceError where that fails; the facts written before are then still there.
+        """
+        targets = [target for target in (self.facts, self.published) if target.parent.is_dir()]
+        drafts = [target.with_suffix(".new") for target in targets]
+        for draft in drafts:
+            try:
+                draft.write_text(facts.model_dump_json(indent=2) + "\n")
+                draft.chmod(0o644)
+            except OSError as error:
+                raise BlockDeviceError(
+                    f"{draft} cannot be written ({error.strerror}), and nothing has changed: make room, and do the "
+                    "same again."
+                ) from None
+        for draft, target in zip(drafts, targets, strict=True):
+            os.replace(draft, target)
+
+
+# The requirements of an emulated array as a block device, and what remains possible without them.
+
+_PROGRAMS = {
+    "nbdkit": "nbdkit",
+    "nbdfuse": "libnbd-bin, on Fedora nbdfuse",
+    "losetup": "mount, on Fedora util-linux-core",
+    "umount": "mount, on Fedora util-linux-core",
+}
+_HEADER = "#include <nbdkit-plugin.h>"
+
+
+def missing_needs() -> str | None:
+    """Return the first requirement of an array as a block device that this machine lacks, or None."""
+    if not sys.platform.startswith("linux"):
+        return f"it needs Linux, and this is {sys.platform}"
+    if os.geteuid() != 0:
+        return "it needs root (sudo)"
+    if not Path("/dev/fuse").exists():
+        return "it needs FUSE, and there is no /dev/fuse (modprobe fuse; in a container: --device /dev/fuse)"
+    if not Path("/dev/loop-control").exists() and not Path("/dev/loop0").exists():
+        return "it needs a loop device, and there is none in /dev (modprobe loop; in a container: --privileged)"
+    for program, package in _PROGRAMS.items():
+        if shutil.which(program) is None:
+            return f"it needs {program}, which is not installed (Debian and Ubuntu: apt install {package})"
+    if (compiler := _compiler()) is None:
+        return "it needs a C compiler, and none is on the PATH (Debian and Ubuntu: apt install gcc libc6-dev)"
+    seen = subprocess.run([compiler, "-E", "-x", "c", "-"], input=_HEADER.encode(), capture_output=True)
+    if seen.returncode != 0:
+        return (
+            "it needs nbdkit's plugin header, which is not installed (Debian and Ubuntu: apt install nbdkit-plugin-dev)"
+        )
+    return None
+
+
+def check_needs() -> None:
+    """Raise BlockDeviceError if a requirement is missing, in one sentence that says what remains possible."""
+    if why := missing_needs():
+        raise BlockDeviceError(f"An emulated array as a block device: {why}; {_remains()}")
+
+
+def _remains() -> str:
+    where = "the emulated arrays of the embedded PostgreSQL (`emulated_array:` in a scenario)"
+    if not sys.platform.startswith("linux"):
+        return f"{where} need Linux, too."
+    if _compiler() is None:
+        return f"{where} need a C compiler, and none is on the PATH."
+    return (
+        "without it, the embedded PostgreSQL still runs on the same array by way of its interposer "
+        "(`emulated_array:` in a scenario), which needs a C compiler only."
+    )
+
+
+def _compiler() -> str | None:
+    try:
+        return build.compiler()
+    except NoCompiler:
+        return None
+
+
+# The parts of a running array: nbdkit, nbdfuse and the loop device; each is found, started and ended here.
 
 _CONNECTIONS = 64
 _THREADS = 4

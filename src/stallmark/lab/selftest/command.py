@@ -12,7 +12,7 @@ from click.core import ParameterSource
 
 from stallmark.cli.command import Command
 from stallmark.cli.common import err, json_option, out_option, target_options
-from stallmark.escape import markdown
+from stallmark.redact import markdown
 
 if TYPE_CHECKING:
     from stallmark.experiment.target import Target

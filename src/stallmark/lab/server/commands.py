@@ -41,8 +41,7 @@ def up(
 ) -> None:  # fmt: skip
     """Start Microsoft's SQL Server in a container, and wait until it takes a login."""
     from stallmark.lab.server import server
-    from stallmark.lab.server.container import DeviceLimits
-    from stallmark.lab.server.order import ServerOrder
+    from stallmark.lab.server.order import DeviceLimits, ServerOrder
 
     limits = DeviceLimits(device_read_iops, device_write_iops, device_read_bps, device_write_bps)
     order = ServerOrder(memory_bytes=memory, limits=limits, **wishes)

@@ -19,18 +19,20 @@ from stallmark.engines.mssql import odbc
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.errors import CallFailed, StallmarkError, as_reason
 from stallmark.experiment.progress import Show
-from stallmark.lab.server import container
-from stallmark.lab.server.container import REMEDY, asked
 from stallmark.lab.server.order import (
     DATABASE,
     INSIDE,
     INSIDE_LOG,
     LABEL,
     MADE,
+    PLATFORM,
+    REMEDY,
     USER_ID,
     VERSION_LABEL,
     CredentialFiles,
     ServerOrder,
+    asked,
+    container_engine,
     new_password,
     url,
 )
@@ -65,7 +67,7 @@ def up(order: ServerOrder, show: Show, *, accept_eula: bool, ready_within_s: flo
         password, first_password = known or new_password(), first_known or new_password()
         server = MssqlEngine(url(order.port, "master", password))  # a missing ODBC driver is said here
         at_first = MssqlEngine(url(order.port, "master", first_password))
-        with closing(container.engine()) as client, asked(what):
+        with closing(container_engine()) as client, asked(what):
             _refuse_name_in_use(client, order.name)
             for folder in order.folders:
                 _prepare_folder(folder, credentials)
@@ -98,7 +100,7 @@ def up(order: ServerOrder, show: Show, *, accept_eula: bool, ready_within_s: flo
 def down(name: str, *, remove_data: bool) -> list[str]:
     """Stop a server and remove its container, and only if asked its data. Returns what was done, in sentences."""
     credentials = CredentialFiles(name)
-    with closing(container.engine()) as client, credentials.held(), asked(f"{name} could not be stopped"):
+    with closing(container_engine()) as client, credentials.held(), asked(f"{name} could not be stopped"):
         return _down(client, credentials, remove_data)
 
 
@@ -126,7 +128,7 @@ def _down(client: Any, credentials: CredentialFiles, remove_data: bool) -> list[
 
 def servers() -> list[dict[str, Any]]:
     """Return our servers on this machine: name, version, state, port, memory_bytes, data."""
-    with closing(container.engine()) as client, asked("The containers could not be listed"):
+    with closing(container_engine()) as client, asked("The containers could not be listed"):
         return [_described(each) for each in client.containers.list(all=True, filters={"label": LABEL})]
 
 
@@ -216,7 +218,7 @@ def _download(client: Any, image: str, show: Show) -> None:
     except docker.errors.NotFound:
         show.say(f"Downloading {image}: this takes minutes.")
         repository, _, tag = image.rpartition(":")
-        for line in client.api.pull(repository, tag, stream=True, decode=True, platform=container.PLATFORM):
+        for line in client.api.pull(repository, tag, stream=True, decode=True, platform=PLATFORM):
             if "error" in line:
                 raise StallmarkError(f"{image} cannot be downloaded: {as_reason(line['error'])}. {REMEDY}") from None
 

@@ -9,9 +9,8 @@ from stallmark.errors import StallmarkError
 from stallmark.record.formats import perfmon, sysstat
 from stallmark.record.formats.dates import is_time
 from stallmark.record.formats.perfmon import Perfmon
-from stallmark.record.formats.sample import Recorded
+from stallmark.record.formats.sample import Recorded, head_of
 from stallmark.record.formats.sysstat import IostatJson, IostatText, Sadf
-from stallmark.record.text_stream import head_of
 
 Format = Literal["perfmon", "iostat", "sar", "prometheus", "csv"]
 _SADF = "`sadf -j /var/log/sysstat/sa02 -- -d -p -u -b > sa02.json`"

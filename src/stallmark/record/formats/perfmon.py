@@ -17,8 +17,7 @@ from pathlib import Path
 
 from stallmark.errors import StallmarkError
 from stallmark.record.formats.dates import MONTH_FIRST, is_time
-from stallmark.record.formats.sample import Counter, Has, Recorded, Sample, number
-from stallmark.record.text_stream import lines_in, opened
+from stallmark.record.formats.sample import Counter, Has, Recorded, Sample, lines_in, number, opened
 
 HEAD = re.compile(r'\s*"?\(PDH-(CSV|TSV) \d')
 _ZONE = re.compile(r"\(PDH-... [\d.]+\)\s*\((?P<name>.*)\)\s*\((?P<bias>-?\d{1,5})\)")

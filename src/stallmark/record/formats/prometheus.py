@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from stallmark.errors import StallmarkError
-from stallmark.record.text_stream import JsonArray, head_of
+from stallmark.record.formats.sample import JsonArray, head_of
 
 AS_JSON = (
     '`curl -G http://prometheus:9090/api/v1/query_range --data-urlencode \'query={__name__=~"node_disk_.*",instance='

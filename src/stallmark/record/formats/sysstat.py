@@ -21,8 +21,7 @@ from typing import Any, TypeGuard
 
 from stallmark.errors import StallmarkError
 from stallmark.record.formats.dates import is_time
-from stallmark.record.formats.sample import Counter, Has, Recorded, Sample, number
-from stallmark.record.text_stream import JsonArray, head_of, lines_of
+from stallmark.record.formats.sample import Counter, Has, JsonArray, Recorded, Sample, head_of, lines_of, number
 
 JSON = re.compile(r'\s*\{\s*"sysstat"')
 SADF = re.compile(r'"timestamp"\s*:\s*\{|"sysdata-version"|"file-date"')

@@ -25,8 +25,7 @@ import pyarrow.csv
 
 from stallmark.errors import StallmarkError
 from stallmark.record.formats.dates import is_epoch, is_time
-from stallmark.record.formats.sample import Counter, Has, Recorded, Sample
-from stallmark.record.text_stream import opened
+from stallmark.record.formats.sample import Counter, Has, Recorded, Sample, opened
 
 _LARGEST = 1 << 26  # characters
 _LINES = 60  # the header is searched for in the first so many

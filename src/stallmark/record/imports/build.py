@@ -13,9 +13,8 @@ import stallmark
 from stallmark.errors import StallmarkError
 from stallmark.record.formats.open import detect_format
 from stallmark.record.imports import open_csv, perfmon, prometheus, sysstat
-from stallmark.record.imports.devices import ALL_DISKS, NUMBERED
-from stallmark.record.imports.recording import COUNTS, Recording, Wanted
-from stallmark.record.manifest.part import moment_at
+from stallmark.record.imports.recording import ALL_DISKS, COUNTS, NUMBERED, Recording, Wanted
+from stallmark.record.manifest.course import moment_at
 from stallmark.record.profile.intervals import IO, STATES, Intervals, is_known, write_imported
 from stallmark.record.profile.manifest import GAP, Gap, ProfiledServer, ProfileManifest, Session, Source
 

@@ -14,12 +14,11 @@ from typing import NamedTuple
 
 from stallmark.errors import StallmarkError
 from stallmark.record.formats.prometheus import AS_JSON
-from stallmark.record.formats.sample import Counter
+from stallmark.record.formats.sample import Counter, head_of
 from stallmark.record.formats.table import Table
 from stallmark.record.imports.prometheus import METRICS
 from stallmark.record.imports.recording import COUNTS, Recording, Steps, Wanted
 from stallmark.record.profile.intervals import IO, STATES, FileClass
-from stallmark.record.text_stream import head_of
 
 _HINT = "it takes Perfmon's CSV, iostat with -t, sadf -j, a range query of Prometheus as JSON, and CSV with times"
 _NAMED = 6  # series named in a refusal

@@ -12,8 +12,17 @@ import numpy as np
 from stallmark.record.formats.open import READERS, detect_format
 from stallmark.record.formats.sample import Counter
 from stallmark.record.formats.sysstat import CPU
-from stallmark.record.imports.devices import ALL_DISKS, Devices, canonical, device_io, whole_disks
-from stallmark.record.imports.recording import WHOLE_MACHINE, Recording, Steps, Wanted
+from stallmark.record.imports.recording import (
+    ALL_DISKS,
+    WHOLE_MACHINE,
+    Devices,
+    Recording,
+    Steps,
+    Wanted,
+    canonical,
+    device_io,
+    whole_disks,
+)
 from stallmark.record.profile.intervals import IO, FileClass
 
 _KIB, _MIB, _SECTOR = 1024.0, 1024.0**2, 512.0

@@ -5,27 +5,34 @@ None or empty. Its parts are in the modules beside. `manifest.json` is replaced 
 else reads or writes it.
 """
 
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
+from stallmark.errors import StallmarkError, named
+from stallmark.record.files import as_model, as_text, read_json, write_whole
 from stallmark.record.manifest.course import (
     Collector,
     Condition,
+    Database,
     Ended,
     ExpectedMachines,
     External,
     LeftWaiting,
     LoadMachine,
     Machine,
+    ManifestPart,
+    Memory,
+    Moment,
+    Scenario,
+    Server,
+    TableFile,
+    TableName,
     Took,
     Unheard,
+    Variant,
 )
-from stallmark.record.manifest.loads import Load
-from stallmark.record.manifest.part import ManifestPart, Moment, TableFile, TableName
-from stallmark.record.manifest.scenario import Scenario, Variant
-from stallmark.record.manifest.search import Search
-from stallmark.record.manifest.server import Database, Memory, Server
 from stallmark.record.manifest.storage import (
     Array,
     Devices,
@@ -35,7 +42,7 @@ from stallmark.record.manifest.storage import (
     Probes,
     ServiceLevelObjective,
 )
-from stallmark.record.manifest.workload import Queries, Step, Workload
+from stallmark.record.manifest.workload import Load, Queries, Search, Step, Workload
 from stallmark.record.probe import ProbeResult
 
 FORMAT: Final = 2
@@ -113,3 +120,43 @@ class Manifest(ManifestPart):
         if any(len(load.counts) != len(self.steps) for load in self.loads):
             raise ValueError("a load does not say how large it is in every step")
         return self
+
+
+# Read and write `manifest.json`, the one file that holds the manifest of a record.
+
+FILE = "manifest.json"
+_REMEDY = "restore it, or leave this record out"
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read the manifest of a record's folder; raise StallmarkError, which names the file and the key at fault."""
+    path = folder / FILE
+    found = read_json(path, absent=f"{folder} is not a run record: it has no {FILE}.", remedy=_REMEDY)
+    format = found.get("format") if isinstance(found, dict) else None
+    if type(format) is not int:
+        raise StallmarkError(f"{path} is damaged (it has no format number): {_REMEDY}.")
+    if format != FORMAT:
+        older = "run the experiment again" if format < FORMAT else "update Stallmark"
+        raise StallmarkError(
+            f"{folder} has record format {format} and this version reads format {FORMAT}: {older}, or read it with the "
+            "Stallmark that made it."
+        )
+    return as_model(Manifest, found, path, remedy=_REMEDY)
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Replace the manifest whole or not at all: it may be read at any moment. In a folder that takes no new file any
+    more, its file is written over.
+
+    Raise OSError, which names the file.
+    """
+    path = folder / FILE
+    try:
+        try:
+            write_whole(path, manifest)
+        except PermissionError:
+            with path.open("r+") as file:
+                file.write(as_text(manifest))
+                file.truncate()
+    except OSError as error:
+        raise named(error, path) from None

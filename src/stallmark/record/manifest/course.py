@@ -1,6 +1,171 @@
-"""The course of a run in its manifest: machines, collectors, conditions, and what was left at the end."""
+"""The course of a run in its manifest: scenario, server, machines, conditions, and what was left at the end."""
 
-from stallmark.record.manifest.part import ManifestPart, Moment
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
+
+# The base of every part of the manifest: immutable, validated, and strict about names.
+
+
+def _moment(text: str) -> str:
+    datetime.fromisoformat(text)
+    return text
+
+
+Moment = Annotated[str, AfterValidator(_moment)]
+"""A moment in UTC, ISO 8601."""
+LONGEST_S: Final = 100 * 86_400
+"""No run is longer: each of its seconds takes memory."""
+RunSecond = Annotated[float, Field(ge=0, lt=LONGEST_S)]
+"""Seconds since the run's start."""
+TableName = Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")]
+"""The name of a table, which is that of its file: it leads nowhere else."""
+
+
+def now() -> Moment:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def moment_at(seconds: float) -> Moment:
+    """Return seconds since 1970 as a moment in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+
+
+def seconds_at(moment: Moment) -> float:
+    """Return a moment as seconds since 1970."""
+    return datetime.fromisoformat(moment).timestamp()
+
+
+class ManifestPart(BaseModel):
+    """A part of the manifest. It is immutable: `changed` returns another."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    def changed(self, **fields: Any) -> Self:
+        """Return a copy with these fields replaced, validated as on reading."""
+        return self.model_validate(dict(self) | fields)
+
+    def facts(self) -> dict[str, Any]:
+        """Return the names and values of all that is known, for people."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+class TableFile(ManifestPart):
+    """The Parquet file of a table as it was written. `crc32`: the checksum of all of it."""
+
+    bytes: int
+    crc32: int
+
+
+# The scenario and the variant of a run in its manifest, as their file gave them.
+#
+# The fields are what the analysis uses. All other keys of the file are kept as they are: only `scenarios` knows what
+# they mean, and reads them again when an experiment is resumed.
+
+
+class ScenarioPart(ManifestPart):
+    """A part of the scenario file. `__pydantic_extra__` is the opaque mapping of the keys that have no field here."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, JsonValue] = Field(init=False)
+
+
+class Scenario(ScenarioPart):
+    name: str = ""
+    title: str = ""
+    answers: str = ""
+    primary: str | None = None
+    order: Literal["alternating", "abba", "blocks"] | None = None
+    buffer_pool: str | dict[str, JsonValue] | None = None
+    database: dict[str, JsonValue] | None = None
+    observe: list[str] | None = None
+    thresholds: list[str] | None = None
+    cost: dict[str, float] | None = None
+
+
+class ResourcePool(ManifestPart):
+    """The limits of a Resource Governor pool."""
+
+    iops_per_volume: int | None = None
+    cpu_percent: int | None = None
+    grants_percent: int | None = None
+
+
+class During(ManifestPart):
+    """The maintenance beside the users: one of a backup to a file, a check, and a rebuild of a table's indexes."""
+
+    backup: str | None = None
+    check: bool | None = None
+    rebuild: str | None = None
+
+    @property
+    def kind(self) -> str:
+        return next(iter(self.facts()))
+
+
+class Variant(ScenarioPart):
+    name: str = ""
+    buffer_pool: str | None = None
+    row_versioning: bool | None = None
+    resource_pool: ResourcePool | None = None
+    during: During | None = None
+
+
+# The database server in the manifest of a run: what it is, its memory, and the size of the database.
+
+POSTGRESQL = "PostgreSQL"
+"""The `product` of such a server."""
+
+
+class Server(ManifestPart):
+    """The database server. `settings`: its configuration, in its own names; `placement`: where data lie and how large
+    files are; `momentary`: what describes the moment of reading; `unreadable`: parts that it did not tell, each with
+    its words. `at_own_address`: it was reached at an address of the driver's machine, which a tunnel has as well; None
+    where that is not known. `shared`: it was driven although others may have tables and sessions in its database."""
+
+    product: str = ""
+    version: str = ""
+    settings: dict[str, str] = {}
+    placement: dict[str, str] = {}
+    momentary: dict[str, str] = {}
+    unreadable: dict[str, str] = {}
+    at_own_address: bool | None = None
+    shared: bool = False
+
+
+class ChosenSize(ManifestPart):
+    """The size of a buffer pool as a curve's first run of it was given, and the reason: an end of the curve, the middle
+    between both, a bend, a smaller size that may be enough, or half or twice the smallest that is. `error`: the
+    share of its largest value by which the curve might have been off between the sizes beside it. `last`: no further
+    size was needed."""
+
+    bytes: int
+    why: Literal["end", "middle", "bend", "enough", "half", "double"]
+    between_bytes: tuple[int, int] | None = None
+    error: float | None = None
+    last: bool = False
+
+
+class Memory(ManifestPart):
+    """The buffer pool: as configured for the run, as the server reported it then, and as it was before. `chosen`: the
+    reason for its size, in the first run of each size of a curve."""
+
+    configured_bytes: int | None = None
+    reached_bytes: int | None = None
+    original_bytes: int | None = None
+    chosen: ChosenSize | None = None
+
+
+class Database(ManifestPart):
+    """The size of the database in bytes. `compressibility`: ratio by LZ4 on sampled pages; 2.0 means 2 to 1."""
+
+    bytes_before: int | None = None
+    bytes_after: int | None = None
+    compressibility: float | None = None
+
+
+# The course of a run in its manifest: machines, collectors, conditions, and what was left at the end.
 
 
 class Outage(ManifestPart):

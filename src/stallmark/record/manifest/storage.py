@@ -4,9 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from stallmark.record.direct_io import DirectIo
-from stallmark.record.manifest.part import ManifestPart
-from stallmark.record.probe import ProbeResult
+from stallmark.record.manifest.course import ManifestPart
+from stallmark.record.probe import DirectIo, ProbeResult
 
 Role = Literal["data", "wal"]
 

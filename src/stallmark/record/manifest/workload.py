@@ -1,12 +1,100 @@
-"""The load of a run in its manifest: the workload, its transactions or queries, and the steps."""
+"""The loads of a run in its manifest: workloads with their transactions or queries, steps and searches."""
 
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import model_validator
 
-from stallmark.record.manifest.part import ManifestPart, RunSecond
-from stallmark.record.manifest.search import LevelSeen
-from stallmark.record.trade_history import trade_history
+from stallmark.record.manifest.course import LeftWaiting, ManifestPart, RunSecond
+from stallmark.record.manifest.storage import ServiceLevelObjective
+from stallmark.record.probe import DirectIo
+
+# The depth of the brokerage's history of trades, from the scale of its database. Everything that shows or judges it
+# takes it from here.
+
+WORKLOAD = "brokerage"
+TRADES_PER_ACCOUNT = 11.52
+"""Trades of an account in one initial trade day, on average: 57,600 by the 5,000 accounts of 1,000 customers."""
+
+
+@dataclass(frozen=True)
+class TradeHistory:
+    """The history of trades in a brokerage's database as loaded. `days` are initial trade days."""
+
+    customers: int
+    days: float
+
+    @property
+    def trades_per_account(self) -> float:
+        return round(self.days * TRADES_PER_ACCOUNT, 4)
+
+
+def trade_history(workload: Any, scale: Any) -> TradeHistory | None:
+    """Return the history of a workload's database, or of that of several; None without a brokerage or a known scale."""
+    if not isinstance(workload, str) or WORKLOAD not in re.split(r"\W", workload) or not isinstance(scale, Mapping):
+        return None
+    customers, days = scale.get("customers"), scale.get("days")
+    if type(customers) is not int or not (type(days) is int or type(days) is float) or not math.isfinite(days):
+        return None
+    return TradeHistory(customers, days)
+
+
+# The search for a ceiling in the manifest of a run: what was asked, each level that was tried, and the answer.
+
+Verdict = Literal["held", "broke", "undecided"]
+
+
+class LimitSeen(ManifestPart):
+    """One limit of the service level, and what was seen of it at one level.
+
+    Of reads, `value` is their mean time in ms, of `seen` reads of all data files; of transactions it is the share of
+    `seen` that took longer than `limit_ms`. `low` to `high` is its interval (95 %). All are null where too little was
+    seen. `limit` is in the unit of `value`. `verdict` is undecided where the interval holds the limit."""
+
+    of: Literal["reads", "transactions"]
+    transaction: str | None = None
+    percentile: str | None = None
+    limit_ms: float
+    limit: float
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    seen: float
+    verdict: Verdict
+
+
+class LevelSeen(ManifestPart):
+    """The level of a step of a search: `level` users, transactions due per second, or times the load. `tried` is why it
+    was chosen. `verdict` goes by the values where intervals leave it open; it is undecided where too little was seen.
+    `backlog`: it ended early, as ever more arrivals waited; where these were queries, `behind` names their loads."""
+
+    level: float
+    tried: Literal["first", "double", "halve", "above", "ceiling", "balance"]
+    verdict: Verdict
+    backlog: bool = False
+    behind: tuple[str, ...] = ()
+    limits: tuple[LimitSeen, ...] = ()
+
+
+class Search(ManifestPart):
+    """The search of a load, by its name, or of all whose transactions arrive at a rate (`load` is null), from level
+    `low` to `high`. The answer, null until it is known: the highest
+    level that `holds`, null where none does, and the lowest above it that `breaks`, null where none was seen to."""
+
+    load: str | None
+    of: Literal["users", "rate", "load"]
+    low: float
+    high: float
+    tolerance: float
+    outcome: Literal["found", "at_least", "none", "unconfirmed"] | None = None
+    holds: float | None = None
+    breaks: float | None = None
+
+
+# The load of a run in its manifest: the workload, its transactions or queries, and the steps.
 
 
 class Waited(ManifestPart):
@@ -133,3 +221,73 @@ class Queries(ManifestPart):
     refresh: bool = False
     dops: tuple[int | None, ...] = (None,)
     timeout_s: float | None = None
+
+
+# The loads of a run that has several, in its manifest.
+
+
+def application(kind: Literal["users", "streams"], load: str) -> str:
+    """Return the name by which the server knows the sessions of a load, where a run may have several."""
+    return f"stallmark-{'stream' if kind == 'streams' else 'user'}-{load}"
+
+
+class RawPlan(ManifestPart):
+    """The reads and writes of a raw load. `blocks`: the share of the I/Os by their size in bytes. `rate_iops` and
+    `rate_bytes` are per second and cell; where both are None it goes as fast as the storage lets it."""
+
+    pattern: str
+    operation: Literal["read", "write"]
+    order: Literal["random", "sequential"]
+    blocks: dict[int, float]
+    outstanding: int
+    rate_iops: float | None = None
+    rate_bytes: float | None = None
+    size_bytes: int
+    folder: str | None = None
+    emulated: bool = False
+    direct_io: DirectIo | None = None
+
+
+class Load(ManifestPart):
+    """A load of a run. `counts`: its users, its streams of queries, or the cells of its raw I/O, in each of the run's
+    steps; 0 where it rests. Each of at most `cells` copies has a part of the data of its own. `rate` is of transactions
+    or queries per second, in an open loop."""
+
+    name: str
+    kind: Literal["users", "streams", "raw"]
+    counts: tuple[int, ...]
+    cells: int = 1
+    workload: Workload | None = None
+    arrivals: Literal["closed", "fixed", "poisson"] = "closed"
+    rate: float | None = None
+    think_ms: float | None = None
+    timeout_s: float | None = None
+    service_level: ServiceLevelObjective | None = None
+    thresholds: tuple[str, ...] = ()
+    raw: RawPlan | None = None
+    ended_s: int | None = None
+    """The whole seconds after which it ended although the run went on, or was to; null where it did not."""
+    ended_because: str | None = None
+    left_waiting: LeftWaiting = LeftWaiting()
+    unfinished: int = 0
+    """The transactions of its users that did not end even when cancelled."""
+    given_up: int = 0
+    """The queries under way that were given up, since the number of their streams changed or the run ended."""
+
+
+def ended_early(loads: Sequence[Load]) -> str | None:
+    """Return which loads ended before the run did, and why; None where none did."""
+    return (
+        "; ".join(
+            f"{load.name} ended early, after {load.ended_s} s: {load.ended_because}"
+            for load in loads
+            if load.ended_because
+        )
+        or None
+    )
+
+
+def cut_short(loads: Sequence[Load], ended: Mapping[str, tuple[int, str]]) -> tuple[Load, ...]:
+    """Return the loads with those marked that ended early: by name, after how many whole seconds and why."""
+    marked = {name: {"ended_s": after_s, "ended_because": why} for name, (after_s, why) in ended.items()}
+    return tuple(load.changed(**marked.get(load.name, {})) for load in loads)

@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import Final, Literal
 
-from stallmark.record.files import is_file
-from stallmark.record.json_file import read_model, write_whole
-from stallmark.record.manifest.part import ManifestPart, Moment, TableFile, TableName, moment_at, seconds_at
+from stallmark.record.files import is_file, read_model, write_whole
+from stallmark.record.manifest.course import ManifestPart, Moment, TableFile, TableName, moment_at, seconds_at
 
 FORMAT: Final = 1
 GAP: Final = 2.5

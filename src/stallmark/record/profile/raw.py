@@ -17,15 +17,22 @@ from typing import Any, Final
 import pyarrow as pa
 
 from stallmark.errors import StallmarkError
-from stallmark.record.files import is_file
-from stallmark.record.manifest.part import TableFile
+from stallmark.record.files import Reserve, is_file
+from stallmark.record.manifest.course import TableFile
 from stallmark.record.profile.intervals import wrong_rows
 from stallmark.record.profile.manifest import ProfileManifest, read_profile, write_profile
-from stallmark.record.reserve import Reserve
 from stallmark.record.rows import Rows, batch_of
 from stallmark.record.schema import column
-from stallmark.record.stream import StreamWriter, read_stream, remove
-from stallmark.record.table_file import find, read_layout, read_pieces, readable, written
+from stallmark.record.table_file import (
+    StreamWriter,
+    find,
+    read_layout,
+    read_pieces,
+    read_stream,
+    readable,
+    remove,
+    written,
+)
 from stallmark.record.writer import to_parquet
 
 _COUNT, _TEXT = pa.int64(), pa.string()

@@ -1,11 +1,17 @@
-"""The report of a comparison: the verdict first, then its evidence."""
+"""The report of a comparison, in Markdown too: the verdict first, then its evidence; and a plan of runs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison
+from stallmark import format
+from stallmark.analysis.compare.plan import RunsPlan
+from stallmark.analysis.compare.sides import name_of
+from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.points import Point
-from stallmark.report.comparison import figures, tables
+from stallmark.format import percent
+from stallmark.redact import markdown
+from stallmark.report.columns import counted, data_rate
+from stallmark.report.comparison import figures
 from stallmark.report.document import (
     Block,
     Brief,
@@ -21,14 +27,120 @@ from stallmark.report.document import (
     Words,
     known,
 )
+from stallmark.report.figures import KeyItem, looks
 from stallmark.report.picture import picture_from
-from stallmark.report.sections import array, cause, environment
-from stallmark.report.sections.findings import verdict
-from stallmark.report.sections.head import banner
-from stallmark.report.style import KeyItem, looks
-from stallmark.report.table import Cell
+from stallmark.report.sections import cause, environment
+from stallmark.report.sections.summary import banner, verdict
+from stallmark.report.table import Cell, Rows, Table, in_markdown, number, word
 from stallmark.report.text import comparison as words
 from stallmark.report.text import reading, sentence
+from stallmark.report.text.checks import CHECKS
+from stallmark.report.text.comparison import amount
+from stallmark.report.text.terms import term
+from stallmark.stats.thresholds import CONFIDENCE
+
+# The evidence of a comparison as tables: what was checked, and every run with its figures.
+
+WORDS = {True: Cell("holds", "good"), False: Cell("FAILED", "bad"), None: Cell("not known", "none")}
+
+
+def held(pair: PairComparison) -> str:
+    """Return how many checks hold."""
+    return words.held(sum(one.passed is True for one in pair.checks), len(pair.checks))
+
+
+def brief(found: ComparisonSummary) -> str:
+    """Return how many checks of all pairs hold, in a line."""
+    passed = [one.passed is True for pair in found.pairs for one in pair.checks]
+    return f"{sum(passed)} of {len(passed)} checks hold; every run"
+
+
+def checks_table(pair: PairComparison, holding: bool = True) -> Table:
+    """Return the checks of a pair, those that hold only with `holding`."""
+    return Rows([check for check in pair.checks if holding or not check.passed]).table(
+        word("check", lambda check: CHECKS[check.kind][0]),
+        word("what must hold", lambda check: CHECKS[check.kind][1]),
+        word("", lambda check: WORDS[check.passed]),
+        word("found", lambda check: sentence(check.found)),
+        notes=[sentence(check.reason) for check in pair.failed if check.reason],
+    )
+
+
+def figures_table(pair: PairComparison) -> Table:
+    """Return every figure of both sides, with B's ratio to A's; narrow terminals drop its p."""
+    rows: list[Sequence[str | Cell]] = [
+        [Cell(text, "main" if one is pair.primary else "quiet" if one.shown is False else "") for text in _cells(one)]
+        for one in (pair.primary, *pair.others)
+        if one.a is not None or one.b is not None
+    ]
+    header = [f"A: {pair.a}\nB: {pair.b}", "A", "B", "B to A", "interval", "p"]
+    return Table(header, rows, importance={5: 1})
+
+
+def every_figure(pair: PairComparison) -> Table:
+    """Return the figures of both sides with those of each type of transaction, for a ticket."""
+    rows: list[Sequence[str | Cell]] = [
+        [Cell(name, "main"), *cells] if one is pair.primary else [name, *cells]
+        for one in (pair.primary, *pair.others)
+        for name, *cells in [_cells(one)]
+        if one.a is not None
+    ]
+    for types in pair.transactions:
+        for one in (types.rate, types.latency):
+            if one.a is not None:
+                rows.append([f"{format.spoken(types.transaction)}: {one.name}, {one.unit}", *_cells(one)[1:]])
+    return Table(["", pair.a, pair.b, "change", f"{percent(CONFIDENCE)} interval", "p"], rows)
+
+
+def _cells(one: Ratio) -> list[str]:
+    figures = words.value(one, one.a), words.value(one, one.b), words.change(one), words.reach(one)
+    return [words.named(one), *figures, words.p_value(one.p_adjusted)]
+
+
+def transactions_table(pair: PairComparison) -> Table:
+    """Return how rate and latency of each type of transaction changed from A to B."""
+    return Rows(pair.transactions).table(
+        word("transaction", lambda types: format.spoken(types.transaction)),
+        number("rate", lambda types: words.change(types.rate)),
+        number("interval", lambda types: words.reach(types.rate), importance=2),
+        number("mean latency", lambda types: words.change(types.latency)),
+        number("interval", lambda types: words.reach(types.latency), importance=1),
+    )
+
+
+def intent(found: ComparisonSummary) -> Table:
+    """Return how every side was configured, where variants may differ."""
+    return Rows(found.sides).table(
+        word("side", lambda side: side.name),
+        word("made with", lambda side: ", ".join(map(sentence, side.differs)) or "the record does not tell"),
+    )
+
+
+def runs_table(experiment: ExperimentSummary, found: ComparisonSummary) -> Table:
+    """Return every run as a row, in the order in which they were made."""
+    names = {folder: side.name for side in found.sides for folder in side.runs}
+    names |= {folder: f"{names[folder]} (again)" for side in found.sides for folder in side.again if folder in names}
+    made = [(run, step) for run in experiment.runs if name_of(run) in names for step in run.steps]
+    made.sort(key=lambda row: (row[0].started, row[1].key))
+    return Rows(made).table(
+        word("run", lambda row: name_of(row[0])),
+        word("side", lambda row: names[name_of(row[0])]),
+        number("users", lambda row: str(row[1].users), when=len({(step.step, step.users) for _, step in made}) > 1),
+        number(f"began ({format.zone()})", lambda row: format.second(row[0].started)),
+        number("measured", lambda row: row[1].interval.measured_s, format.seconds),
+        number("TPS", lambda row: row[1].result_tps),
+        number("mean ms", lambda row: row[1].latency.mean_ms),
+        number("p99 ms", lambda row: row[1].latency.percentiles_ms.get("p99")),
+        number("reads/tx", lambda row: counted(row[1].storage.reads_per_transaction, row[1].storage.data)),
+        number("read ms", lambda row: row[1].storage.data.read_ms if row[1].storage.data else None),
+        number("IOPS", lambda row: data_rate(row[1], "iops")),
+        number("MB/s", lambda row: data_rate(row[1], "mb_per_s")),
+        number("CPU", lambda row: row[1].server.cpu_busy_share, format.share),
+        notes=[words.RUNS],
+    )
+
+
+# The report of a comparison: the verdict first, then its evidence.
 
 
 def comparison_document(experiment: ExperimentSummary, found: ComparisonSummary) -> Document:
@@ -66,9 +178,9 @@ def comparison_document(experiment: ExperimentSummary, found: ComparisonSummary)
             Section("bars", "Side by side", bars),
             _ratios(found),
             cause.why_section(found.pairs),
-            array.section(experiment),
+            environment.array_section(experiment),
             _evidence(experiment, found),
-            environment.section(experiment),
+            environment.environment_section(experiment),
         ),
         brief=comparison_in_brief(found),
     )
@@ -94,22 +206,22 @@ def _evidence(experiment: ExperimentSummary, found: ComparisonSummary) -> Sectio
     for pair in found.pairs:
         sides = f"{pair.b} against {pair.a}"
         users = f", {pair.users} users" if len(found.pairs) > 1 else ""
-        open_checks = tables.checks(pair, holding=False)
+        open_checks = checks_table(pair, holding=False)
         blocks += [
             Title(f"{sides}{users}: may they be compared?"),
-            Words(tables.held(pair)),
+            Words(held(pair)),
             *([Shown(open_checks, f"Checks of {sides} that do not hold")] if open_checks.rows else []),
-            Fold("Every check", [Shown(tables.checks(pair), f"Checks of {sides}")]),
+            Fold("Every check", [Shown(checks_table(pair), f"Checks of {sides}")]),
             Words(words.method(pair), "footnote"),
         ]
     blocks += [
         Words(words.METHODS, "footnote"),
         Title("What differs by intent"),
-        Shown(tables.intent(found), "What the sides differ in by intent"),
+        Shown(intent(found), "What the sides differ in by intent"),
         Title("Every run"),
-        Shown(tables.runs(experiment, found), "Every run and its figures"),
+        Shown(runs_table(experiment, found), "Every run and its figures"),
     ]
-    return Section("evidence", "Evidence", blocks, tables.brief(found))
+    return Section("evidence", "Evidence", blocks, brief(found))
 
 
 def comparison_in_brief(found: ComparisonSummary) -> Brief:
@@ -121,9 +233,9 @@ def comparison_in_brief(found: ComparisonSummary) -> Brief:
 
 def _pair_in_brief(pair: PairComparison) -> Iterator[list[Block]]:
     yield [verdict(pair)]
-    yield [Shown(tables.figures(pair))]
+    yield [Shown(figures_table(pair))]
     if len(pair.transactions) > 1:
-        yield [Shown(tables.transactions(pair))]
+        yield [Shown(transactions_table(pair))]
     notes = list(_notes(pair))
     yield [*([Notes(notes)] if notes else []), Words(words.method(pair), "quiet")]
 
@@ -137,3 +249,58 @@ def _notes(pair: PairComparison) -> Iterator[Note]:
     if pair.cause:
         yield Note("cause", sentence(pair.cause.finding))
         yield from (Note(Cell("caution", "apart"), sentence(one)) for one in pair.cause.cautions)
+
+
+# A comparison for a ticket: Markdown that every tracker shows.
+
+
+def summary_for_a_ticket(found: ComparisonSummary, load: str = "") -> str:
+    """Return verdicts, figures and the evidence behind them, of one of several loads under its name. No line ends with
+    a break."""
+    lines = ["## " + markdown(f"Stallmark: {f'{load}, ' if load else ''}{_title(found)}"), ""]
+    for pair in found.pairs:
+        lines += [*_pair(pair), ""]
+    lines += [f"- {markdown(sentence(one))}" for one in found.left_out]
+    for side in found.sides:
+        about = f" ({', '.join(map(sentence, side.differs))})" if side.differs else ""
+        emulated = ", EMULATED device" if side.emulated else ""
+        runs = ", ".join(map(markdown, side.runs))
+        lines.append(f"- **{markdown(side.name)}**{markdown(about)}{emulated}: {runs}")
+    return "\n".join(lines).rstrip()
+
+
+def _title(found: ComparisonSummary) -> str:
+    others = [side.name for side in found.sides if side.name != found.baseline]
+    return f"{', '.join(others)} against {found.baseline}"
+
+
+def _pair(pair: PairComparison) -> Iterator[str]:
+    yield f"**{term(pair.verdict).capitalize()}.** {markdown(sentence(pair.finding))}"
+    yield ""
+    yield from in_markdown(every_figure(pair))
+    yield ""
+    for check in pair.checks:
+        mark = {True: "holds", False: "**FAILED**", None: "not known"}[check.passed]
+        yield f"- {words.CHECKS[check.kind][0]}: {mark} ({markdown(sentence(check.found))})"
+    for caution in pair.cautions:
+        yield f"- Caution: {markdown(sentence(caution))}"
+    if pair.cause:
+        yield f"- Cause: {markdown(sentence(pair.cause.finding))}"
+        for caution in pair.cause.cautions:
+            yield f"- Caution: {markdown(sentence(caution))}"
+    yield f"- {markdown(words.method(pair))}"
+
+
+# A plan of runs: the differences that they can show.
+def plan_in_brief(plan: RunsPlan) -> Brief:
+    """Return the differences that N runs can show, and how many runs a wanted difference needs."""
+    header = ["runs of each", "show a difference of", *(["time for two variants"] if plan.run_s else [])]
+    rows = [
+        [str(runs), f"{amount(least)} %", *([format.seconds(plan.run_s * runs * 2)] if plan.run_s else [])]
+        for runs, least in plan.can_show
+    ]
+    return [
+        [Words(words.enough_runs(plan), "main")],
+        [Shown(Table(header, list(rows), frozenset()))],
+        [Words(words.scatter(plan), "quiet")],
+    ]

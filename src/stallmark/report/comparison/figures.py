@@ -10,16 +10,29 @@ import numpy as np
 import plotly.graph_objects as go
 
 from stallmark import format
-from stallmark.analysis.compare.metrics import mean_of_runs
-from stallmark.analysis.compare.sides import name_of
+from stallmark.analysis.compare.sides import mean_of_runs, name_of
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.format import percent, spoken
-from stallmark.report.figures import Figure, chart, from_zero, note, places, side_by_side, stacked
-from stallmark.report.over_time import bucket_means, bucket_width, line, measuring_began
-from stallmark.report.style import NEUTRAL, KeyItem, looks, plain
+from stallmark.report.figures import (
+    NEUTRAL,
+    Figure,
+    KeyItem,
+    bucket_means,
+    bucket_width,
+    chart,
+    from_zero,
+    line,
+    looks,
+    measuring_began,
+    note,
+    places,
+    plain,
+    side_by_side,
+    stacked,
+)
 from stallmark.report.text import comparison as words
 from stallmark.report.text.device import EMULATED
 from stallmark.stats.thresholds import CONFIDENCE

@@ -1,9 +1,15 @@
-"""The report of several loads: all of them on one page, and beside it one for each load of users."""
+"""The report of several loads: all of them on one page with a picture, and beside it one for each load of users."""
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from stallmark import format
 from stallmark.analysis.loads.summary import LoadsSummary
+from stallmark.analysis.points import group
 from stallmark.report.document import (
+    WIDTHS,
     Block,
     Brief,
     Bullets,
@@ -22,15 +28,283 @@ from stallmark.report.document import (
     shown,
 )
 from stallmark.report.experiment import experiment_document, experiment_in_json
-from stallmark.report.in_json import in_json
+from stallmark.report.figures import NEUTRAL, looks
 from stallmark.report.loads import tables
-from stallmark.report.loads.picture import picture_of_loads
-from stallmark.report.sections import array, environment, errors, findings, server
-from stallmark.report.sections.head import answer_of, banner, emulated_devices, headline
-from stallmark.report.sections.thresholds import thresholds
+from stallmark.report.loads.tables import step_of, unit
+from stallmark.report.picture import box, stamp, text
+from stallmark.report.renderers import in_json
+from stallmark.report.sections import environment, server, summary, transactions
+from stallmark.report.sections.summary import answer_of, banner, emulated_devices, headline
+from stallmark.report.sections.validity import thresholds
 from stallmark.report.table import Cell
 from stallmark.report.text import loads as words
 from stallmark.report.text import sentence
+from stallmark.report.text.device import EMULATED
+from stallmark.report.text.reading import in_words
+
+# The first picture of several loads: bars alone and together, or lines over cells or users, in SVG.
+
+HEAD, GAP = 34, 26  # px above the first panel, and between panels
+BAR, ROW = 17, 24  # px
+CHART = 190  # px, height of a plot
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bar: what ran, in which variant, its rate and its mean latency."""
+
+    name: str
+    colour: str
+    faint: bool  # the load alone, beside which the other bar is read
+    rate: float | None
+    latency_ms: float | None
+    doubtful: bool = False
+
+
+@dataclass(frozen=True)
+class Line:
+    name: str
+    colour: str
+    points: list[tuple[float, float]]
+    dashed: bool = False
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The bars of one load, or the lines of one chart. `x`: the words below its axis."""
+
+    title: str
+    unit: str
+    bars: list[Bar] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+    x: str = ""
+
+
+@dataclass(frozen=True)
+class LoadsPicture:
+    panels: list[Panel]
+    emulated: bool
+
+    @property
+    def summary(self) -> str:
+        """Return the picture in words, for readers who cannot see it."""
+        said = [f"{panel.title}: {', '.join(_row(row))}" for panel in self.panels for row in self._rows(panel)]
+        return in_words("throughput", said)
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Return the header and the rows of its numbers."""
+        rows = [[panel.title, *row] for panel in self.panels for row in self._rows(panel)]
+        return ["load", "of", "at", "value", "unit", "mean ms"], rows
+
+    def shapes(self, kind: str, top: int = 0) -> tuple[list[dict], int]:
+        return _shapes(self, WIDTHS[kind], top)
+
+    def _rows(self, panel: Panel) -> list[list[str]]:
+        bars = [[b.name, "", format.number(b.rate), panel.unit, format.number(b.latency_ms)] for b in panel.bars]
+        dots = [
+            [one.name, f"{x:g}", format.number(y), panel.unit, ""]
+            for one in panel.lines
+            if not one.dashed
+            for x, y in one.points
+        ]
+        return bars + dots
+
+
+def picture_of_loads(found: LoadsSummary) -> LoadsPicture | None:
+    """Return the picture that the question asks for: scaling over cells, throughput over users by device, or bars of
+    every load alone and together. None where nothing was measured."""
+    if not any(point.rate for point in found.points):
+        return None
+    emulated = any(point.first.emulated for point in found.points)
+    return LoadsPicture(_scaling(found) or _over_users(found) or _bars(found), emulated)
+
+
+def _scaling(found: LoadsSummary) -> list[Panel]:
+    panels = []
+    several_rows = any(step.row for step in found.cells)
+    for same in group(found.cells, lambda step: (step.variant, step.row)):
+        fewest, most = same[0].cells, same[-1].cells
+        if most == fewest:
+            return []
+        names = list(dict.fromkeys(one.load for step in same for one in step.loads))
+        seen = looks(names)
+        lines = [
+            Line(name, seen[name].colour, [
+                (step.cells, one.scaling * step.cells / fewest)
+                for step in same for one in step.loads if one.load == name and one.scaling
+            ])
+            for name in names
+        ]  # fmt: skip
+        ideal = Line("linear", NEUTRAL, [(fewest, 1.0), (most, most / fewest)], dashed=True)
+        several = len({step.variant for step in found.cells}) > 1
+        each = ", ".join(f"{one.load} {one.point.first.count // same[0].cells}" for one in same[0].loads)
+        title = ", ".join(["Throughput by cells", *[same[0].variant] * several, *[each] * several_rows])
+        panels.append(Panel(title, f"× that of {fewest} cell{'s' * (fewest > 1)}", [], [*lines, ideal], "cells"))
+    return panels
+
+
+def _over_users(found: LoadsSummary) -> list[Panel]:
+    """Return a chart per load of users, a line per variant, where its users were varied."""
+    panels = []
+    seen = looks([point.first.variant for point in found.points])
+    users = [point for point in found.points if point.first.kind == "users" and point.rate is not None]
+    alone = all(point.first.alone for point in found.points)
+    for same in group(users, lambda point: point.first.load):
+        shown = [one for one in same if alone or not one.first.alone]
+        if len({one.first.count for one in shown}) < 2:
+            continue
+        lines = [
+            Line(name, look.colour, sorted((p.first.count, p.rate or 0.0) for p in shown if p.first.variant == name))
+            for name, look in seen.items()
+            if any(p.first.variant == name for p in shown)
+        ]
+        panels.append(Panel(same[0].first.load, unit(same[0]), [], lines, "users"))
+    return panels
+
+
+def _bars(found: LoadsSummary) -> list[Panel]:
+    """Return the bars of every load: where it was held against itself alone both, else its steps."""
+    variants = list(dict.fromkeys(point.first.variant for point in found.points))
+    seen = looks(variants)
+    panels = []
+    for same in group(found.points, lambda point: point.first.load):
+        shown = sorted(same, key=lambda p: variants.index(p.first.variant))
+        names = [", ".join([p.first.variant] * (len(variants) > 1) + [step_of(p, shown)]) for p in shown]
+        bars = [
+            Bar(
+                name,
+                seen[p.first.variant].colour,
+                p.first.alone,
+                p.rate,
+                p.mean(lambda run: run.mean_ms),
+                bool(p.doubts),
+            )
+            for name, p in zip(names, shown, strict=True)
+        ]
+        panels.append(Panel(same[0].first.load, unit(same[0]), bars))
+    return panels
+
+
+def _row(row: Sequence[str]) -> list[str]:
+    return [part for part in row if part and part != format.NONE]
+
+
+# The drawing. ------------------------------------------------------------------------------------------------
+
+
+def _shapes(made: LoadsPicture, width: int, top: int) -> tuple[list[dict], int]:
+    """Return the shapes of a drawing of `width` px from `top` px on, and its height."""
+    shapes = stamp(width - 1, top + 16, EMULATED) if made.emulated else []
+    y = top + HEAD * made.emulated
+    charts = [panel for panel in made.panels if panel.lines]
+    if charts:
+        across = min(len(charts), max(width // 380, 1))
+        each = (width - GAP * (across - 1)) / across
+        for number, panel in enumerate(charts):
+            place = number % across * (each + GAP), y + number // across * (CHART + 96)
+            shapes += _chart(panel, *place, each)
+        return shapes, y - top + math.ceil(len(charts) / across) * (CHART + 96)
+    for panel in made.panels:
+        some, height = _panel(panel, width, y)
+        shapes += some
+        y += height + GAP
+    return shapes, y - top - GAP
+
+
+def _panel(panel: Panel, width: int, top: float) -> tuple[list[dict], int]:
+    """Return the bars of a load: its throughput and its mean latency in one row, each load on scales of its own."""
+    narrow = width < 600
+    name = 0 if narrow else 250
+    half = (width - name) / 2
+    left, right = (0.0, width / 2 + 6) if narrow else (name + 10.0, name + half + 20)
+    room = half - 110 if not narrow else width / 2 - 70
+    rate = max((bar.rate or 0.0 for bar in panel.bars), default=0.0) or 1.0
+    latency = max((bar.latency_ms or 0.0 for bar in panel.bars), default=0.0) or 1.0
+    shapes = [
+        text(0, top + 14, panel.title, 15, font_weight=650),
+        text(left if not narrow else 130, top + 14, panel.unit, 12, "soft"),
+        text(right, top + 14, "mean ms", 12, "soft"),
+    ]
+    row = ROW + 18 * narrow
+    for number, bar in enumerate(panel.bars):
+        y = top + 24 + number * row
+        if narrow:
+            shapes.append(text(0, y + 12, _cut(bar.name, 52), 12, "soft"))
+        else:
+            shapes.append(text(name, y + 13, _cut(bar.name, 34), 13, text_anchor="end"))
+        y += 18 * narrow
+        for x, value, scale in ((left, bar.rate, rate), (right, bar.latency_ms, latency)):
+            if value is None:
+                shapes.append(text(x, y + 13, format.NONE, 13, "soft"))
+                continue
+            long = room * value / scale
+            shapes.append(box(x, y, long, BAR, bar.colour, **({"opacity": 0.45} if bar.faint else {})))
+            shapes.append(text(x + long + 6, y + 13, format.number(value), 13, font_weight=600))
+            if bar.doubtful and x == left:
+                shapes.append(text(x + long + 12 + 8 * len(format.number(value)), y + 13, "in doubt", 11, "warn"))
+    return shapes, 24 + row * len(panel.bars)
+
+
+def _chart(panel: Panel, left: float, top: float, width: float) -> list[dict]:
+    """Return a plot of lines from zero, with its key above it."""
+    shapes = [text(left, top + 14, f"{panel.title}, {panel.unit}", 14, font_weight=650)]
+    x = left
+    for line in panel.lines:
+        if x > left and x + 24 + 7.5 * len(line.name) > left + width:
+            break
+        shapes += [_path(line, [(x, top + 30), (x + 16, top + 30)]), text(x + 21, top + 34, line.name, 12, "soft")]
+        x += 34 + 7.2 * len(line.name)
+    begin, floor = left + 44, top + 46 + CHART
+    room = width - 70
+    xs = sorted({x for line in panel.lines for x, _ in line.points})
+    highest = max((y for line in panel.lines for _, y in line.points), default=1.0) or 1.0
+    tick = _tick(highest)
+    high = math.ceil(highest / tick) * tick
+    span = xs[-1] - xs[0] or 1
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        return begin + (x - xs[0]) / span * room, floor - y / high * CHART
+
+    for number in range(round(high / tick) + 1):
+        _, y = at(xs[0], number * tick)
+        shapes.append(box(begin, y, room, 1, NEUTRAL, opacity=0.3))
+        shapes.append(
+            text(begin - 6, y + 4, format.number(number * tick) if number else "0", 11, "soft", text_anchor="end")
+        )
+    for x in xs:
+        shapes.append(text(at(x, 0)[0], floor + 16, f"{x:g}", 11, "soft", text_anchor="middle"))
+    shapes.append(text(begin + room / 2, floor + 32, panel.x, 11, "soft", text_anchor="middle"))
+    for line in panel.lines:
+        places = [at(*point) for point in line.points]
+        shapes.append(_path(line, places))
+        if not line.dashed:
+            shapes += [
+                {"is": "circle", "cx": round(x, 1), "cy": round(y, 1), "r": 3.5, "fill": line.colour} for x, y in places
+            ]
+    return shapes
+
+
+def _path(line: Line, places: Sequence[tuple[float, float]]) -> dict:
+    return {
+        "is": "polyline",
+        "points": " ".join(f"{x:.1f},{y:.1f}" for x, y in places),
+        "fill": "none",
+        "stroke": line.colour,
+        "stroke-width": 2,
+    } | ({"stroke-dasharray": "5 4"} if line.dashed else {})
+
+
+def _tick(high: float) -> float:
+    """Return 1, 2 or 5 of a power of ten, four to eight of which reach `high`."""
+    power = 10.0 ** math.floor(math.log10(high / 4))
+    return next(step * power for step in (1, 2, 5, 10) if step * power * 8 >= high)
+
+
+def _cut(name: str, most: int) -> str:
+    return name if len(name) <= most else f"{name[: most - 1].rstrip()}…"
+
+
+# The report of several loads: all of them on one page, and beside it one for each load of users.
 
 
 def loads_document(found: LoadsSummary) -> Document:
@@ -68,10 +342,10 @@ def loads_document(found: LoadsSummary) -> Document:
                 shown(tables.whole(found), "Device, host and reads by step"),
             ),
             _findings(found),
-            array.section(whole),
-            server.section(whole, "the transactions"),
-            Section("consistency", "Consistency", errors.consistency_blocks(whole), "the data after each run"),
-            environment.section(whole),
+            environment.array_section(whole),
+            server.server_section(whole, "the transactions"),
+            Section("consistency", "Consistency", transactions.consistency_blocks(whole), "the data after each run"),
+            environment.environment_section(whole),
         ),
         brief=_brief(found),
         pages={name: experiment_document(view) for name, view in found.loads.items()},
@@ -82,7 +356,7 @@ def _findings(found: LoadsSummary) -> Section:
     blocks: list[Block] = []
     for name, view in found.loads.items():
         for pair in view.comparison.pairs if view.comparison else ():
-            blocks += [Title(f"{name}, {pair.step}"), findings.verdict(pair)]
+            blocks += [Title(f"{name}, {pair.step}"), summary.verdict(pair)]
     verdicts = [Fold("Verdicts, load by load", blocks, printed=True)] if blocks else []
     texts = [sentence(finding) for finding in found.whole.findings]
     return Section("findings", "Findings", [*([Bullets(texts, "findings", True)] if texts else []), *verdicts])

@@ -8,11 +8,11 @@ from stallmark import format
 from stallmark.analysis.locality.summary import Locality
 from stallmark.report.document import Block, Codes, Document, Facts, Grid, Section, Shown, Title, Words, bullets, shown
 from stallmark.report.figures import Figure
-from stallmark.report.in_json import in_json
 from stallmark.report.locality import tables
-from stallmark.report.locality.figures import figures
-from stallmark.report.sections import environment, findings
-from stallmark.report.sections.head import banner
+from stallmark.report.locality.tables import figures
+from stallmark.report.renderers import in_json
+from stallmark.report.sections import environment, summary
+from stallmark.report.sections.summary import banner
 from stallmark.report.text import locality as words
 from stallmark.report.text import sentence
 from stallmark.report.text.device import EMULATED
@@ -40,7 +40,11 @@ def locality_document(found: Locality) -> Document:
         answer=sentence(found.findings[0]) if found.findings else words.NO_FINDING,
         lead=[pools] if pools else [],
         cautions=found.cautions,
-        sections=[findings.section(found.findings[1:]), *_sections(found, list(charts.values())), _environment(found)],
+        sections=[
+            summary.findings_section(found.findings[1:]),
+            *_sections(found, list(charts.values())),
+            _environment(found),
+        ],
         brief=[
             [Words(title, "main"), Words(", ".join(headline), "quiet"), *emulated],
             bullets(found.findings),

@@ -23,17 +23,17 @@ from stallmark.report.document import (
     bullets,
 )
 from stallmark.report.figures import Figure
-from stallmark.report.in_json import in_json
-from stallmark.report.probe import figures, tables
-from stallmark.report.sections import findings
+from stallmark.report.probe import tables
+from stallmark.report.renderers import in_json
+from stallmark.report.sections import summary
 from stallmark.report.text import probe as words
 from stallmark.report.text import reading, sentence
 from stallmark.report.text.device import EMULATED
 
 
 def probe_document(experiment: ProbeExperiment) -> Document:
-    runs, key = experiment.runs, figures.key(experiment)
-    charts = figures.figures(experiment)
+    runs, key = experiment.runs, tables.key(experiment)
+    charts = tables.figures(experiment)
     first = next(iter(charts.values()), [])[:1]
     return Document(
         title=experiment.title,
@@ -52,7 +52,7 @@ def probe_document(experiment: ProbeExperiment) -> Document:
         cautions=experiment.cautions,
         sections=[
             Section("summary", "Storage", [Shown(tables.storage(experiment), "What was probed")]),
-            findings.section(experiment.findings),
+            summary.findings_section(experiment.findings),
             _curves(experiment, {title: charts[title][title == next(iter(charts)) :] for title in charts}),
             _every_figure(experiment),
             _environment(experiment),
@@ -71,7 +71,7 @@ def _banner(experiment: ProbeExperiment) -> str | None:
 
 
 def _curves(experiment: ProbeExperiment, charts: dict[str, list[Figure]]) -> Section:
-    blocks: list[Block] = [Words(reading.PROBE_CURVES, "lead"), Key(figures.key(experiment))]
+    blocks: list[Block] = [Words(reading.PROBE_CURVES, "lead"), Key(tables.key(experiment))]
     for title, group in charts.items():
         leads = (Words(text, "lead") for text in tables.of_pattern(experiment, title))
         blocks += [Title(title), *leads, Grid(group)]

@@ -1,13 +1,23 @@
-"""The tables of a report on probes of raw storage."""
+"""The charts and tables of probes of raw storage."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import plotly.graph_objects as go
 
 from stallmark import format
 from stallmark.analysis.probe.experiment import ProbeExperiment, ProbeRun
-from stallmark.record.probe import ProbeStep
+from stallmark.record.probe import Pattern, ProbeStep
+from stallmark.report.figures import NEUTRAL, Figure, KeyItem, Look, chart, from_zero, highest, looks, note, plain
 from stallmark.report.table import Rows, Table, number, numbers, percentile_notes, percentiles, word
+from stallmark.report.text import probe as words
 from stallmark.report.text import sentence
 from stallmark.report.text.device import EMULATED
+
+# The tables of a report on probes of raw storage.
 
 _PERCENTILES = ("p50", "p95", "p99", "p99.9", "max")
 CURVE_WIDTHS = (11, 7, 5, 7, 6, 6, 6, 6, 9)
@@ -77,3 +87,248 @@ def machines(experiment: ProbeExperiment) -> list[tuple[str, str]]:
             text = format.size(value) if name == "memory_bytes" else str(value)
             found.setdefault(name.removesuffix("_bytes"), []).append(text)
     return [(name, ", ".join(dict.fromkeys(values))) for name, values in found.items()]
+
+
+# Charts of probes of raw storage: rate and latency over outstanding I/Os, and the distribution of latencies.
+
+BINS_PER_DECADE = 8
+"""Bins of a drawn histogram: fewer hide two humps (hits and misses), more are noise."""
+
+_FAR_APART = 5.0
+"""Ratio of the tops of curves beyond which the lower one would be a line on the ground."""
+
+Value = Callable[[ProbeStep], float | None]
+
+
+def key(experiment: ProbeExperiment) -> list[KeyItem]:
+    """Return the key for all charts; empty for a single probe."""
+    seen = _looks(experiment)
+    if len(experiment.runs) < 2:
+        return []
+    return [
+        KeyItem(run.variant, seen[run.variant].colour, "solid", seen[run.variant].symbol) for run in experiment.runs
+    ]
+
+
+def figures(experiment: ProbeExperiment) -> dict[str, list[Figure]]:
+    """Return the figures by the pattern's title: rate, latency and histograms."""
+    return {
+        pattern.title: [_rate(experiment, pattern), _latency(experiment, pattern), *_histograms(experiment, pattern)]
+        for pattern in experiment.patterns
+    }
+
+
+def _looks(experiment: ProbeExperiment) -> dict[str, Look]:
+    return looks([run.variant for run in experiment.runs])
+
+
+def _rate(experiment: ProbeExperiment, pattern: Pattern) -> Figure:
+    def rate(step: ProbeStep) -> float:
+        return step.iops if pattern.random else step.mb_per_s
+
+    unit = "I/Os per second" if pattern.random else "MB/s"
+    curves = _curves(experiment, pattern)
+    tops = [max(map(rate, curve)) for _, curve in curves]
+    rates = [rate(step) for _, curve in curves for step in curve]
+    far_apart = max(tops) > _FAR_APART * min(tops)
+    made = _over_outstanding([step for _, curve in curves for step in curve])
+    made.update_yaxes(_log_axis(min(rates), max(rates)) if far_apart else {"range": from_zero(max(rates))})
+    note(made, f"{unit}{', log scale' * far_apart}", yshift=5)
+    made.add_traces([_line(experiment, run, curve, rate, unit, "solid") for run, curve in curves])
+    for run, curve in curves:
+        made.add_traces(_marks(run, pattern, curve, rate, _looks(experiment)[run.variant]))
+    return _figure(
+        experiment, pattern, "rate", "Rate", unit, made,
+        words.RATE,
+        [("", rate)],
+        reading=words.RATE_READING,
+    )  # fmt: skip
+
+
+def _latency(experiment: ProbeExperiment, pattern: Pattern) -> Figure:
+    shown: list[tuple[str, Value, str]] = [
+        ("mean", lambda step: step.mean_ms, "solid"),
+        ("p99", lambda step: step.latency_ms["p99"], "dot"),
+    ]
+    steps = [step for _, curve in _curves(experiment, pattern) for step in curve]
+    values = [value for step in steps for _, of, _ in shown if (value := of(step))]
+    made = _over_outstanding(steps).update_yaxes(_log_axis(min(values), max(values)))
+    note(made, "ms, log scale", yshift=5)
+    made.add_traces(
+        [
+            _line(experiment, run, curve, of, f"ms {name}", dash)
+            for run, curve in _curves(experiment, pattern)
+            for name, of, dash in shown
+        ]
+    )
+    return _figure(
+        experiment, pattern, "latency", "Latency", "ms", made,
+        words.LATENCY,
+        [(name, of) for name, of, _ in shown],
+        key=[KeyItem(name, NEUTRAL, dash) for name, _, dash in shown],
+    )  # fmt: skip
+
+
+def _histograms(experiment: ProbeExperiment, pattern: Pattern) -> list[Figure]:
+    """Return one histogram per probe: all steps of the pattern, paler the fewer I/Os were outstanding."""
+    return [
+        _histogram(experiment, number, run, pattern, curve)
+        for number, (run, curve) in enumerate(_curves(experiment, pattern), 1)
+        if any(step.histogram for step in curve)
+    ]
+
+
+def _histogram(
+    experiment: ProbeExperiment, number: int, run: ProbeRun, pattern: Pattern, curve: Sequence[ProbeStep]
+) -> Figure:
+    look = _looks(experiment)[run.variant]
+    spread = {step.outstanding: _binned(step) for step in curve}
+    places = [place for bins in spread.values() for place in bins]
+    low, high = min(places), max(places)
+    where = list(range(low, high + 2))
+    made = chart(230).update_xaxes(_log_axis(_edge(low), _edge(high + 1)), title={"text": "ms, log scale"})
+    for position, (outstanding, bins) in enumerate(spread.items(), 1):
+        made.add_scatter(
+            mode="lines",
+            x=[_edge(place) for place in where],
+            y=[100 * bins.get(place, 0.0) for place in where],
+            line={"color": look.colour, "width": 2, "shape": "hv"},
+            opacity=0.25 + 0.75 * position / len(spread),
+            name=f"{outstanding}",
+            hovertemplate=f"%{{y:.1f}} %  {outstanding} outstanding<extra></extra>",
+        )
+    made.update_xaxes(showline=False, ticks="")
+    made.update_yaxes(range=from_zero(highest(made)))
+    note(made, "% of I/Os", yshift=5)
+    title = "Latencies" + (f", {run.variant}" if len(experiment.runs) > 1 else "")
+    return Figure(
+        id=f"probe-{pattern.name}-histogram-{number}",
+        title=title,
+        unit="% of I/Os",
+        emulated=run.result.emulated,
+        summary=". ".join(
+            f"{step.outstanding} outstanding: median {format.number(step.latency_ms['p50'])} ms, "
+            f"p99 {format.number(step.latency_ms['p99'])} ms"
+            for step in curve
+        )
+        + ".",
+        method=words.histogram_method(BINS_PER_DECADE),
+        chart=made,
+        header=["outstanding", "I/Os", "p50 ms", "p95 ms", "p99 ms", "p99.9 ms", "max ms"],
+        rows=[
+            [str(step.outstanding), format.count(step.ios), *(format.number(ms) for ms in step.latency_ms.values())]
+            for step in curve
+        ],
+        reading=words.stronger([step.outstanding for step in curve]),
+    )
+
+
+def _binned(step: ProbeStep) -> dict[int, float]:
+    """Return the share of the I/Os by bin; a bin spans a factor of 10^(1/BINS_PER_DECADE) in ms."""
+    shares: dict[int, float] = {}
+    size = sum(count for _, count in step.histogram) or 1
+    for ms, count in step.histogram:
+        place = math.floor(math.log10(ms) * BINS_PER_DECADE) if ms > 0 else -4 * BINS_PER_DECADE
+        shares[place] = shares.get(place, 0.0) + count / size
+    return shares
+
+
+def _edge(place: int) -> float:
+    return float(10 ** (place / BINS_PER_DECADE))
+
+
+def _curves(experiment: ProbeExperiment, pattern: Pattern) -> list[tuple[ProbeRun, list[ProbeStep]]]:
+    found = [(run, run.result.curves().get(pattern, [])) for run in experiment.runs]
+    return [(run, curve) for run, curve in found if curve]
+
+
+def _line(
+    experiment: ProbeExperiment, run: ProbeRun, curve: Sequence[ProbeStep], of: Value, unit: str, dash: str
+) -> go.Scatter:
+    look = _looks(experiment)[run.variant]
+    values = [of(step) for step in curve]
+    return go.Scatter(
+        mode="lines+markers",
+        x=[step.outstanding for step in curve],
+        y=values,
+        name=plain(run.variant),
+        line={"color": look.colour, "width": 2, "dash": dash},
+        marker={"color": look.colour, "symbol": look.symbol, "size": 7},
+        text=[f"{format.number(value)} {unit}  {plain(run.variant)}" for value in values],
+    )
+
+
+def _marks(run: ProbeRun, pattern: Pattern, curve: Sequence[ProbeStep], of: Value, look: Look) -> list[go.Scatter]:
+    """Return marks where the pattern saturates, and where it collapses."""
+    found = next(one for one in run.saturations if one.pattern == pattern)
+    return [
+        go.Scatter(
+            mode="markers",
+            x=[depth],
+            y=[of(step) for step in curve if step.outstanding == depth],
+            marker={"color": look.colour, "symbol": symbol, "size": 16, "line": {"width": 2}},
+            hovertemplate=f"{plain(run.variant)} {word}<extra></extra>",
+        )
+        for word, symbol, depth in (("saturates", "circle-open", found.knee), ("collapses", "x-open", found.collapse))
+        if depth is not None
+    ]
+
+
+def _over_outstanding(steps: Sequence[ProbeStep]) -> go.Figure:
+    depths = sorted({step.outstanding for step in steps})
+    return chart(270).update_xaxes(
+        type="log",
+        range=[math.log10(depths[0]) - 0.1, math.log10(depths[-1]) + 0.15],
+        tickvals=depths,
+        ticktext=[str(depth) for depth in depths],
+        title={"text": "I/Os outstanding"},
+    )
+
+
+def _log_axis(low: float, high: float) -> dict[str, Any]:
+    ticks = [base * 10.0**power for power in range(-3, 8) for base in (1, 2, 5)]
+    shown = [tick for tick in ticks if low * 0.8 <= tick <= high * 1.25]
+    if len(shown) > 7:
+        shown = [tick for tick in shown if math.log10(tick) % 1 < 1e-9 or math.log10(tick) % 1 > 1 - 1e-9]
+    ticktext = [f"{tick:,.12g}" for tick in shown]
+    ends = [math.log10(low * 0.8), math.log10(high * 1.25)]
+    return {"type": "log", "range": ends, "tickvals": shown, "ticktext": ticktext, "zeroline": False}
+
+
+def _figure(
+    experiment: ProbeExperiment,
+    pattern: Pattern,
+    id: str,
+    title: str,
+    unit: str,
+    made: go.Figure,
+    method: str,
+    values: Sequence[tuple[str, Value]],
+    key: Sequence[KeyItem] = (),
+    reading: str = "",
+) -> Figure:
+    curves = _curves(experiment, pattern)
+    depths = sorted({step.outstanding for _, curve in curves for step in curve})
+    names = [(run, name, of, curve) for run, curve in curves for name, of in values]
+
+    def cell(curve: Sequence[ProbeStep], of: Value, depth: int) -> str:
+        return format.number(next((of(step) for step in curve if step.outstanding == depth), None))
+
+    return Figure(
+        id=f"probe-{pattern.name}-{id}",
+        title=title,
+        unit=unit,
+        emulated=any(run.result.emulated for run, _ in curves),
+        summary=" ".join(
+            words.at_both_ends(
+                f"{run.variant}, {name or unit}", [(cell(curve, of, at), at) for at in (depths[0], depths[-1])]
+            )
+            for run, name, of, curve in names
+        ),
+        method=method,
+        chart=made,
+        header=["outstanding", *(f"{run.variant} {name}".strip() for run, name, _, _ in names)],
+        rows=[[str(depth), *(cell(curve, of, depth) for _, _, of, curve in names)] for depth in depths],
+        key=list(key),
+        reading=reading,
+    )

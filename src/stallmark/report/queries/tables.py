@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.queries.summary import QueryCell, QueryComparison, QueryVariant
+from stallmark.analysis.queries import QueryCell, QueryComparison, QueryVariant
 from stallmark.analysis.read.queries import PHASES, Execution
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.report.columns import rate

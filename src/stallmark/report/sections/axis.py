@@ -10,19 +10,29 @@ import plotly.graph_objects as go
 from plotly.basedatatypes import BaseTraceType
 
 from stallmark import format
-from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.marks import doubtful
+from stallmark.analysis.experiment import ExperimentSummary, doubtful
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.format import plural, spoken
-from stallmark.report.columns import primary_of, rate
+from stallmark.report.columns import Axis, panels, primary_of, rate, step_labels, variant_key
 from stallmark.report.document import Grid, Key, Section, Words
-from stallmark.report.figures import Figure, from_zero, note, places, rate_axis, rounded, side_by_side
-from stallmark.report.labels import Axis, panels, step_labels, variant_key
-from stallmark.report.style import NEUTRAL, KeyItem, Look, looks, plain
-from stallmark.report.text import charts as words
+from stallmark.report.figures import (
+    NEUTRAL,
+    Figure,
+    KeyItem,
+    Look,
+    from_zero,
+    looks,
+    note,
+    places,
+    plain,
+    rate_axis,
+    rounded,
+    side_by_side,
+)
 from stallmark.report.text import reading
-from stallmark.report.text.charts import ChartLine, Panel, known, reading_of, summary_of
+from stallmark.report.text import reading as words
 from stallmark.report.text.device import labelled
+from stallmark.report.text.reading import ChartLine, Panel, known, reading_of, summary_of
 
 _LEFT: dict[str, Any] = {"x": 0}
 _RIGHT: dict[str, Any] = {"x": 1, "xanchor": "right"}

@@ -5,17 +5,17 @@ from collections.abc import Iterator, Sequence
 
 from stallmark import format
 from stallmark.analysis.bottleneck.summary import PARTS, Associated, Association, Demands, StepCause
-from stallmark.analysis.cause.summary import Cause, Evidence
+from stallmark.analysis.cause.evidence import Cause, Evidence
 from stallmark.analysis.compare.summary import PairComparison
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding
 from stallmark.format import percent
+from stallmark.report.columns import step_labels, step_rows
 from stallmark.report.document import Block, Fold, Section, Title, Words, shown
-from stallmark.report.labels import step_labels, step_rows
 from stallmark.report.table import Cell, Rows, Table, group, named_rows, number, numbers, word
 from stallmark.report.text import cause as words
 from stallmark.report.text import sentence
-from stallmark.report.text.laws import law_words
+from stallmark.report.text.device import law_words
 from stallmark.report.text.terms import PART_NAMES
 from stallmark.stats.thresholds import ASSOCIATION_BIN_S, CONFIDENCE
 

@@ -1,21 +1,94 @@
-"""The summary of every step: its figures, and the marks that a reader must know before believing them."""
+"""The head of a report: its answer, the summary of all steps, and the findings with verdicts on pairs."""
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from stallmark import format
+from stallmark.analysis.compare.summary import PairComparison
 from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.finding import Finding
+from stallmark.analysis.read.queries import PHASES
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.report.columns import Mark, marks, primary_of
+from stallmark.record.devices import DeviceLabel
+from stallmark.report.columns import Mark, marks, primary_of, step_labels
 from stallmark.report.columns import summary as summary_columns
-from stallmark.report.document import Block, Fold, Note, Notes, Section, Shown, StepRow, Steps, Words
-from stallmark.report.labels import step_labels
-from stallmark.report.style import looks
+from stallmark.report.document import Block, Bullets, Fold, Note, Notes, Section, Shown, StepRow, Steps, Verdict, Words
+from stallmark.report.figures import looks
 from stallmark.report.table import Cell, Table
-from stallmark.report.text import reading
-from stallmark.report.text.device import EMULATED
+from stallmark.report.text import experiment as words
+from stallmark.report.text import reading, sentence
+from stallmark.report.text.device import EMULATED, described, injected
+from stallmark.report.text.terms import term
+
+# The head of a document about runs on a database: its answer, the line under its title, and its banner.
 
 
-def section(experiment: ExperimentSummary, *, devices: bool) -> Section:
+def answer_of(experiment: ExperimentSummary) -> str:
+    """Return the answer in a sentence."""
+    return sentence(experiment.answer) if experiment.answer else words.NO_FINDING
+
+
+def headline(experiment: ExperimentSummary) -> list[str]:
+    """Return the parts of the line under the title: server, workload, load, runs, start."""
+    manifest = experiment.runs[0].manifest
+    runs, steps = len(experiment.runs), experiment.steps
+    asked = (experiment.queries.variants if experiment.queries else None) or ()
+    variants = len(asked) or len({s.variant for s in steps})
+    users = sorted({s.users for s in steps})
+    return [
+        text
+        for text in (
+            f"{manifest.server.product} {manifest.server.version}".strip(),
+            f"{manifest.workload.name} workload" if manifest.workload.name else "",
+            _load(experiment, users),
+            f"{variants} variants, {runs} runs" if variants > 1 else f"{runs} run{'s' * (runs != 1)}",
+            format.moment(experiment.runs[0].started),
+        )
+        if text
+    ]
+
+
+def _load(experiment: ExperimentSummary, users: list[int]) -> str:
+    if compared := experiment.queries:
+        return f"scale factor {compared.factor:g}, {PHASES[compared.phase]}"
+    return f"{'–'.join(map(str, dict.fromkeys([users[0], users[-1]])))} users" if users else ""
+
+
+def banner(experiment: ExperimentSummary) -> str | None:
+    """Return a sentence about the emulated arrays; None when nothing is emulated."""
+    steps = experiment.steps
+    emulated = [s for s in steps if s.emulated]
+    if not (experiment.emulated or emulated):
+        return None
+    runs = len({s.run for s in emulated})
+    if compared := experiment.queries:  # their phases may be too short to be steps
+        runs = sum(variant.runs for variant in compared.variants if variant.emulated)
+    return words.emulated_runs(runs, len(experiment.runs))
+
+
+def emulated_devices(devices: Iterable[DeviceLabel]) -> list[Block]:
+    """Return the line that names the emulated arrays; nothing without any."""
+    names = described(devices)
+    return [Words(f": {injected(names)}", "", EMULATED)] if names else []
+
+
+# The findings of a report, and the verdicts on its pairs.
+
+
+def findings_section(findings: Sequence[Finding], *verdicts: Block) -> Section:
+    texts = [sentence(finding) for finding in findings]
+    listed: list[Block] = [Bullets(texts, "findings", numbered=True)] if texts else []
+    return Section("findings", "Findings", [*verdicts, *listed] or [Words(reading.NO_FINDING)])
+
+
+def verdict(pair: PairComparison) -> Verdict:
+    notes = [*pair.cautions, *([pair.cause.finding] if pair.cause else [])]
+    return Verdict(pair.verdict, term(pair.verdict), sentence(pair.finding), [sentence(note) for note in notes])
+
+
+# The summary of every step: its figures, and the marks that a reader must know before believing them.
+
+
+def summary_section(experiment: ExperimentSummary, *, devices: bool) -> Section:
     """Return the figures of every step, with `devices` that say which are emulated."""
     columns, rows = summary_columns(experiment), summary_rows(experiment)
     main = next(column.title for column in columns if column.main) if primary_of(experiment) else None

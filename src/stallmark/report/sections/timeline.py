@@ -1,8 +1,9 @@
-"""Throughput and stall over time: one figure for emulated arrays, one for real devices."""
+"""Charts over time: throughput and stall, and the active set against what could hold it."""
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,21 +15,45 @@ from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.run import RunSummary
 from stallmark.format import plural
+from stallmark.record.devices import dram_of, flash_of, is_data_emulated
+from stallmark.report.columns import panels
 from stallmark.report.document import Section
-from stallmark.report.figures import Figure, highest, note, places, stacked, values_axis
-from stallmark.report.labels import panels
-from stallmark.report.over_time import bucket_width, coarse, drawn, measuring_began, scale, shade
-from stallmark.report.style import NEUTRAL, KeyItem, Look, dash_of, looks, plain
-from stallmark.report.text import charts as words
-from stallmark.report.text.charts import Panel
+from stallmark.report.figures import (
+    NEUTRAL,
+    Figure,
+    KeyItem,
+    Look,
+    bucket_means,
+    bucket_width,
+    chart,
+    coarse,
+    dash_of,
+    drawn,
+    highest,
+    line,
+    looks,
+    measuring_began,
+    note,
+    places,
+    plain,
+    scale,
+    shade,
+    stacked,
+    values_axis,
+)
+from stallmark.report.text import device as device_words
+from stallmark.report.text import reading as chart_words
+from stallmark.report.text.reading import Panel
+
+# Throughput and stall over time: one figure for emulated arrays, one for real devices.
 
 RESPONSE = (
-    ("read_ms", "read time", words.LINE_READ_TIME),
-    ("read_stall_ms_per_s", "read stall", words.LINE_READ_STALL),
+    ("read_ms", "read time", chart_words.LINE_READ_TIME),
+    ("read_stall_ms_per_s", "read stall", chart_words.LINE_READ_STALL),
 )
 WRITTEN = (
-    ("checkpoint_pages", "checkpoints", words.LINE_CHECKPOINTS),
-    ("background_pages", "background writer", words.LINE_BACKGROUND_WRITER),
+    ("checkpoint_pages", "checkpoints", chart_words.LINE_CHECKPOINTS),
+    ("background_pages", "background writer", chart_words.LINE_BACKGROUND_WRITER),
 )
 _RATES = ("primary_tps", "tps")
 PLOT, GAP, HEAD, FOOT = 137, 31, 44, 46  # px: a plot, between two, above the first, and the axis below
@@ -47,7 +72,7 @@ def lines(runs: Sequence[RunSummary]) -> list[Drawn]:
             ("tps", "all tx", "all committed transactions per second"),
         ]
     if any(run.series.flash_share is not None for run in runs):
-        found.append(("flash_share", "from flash", words.LINE_FLASH_SHARE))
+        found.append(("flash_share", "from flash", chart_words.LINE_FLASH_SHARE))
     written = [drawn for drawn in WRITTEN if any(np.nansum(run.series.line(drawn[0])) > 0 for run in runs)]
     return [*found, *RESPONSE, *written]
 
@@ -99,7 +124,7 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> 
         unit="",
         emulated=panel.emulated,
         summary=_summary(runs, panel),
-        method=words.timeline_method(widest),
+        method=chart_words.timeline_method(widest),
         chart=made,
         header=["run", unit, "users", *(name for _, name, _ in shown)],
         rows=list(_rows(runs, divisor)),
@@ -212,3 +237,129 @@ def _summary(runs: Sequence[RunSummary], panel: Panel) -> str:
 
 def section(experiment: ExperimentSummary) -> Section:
     return Section("time", "Over time", time_figures(experiment))
+
+
+# The active set over a run, compared with the DRAM and the flash that could hold it.
+
+HEIGHT = 300
+MIB, GIB = 1 << 20, 1 << 30
+
+
+def active_figures(experiment: ExperimentSummary) -> list[Figure]:
+    """Return a chart for emulated arrays and one for real devices; none where nothing is known or worth comparing."""
+    seen = looks([step.variant for step in experiment.steps])
+    result = []
+    for panel in panels(experiment.steps):
+        keys = {step.key for step in panel.steps}
+        shown = (run for run in experiment.runs if any(step.key in keys for step in run.steps))
+        runs = [run for run in shown if _is_drawn(run)]
+        if runs:
+            result.append(_active_set_figure(panel, runs, seen))
+    return result
+
+
+def _is_drawn(run: RunSummary) -> bool:
+    """Tell whether a run is drawn: always if counted; a mere bound only where DRAM or flash could hold it."""
+    line = run.series.active_bytes
+    if line is None or not np.isfinite(line).any():
+        return False
+    if _is_counted(run):
+        return True
+    return not is_data_emulated(run.manifest) and bool(dram_of(run.manifest) or flash_of(run.manifest))
+
+
+def _is_counted(run: RunSummary) -> bool:
+    found = [step.storage.active for step in run.steps if step.storage.active]
+    return bool(found) and all(one.counted_bytes is not None for one in found)
+
+
+def _active_set_figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> Figure:
+    divisor, unit = scale(runs)
+    sizes = _sizes(runs)
+    top = max([*(float(np.nanmax(run.series.line("active_bytes"))) for run in runs), *sizes])
+    per, name = (GIB, "GiB") if top >= GIB else (MIB, "MiB")
+    axis, log_scale = values_axis(top / per, [amount / per for amount in (*map(_last, runs), *sizes)])
+    made = chart(HEIGHT, margin={"l": 56, "b": 46}, yaxis=axis)
+    made.update_xaxes(title={"text": f"{unit} since measuring began"})
+    counted = any(map(_is_counted, runs))
+    note(made, f"{name} active since the run began{'' if counted else ', at most'}{log_scale}", yshift=5)
+    for run in runs:
+        made.add_traces(list(_active_set_traces(run, divisor, per, seen[run.steps[0].variant].colour)))
+    for size, words in sizes.items():
+        made.add_hline(size / per, line={"color": NEUTRAL, "width": 1.25, "dash": "dot"})
+        height = math.log10(size / per) if log_scale else size / per  # Plotly wants logarithms for notes, not for lines
+        note(made, f"{words}, {format.size(size)}", x=1, y=height, yref="y", xanchor="right", yshift=1)
+    return Figure(
+        id="active-emulated" if panel.emulated else "active",
+        title="Active set over time",
+        unit=name,
+        emulated=panel.emulated,
+        summary=_active_set_summary(runs, counted),
+        method=_method(runs, counted),
+        chart=made,
+        header=["run", unit, f"active, {name}", f"in a minute, {name}"],
+        rows=[row for run in runs for row in _active_set_rows(run, divisor, per)],
+        key=[KeyItem(run.title, seen[run.steps[0].variant].colour, dash_of(run.steps[0].repeat)) for run in runs],
+        wide=True,
+    )
+
+
+def _active_set_traces(run: RunSummary, divisor: int, per: int, colour: str) -> Iterator[go.Scatter]:
+    """Yield the active set since the run began, and, thin and pale, that of the last minute."""
+    width = bucket_width(len(run.series.second))
+    x = (bucket_means(run.series.second + 1, width) - measuring_began(run)) / divisor
+    for name, words, thick, opacity in (
+        ("active_bytes", "", 1.75, 1.0),
+        ("active_minute_bytes", " (in a minute)", 1, 0.55),
+    ):
+        y = bucket_means(run.series.line(name) / per, width)
+        if np.isfinite(y).any():
+            style = {"color": colour, "width": thick, "dash": dash_of(run.steps[0].repeat)}
+            yield line(plain(run.title, 28) + words, x, y, line=style, opacity=opacity)
+
+
+def _sizes(runs: Sequence[RunSummary]) -> dict[int, str]:
+    """Return the sizes of DRAM and flash in bytes, with their names; equal sizes of several variants once."""
+    found: dict[int, list[str]] = {}
+    for run in runs:
+        held = [(one.size_bytes, f"flash {one.kind}") for one in flash_of(run.manifest)]
+        if dram := dram_of(run.manifest):
+            held.append((dram, "array’s DRAM"))
+        for size, words in held:
+            found.setdefault(size, []).append(words)
+    return {size: " and ".join(dict.fromkeys(words)) for size, words in found.items()}
+
+
+def _active_set_summary(runs: Sequence[RunSummary], counted: bool) -> str:
+    most = "" if counted else "at most "
+    ends = [f"{run.title}, {most}{format.size(_last(run))}" for run in runs]
+    return device_words.active_in_the_end(ends)
+
+
+def _last(run: RunSummary) -> int:
+    line = run.series.line("active_bytes")
+    return int(line[np.isfinite(line)][-1])
+
+
+def _method(runs: Sequence[RunSummary], counted: bool) -> str:
+    if not counted:
+        return device_words.ACTIVE_AT_MOST
+    extents = sorted(
+        {
+            step.storage.active.extent_bytes
+            for run in runs
+            for step in run.steps
+            if step.storage.active and step.storage.active.extent_bytes
+        }
+    )
+    of = f" of {' or '.join(format.size(one) for one in extents)}" if extents else ""
+    return device_words.active_over_time(of)
+
+
+def _active_set_rows(run: RunSummary, divisor: float, per: int) -> list[list[str]]:
+    lines = (
+        (run.series.second + 1 - measuring_began(run)) / divisor,
+        run.series.line("active_bytes") / per,
+        run.series.line("active_minute_bytes") / per,
+    )
+    return [[run.title, *map(format.number, row)] for row in coarse(lines)]

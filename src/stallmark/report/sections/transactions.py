@@ -1,17 +1,18 @@
-"""The tables by transaction type: counts and latencies of each step, and the 90th percentiles of all steps."""
+"""The tables of what users did: by transaction type and statement, errors, and who blocked whom."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.read.queries import in_order
-from stallmark.analysis.read.server_summary import TransactionReads
+from stallmark.analysis.read.server_summary import StatementSummary, TransactionReads
 from stallmark.analysis.read.transactions import TransactionSummary
+from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.validity.kinds import GateKind
+from stallmark.analysis.validity.invalid import GateKind
 from stallmark.format import spoken
+from stallmark.report.columns import step_labels, step_rows
 from stallmark.report.document import Block, Fold, Grid, Section, Shown, Title, Words, shown
-from stallmark.report.labels import step_labels, step_rows
 from stallmark.report.sections.axis import transaction_figures
 from stallmark.report.table import (
     PERCENTILES,
@@ -20,6 +21,7 @@ from stallmark.report.table import (
     Table,
     group,
     if_known,
+    named_rows,
     number,
     numbers,
     percentile,
@@ -27,11 +29,14 @@ from stallmark.report.table import (
     percentiles,
     word,
 )
-from stallmark.report.text import gates as gate_words
 from stallmark.report.text import queries as query_words
-from stallmark.report.text import read as read_words
-from stallmark.report.text import reading
+from stallmark.report.text import reading, sentence
+from stallmark.report.text import server as read_words
+from stallmark.report.text import server as words
+from stallmark.report.text import validity as gate_words
 from stallmark.stats.thresholds import SHARE_SAMPLES
+
+# The tables by transaction type: counts and latencies of each step, and the 90th percentiles of all steps.
 
 OfStep = tuple[TransactionSummary, StepSummary]
 
@@ -213,7 +218,7 @@ def streams(experiment: ExperimentSummary) -> Table | None:
     return Table(["", *(labels[step.key] for step, _ in steps)], rows, notes=[query_words.CONCURRENT_STREAMS])
 
 
-def section(experiment: ExperimentSummary) -> Section:
+def transactions_section(experiment: ExperimentSummary) -> Section:
     several = len(experiment.steps) > 1
     tables = by_step(experiment)
     blocks: list[Block] = [Words(reading.TRANSACTIONS, "lead")]
@@ -245,3 +250,188 @@ def _reads_blocks(experiment: ExperimentSummary, several: bool) -> list[Block]:
         *([Shown(table, "Physical reads per transaction, by type")] if several else []),
         *(Fold(f"Reads: {name}", [Shown(one, f"Reads in {name}")], open=len(by_step) <= 3) for name, one in by_step),
     ]
+
+
+# The table of statements: those that read, computed and waited most in each step, and by which plans.
+
+TOP = 3
+_BY: tuple[Callable[[StatementSummary], float], ...] = (
+    lambda one: one.physical_reads,
+    lambda one: one.cpu_ms,
+    lambda one: one.waited_ms,
+)
+
+
+def statements(experiment: ExperimentSummary) -> Table | None:
+    """Return the top statements of every step by reads, CPU and waiting; None where the server does not tell."""
+    return step_rows(experiment, _with_shares).table_if_any(
+        word("procedure", lambda row: row[0].procedure),
+        word("statement", lambda row: row[0].text),
+        number("per s", lambda row: _rate(row[0])),
+        group(
+            "Share of all statements’",
+            number("reads", lambda row: row[1][0], format.share),
+            number("CPU", lambda row: row[1][1], format.share),
+            number("waiting", lambda row: row[1][2], format.share),
+        ),
+        group(
+            "Per execution",
+            number("reads", lambda row: row[0].physical_reads / row[0].executions),
+            number("CPU ms", lambda row: row[0].cpu_ms / row[0].executions),
+            number("waited ms", lambda row: row[0].waited_ms / row[0].executions),
+        ),
+        word("plans", lambda row: ", ".join(plan.removeprefix("0x").lower()[:8] for plan in row[0].plans)),
+        notes=[words.statements(TOP)],
+    )
+
+
+def _rate(statement: StatementSummary) -> str:
+    return f"{'' if statement.whole else '≥ '}{format.number(statement.executions / statement.seconds)}"
+
+
+def _with_shares(step: StepSummary) -> Iterator[tuple[StatementSummary, list[float | None]]]:
+    """Yield the top statements of a step, each with its shares of reads, CPU and waiting."""
+    totals = [sum(map(by, step.server.statements)) for by in _BY]
+    for statement in _top(step.server.statements):
+        yield statement, [by(statement) / total if total else None for by, total in zip(_BY, totals, strict=True)]
+
+
+def _top(found: Sequence[StatementSummary]) -> list[StatementSummary]:
+    best = {id(one) for by in _BY for one in sorted(found, key=by, reverse=True)[:TOP] if by(one)}
+    return [one for one in found if id(one) in best]
+
+
+# The tables of users who blocked one another: whose rows they waited for, who blocked whom, and the deadlocks.
+
+
+def row_waits(experiment: ExperimentSummary) -> Table | None:
+    """Return the waits for rows and pages by table; None where they were not sampled, no rows where nobody waited."""
+    if all(step.waits.row_waits is None for step in experiment.steps):
+        return None
+    rows = step_rows(experiment, lambda step: [(wait, step.users) for wait in step.waits.row_waits or []])
+    counted = any(wait.waits_per_s is not None for wait, _ in rows.items)
+    return rows.table(
+        word("table", lambda row: row[0].table),
+        number("sessions waiting", lambda row: row[0].waiting),
+        number("per user", lambda row: row[0].waiting / row[1] if row[1] else None, format.share),
+        number("waits/s", lambda row: row[0].waits_per_s, when=counted),
+        number("ms each", lambda row: row[0].wait_ms, when=counted),
+        number("for latches", lambda row: row[0].latched, when=counted),
+        number("for reads", lambda row: row[0].reading, when=counted),
+        notes=[words.ROW_WAITS + words.ROW_WAITS_COUNTED * counted],
+    )
+
+
+def blocked(experiment: ExperimentSummary) -> Table | None:
+    """Return who blocked whom in every step; None where nobody was seen blocked."""
+    return step_rows(experiment, lambda step: step.waits.blocked).table_if_any(
+        word("blocked in", lambda pair: pair.blocked),
+        word("by one in", lambda pair: pair.blocker),
+        word("wait", lambda pair: pair.wait_type),
+        number("sessions", lambda pair: pair.sessions),
+        notes=[words.BLOCKED],
+    )
+
+
+def deadlocks(experiment: ExperimentSummary) -> Table | None:
+    """Return the deadlocks of every run by their shape; None without any."""
+    rows = named_rows("run", ((run.title, deadlock) for run in experiment.runs for deadlock in run.deadlocks))
+    return rows.table_if_any(
+        number("times", lambda deadlock: deadlock.times, format.count),
+        word("victim in", lambda deadlock: deadlock.victim),
+        word("others in", lambda deadlock: deadlock.others),
+        word("victim’s isolation", lambda deadlock: deadlock.isolation),
+        word("locks", lambda deadlock: deadlock.resources),
+        word("graph of the first", lambda deadlock: deadlock.graph or ""),
+        notes=[words.DEADLOCKS],
+    )
+
+
+def blocking_section(experiment: ExperimentSummary) -> Section:
+    """Return whose rows were waited for, and who blocked whom."""
+    waits = row_waits(experiment)
+    by_table: list[Block] = shown(waits, "Sessions waiting for rows, by table")
+    if waits and not waits.rows:
+        by_table = [Words(reading.NO_ROW_WAITS)]
+    pairs = shown(blocked(experiment), "Sessions that waited for another one", "Blocked sessions and their blockers")
+    blocks = [*by_table, *pairs]
+    return Section("rows", "Waiting for rows", blocks, "")
+
+
+# The tables of errors: calls that failed, and consistency conditions that do not hold.
+
+
+def errors(experiment: ExperimentSummary) -> Table | None:
+    """Return the failed calls by class and code; None when no call failed in any measured interval."""
+    bursts = step_rows(experiment, lambda step: step.validity.bursts)
+    return step_rows(experiment, lambda step: step.validity.errors).table_if_any(
+        word("transaction", lambda error: spoken(error.transaction) or format.NONE),
+        word("class", lambda error: error.error_class),
+        word("code", lambda error: error.code),
+        number("failed calls", lambda error: error.attempts, format.count),
+        number("most in 1 s", lambda error: error.most_in_a_second, format.count),
+        number("given up", lambda error: error.given_up, format.count),
+        word("first message", lambda error: error.message),
+        notes=[
+            read_words.TRIED_AGAIN,
+            *(f"{step}: {sentence(burst)}" for step, burst in zip(bursts.names, bursts.items, strict=True)),
+        ],
+    )
+
+
+def brief(experiment: ExperimentSummary) -> str:
+    """Return the number of failed calls, and of conditions that hold, in a line."""
+    failed = sum(one.attempts for step in experiment.steps for one in step.validity.errors)
+    checked = [one.holds for run in experiment.runs for one in run.conditions]
+    said = [f"{failed:,} failed calls" if failed else "no call failed"]
+    return ", ".join([*said, *([f"{checked.count(True)} of {len(checked)} conditions hold"] if checked else [])])
+
+
+def consistency(experiment: ExperimentSummary) -> Table | None:
+    """Return the conditions that do not hold or were refused, runs of the same result together; None without any."""
+    found: dict[tuple[str, bool | None, int, str], list[RunSummary]] = {}
+    for run in experiment.runs:
+        for one in run.conditions:
+            if one.holds:
+                continue
+            what = (one.name, one.holds, one.offending, one.refused or one.detail)
+            found.setdefault(what, []).append(run)
+    rows: list[Sequence[str | Cell]] = []
+    for (name, holds, offending, detail), runs in found.items():
+        verdict = Cell("refused", "none") if holds is None else Cell("BROKEN", "bad")
+        rows.append([name, verdict, format.count(offending), _which(experiment, runs), detail])
+    if not rows:
+        return None
+    return Table(["condition", "result", "offending rows", "runs", "detail"], rows, frozenset({0, 1, 3, 4}))
+
+
+def held(experiment: ExperimentSummary) -> str:
+    """Return how many conditions held, with their names; empty where none did."""
+    names = [one.name for run in experiment.runs for one in run.conditions if one.holds]
+    checked = sum(len(run.conditions) for run in experiment.runs)
+    if not names:
+        return ""
+    return reading.conditions_held(len(names), checked, list(dict.fromkeys(names)))
+
+
+def _which(experiment: ExperimentSummary, runs: Sequence[RunSummary]) -> str:
+    if len(runs) == len(experiment.runs):
+        return f"all {len(runs)}" if len(runs) > 1 else "the only one"
+    return ", ".join(r.title for r in runs)
+
+
+def errors_section(experiment: ExperimentSummary, failed: Sequence[Block]) -> Section:
+    """Return what `failed`, and whether the data stayed consistent."""
+    blocks = [*failed, Title("Consistency of the data after the runs"), *consistency_blocks(experiment)]
+    return Section("errors", "Errors and consistency", blocks, brief(experiment))
+
+
+def failed_calls(experiment: ExperimentSummary) -> list[Block]:
+    calls = shown(errors(experiment), "Failed calls") or [Words(reading.NO_CALL_FAILED)]
+    return [*calls, *shown(deadlocks(experiment), "Deadlocks, by their shape", "Deadlocks")]
+
+
+def consistency_blocks(experiment: ExperimentSummary) -> list[Block]:
+    names = held(experiment)
+    broken = shown(consistency(experiment), "Consistency conditions that do not hold")
+    return [*([Words(names)] if names else []), *broken] or [Words(reading.NOT_CHECKED)]

@@ -1,18 +1,27 @@
-"""The validity gates as a table: the requirement of each, and its figures in each step."""
+"""The tables of whether figures may be used: validity gates, steadiness, the service level and thresholds."""
 
+import math
 from collections.abc import Sequence
 
 from stallmark import format
-from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.marks import gate_verdicts
+from stallmark.analysis.experiment import ExperimentSummary, gate_verdicts
+from stallmark.analysis.steady import Steadiness
+from stallmark.analysis.step_summary import StepSummary
+from stallmark.analysis.thresholds import UNITS, Threshold, over_steps
 from stallmark.analysis.validity.gates import Gate
-from stallmark.report.document import Fold, Section, Shown, shown
-from stallmark.report.labels import step_labels
-from stallmark.report.table import Cell, Table
-from stallmark.report.text import gates as gate_words
-from stallmark.report.text import reading
-from stallmark.report.text.gates import allowed, asks, figure
+from stallmark.analysis.validity.service_level import MEAN_ONLY, LevelOutcome, ServiceLevel
+from stallmark.format import signed
+from stallmark.report.columns import step_labels, step_rows
+from stallmark.report.document import Block, Fold, Note, Notes, Section, Shown, Words, shown
+from stallmark.report.table import Cell, Rows, Table, number, word
+from stallmark.report.text import reading, sentence
+from stallmark.report.text import steady as steady_words
+from stallmark.report.text import validity as gate_words
+from stallmark.report.text.steady import GIVEN_UP, method, missed, not_known, why_not_judged
 from stallmark.report.text.terms import term
+from stallmark.report.text.validity import allowed, asks, figure
+
+# The validity gates as a table: the requirement of each, and its figures in each step.
 
 _WORDS = {True: "passed", False: "FAILED", None: "not known"}
 
@@ -36,7 +45,7 @@ def gates(experiment: ExperimentSummary) -> Table | None:
     return Table(header, rows, frozenset(range(5)), several if len(experiment.steps) > 1 else [])
 
 
-def brief(experiment: ExperimentSummary) -> str:
+def gates_brief(experiment: ExperimentSummary) -> str:
     """Return how many gates hold, and those that do not, in a line."""
     verdicts = gate_verdicts(experiment.steps)
     counted = f"{sum(one.passed is True for one in verdicts)} of {len(verdicts)} hold"
@@ -77,8 +86,221 @@ def _cell(gate: Gate | None) -> Cell | str:
     return Cell(f"{figure(gate)}; {allowed(gate)}", {True: "", False: "bad", None: "none"}[gate.passed])
 
 
-def section(experiment: ExperimentSummary) -> Section:
+def gates_section(experiment: ExperimentSummary) -> Section:
     blocks = shown(gates(experiment), "Validity gates", lead=reading.GATES)
     if blocks and len(experiment.steps) > 1:
         blocks.append(Fold("Every step", [Shown(by_step(experiment), "Validity gates by step")]))
-    return Section("validity", "Validity", blocks, brief(experiment))
+    return Section("validity", "Validity", blocks, gates_brief(experiment))
+
+
+# The tables of steadiness and of the service level.
+
+AN_HOUR_IS_NEAR_S = 1800  # a slope over fewer seconds is not extrapolated to an hour
+OUTCOMES = {
+    LevelOutcome.MET: "",
+    LevelOutcome.NOT_MET: "bad",
+    LevelOutcome.MEAN_ONLY: "apart",
+    LevelOutcome.NOT_KNOWN: "none",
+}
+
+
+def steadiness(experiment: ExperimentSummary) -> Table | None:
+    """Return the verdict on every step that was tested, with the tests; None where none was."""
+    rows = step_rows(experiment, _tested)
+    return rows.table_if_any(
+        word("verdict", lambda found: Cell(term(found.verdict), "bad" if found.incomparable else "")),
+        word("judged by", lambda found: term(found.of)),
+        number("s", lambda found: found.seconds, format.count),
+        number("drift", lambda found: signed(found.drift or 0.0)),
+        number("95 % interval", lambda found: f"{signed(found.drift_low or 0.0)} to {signed(found.drift_high or 0.0)}"),
+        number("per hour", _per_hour),
+        number("p", lambda found: found.trend_p, _p),
+        number("largest step", lambda found: signed(found.change or 0.0)),
+        number("at s", lambda found: found.change_at_s, format.count),
+        number("p", lambda found: found.change_p, _p),
+        notes=dict.fromkeys(map(method, rows.items)),
+    )
+
+
+def _tested(step: StepSummary) -> list[Steadiness]:
+    found = step.validity.steadiness
+    return [found] if found and found.drift is not None else []
+
+
+def untold(experiment: ExperimentSummary) -> list[tuple[str, str]]:
+    """Return why steps could not be tested, those with the same reason together: (steps, sentence)."""
+    labels = step_labels(experiment)
+    found: dict[str, list[str]] = {}
+    for step in experiment.steps:
+        if (one := step.validity.steadiness) and one.drift is None:
+            found.setdefault(sentence(one.finding), []).append(labels[step.key])
+    return [(_these(names, experiment), text) for text, names in found.items()]
+
+
+def steadiness_brief(experiment: ExperimentSummary) -> str:
+    """Return the verdicts in a line: "3 of 5 steady, 2 too short to tell"; empty where none was judged."""
+    verdicts = [step.validity.steadiness.verdict for step in experiment.steps if step.validity.steadiness]
+    counted = [f"{verdicts.count(one)} of {len(verdicts)} {term(one)}" for one in dict.fromkeys(verdicts)]
+    return ", ".join(counted)
+
+
+def _these(names: Sequence[str], experiment: ExperimentSummary) -> str:
+    return "Every step" if len(names) == len(experiment.steps) else ", ".join(names)
+
+
+def seconds(experiment: ExperimentSummary) -> Table | None:
+    """Return the seconds behind every step's figures, and the warm-up before them; None where they are not known."""
+    rows = step_rows(experiment, lambda step: [step] if step.interval.end_s and step.validity.steadiness else [])
+    return rows.table_if_any(
+        word("figures over", lambda step: f"{step.interval.begin_s} to {step.interval.end_s} s"),
+        number("s", lambda step: step.interval.end_s - step.interval.begin_s, format.count),
+        number("measured s", _measured_s, format.count),
+        word("whole checkpoint cycles", _cycles),
+        word("waited before", _waited),
+        word("warm-up still inside", _warm_up),
+        notes=_cycle_notes(experiment),
+    )
+
+
+def service_levels(experiment: ExperimentSummary) -> Table | None:
+    """Return the outcome of the service level by step; None where the scenario sets none."""
+    rows = step_rows(experiment, lambda step: filter(None, [step.validity.slo]))
+    return rows.table_if_any(
+        word("service level", lambda level: f"{level.percentile} ≤ {level.limit_ms:g} ms"),
+        word("outcome", lambda level: Cell(term(level.outcome), OUTCOMES[level.outcome])),
+        word("judged by", lambda level: term(level.figure)),
+        number("read ms", lambda level: level.figure_ms),
+        number("reads", lambda level: level.reads, format.count),
+        word("ideal", _ideal),
+        word("source", lambda level: term(level.source)),
+        notes=[steady_words.MEAN_ONLY] if any(level.figure == MEAN_ONLY for level in rows.items) else [],
+    )
+
+
+def outcomes(experiment: ExperimentSummary) -> list[Block]:
+    """Return the outcome of every step's service level and its sentence, for a terminal; none where none is set."""
+    labels = step_labels(experiment)
+    items = [
+        Note(
+            Cell(f"SLO {term(level.outcome)}", OUTCOMES[level.outcome] or "good"),
+            f"{labels[step.key]}: {sentence(level.finding)}",
+        )
+        for step in experiment.steps
+        if (level := step.validity.slo)
+    ]
+    return [Notes(items)] if items else []
+
+
+def _per_hour(found: Steadiness) -> str:
+    return signed(found.slope_per_h or 0.0) if found.seconds >= AN_HOUR_IS_NEAR_S else format.NONE
+
+
+def _p(value: float | None) -> str:
+    if value is None:
+        return format.NONE
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _measured_s(step: StepSummary) -> int:
+    cycles = step.interval.cycles
+    return cycles.measured_s if cycles else step.interval.end_s - step.interval.begin_s
+
+
+def _warm_up(step: StepSummary) -> str:
+    found = step.validity.steadiness
+    if found is None:
+        return format.NONE
+    return f"{found.warm_up_s} s, {signed(found.warm_up_shift)}" if found.warm_up_s else "none seen"
+
+
+def _waited(step: StepSummary) -> str:
+    if not step.interval.waited:
+        return "as planned"
+    ended = "steady" if step.interval.waited.steady else "not steady by then"
+    return f"{step.interval.waited.seconds:.0f} s, {ended}"
+
+
+def _cycles(step: StepSummary) -> str:
+    cycles = step.interval.cycles
+    if cycles is None:
+        return "not known"
+    return f"{cycles.count}, and nothing else" if cycles.whole else f"{cycles.count}: too few, or irregular"
+
+
+def _cycle_notes(experiment: ExperimentSummary) -> list[str]:
+    """Return notes on how checkpoint cycles were recognised, and their effect on the figures."""
+    known = [step.interval.cycles for step in experiment.steps if step.interval.cycles]
+    notes = [steady_words.cycles_shown(cycles.shown_by, cycles.resolution_s) for cycles in known[:1]]
+    return notes + list(dict.fromkeys(sentence(cycles.finding) for cycles in known if cycles.whole))
+
+
+def _ideal(level: ServiceLevel) -> str:
+    if level.ideal_ms is None:
+        return format.NONE
+    return f"{level.ideal_ms:g} ms" + {True: ", met", False: ", not met", None: ""}[level.ideal_met]
+
+
+def steadiness_section(experiment: ExperimentSummary) -> Section:
+    verdicts = steadiness_brief(experiment)
+    over = shown(
+        seconds(experiment),
+        "Seconds measured, checkpoint cycles and waiting, by step",
+        "Which seconds the figures are over",
+    )
+    blocks = [
+        Words(reading.STEADINESS, "lead"),
+        *(Words(f"{steps}: {text}") for steps, text in untold(experiment)),
+        *shown(steadiness(experiment), "Steadiness of every step"),
+        *over,
+    ]
+    return Section("steadiness", "Was it steady?", blocks if verdicts else [], verdicts)
+
+
+def service_level_section(experiment: ExperimentSummary, lead: str) -> Section:
+    return Section("slo", "Service level", shown(service_levels(experiment), "Service level", lead=lead))
+
+
+# The scenario's thresholds as a table: each with the step that kept it least.
+
+_PASSED = {True: Cell("passed"), False: Cell("FAILED", "bad"), None: Cell("not known", "none")}
+
+
+def thresholds(experiment: ExperimentSummary) -> Table | None:
+    """Return a row for each threshold; None where the scenario has none."""
+    names = step_labels(experiment)
+    return Rows(over_steps(experiment.thresholds)).table_if_any(
+        word("verdict", lambda verdict: _PASSED[verdict.passed]),
+        word("threshold", lambda verdict: verdict.text),
+        word("measured", lambda verdict: _measured(verdict.steps, names)),
+    )
+
+
+def failures(experiment: ExperimentSummary) -> list[str]:
+    """Return why each threshold that does not hold in every step makes the run fail; empty if all hold."""
+    names, steps = step_labels(experiment), {step.key: step for step in experiment.steps}
+    incomplete = {step.key: run.incomplete_because for run in experiment.runs for step in run.steps}
+    reasons = []
+    for verdict in over_steps(experiment.thresholds):
+        first = verdict.steps[0]
+        if verdict.passed is False:
+            reasons.append(missed(verdict.text, _measured(verdict.steps, names)))
+        elif verdict.passed is None:
+            why = why_not_judged(steps[first.step], first.value is not None, incomplete[first.step])
+            reasons.append(not_known(verdict.text, names[first.step], why, len(verdict.steps)))
+    return reasons
+
+
+def _measured(judged: list[Threshold], names: dict[str, str]) -> str:
+    return "; ".join(f"{_value(threshold)} in {names[threshold.step]}" for threshold in judged)
+
+
+def _value(threshold: Threshold) -> str:
+    if threshold.value == math.inf:
+        return GIVEN_UP
+    unit, written = UNITS[threshold.metric], format.number(threshold.value)
+    return format.share(threshold.value) if unit == "share" else f"{written} ms" if unit == "ms" else written
+
+
+def thresholds_section(experiment: ExperimentSummary) -> Section:
+    blocks = shown(thresholds(experiment), "Thresholds", lead=reading.THRESHOLDS)
+    return Section("thresholds", "Thresholds", blocks)

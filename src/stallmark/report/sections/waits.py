@@ -12,13 +12,23 @@ from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.format import coefficient
+from stallmark.report.columns import panels, step_labels
 from stallmark.report.document import Grid, Section, Words
-from stallmark.report.figures import Figure, note, places, rounded, stacked
-from stallmark.report.labels import panels, step_labels
-from stallmark.report.style import NEUTRAL, WAIT_COLOURS, KeyItem, looks, plain
-from stallmark.report.text import charts as words
+from stallmark.report.figures import (
+    NEUTRAL,
+    WAIT_COLOURS,
+    Figure,
+    KeyItem,
+    looks,
+    note,
+    places,
+    plain,
+    rounded,
+    stacked,
+)
 from stallmark.report.text import reading
-from stallmark.report.text.charts import Panel
+from stallmark.report.text import reading as words
+from stallmark.report.text.reading import Panel
 from stallmark.stats.dependence import Correlation
 
 WAIT_NAMES = {

@@ -9,10 +9,10 @@ from stallmark.analysis.finding import Finding, Severity
 from stallmark.analysis.sizing.candidate import CandidateAnswer
 from stallmark.analysis.sizing.summary import SizingSummary
 from stallmark.report.document import Document, Facts, Note, Notes, Pairs, Section, Shown, Title, Words, bullets, shown
-from stallmark.report.in_json import in_json
-from stallmark.report.sections import findings
+from stallmark.report.renderers import in_json
+from stallmark.report.sections import summary
 from stallmark.report.sizing import tables
-from stallmark.report.sizing.figures import latency_figure
+from stallmark.report.sizing.tables import latency_figure
 from stallmark.report.table import Cell
 from stallmark.report.text import sentence
 from stallmark.report.text import sizing as words
@@ -76,7 +76,7 @@ def _mark(finding: Finding) -> str:
 def _sections(found: SizingSummary) -> Iterator[Section]:
     yield Section("untested", words.NOT_TESTED, [Words(words.UNTESTED, "lead"), *bullets(found.untested)])
     if found.findings:
-        yield findings.section(found.findings)
+        yield summary.findings_section(found.findings)
     matched = tables.matched(found)
     reached = shown(matched if matched.rows else None, "Wanted and reached", "Wanted and reached", words.MATCHED)
     windows = Shown(tables.windows(found), "The demand")

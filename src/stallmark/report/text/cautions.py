@@ -1,21 +1,81 @@
 """The wording of cautions: conclusions that an experiment does not allow."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from stallmark.analysis.array_cautions import ArrayKind
 from stallmark.analysis.cautions import CautionKind
-from stallmark.analysis.compare.storage import StorageKind
-from stallmark.analysis.ends import EndKind
-from stallmark.analysis.finding import Finding, Kind
-from stallmark.analysis.shallow_history import HistoryKind
+from stallmark.analysis.compare.settings import StorageKind
+from stallmark.analysis.finding import DataKind, EndKind, Finding, Kind
+from stallmark.analysis.probe.saturation import PageCacheKind
+from stallmark.analysis.storage_cautions import AboveKind, ArrayKind, HistoryKind
 from stallmark.errors import as_reason
-from stallmark.format import factor, listed, quoted, size
+from stallmark.format import count, factor, listed, percent, quoted, size
 from stallmark.report.text import clause, says, sentence
-from stallmark.report.text.scale import depth
-from stallmark.report.text.terms import named
+from stallmark.report.text.terms import depth, named
 from stallmark.stats.thresholds import REPLICATES
 
+# The wording of the caution on I/O above the device.
+
+
+@says(AboveKind.ABOVE)
+def _(steps: list[str] | None, share: list[float], limits: Sequence[Mapping[str, Any]]) -> str:
+    least, most = map(percent, share)
+    shares = most if least == most else f"{least} to {most}"
+    told = (
+        f"In {named(steps)} {shares} of the time in storage was above the device: I/Os waited before its counters began"
+    )
+    if limits:
+        return f"{told}. When the run began, a control group held the server to {listed(list(map(_limit, limits)))}."
+    return (
+        f"{told}. It may be a limit of a container or service, a queue before the device, or a stacked or network file "
+        "system. No such limit is in the record."
+    )
+
+
+def _limit(limit: Mapping[str, Any]) -> str:
+    kind, per_s = limit["limited"], limit["per_s"]
+    amount = f"{size(per_s)}{kind.removeprefix('bytes')}" if kind.startswith("bytes") else f"{count(per_s)} {kind}"
+    return f"{amount} per second ({limit['file']})"
+
+
+# The wording of cautions on storage that the page cache may have answered for.
+
+
+# The wording of what data of several versions differ in.
+
+_NEW_ROWS_AND_INPUTS = {"brokerage": 3}
+"""The version with which both changed, by workload. Of others it is known only that one of three did."""
+
+
+@says(DataKind.MIXED_VERSIONS)
+def _(workload: str, versions: Sequence[int]) -> str:
+    return (
+        f"The runs are not compared: the data of the {workload} were built by data version "
+        f"{listed(list(map(str, versions)))}, with {changes(workload, versions)}. Compare runs of one version alone."
+    )
+
+
+def changes(workload: str, versions: Sequence[int]) -> str:
+    """Return what differs between some versions of a workload's data."""
+    changed = _NEW_ROWS_AND_INPUTS.get(workload)
+    if changed is not None and min(versions) < changed <= max(versions):
+        return "other rows and other inputs"
+    return "other rows, inputs or procedures"
+
+
 SENTENCES: Mapping[Kind, str] = {
+    PageCacheKind.IN_CACHE: (
+        "Direct I/O in {places:listed} went through this system’s page cache{file_system:in_brackets}: reads may have "
+        "come from memory, and show no storage."
+    ),
+    PageCacheKind.ON_LOOP: (
+        "Files in {places:listed} were on the loop device {loop}, whose own file is read through this system’s page "
+        "cache: reads may have come from memory. `losetup --direct-io=on /dev/{loop}` makes it go past the cache."
+    ),
+    PageCacheKind.NOT_SEEN: (
+        "Whether direct I/O in {places:listed} went past the system’s page cache could not be "
+        "seen{file_system:in_brackets}: reads may have come from memory."
+    ),
     CautionKind.EMULATED: (
         "The figures of {steps:named} show how the database reacts to an emulated device. They say nothing about "
         "any real device."

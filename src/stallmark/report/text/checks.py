@@ -4,14 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stallmark import format
-from stallmark.analysis.compare.metrics import METRICS
 from stallmark.analysis.compare.settings import DifferenceKind, IntentKind
+from stallmark.analysis.compare.sides import METRICS
 from stallmark.analysis.compare.summary import CheckKind, ReasonKind
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.format import listed, per_transaction, percent, size
 from stallmark.report.text import clause, says, sentence
-from stallmark.report.text.cautions import during
-from stallmark.report.text.data_versions import changes
+from stallmark.report.text.cautions import changes, during
 from stallmark.report.text.device import labelled
 from stallmark.report.text.templates import Format
 from stallmark.report.text.terms import in_brackets, term

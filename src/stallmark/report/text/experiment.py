@@ -1,4 +1,4 @@
-"""The wording of an experiment's findings."""
+"""The wording of an experiment: its findings, how far it is, and how long it takes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,12 +6,13 @@ from typing import Any
 from stallmark import format
 from stallmark.analysis.bottleneck.device_verdict import DeviceKind
 from stallmark.analysis.compare.summary import Verdict
-from stallmark.analysis.finding import Finding, Kind
-from stallmark.analysis.kinds import ExperimentKind
+from stallmark.analysis.finding import ExperimentKind, Finding, Kind
 from stallmark.format import factor, listed, number, per_second, per_transaction, percent, plural, quoted, up_to
 from stallmark.report.text import clause, says, sentence
 from stallmark.report.text.terms import UNSURE, indicative, pool, rate, times
 from stallmark.stats.thresholds import REPLICATES
+
+# The wording of an experiment's findings.
 
 SENTENCES: Mapping[Kind, str] = {
     ExperimentKind.DATA_WRONG: "The data were wrong after {runs:listed}: the figures of such a run mean nothing.",
@@ -280,3 +281,51 @@ def emulated_runs(emulated: int, runs: int) -> str:
 
 def more_cautions(count: int) -> str:
     return f"{count} more cautions are in the report."
+
+
+# The sentences on how far an experiment is, of `stallmark status` and of the live page.
+
+
+def asks(variant: str, question: str) -> str:
+    """Return that the operator is asked before a variant."""
+    return f"Before “{variant}” the operator is asked: {question}"
+
+
+def go_on(command: str) -> str:
+    """Return what the command to resume an experiment does."""
+    return f"{command} makes the runs that are still to be made."
+
+
+def silent(silent_s: float, command: str) -> str:
+    """Return that nothing was written for a while, and what to do."""
+    return (
+        f"Nothing was written for {format.duration(silent_s)}: it was killed, its machine stands still, or cannot "
+        f"reach this folder. If it was killed, {command} goes on."
+    )
+
+
+# The sentences about how long an experiment takes.
+
+
+def takes(
+    total_s: float, build_s: float, *, at_most: bool = False, asks: bool = False, longest_s: float | None = None
+) -> str:
+    """Return how long an experiment takes: "about 4 minutes, about 20 seconds of it to load the database"."""
+    said = f"{'at most ' * at_most}about {format.roughly(total_s)}"
+    if longest_s is not None:
+        said += f" (at most {format.roughly(longest_s)}, where levels contradict each other)"
+    if build_s >= 1:
+        said += f", about {format.roughly(build_s)} of it to load the database"
+    return said + (", and what the operator is asked to do" if asks else "")
+
+
+def before_the_load(what: str, load_s: float, takes: str, *, at_most: bool = False) -> str:
+    """Return what follows and how long it takes: "4 runs, 2 minutes of load in all; it takes about 3 minutes"."""
+    load = f", {'at most ' * at_most}{format.duration(load_s)} of load in all" if load_s else ""
+    return f"{what}{load}; it takes {takes}"
+
+
+def time_left(left_s: float, *, refined: bool) -> str:
+    """Return the time left, and whether it goes by the experiment's own runs."""
+    by = "going by the runs that are whole" if refined else "as estimated before a run is whole"
+    return f"about {format.roughly(left_s)} left, {by}" if left_s >= 1 else f"it should have ended by now, {by}"

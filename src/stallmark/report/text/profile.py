@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 
 from stallmark.analysis.finding import Kind
-from stallmark.analysis.profile.kinds import ProfileKind
-from stallmark.analysis.profile.rates import Measure
+from stallmark.analysis.profile.rates import Measure, ProfileKind
 from stallmark.errors import as_reason
 from stallmark.format import duration, factor, listed, moment, number, percent, roughly, share, size, zone
 from stallmark.record.profile.intervals import FileClass

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from stallmark.analysis.finding import Kind
-from stallmark.analysis.queries.findings import MANY
-from stallmark.analysis.queries.summary import QueryKind
+from stallmark.analysis.queries import MANY, QueryKind
 from stallmark.analysis.read.interval import ReadKind
 from stallmark.format import factor as times
 from stallmark.format import listed, number

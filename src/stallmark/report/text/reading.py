@@ -1,9 +1,155 @@
-"""The sentences of pages that belong to no finding: how to read a section, and what is said where it is empty."""
+"""The sentences of pages that belong to no finding: how to read a section, and descriptions of charts."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeGuard
 
-from stallmark.format import NBSP, NONE, TOO_SMALL, percent
+from stallmark import format
+from stallmark.analysis.step_summary import StepSummary
+from stallmark.format import NBSP, NONE, TOO_SMALL, coefficient, percent
 from stallmark.stats.thresholds import COUNTS_AGREE
+
+# Descriptions of charts, for a line under the title and for readers who cannot see them.
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Steps that may be drawn on common axes: those of emulated arrays, or those of real devices."""
+
+    steps: list[StepSummary]
+    emulated: bool
+    title: str
+
+
+@dataclass(frozen=True)
+class ChartLine:
+    """One line of a chart: a value of every step, and its style."""
+
+    name: str
+    value: Callable[[StepSummary], float | None]
+    dash: str = "solid"
+    opacity: float = 1.0
+    rate: bool = False  # compared by its ratios
+
+
+def summary_of(parts: Sequence[Panel], metrics: Sequence[ChartLine], labels: dict[str, str], own_scale: bool) -> str:
+    """Return the extremes of every panel and metric."""
+    sentences = []
+    for panel in parts:
+        for metric in metrics:
+            values = [(v, labels[s.key]) for s in panel.steps if known(v := metric.value(s))]
+            where = f"{panel.title}: " if len(parts) > 1 else ""
+            what = f"{metric.name} " if len(metrics) > 1 else ""
+            sentences.append(f"{where}{what}{_extremes(values) if values else 'not measured'}.")
+    if own_scale:
+        sentences.append("The bare device is drawn on its own scale.")
+    return " ".join(sentences)
+
+
+def _extremes(values: list[tuple[float, str]]) -> str:
+    """Return the lowest and the highest value, in the order of the steps."""
+    numbers = [value for value, _ in values]
+    if len(numbers) > 1 and format.number(min(numbers)) == format.number(max(numbers)):
+        return f"{format.number(numbers[0])} at every step"
+    ends = sorted({numbers.index(min(numbers)), numbers.index(max(numbers))})
+    return " to ".join(f"{format.number(values[i][0])} at {values[i][1]}" for i in ends)
+
+
+def reading_of(parts: Sequence[Panel], metric: ChartLine, labels: dict[str, str]) -> str:
+    """Return one line for sighted readers: the extremes, emulated and bare."""
+    texts = []
+    for panel in parts:
+        if values := [(v, labels[s.key]) for s in panel.steps if known(v := metric.value(s))]:
+            texts.append(_extremes(values))
+    return "; ".join(texts) or "Not measured."
+
+
+def known(value: float | None) -> TypeGuard[float]:
+    return value is not None and math.isfinite(value)
+
+
+def throughput_method(measured: str, commits: str) -> str:
+    """Return the method of the chart of throughput, with the length and the commits of the intervals behind it."""
+    return (
+        "Committed transactions of the measured interval divided by its seconds. Sample per point: one measured "
+        f"interval ({measured}, {commits} commits)."
+    )
+
+
+def primary_method(name: str, nominal: Sequence[float]) -> str:
+    """Return the method of the chart of the primary transaction; `nominal` are the rates of the databases' sizes."""
+    rates = " or ".join(map(format.number, nominal))
+    size = f" The size of the database stands for {rates} per second." if nominal else ""
+    return f"{name} committed within the measured interval divided by its seconds.{size}"
+
+
+LATENCY = (
+    "Scheduled to ended, retries included, from an HDR histogram with 3 significant digits over the whole "
+    "measured interval. A percentile the sample is too small for is not drawn."
+)
+TRANSACTION_LATENCY = "Latency of this transaction type, scheduled to ended, retries included (HDR histogram)."
+READS = "Reads of data files that left the server, over the measured interval, divided by its commits."
+READ_TIME = (
+    "Volume-weighted: stall divided by reads of the measured interval. Mean of intervals: the mean of the "
+    "per-second means, as monitoring tools draw it; quiet seconds count as much as busy ones."
+)
+IOPS = "Reads and writes of data files as the server counts them, over the measured interval; the log is not in it."
+BANDWIDTH = "Bytes read from and written to data files as the server counts them, over the measured interval."
+LINE_READ_TIME = "read time, ms per read of a data file"
+LINE_READ_STALL = "read stall, ms summed over all users per second"
+LINE_CHECKPOINTS = "pages per second that checkpoints wrote"
+LINE_BACKGROUND_WRITER = "pages per second that the background writer wrote"
+LINE_FLASH_SHARE = "share of the reads that flash answered"
+WAITS_EXPLAINED = {
+    "replica": "Replica: a commit waited until another server had the log.",
+    "latch": "Latch: waiting for a page or a structure in memory.",
+    "memory": "Memory: waiting for a grant or an allocation of memory.",
+    "parallel": "Parallel: workers of a query waiting for each other.",
+    "worker": "Worker: no thread was free to run it.",
+}
+"""Classes that are shown only where anybody waited so."""
+CORRELATION_UNIT = "correlation of per-second changes, with its 95 % interval"
+WAITS = (
+    "Each poll reads the state of every user’s session; the share is of all observations in the measured "
+    "interval. I/O: data files. WAL: writing and syncing the log. Lock: waiting for another transaction. CPU:"
+    " running or ready to run. Client: the server waited for the user. "
+)
+WAITS_ARE_NO_CAUSE = "A share of time is not a cause: what remains when the I/O is faster may wait for something else."
+
+
+def correlation_method(unit: str) -> str:
+    """Return the method of the chart of correlations; `unit` is that of the stall."""
+    return (
+        "Pearson’s r of the changes from one second to the next (differenced series, so that a common trend does not "
+        f"pass for a connection), 95 % interval by Fisher’s z; unit of the stall: {unit}. n is the number of changes. "
+        "Near zero with a saturated device is expected: users wait all the time."
+    )
+
+
+def in_words(unit: str, rows: Sequence[str]) -> str:
+    """Return the first picture of a report in words, for readers who cannot see it."""
+    return f"{unit} and mean response time. {'; '.join(rows)}."
+
+
+def timeline_method(widest_s: int) -> str:
+    """Return the method of the chart over time, of which a point is the mean of at most `widest_s` seconds."""
+    density = "Every second is drawn."
+    if widest_s > 1:
+        density = (
+            f"Drawn as means of {format.seconds(widest_s)} each, before the least and the greatest second of each."
+        )
+    return (
+        "Per-second counters; all runs begin at the start of their first measured interval. Warm-up is shaded and "
+        f"drawn thin, and is in none of the figures above. {density}"
+    )
+
+
+def correlation(step: str, r: float, low: float, high: float) -> str:
+    return f"{step}: r {coefficient(r)}, 95 % from {coefficient(low)} to {coefficient(high)}."
+
+
+# The sentences of pages that belong to no finding: how to read a section, and what is said where it is empty.
 
 WRITTEN = (
     "Written by Stallmark from the run records named under Environment. Nothing in this file is loaded from elsewhere."

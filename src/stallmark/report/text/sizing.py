@@ -5,12 +5,11 @@ from typing import Any, Literal
 
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.sizing.candidate import Standing
-from stallmark.analysis.sizing.kinds import SizingKind
-from stallmark.analysis.sizing.reach import Method
+from stallmark.analysis.sizing.reach import Method, SizingKind
 from stallmark.errors import as_reason
 from stallmark.format import exact, listed, moment, number, percent, plural, quoted, roughly, short, size, spoken
 from stallmark.record.manifest.storage import ServiceLevelObjective
-from stallmark.record.sizing.manifest import Measured, Sizing
+from stallmark.record.sizing import Measured, Sizing
 from stallmark.report.text import says
 from stallmark.report.text.ceiling import limit_of
 from stallmark.report.text.templates import Format

@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stallmark.analysis.finding import Kind
-from stallmark.analysis.sizing.kinds import SizingKind
-from stallmark.analysis.sizing.reach import Method
+from stallmark.analysis.sizing.reach import Method, SizingKind
 from stallmark.errors import as_reason
 from stallmark.format import listed, moment, quoted, roughly, short, size
-from stallmark.record.sizing.manifest import Measured
+from stallmark.record.sizing import Measured
 from stallmark.report.text import says
 from stallmark.report.text.sizing import BECAUSE, MEASURES, METHODS, STREAMS, in_times, per_second
 from stallmark.report.text.templates import Format

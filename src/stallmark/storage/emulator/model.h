@@ -32,7 +32,7 @@
  *               evictions and migrations were for them is not known.
  *
  * Another array may be engaged under I/O: the device is bare first, then its flash is emptied, then it is the other
- * (shared.py). What is on its way is served by the one, by the other or by neither. The fields are plain stores of
+ * (arrays.py). What is on its way is served by the one, by the other or by neither. The fields are plain stores of
  * another process, seen in their order on x86-64; other processors may show a new array before all of its fields
  * for as long as that takes.
  */

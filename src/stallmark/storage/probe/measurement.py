@@ -9,10 +9,9 @@ from typing import Any, Protocol
 
 import stallmark
 from stallmark.errors import StallmarkError, as_reason
-from stallmark.record import machine
-from stallmark.record.devices import array_name
+from stallmark.record.devices import array_name, machine_facts
 from stallmark.record.manifest import Manifest
-from stallmark.record.manifest.scenario import Scenario, Variant
+from stallmark.record.manifest.course import Scenario, Variant
 from stallmark.record.manifest.storage import AskedStep, EmulatedArray, ProbePlan
 from stallmark.record.probe import Asked, ProbeResult, ProbeStep
 from stallmark.record.schema import PROBE_TABLES
@@ -219,7 +218,7 @@ def record_probe(
         variant=place.variant,
         probe=empty,
         probe_plan=ProbePlan(seconds=seconds, steps=asked),
-        machine=machine.facts(),
+        machine=machine_facts(),
     )
     writer = RecordWriter(folder, manifest, PROBE_TABLES)
 

@@ -6,7 +6,7 @@ next I/O that nobody has, waits until it is due, and has one under way. While al
 which is part of what they take. A thread that wakes up late is not the storage's doing: an I/O takes as long as if it
 had been issued when it was due, or as soon as the one before it on its thread had ended.
 
-Once a second of the run it reports as fio does (reports.py), and `waiting`: for how long each I/O has waited that is
+Once a second of the run it reports as fio does, and `waiting`: for how long each I/O has waited that is
 due and has not ended.
 """
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from stallmark.errors import StallmarkError, as_reason
 from stallmark.processes import hang_up, how_ended, kill, killed_by, of_guarded, start_guarded
-from stallmark.record.manifest.loads import RawPlan
+from stallmark.record.manifest.workload import RawPlan
 from stallmark.redact import environment as environment_without_secrets
 from stallmark.storage.probe.fio import ALWAYS, SKIP_BYTES, WRITING, escaped, part_bytes
 from stallmark.storage.probe.tool import clean, reason_in

@@ -15,7 +15,7 @@ import numpy as np
 import psutil
 
 from stallmark.errors import StallmarkError
-from stallmark.record.sizing.manifest import Piece, StreamName, Window
+from stallmark.record.sizing import Piece, StreamName, Window
 from stallmark.storage.probe.fio import SKIP_BYTES
 from stallmark.storage.probe.probe_file import ProbeFile
 from stallmark.storage.raw_load.process import GuardedProgram

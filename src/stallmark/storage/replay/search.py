@@ -12,11 +12,10 @@ import numpy as np
 
 from stallmark.errors import StallmarkError
 from stallmark.record.devices import array_name
-from stallmark.record.direct_io import DirectIo
-from stallmark.record.manifest.search import LimitSeen
 from stallmark.record.manifest.storage import EmulatedArray, ServiceLevelObjective
-from stallmark.record.probe import coarser
-from stallmark.record.sizing.manifest import Decides, Piece, Replay, ReplayLevel, Stream, StreamName, Window, WindowSeen
+from stallmark.record.manifest.workload import LimitSeen
+from stallmark.record.probe import DirectIo, coarser
+from stallmark.record.sizing import Decides, Piece, Replay, ReplayLevel, Stream, StreamName, Window, WindowSeen
 from stallmark.stats.ceiling_search import Asked, Next, Seen, Verdict, enough, judge, search
 from stallmark.storage.direct_io import direct_io, least_direct_bytes
 from stallmark.storage.emulator import EmulatedArrays

@@ -1,0 +1,295 @@
+"""The ceiling of a load: the highest level at which the service level held, of each variant."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import fmean
+from typing import Any, Literal
+
+import numpy as np
+
+from stallmark.analysis.compare.claims import THROUGHPUT, Claims, decide
+from stallmark.analysis.compare.sides import ratio_of
+from stallmark.analysis.compare.summary import PairKind
+from stallmark.analysis.finding import Finding, Kind, caution, info
+from stallmark.analysis.points import Point, group, labels
+from stallmark.analysis.read.io import mailboxes
+from stallmark.analysis.run import RunSummary
+from stallmark.analysis.step_summary import StepSummary
+from stallmark.record.manifest.workload import LevelSeen
+from stallmark.stats import student
+from stallmark.stats.thresholds import MAILBOX_IOPS
+
+# The ceiling of a load: the highest level at which the service level held, of each variant.
+
+
+# The values of a ceiling, from the levels that a search tried. The replicate is the run.
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level that was tried: what the search saw of it, and the step in which it ran."""
+
+    seen: LevelSeen
+    step: StepSummary
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """The ceiling of one run. `holds` is None where no level held, `breaks` where none was seen to break."""
+
+    variant: str
+    repeat: int
+    of: Literal["users", "rate", "load"]
+    low: float  # asked
+    high: float
+    tolerance: float
+    outcome: Literal["found", "at_least", "none", "unconfirmed"] | None  # None: the run ended before
+    holds: float | None
+    breaks: float | None
+    levels: list[Level]
+
+    @property
+    def middle(self) -> float | None:
+        """Return the ceiling as one number; None where it is not between two levels."""
+        if self.outcome != "found" or self.holds is None or self.breaks is None:
+            return None
+        return math.sqrt(self.holds * self.breaks)
+
+    def steps_at(self, level: float | None) -> list[StepSummary]:
+        """Return the steps of a level, in the order in which it was tried."""
+        return [one.step for one in self.levels if one.seen.level == level]
+
+    @property
+    def limit_step(self) -> StepSummary | None:
+        """Return the step that shows what ends first: the last of the lowest level that broke."""
+        return next(reversed(self.steps_at(self.breaks)), None)
+
+    @property
+    def limit(self) -> Finding | None:
+        """Return the verdict on the device at the lowest level that broke; None if its steps do not agree."""
+        verdicts = [step.bottleneck.device_verdict for step in self.steps_at(self.breaks)]
+        kinds = {(one.kind, one.facts.get("device")) if one else None for one in verdicts}
+        return verdicts[-1] if len(kinds) == 1 else None
+
+    @property
+    def driver_bound(self) -> bool:
+        """Return whether the driver was the bottleneck in a step of the lowest level that broke."""
+        return any(step.validity.driver_bound for step in self.steps_at(self.breaks))
+
+    @property
+    def tps(self) -> float | None:
+        """Return the transactions per second of the highest level that held, of all its steps; None where none did."""
+        steps = self.steps_at(self.holds)
+        return sum(step.result_tps for step in steps) / len(steps) if steps else None
+
+
+def ceilings(runs: Sequence[RunSummary]) -> list[Ceiling]:
+    """Return the ceiling of every run that searched for one."""
+    return [found for run in runs for found in _of_run(run)]
+
+
+def by_variant(found: Sequence[Ceiling]) -> list[list[Ceiling]]:
+    return group(found, lambda one: one.variant)
+
+
+def of_repeats(levels: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
+    """Return the ceiling over repeats, of which each held one level and broke the next: the geometric mean, with its
+    interval by Student's t of the runs. No run knows its ceiling better than its two levels."""
+    logs = np.log([math.sqrt(holds * breaks) for holds, breaks in levels])
+    ends = [float(np.exp(end)) for end in student.paired(np.zeros(len(logs)), logs).interval()] if len(logs) > 1 else []
+    low, high = min([*ends, *(holds for holds, _ in levels)]), max([*ends, *(breaks for _, breaks in levels)])
+    return float(np.exp(logs.mean())), low, high
+
+
+def _of_run(run: RunSummary) -> Iterator[Ceiling]:
+    if (search := run.manifest.search) is None:
+        return
+    named = {step.name: step.searched for step in run.manifest.steps if step.searched}
+    yield Ceiling(
+        variant=run.steps[0].variant if run.steps else run.manifest.variant.name,
+        repeat=run.manifest.repeat,
+        of=search.of,
+        low=search.low,
+        high=search.high,
+        tolerance=search.tolerance,
+        outcome=search.outcome,
+        holds=search.holds,
+        breaks=search.breaks,
+        levels=[Level(seen, step) for step in run.steps if (seen := named.get(step.step))],
+    )
+
+
+# Findings of a search for a ceiling: how much is carried, at which service level, what ends first, and which variant
+# carries more.
+
+
+class CeilingKind(Kind):
+    FOUND = "ceiling_found"
+    AT_LEAST = "ceiling_not_reached"
+    NONE = "ceiling_below_all"
+    UNCONFIRMED = "ceiling_unconfirmed"
+    ENDED = "ceiling_search_ended"
+    REPEATS = "ceiling_of_repeats"
+    RATIO = "ceilings_compared"
+    LIMIT = "limit_beyond_the_ceiling"
+    DRIVER = "ceiling_of_the_driver"
+
+
+ANSWERS = tuple(kind for kind in CeilingKind if kind not in (CeilingKind.DRIVER, CeilingKind.LIMIT))
+_KINDS = {
+    "found": CeilingKind.FOUND,
+    "at_least": CeilingKind.AT_LEAST,
+    "none": CeilingKind.NONE,
+    "unconfirmed": CeilingKind.UNCONFIRMED,
+    None: CeilingKind.ENDED,
+}
+
+
+def ceiling_findings(found: Sequence[Ceiling], claims: Claims) -> Iterator[Finding]:
+    """Yield variants against each other first, as far as they may be compared, then the ceiling of each, and where the
+    driver was the limit."""
+    variants = by_variant(found)
+    for a, b in combinations(variants, 2):
+        names = a[0].variant, b[0].variant
+        if reasons := claims.reasons_against(*names):
+            yield caution(PairKind.NOT_COMPARABLE, a=names[0], b=names[1], step=None, reasons=reasons)
+        elif ratio := _ratio(a, b):
+            yield ratio
+    for same in variants:
+        name = same[0].variant if len(variants) > 1 else None
+        if len(same) > 1 and all(one.middle for one in same):
+            yield _repeats(same, name)
+        for one in same:
+            repeat = one.repeat if len(same) > 1 else None
+            yield _one(one, name, repeat)
+            if verdict := one.limit:
+                at = {"variant": name, "repeat": repeat, "of": one.of, "breaks": one.breaks}
+                yield info(CeilingKind.LIMIT, **at, verdict=verdict)
+        for bound in group([one for one in same if one.driver_bound], lambda one: one.breaks):
+            facts = {"runs": len(bound), "repeats": len(same)}
+            yield caution(CeilingKind.DRIVER, variant=name, of=bound[0].of, breaks=bound[0].breaks, **facts)
+
+
+def _one(one: Ceiling, variant: str | None, repeat: int | None) -> Finding:
+    kind = _KINDS[one.outcome]
+    return (info if kind in (CeilingKind.FOUND, CeilingKind.AT_LEAST) else caution)(
+        kind,
+        variant=variant,
+        repeat=repeat,
+        of=one.of,
+        holds=one.holds,
+        breaks=one.breaks,
+        asked=[one.low, one.high],
+        per_s=one.tps,
+        primary=one.levels[0].step.throughput.primary if one.levels else None,
+        limits=_limits(one),
+        missed=missed(one),
+        limit=one.limit,
+    )
+
+
+def _limits(one: Ceiling) -> list[list[Any]]:
+    """Return the service level: what each limit is of, the transaction, its percentile, and the limit in ms."""
+    if not one.levels:
+        return []
+    return [[limit.of, limit.transaction, limit.percentile, limit.limit_ms] for limit in _most_limits(one)]
+
+
+def _most_limits(one: Ceiling) -> Sequence[Any]:
+    return max((level.seen.limits for level in one.levels), key=len)
+
+
+def missed(one: Ceiling) -> list[list[Any]]:
+    """Return the limits that the lowest level that breaks did not keep, as `_limits`. A backlog has no limit; one of
+    queries names their load in place of a transaction."""
+    broken = [level.seen for level in one.levels if level.seen.level == one.breaks and level.seen.verdict != "held"]
+    limits = dict.fromkeys(
+        (limit.of, limit.transaction, limit.percentile, limit.limit_ms)
+        for seen in broken
+        for limit in seen.limits
+        if limit.value is not None and limit.value > limit.limit
+    )
+    backlog = [["backlog", None, None, None]] if any(seen.backlog and not seen.behind for seen in broken) else []
+    queries = [["queries", load, None, None] for load in dict.fromkeys(load for seen in broken for load in seen.behind)]
+    return [*backlog, *queries, *map(list, limits)]
+
+
+def _repeats(same: Sequence[Ceiling], variant: str | None) -> Finding:
+    """Return the ceiling over repeats: the geometric mean, with its interval by Student's t of the runs."""
+    mean, low, high = of_repeats([(one.holds, one.breaks) for one in same if one.holds and one.breaks])
+    rates = [one.tps for one in same if one.tps is not None]
+    return info(
+        CeilingKind.REPEATS,
+        variant=variant,
+        of=same[0].of,
+        mean=mean,
+        low=low,
+        high=high,
+        per_s=sum(rates) / len(rates) if rates else None,
+        primary=same[0].levels[0].step.throughput.primary,
+        limits=_limits(same[0]),
+        runs=len(same),
+    )
+
+
+def _ratio(a: Sequence[Ceiling], b: Sequence[Ceiling]) -> Finding | None:
+    """Return the ratio of the ceilings of two variants; None if one of them is not between two levels or may be the
+    driver's, or they are of unlike things."""
+    asked = [[one.of, *(limit for limits in _limits(one) for limit in limits)] for one in (*a, *b)]
+    middles_a, middles_b = ([one.middle for one in side] for side in (a, b))
+    bound = any(one.driver_bound for one in (*a, *b))
+    if bound or any(one != asked[0] for one in asked) or not all([*middles_a, *middles_b]):
+        return None
+    found = ratio_of("ceiling", a[0].of, "higher", middles_a, middles_b, paired=False)
+    return info(
+        CeilingKind.RATIO,
+        variants=[a[0].variant, b[0].variant],
+        of=a[0].of,
+        levels=[found.a, found.b],
+        ratio=found.ratio,
+        verdict=decide(THROUGHPUT, found).verdict,
+        low=found.low,
+        high=found.high,
+    )
+
+
+# The I/Os of a mail store as mailboxes: those of a common profile that do as many.
+
+
+class MailIoKind(Kind):
+    MAILBOXES = "mailboxes"
+
+
+def mailboxes_of_steps(points: Sequence[Point]) -> Iterator[Finding]:
+    """Yield the mailboxes of each step, its repeats together."""
+    for point in points:
+        yield from _mailboxes(point.steps, labels([point], points)[0] if len(points) > 1 else None)
+
+
+def mailboxes_of_ceilings(ceilings: Sequence[Ceiling]) -> Iterator[Finding]:
+    """Yield the mailboxes of the highest level that was kept, by variant."""
+    variants = by_variant(ceilings)
+    for same in variants:
+        steps = [step for ceiling in same if ceiling.holds is not None for step in ceiling.steps_at(ceiling.holds)]
+        yield from _mailboxes(steps, same[0].variant if len(variants) > 1 else None)
+
+
+def _mailboxes(steps: Sequence[StepSummary], step: str | None) -> Iterator[Finding]:
+    counted = [step.mail_io for step in steps if step.mail_io]
+    if not counted or len(counted) < len(steps):
+        return
+    iops = fmean(io.iops for io in counted)
+    times = [io.read_ms for io in counted if io.read_ms is not None]
+    apart = [io.apart_iops for io in counted if io.apart_iops is not None]
+    yield info(
+        MailIoKind.MAILBOXES,
+        step=step,
+        iops=iops,
+        apart_iops=fmean(apart) if len(apart) == len(counted) else None,
+        each=MAILBOX_IOPS,
+        mailboxes=mailboxes(iops),
+        read_ms=fmean(times) if len(times) == len(counted) else None,
+        measured=len(counted),
+    )

@@ -1,1 +1,0 @@
-"""Runs of decision-support queries: figures, comparison, findings."""

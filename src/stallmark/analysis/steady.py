@@ -1,0 +1,356 @@
+"""Steady state: the judgement whether the load was steady while it was measured, and over which checkpoint cycles."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import scipy  # its parts are imported when first asked for
+
+from stallmark.analysis.finding import Finding, Kind, caution, info, invalid
+from stallmark.analysis.read.counters import Counters
+from stallmark.analysis.read.interval import Cycles, CyclesBy, Interval
+from stallmark.analysis.read.server_state import StateViews
+from stallmark.analysis.read.server_summary import ServerState
+from stallmark.stats import steady_state
+from stallmark.stats.steady_state import StretchTests, filled, tests_over
+from stallmark.stats.thresholds import (
+    BATCHES_FEWEST,
+    CHECKPOINT_QUIET_S,
+    CHECKPOINT_WRITES,
+    CHECKPOINTS,
+    CYCLES_COVER,
+    DRIFT,
+    HEAD_ERRORS,
+    HEAD_MATTERS,
+    MSER_BATCH,
+    UNSTEADY_P,
+)
+
+# Steady state: the judgement whether the load was steady while it was measured.
+
+
+# The judgement whether the server was in a steady state while it was measured.
+#
+# It is made on the throughput of each second. In an open loop throughput is the rate of arrivals whatever the server
+# does, so there it is made on the mean latency. "Never became steady" is a result and not a fault: a cache that warms
+# for hours, a device whose spare room runs out, a queue without end.
+
+
+class Judgement(StrEnum):
+    STEADY = "steady"
+    LATE = "became_steady_late"
+    NEVER = "never_became_steady"
+    TOO_SHORT = "too_short_to_tell"
+
+
+class Rate(StrEnum):
+    """The series that is judged."""
+
+    TPS = "TPS"
+    LATENCY = "mean_latency"
+
+
+class SteadyKind(Kind):
+    """The kinds of findings on the steadiness of an interval."""
+
+    TOO_FEW_SECONDS = "too_few_seconds"
+    NOTHING_DONE = "nothing_done"
+    NOT_TOLD = "steadiness_not_told"
+    STEADY = "steady"
+    STEADY_LATE = "became_steady_late"
+    TREND = "never_steady_trend"
+    LEVEL_CHANGED = "never_steady_level_changed"
+
+
+@dataclass(frozen=True)
+class Steadiness:
+    """The steadiness of one measured interval. Other shares are of the mean; what was not judged is None.
+
+    `drift` is the change from the begin to the end of the line with Sen's slope, as a share of its begin, with its 95 %
+    interval; `slope_per_h` the slope per hour, as a share of the mean.
+    """
+
+    verdict: Judgement
+    finding: Finding
+    of: Rate
+    seconds: int  # how many were judged
+    batches: int = 0
+    batch_s: int = 0
+    alike: float = 0.0  # correlation of neighbouring batches
+    inflation: float = 1.0  # of the variance of their mean, because of it
+    independent: float = 0.0  # batches, after what neighbours have in common
+    drift: float | None = None
+    drift_low: float | None = None
+    drift_high: float | None = None
+    slope_per_h: float | None = None
+    slope_per_h_low: float | None = None
+    slope_per_h_high: float | None = None
+    trend_p: float | None = None
+    change: float | None = None  # the level's largest step, shown or not, as a share of the level before
+    change_at_s: int | None = None  # after so many seconds of the interval
+    change_p: float | None = None
+    truncation_s: int = 0  # what MSER-5 would leave out
+    warm_up_s: int = 0  # of it, what clearly lies off the rest: a warm-up still inside the measured interval
+    warm_up_shift: float = 0.0  # by how much of itself that moves the interval's mean
+
+    @property
+    def p(self) -> float:
+        """Return the p-value of no trend and no change, both tests together; 0 for a warm-up inside, which is shown by
+        other means."""
+        if self.verdict == Judgement.LATE:
+            return 0.0
+        known = [one for one in (self.trend_p, self.change_p) if one is not None]
+        return min(1.0, 2 * min(known, default=0.0))
+
+    @property
+    def incomparable(self) -> bool:
+        """Tell whether the figures are off those of a steady state by more than is tolerated."""
+        late = self.verdict == Judgement.LATE and abs(self.warm_up_shift) > HEAD_MATTERS
+        return self.verdict == Judgement.NEVER or late
+
+
+def judge(per_second: np.ndarray, of: Rate = Rate.TPS) -> Steadiness:
+    """Return the verdict on the seconds of one interval, shape (n,); NaN where a second had no value."""
+    series, seconds = filled(per_second), len(per_second)
+    if seconds < BATCHES_FEWEST:
+        few = caution(SteadyKind.TOO_FEW_SECONDS, seconds=seconds, needed_s=BATCHES_FEWEST)
+        return Steadiness(Judgement.TOO_SHORT, few, of, seconds)
+    if not len(series) or series.mean() <= 0:
+        return Steadiness(Judgement.TOO_SHORT, caution(SteadyKind.NOTHING_DONE, of=of), of, seconds)
+    whole = tests_over(series, seconds)
+    truncated = steady_state.truncation(series)
+    head = _warm_up(series, truncated)
+    verdict, finding = _verdict(series, whole, head, of)
+    per_hour = 3600 / seconds
+    batched = whole.batched
+    return Steadiness(
+        verdict=verdict,
+        finding=finding,
+        of=of,
+        seconds=seconds,
+        batches=len(batched.means),
+        batch_s=batched.length,
+        alike=float(batched.alike),
+        inflation=float(batched.inflation),
+        independent=batched.independent,
+        drift=grown(whole.drift),
+        drift_low=grown(whole.drift_low),
+        drift_high=grown(whole.drift_high),
+        slope_per_h=whole.drift * per_hour,
+        slope_per_h_low=whole.drift_low * per_hour,
+        slope_per_h_high=whole.drift_high * per_hour,
+        trend_p=whole.trend.p,
+        change=_stepped(whole),
+        change_at_s=whole.change.at,
+        change_p=whole.change.p,
+        truncation_s=truncated,
+        warm_up_s=head,
+        warm_up_shift=_shift(series, head),
+    )
+
+
+def incomparable(judged: Sequence[Steadiness]) -> list[Steadiness]:
+    """Return the runs whose figures are not those of a steady state, by more than chance among so many.
+
+    Each verdict alone is wrong in one of twenty steady runs, so among six steady runs one often would be. A single run
+    is beyond chance where its own p-value says so among so many (Bonferroni). All are where so many at once are too
+    many (binomial): of six steady runs two would be in one set of thirty.
+    """
+    found, level = [one for one in judged if one.incomparable], 2 * UNSTEADY_P
+    if found and scipy.special.bdtrc(len(found) - 1, len(judged), level) < level:
+        return found
+    return [one for one in found if one.p * len(judged) < level]
+
+
+def _verdict(series: np.ndarray, whole: StretchTests, head: int, of: Rate) -> tuple[Judgement, Finding]:
+    shift = _shift(series, head)
+    facts: dict[str, Any] = {"of": of, "seconds": len(series)}
+    if head and (whole.unsteady or abs(shift) > HEAD_MATTERS) and _rest_is_steady(series, head):
+        make = invalid if abs(shift) > HEAD_MATTERS else caution
+        return Judgement.LATE, make(SteadyKind.STEADY_LATE, **facts, warm_up_s=head, shift=shift)
+    ends = {"drift": whole.drift, "drift_low": whole.drift_low, "drift_high": whole.drift_high}
+    drift = {name: grown(share) for name, share in ends.items()}
+    if whole.unsteady:
+        if whole.changing and (not whole.trending or whole.change.p < whole.trend.p):
+            change = {"change": _stepped(whole), "at_s": whole.change.at, "p": whole.change.p}
+            return Judgement.NEVER, invalid(SteadyKind.LEVEL_CHANGED, **facts, **change)
+        return Judgement.NEVER, invalid(SteadyKind.TREND, **facts, **drift, p=whole.trend.p)
+    if whole.unknown:
+        return Judgement.TOO_SHORT, caution(SteadyKind.NOT_TOLD, **facts, **drift)
+    return Judgement.STEADY, info(SteadyKind.STEADY, **facts, **drift, warm_up_s=head, shift=shift)
+
+
+def grown(share: float) -> float:
+    """Return the change from the begin to the end of a straight line that rises by `share` of its mean, as a share of
+    its begin. Nothing falls by more than all of it, and what began with next to nothing began with a tenth."""
+    return _of_begin(1 - share / 2, 1 + share / 2)
+
+
+def _stepped(whole: StretchTests) -> float:
+    return _of_begin(whole.change.before / whole.mean, whole.change.after / whole.mean)
+
+
+def _of_begin(begin: float, end: float) -> float:
+    return max(end, 0.0) / max(begin, 0.1) - 1
+
+
+def _warm_up(series: np.ndarray, truncated: int) -> int:
+    """Return the truncation in seconds, if what it leaves out lies off the rest by more than chance and by more than
+    matters; else 0.
+
+    A truncation of half means that MSER found no steady part, not that the first half is a warm-up.
+    """
+    if not truncated or truncated >= len(series) // 2 - MSER_BATCH:
+        return 0
+    head, rest = series[:truncated], series[truncated:]
+    off = float(head.mean() - rest.mean())
+    batched = steady_state.batches(rest) if len(rest) >= BATCHES_FEWEST else None
+    if batched is None or rest.mean() <= 0 or abs(off) <= DRIFT * float(rest.mean()):
+        return 0
+    spread = float(batched.means.std(ddof=1) ** 2 * batched.inflation * batched.length)
+    error = float(np.sqrt(spread / len(head) + spread / len(rest)))
+    return truncated if abs(off) > HEAD_ERRORS * error else 0
+
+
+def _rest_is_steady(series: np.ndarray, head: int) -> bool:
+    """Tell whether the rest would not drift over an interval as long as the whole, and is long enough to tell."""
+    rest = tests_over(series[head:], len(series))
+    return not rest.unsteady and not rest.unknown
+
+
+def _shift(series: np.ndarray, head: int) -> float:
+    """Return the change of the mean by the first `head` seconds, as a share of the mean without them."""
+    return float(series.mean() / series[head:].mean() - 1) if head else 0.0
+
+
+# Checkpoint cycles of a measured interval.
+#
+# A server writes most of its pages in checkpoints, so two and a half cycles are another load than three. Figures are
+# taken over whole cycles where the record shows at least CHECKPOINTS of them. A cycle is from one checkpoint to the
+# same point of a later one: its end, or its beginning where the server counts there (PostgreSQL before 18). That point
+# is known to the sampling interval of its counter, and so are the ends of what is measured.
+
+
+class CycleKind(Kind):
+    WHOLE = "whole_checkpoint_cycles"
+    TOO_FEW = "too_few_checkpoint_cycles"
+    IRREGULAR = "checkpoint_cycles_irregular"
+    NO_CHECKPOINT = "no_checkpoint_while_measured"
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The times at which checkpoints were seen, in seconds since the run started, rising; sampled
+    every `resolution_s`."""
+
+    t: np.ndarray
+    shown_by: CyclesBy
+    resolution_s: float
+
+
+def over_whole_cycles(interval: Interval, marks: Marks | None) -> Interval:
+    """Return the interval that figures are taken over: the whole cycles, or all of it where these are too few or cover
+    too little of it."""
+    if marks is None:
+        return interval
+    seen = marks.t[(marks.t > interval.begin) & (marks.t <= interval.end)]
+    count = max(len(seen) - 1, 0)
+    begin, end = (math.ceil(seen[0]), math.ceil(seen[-1])) if count else (interval.begin, interval.end)
+    mean_s = float((seen[-1] - seen[0]) / count) if count else None
+    covers = end - begin >= CYCLES_COVER * interval.seconds
+    whole = count >= CHECKPOINTS and covers
+    cycles = Cycles(
+        count=count,
+        checkpoints=len(seen),
+        begin_s=begin,
+        end_s=end,
+        measured_s=interval.seconds,
+        whole=whole,
+        mean_s=mean_s,
+        shown_by=marks.shown_by,
+        resolution_s=marks.resolution_s,
+        finding=_finding(interval, count, begin, end, mean_s, covers),
+    )
+    whole_interval = replace(interval, begin=begin, end=end) if whole else interval
+    return replace(whole_interval, cycles=cycles)
+
+
+def no_checkpoint(interval: Interval, state: ServerState | None) -> Finding | None:
+    """Return a caution if no checkpoint was counted in the interval, so that its writes are of a part of a cycle; None
+    if checkpoints are unknown, or the server wrote pages for them all the time."""
+    if interval.cycles is None or interval.cycles.checkpoints:
+        return None
+    if state and (state.checkpoint_pages_per_s or state.background_pages_per_s):
+        return None
+    return caution(CycleKind.NO_CHECKPOINT, measured_s=interval.seconds)
+
+
+def _finding(interval: Interval, count: int, begin: int, end: int, mean_s: float | None, covers: bool) -> Finding:
+    facts = {"cycles": count, "measured_s": interval.seconds}
+    if count < CHECKPOINTS:
+        return caution(CycleKind.TOO_FEW, **facts, needed=CHECKPOINTS)
+    if not covers:
+        return caution(CycleKind.IRREGULAR, **facts, covered_s=end - begin)
+    return info(CycleKind.WHOLE, **facts, mean_s=mean_s, begin_s=begin - interval.begin, end_s=end - interval.begin)
+
+
+def checkpoint_marks(checkpoints: Counters | None, state: StateViews) -> Marks | None:
+    """Return the times at which checkpoints ended or, where the server counts there, began. None where its counters do
+    not tell."""
+    return marks_of_counter(checkpoints) or marks_of_writes(state.checkpoint_pages())
+
+
+def marks_of_counter(checkpoints: Counters | None) -> Marks | None:
+    """Return the marks from a count of checkpoints (PostgreSQL).
+
+    `done` (since 18) counts at their end those that did something. Else `timed` and `requested` count all at their
+    beginning; under a load that writes, all do something. None where nothing was counted, or the count began again.
+    """
+    if checkpoints is None or len(checkpoints.t) < 2 or np.any(checkpoints.breaks):
+        return None
+    totals = checkpoints.totals
+    done = totals.get("done")
+    if done is None:
+        parts = [totals[name] for name in ("timed", "requested") if name in totals]
+        if not parts:
+            return None
+        done = np.sum(parts, axis=0)
+    rose = np.diff(done) >= 1
+    return Marks(checkpoints.t[1:][rose], CyclesBy.COUNT, _interval_s(checkpoints.t))
+
+
+def marks_of_writes(line: tuple[np.ndarray, np.ndarray] | None) -> Marks | None:
+    """Return the marks from a cumulative count of pages that checkpoints wrote (SQL Server, which does not count
+    checkpoints).
+
+    Each burst of writes is one checkpoint, and a cycle lasts from the end of a burst to the end of the next. Indirect
+    checkpoints write all the time: then there are no bursts and no whole cycles. None where nothing was counted, or the
+    count began again.
+    """
+    if line is None or len(line[0]) < 3 or np.any(np.diff(line[1]) < 0):
+        return None
+    t, total = line
+    rate = np.diff(total) / np.diff(t)
+    writes = rate > CHECKPOINT_WRITES * rate.max() if rate.max() > 0 else np.zeros(len(rate), dtype=bool)
+    ends = [last for last in _run_ends(writes) if _quiet_after(t, writes, last) >= CHECKPOINT_QUIET_S]
+    return Marks(t[1:][ends], CyclesBy.BURSTS, _interval_s(t))
+
+
+def _run_ends(writes: np.ndarray) -> Sequence[int]:
+    """Return the indices of the last sample of each burst; a burst in which the record ends has no end."""
+    ends: list[int] = np.flatnonzero(writes[:-1] & ~writes[1:]).tolist()
+    return ends
+
+
+def _quiet_after(t: np.ndarray, writes: np.ndarray, last: int) -> float:
+    """Return the seconds from a burst's last sample to the next burst's first, or to the end of the record."""
+    later = np.flatnonzero(writes[last + 1 :])
+    begins = last + 1 + int(later[0]) if len(later) else len(writes)
+    return float(t[begins] - t[last + 1])
+
+
+def _interval_s(t: np.ndarray) -> float:
+    return round(float(np.median(np.diff(t))), 1)

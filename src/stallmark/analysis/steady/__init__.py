@@ -1,1 +1,0 @@
-"""Steady state: the judgement whether the load was steady while it was measured."""

@@ -1,0 +1,81 @@
+"""The sentence and the exit code of a command that an error ended, and the log of one that was not foreseen."""
+
+import os
+import platform
+import sys
+import tempfile
+import traceback
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+import platformdirs
+
+import stallmark
+from stallmark.cli.common import CUT_OFF, FAILED, INCOMPLETE, UNEXPECTED, err, escape, tell
+from stallmark.errors import CallFailed, ServerLost, StallmarkError, in_words
+from stallmark.redact import without_secrets
+from stallmark.stopping import StopSignal
+
+
+# The log of an error that Stallmark did not foresee: what a maintainer needs, without secrets.
+def write_crash_log(error: BaseException) -> Path | None:
+    """Write the log and return its path: in the user's folder of logs, or where that cannot be, a temporary one. None
+    where neither can."""
+    at = datetime.now(UTC)
+    text = without_secrets(
+        f"stallmark {stallmark.__version__}, Python {platform.python_version()}, {platform.platform()}\n"
+        f"{at:%Y-%m-%d %H:%M:%S} UTC: {' '.join(sys.argv)}\n\n{''.join(traceback.format_exception(error))}"
+    )
+    name = f"error-{at:%Y%m%d-%H%M%S}-{os.getpid()}.log"
+    for folder in (Path(platformdirs.user_log_dir("stallmark")), Path(tempfile.gettempdir())):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            path = folder / name
+            path.touch(0o600, exist_ok=False)
+            path.write_text(text)
+            return path
+        except OSError:
+            continue
+    return None
+
+
+# The sentence and the exit code of a command that an error ended.
+
+
+def show(sentence: str) -> None:
+    if sentence:
+        tell(err, sentence)
+
+
+def sentence_and_code(error: BaseException, *, unread: bool) -> tuple[str, int]:
+    """Return the sentence, "" if the reader of the output has gone (`unread`) and that was the error."""
+    match error:
+        case StopSignal():
+            left = " ".join(getattr(error, "__notes__", ()))
+            kept = f" is kept. {left}" if left else " is kept; servers and settings are as before."
+            sentence = f"{error}. What was done{kept}"
+            return escape(sentence[0].upper() + sentence[1:]), error.exit_code
+        case click.Abort():
+            return _error("Nobody answered, so nothing was done."), FAILED
+        case BrokenPipeError():  # of a process of ours, unless a reader has gone
+            if unread:
+                return "", CUT_OFF
+        case MemoryError():
+            return _error("The memory of this machine was not enough for it."), FAILED
+        case ServerLost():
+            return _error(in_words(error)), INCOMPLETE
+        case StallmarkError() | CallFailed() | OSError():  # OSError: a full disk, a folder without rights
+            return _error(in_words(error)), FAILED
+        case click.ClickException():
+            return _error(error.format_message()), FAILED
+    log = write_crash_log(error)
+    what = f"a bug in Stallmark ({type(error).__name__})."
+    if log:
+        return _error(f"{what} Look through {log} and send it to us."), UNEXPECTED
+    shown = without_secrets("".join(traceback.format_exception(error)))
+    return f"{escape(shown)}{_error(f'{what} Look through the lines above and send them to us.')}", UNEXPECTED
+
+
+def _error(sentence: str) -> str:
+    return f"[bold red]Error:[/] {escape(sentence)}"

@@ -1,0 +1,228 @@
+"""The things that a selftest tries, on its databases and on the records of its runs, and what came of each."""
+
+import shutil
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.read.run_notes import RunKind, run_notes
+from stallmark.analysis.read.waits import read_deadlocks
+from stallmark.analysis.validity.invalid import GateKind
+from stallmark.cli.common import CONDITION_BROKEN, FAILED, INCOMPLETE
+from stallmark.engines.base import Engine
+from stallmark.errors import CallFailed, ServerLost, StallmarkError, as_reason, in_words
+from stallmark.experiment.progress import Show
+from stallmark.experiment.target import Target, things_in
+from stallmark.loaders import load
+from stallmark.record.reader import Record
+from stallmark.report.text import sentence as finding_sentence
+from stallmark.report.text.validity import figure
+from stallmark.scenarios.model import WorkloadChoice
+from stallmark.schema.deploy import telling_blockers
+from stallmark.schema.own import drop_schemas, in_short
+from stallmark.transactions import find_workload
+
+# One thing that a selftest tries, and what came of it.
+
+
+@dataclass(frozen=True)
+class SelftestResult:
+    """`state` is "works", "off" (it cannot be had on this server, and why) or "failed"."""
+
+    what: str
+    state: Literal["works", "off", "failed"]
+    said: str
+    exit_code: int = 0
+
+
+class Wrong(Exception):
+    """Something is not as it must be; carries its exit code."""
+
+    def __init__(self, said: str, exit_code: int = FAILED):
+        super().__init__(said)
+        self.exit_code = exit_code
+
+
+def attempt(what: str, check: Callable[[], str]) -> SelftestResult:
+    try:
+        return SelftestResult(what, "works", check())
+    except Wrong as wrong:
+        return SelftestResult(what, "failed", sentence(wrong), wrong.exit_code)
+    except ServerLost as lost:
+        return SelftestResult(what, "failed", sentence(lost), INCOMPLETE)
+    except (StallmarkError, CallFailed, OSError) as error:
+        return SelftestResult(what, "failed", sentence(error), FAILED)
+    except Exception as error:  # whatever a driver raises on a server nobody has tried: it belongs into the issue
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(frame.filename).name}:{frame.lineno}"
+        return SelftestResult(what, "failed", f"{type(error).__name__} in {where}: {sentence(error)}", FAILED)
+
+
+def sentence(error: Exception) -> str:
+    return " ".join(in_words(error).split()) or type(error).__name__
+
+
+# The databases of a selftest: which they are, by what they are known as its own, and how they are removed.
+
+# A seed that nobody else takes: by it a database is known as a selftest's, which may be removed.
+SEED = 7_357_437
+BANK = WorkloadChoice(name="bank", scale={"branches": 1}, seed=SEED)
+BROKERAGE = WorkloadChoice(name="brokerage", scale={"customers": 1_000, "days": 0.02}, seed=SEED)
+# One after the other in the same database. What is the server's own matter is tried on the first, the smaller one.
+CHOICES = (BANK, BROKERAGE)
+
+
+def refuse_what_is_not_ours(engine: Engine) -> None:
+    """Raise StallmarkError unless the database holds a selftest's data alone, or nothing."""
+    others = things_in(engine)  # whatever their schemas are called: what a selftest finds there it drops
+    reasons = [in_short(others)] if others else [_other_build(engine, choice) for choice in CHOICES]
+    if all(reasons):
+        raise StallmarkError(
+            f"The database is not empty ({reasons[0]}): a selftest builds its own, and removes it again, so name an "
+            "empty database."
+        )
+
+
+def refuse_sessions_of_others(engine: Engine) -> None:
+    if sessions := engine.other_sessions():
+        raise StallmarkError(
+            f"Others are in the database ({in_short(list(map(str, sessions)))}): a selftest drives load there, so name "
+            "a database that nobody uses, or add --shared."
+        )
+
+
+def _other_build(engine: Engine, choice: WorkloadChoice) -> str | None:
+    """Return how what Stallmark has built in the database differs from a selftest's, or None."""
+    try:
+        load.recognise(engine, find_workload(choice.name), choice.scale, choice.seed)
+    except StallmarkError as error:
+        return as_reason(error)
+    return None
+
+
+def remove(engine: Engine, target: Target, show: Show) -> SelftestResult:
+    remove = (lambda: drop(engine, show)) if target.url else (lambda: _delete(target, engine))
+    return attempt("removed what it made", remove)
+
+
+def drop(engine: Engine, show: Show) -> str:
+    """Drop what selftests build. Raise RunLockTaken if another run, or selftest, is under way."""
+    with engine.hold(), telling_blockers(engine, show.say):
+        drop_schemas(engine, [find_workload(choice.name) for choice in CHOICES])
+    return "the database is empty again"
+
+
+def _delete(target: Target, engine: Engine) -> str:
+    engine.close()
+    shutil.rmtree(target.folder(BROKERAGE))
+    if target.wal_dir:
+        for path in target.wal_dir.iterdir():
+            if path.name != "lost+found":
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return "the embedded database is gone"
+
+
+# The checks that the records of a selftest's runs allow: of each transaction and collector, and of the data.
+
+CONSISTENCY = "consistency after the load"
+
+
+def transactions(record: Record, workload: Any) -> Iterator[SelftestResult]:
+    done, errors = record.table("transactions"), record.table("errors")
+    for transaction in workload.transactions:
+        name = transaction.name
+        if transaction is workload.users.opening:
+            opening = record.manifest.workload.opening
+            said = ", ".join(f"{count:,} {what}" for what, count in (opening.done if opening else {}).items())
+            yield SelftestResult(f"transaction {name}", "works", said or "executed before the run")
+            continue
+        mine = done.filter(pc.equal(done["transaction"], name))
+        committed, failed = (pc.sum(mine[column]).as_py() or 0 for column in ("committed", "failed"))
+        words = sorted(
+            {f"{kind} ({code}): {message}" for kind, code, message in zip(
+                *(errors.filter(pc.equal(errors["transaction"], name))[column].to_pylist()
+                  for column in ("error_class", "code", "message")), strict=True)}
+        )  # fmt: skip
+        if not mine.num_rows and not words and transaction not in workload.users.deck:
+            yield SelftestResult(f"transaction {name}", "off", "none was due in so short a time")
+            continue
+        if not mine.num_rows and not words and _dealt(done, workload) < _to_reach_all(record):
+            yield SelftestResult(
+                f"transaction {name}", "off", "not reached: the users were too slow in so short a time"
+            )
+            continue
+        said = "; ".join([f"{committed:,} committed, {failed:,} failed", *words[:3]])
+        ok = committed and not failed
+        yield SelftestResult(f"transaction {name}", "works" if ok else "failed", said, 0 if ok else FAILED)
+
+
+def _dealt(done: pa.Table, workload: Any) -> int:
+    """Return how many of the transactions that users start have ended."""
+    of_users = done.filter(pc.is_in(done["transaction"], pa.array([kind.name for kind in workload.users.deck])))
+    return sum(pc.sum(of_users[column]).as_py() or 0 for column in ("committed", "rolled_back", "failed"))
+
+
+def _to_reach_all(record: Record) -> float:
+    """Return the number of them by which each has come up: whole decks of as many executors as there may be."""
+    cards = sum(one.cards for one in record.manifest.workload.transactions if one.source == "users")
+    return cards * max((step.users for step in record.manifest.steps), default=1)
+
+
+def collectors(record: Record) -> Iterator[SelftestResult]:
+    off: dict[str, list[str]] = {}  # those of one reason together: a server without the views lacks them all
+    for name, known in record.manifest.collectors.items():
+        what, rows = f"collector {name}", record.table(name).num_rows
+        if known.unavailable:
+            off.setdefault(known.unavailable, []).append(name)
+        elif known.outages:
+            said = " ".join(
+                finding_sentence(note)
+                for note in run_notes(record)
+                if note.kind is RunKind.COLLECTOR_OUTAGE and note.facts["collector"] == known.title
+            )
+            yield SelftestResult(what, "failed", said, FAILED)
+        elif not rows:
+            yield SelftestResult(what, "off", "no rows: nothing of its kind was seen")
+        else:
+            yield SelftestResult(what, "works", " ".join([f"{rows:,} rows.", known.limited or ""]).strip())
+    for why, names in off.items():
+        yield SelftestResult(f"collector{'s' * (len(names) > 1)} {', '.join(names)}", "off", why)
+
+
+def deadlocks(record: Record) -> Iterator[SelftestResult]:
+    """Say each shape of the deadlocks that the server wrote down: they are few, and say what to mend."""
+    for one in read_deadlocks(record):
+        said = f"{one.victim} ({one.isolation}) lost to {one.others} over {one.resources}; graph {one.graph}"
+        yield SelftestResult(f"deadlocks ({one.times:,})", "works", said)
+
+
+def conditions(records: Sequence[Record]) -> Iterator[SelftestResult]:
+    """Yield whether the data were consistent after every run."""
+    seen = [condition for record in records for condition in record.manifest.conditions]
+    if refused := {f"{one.name} ({one.refused})" for one in seen if one.refused}:
+        yield SelftestResult(CONSISTENCY, "failed", f"the server refused: {'; '.join(sorted(refused))}", FAILED)
+    elif broken := {
+        f"{one.name}: {one.offending:,} {one.counted} ({one.detail})" for one in seen if one.holds is False
+    }:
+        yield SelftestResult(CONSISTENCY, "failed", "; ".join(sorted(broken)), CONDITION_BROKEN)
+    elif holding := {one.name for one in seen if one.holds}:
+        yield SelftestResult(CONSISTENCY, "works", f"all {len(holding)} conditions hold")
+    else:
+        yield SelftestResult(CONSISTENCY, "off", "the runs ended before it was checked")
+
+
+def counted(summary: ExperimentSummary) -> Iterator[SelftestResult]:
+    """Yield whether the database counted as many commits as users saw, in each run that knows."""
+    for run in summary.runs:
+        for gate in (one for step in run.steps for one in step.validity.gates if one.kind is GateKind.COMPLETED):
+            what = f"counted as committed, run {run.manifest.sequence}"
+            if gate.failure:
+                yield SelftestResult(what, "failed", finding_sentence(gate.failure), CONDITION_BROKEN)
+            else:
+                yield SelftestResult(what, "off" if gate.passed is None else "works", figure(gate))

@@ -1,0 +1,370 @@
+"""The report of a production server's profile: its tables, its charts, and the document of both."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from stallmark import format
+from stallmark.analysis.finding import Severity
+from stallmark.analysis.profile.rates import HOUR_S, MINUTE_S, Measure, WaitTotal
+from stallmark.analysis.profile.summary import PERCENTILES, ProfileSummary
+from stallmark.report.document import (
+    Block,
+    Bullets,
+    Codes,
+    Document,
+    Facts,
+    Fold,
+    Heat,
+    Pairs,
+    Section,
+    Shown,
+    Words,
+    bullets,
+    shown,
+)
+from stallmark.report.figures import COLOURS, Figure, KeyItem, bucket_width, chart, coarse, drawn, from_zero, note
+from stallmark.report.renderers import in_json
+from stallmark.report.sections import summary
+from stallmark.report.table import Rows, Table, numbers, word
+from stallmark.report.table import number as as_number
+from stallmark.report.text import profile as words
+from stallmark.report.text import sentence
+from stallmark.report.text.profile import MEASURES, waited_for
+
+# The report of a production server's profile: in HTML, in the terminal, and as JSON.
+
+
+# The tables of a profile's report.
+
+QUARTER_S = 900
+"""Clocks change at whole quarters of an hour."""
+_TYPES = 12
+_BRIEF = (Measure.IOS, Measure.READ_MS, Measure.LOG_MS, Measure.CPU)
+WINDOW_MEASURES = (
+    *(Measure.IOS, Measure.READS, Measure.WRITES, Measure.READ_MB, Measure.WRITE_MB, Measure.READ_MS),
+    *(Measure.LOG_MB, Measure.LOG_MS, Measure.TRANSACTIONS, Measure.CPU),
+)
+
+
+def value_of(measure: Measure, value: float | None) -> str:
+    """Write a value of a measure; the share of the CPU in per cent."""
+    if value is None or not np.isfinite(value):
+        return format.NONE
+    return format.number(value * 100 if measure is Measure.CPU else value)
+
+
+def percentiles_table(found: ProfileSummary) -> Table:
+    """Return the percentiles of the minutes of every measure, with its mean."""
+    return Rows(list(found.rates.counted)).table(
+        word("minutes", lambda measure: MEASURES[measure]),
+        as_number("mean", lambda measure: value_of(measure, found.means[measure])),
+        numbers(
+            PERCENTILES,
+            str,
+            lambda measure, name: value_of(measure, found.percentiles[measure][name]),
+            {"p50": 2, "p90": 1, "p99": 3},
+        ),
+    )
+
+
+def windows_table(found: ProfileSummary) -> Table:
+    """Return the busiest windows, busiest first."""
+    shown = [measure for measure in WINDOW_MEASURES if measure in found.rates.counted]
+    return Rows(found.windows).table(
+        word(f"from, {format.zone()}", lambda window: format.minute(window.begin)),
+        numbers(
+            shown,
+            MEASURES.__getitem__,
+            lambda window, measure: value_of(measure, window.values.get(measure)),
+            {measure: place for place, measure in enumerate(shown, 1) if measure not in _BRIEF},
+        ),
+    )
+
+
+def peaks_table(found: ProfileSummary) -> Table:
+    """Return the busiest window by each measure of what storage is asked for."""
+    busiest = found.windows[0].values if found.windows else {}
+    return Rows(list(found.peaks.items())).table(
+        word("measure", lambda peak: MEASURES[peak[0]]),
+        as_number("highest", lambda peak: value_of(peak[0], peak[1].values.get(peak[0]))),
+        word(f"from, {format.zone()}", lambda peak: format.minute(peak[1].begin)),
+        as_number("mean", lambda peak: value_of(peak[0], found.means[peak[0]]), importance=2),
+        as_number("with most I/Os", lambda peak: value_of(peak[0], busiest.get(peak[0])), importance=1),
+        as_number("I/Os per s then", lambda peak: value_of(Measure.IOS, peak[1].values.get(Measure.IOS)), importance=3),
+    )
+
+
+def classes_table(found: ProfileSummary) -> Table:
+    """Return the I/O of every class of file: rates, share of reads, sizes and times."""
+    return Rows(found.classes).table(
+        word("files", lambda files: str(files.file_class)),
+        as_number("reads/s", lambda files: files.reads_per_s),
+        as_number("writes/s", lambda files: files.writes_per_s),
+        as_number("reads", lambda files: files.read_share, format.share),
+        as_number("KiB/read", lambda files: files.read_kib, importance=1),
+        as_number("KiB/write", lambda files: files.write_kib, importance=2),
+        as_number("ms/read", lambda files: files.read_ms),
+        as_number("ms/write", lambda files: files.write_ms),
+        as_number("size", lambda files: files.size_bytes, format.size, importance=3),
+        as_number("growth", lambda files: files.grown_bytes, _signed_size, importance=4),
+    )
+
+
+def waits_table(shown: Sequence[WaitTotal]) -> Table:
+    """Return waits by class, or the longest by type."""
+    return Rows(shown[:_TYPES]).table(
+        word("wait", lambda wait: waited_for(wait.name) if wait.name == wait.wait_class else wait.name),
+        as_number("share", lambda wait: wait.share, format.share),
+        as_number("waiting", lambda wait: wait.waiting),
+        as_number("ms each", lambda wait: wait.mean_ms, importance=1),
+    )
+
+
+def unseen_table(found: ProfileSummary) -> Table:
+    """Return the times that were not seen, and restarts."""
+    return Rows(found.unseen).table(
+        word(f"from, {format.zone()}", lambda gap: format.minute(gap.begin)),
+        as_number("for", lambda gap: format.duration(gap.seconds)),
+        word("restart", lambda gap: "yes" if gap.restart else "no"),
+        word("reason", lambda gap: gap.reason or format.NONE),
+    )
+
+
+def facts_table(found: ProfileSummary) -> list[tuple[str, str]]:
+    """Return what is known of the server, of the profile, and of its sessions."""
+    manifest = found.manifest
+    server = manifest.server
+    pairs = [
+        ("server", server.name or ("left out" if manifest.anonymous else format.NONE)),
+        ("product", f"{server.product} {server.version}".strip() or format.NONE),
+        ("cores", format.count(server.cores)),
+        ("memory", format.size(server.memory_bytes)),
+        ("memory it aims at", format.size(server.pool_bytes)),
+        ("source", manifest.source),
+        ("interval", format.seconds(manifest.interval_s)),
+        (
+            f"sessions ({format.zone()})",
+            ", ".join(f"{format.minute(one.started)} ({one.end})" for one in manifest.sessions),
+        ),
+        ("Stallmark", manifest.stallmark or format.NONE),
+    ]
+    return [(name, value) for name, value in pairs if value != format.NONE]
+
+
+def heat_table(found: ProfileSummary) -> Heat:
+    """Return the heat maps of a profile."""
+    ahead_s = _ahead_of_utc_s(found.rates.middle)
+    hours, changes = found.rates.by(HOUR_S, ahead_s), np.diff(ahead_s)
+    return Heat(
+        words.heat(put_forward=bool((changes >= HOUR_S).any()), put_back=bool((changes <= -HOUR_S).any())),
+        format.zone(),
+        [
+            (MEASURES[measure], _days(measure, hours.begin, values))
+            for measure, values in hours.values.items()
+            if np.isfinite(values).any()
+        ],
+    )
+
+
+def _ahead_of_utc_s(moments: np.ndarray) -> np.ndarray:
+    """Return the seconds that local time is ahead of UTC at each moment."""
+    quarters, place = np.unique(np.floor(moments / QUARTER_S), return_inverse=True)
+    offsets = (format.local_time(quarter * QUARTER_S).utcoffset() for quarter in quarters)
+    return np.array([offset.total_seconds() if offset else 0.0 for offset in offsets])[place]
+
+
+def _days(measure: Measure, begin: np.ndarray, values: np.ndarray) -> list[tuple[str, list[tuple[str, float]]]]:
+    top = float(np.nanmax(values))
+    days: dict[str, list[tuple[str, float]]] = {}
+    for moment, value in zip(begin, values, strict=True):
+        hour = datetime.fromtimestamp(float(moment), UTC)  # by the clocks of the zone: their offset is in it
+        cells = days.setdefault(f"{hour:%a %d %b}", [("", 0.0)] * 24)
+        if np.isfinite(value):
+            cells[hour.hour] = value_of(measure, value), float(value) / top if top > 0 else 0.0
+    return list(days.items())
+
+
+def _signed_size(value: float | None) -> str:
+    if value is None:
+        return format.NONE
+    return f"{'+' if value >= 0 else '−'}{format.size(abs(value))}"
+
+
+def hours_in_json(found: ProfileSummary) -> list[Mapping[str, object]]:
+    """Return every hour with its measures."""
+    return [
+        {
+            "begin": datetime.fromtimestamp(float(begin), UTC).isoformat(),
+            "seen_s": float(found.hours.seen_s[place]),
+            **{
+                str(measure): float(values[place]) if np.isfinite(values[place]) else None
+                for measure, values in found.hours.values.items()
+            },
+        }
+        for place, begin in enumerate(found.hours.begin)
+    ]
+
+
+# The charts of a profile over time.
+
+_CHARTS: tuple[tuple[str, str, str, tuple[Measure, ...]], ...] = (
+    ("ios", "I/Os", "per s", (Measure.READS, Measure.WRITES)),
+    ("bytes", "Bytes", "MB/s", (Measure.READ_MB, Measure.WRITE_MB, Measure.LOG_MB)),
+    ("times", "Time of an I/O", "ms", (Measure.READ_MS, Measure.WRITE_MS, Measure.LOG_MS)),
+    ("work", "Work", "per s", (Measure.TRANSACTIONS, Measure.BATCHES)),
+    ("cpu", "CPU", "% of the cores", (Measure.CPU,)),
+)
+_HEIGHT = 260
+
+
+def figures(found: ProfileSummary) -> list[Figure]:
+    """Return a chart of every group of measures of which one is known."""
+    made = [_figure(found, *one) for one in _CHARTS]
+    return [one for one in made if one]
+
+
+def _figure(found: ProfileSummary, name: str, title: str, unit: str, measures: tuple[Measure, ...]) -> Figure | None:
+    begin, values = found.minutes.begin, found.minutes.values
+    shown = [one for one in measures if one in values]
+    if not shown:
+        return None
+    grid = np.arange(begin[0], begin[-1] + MINUTE_S, MINUTE_S)  # a gap is a break in the line
+    place = np.searchsorted(grid, begin)
+    width = bucket_width(len(grid))
+    hours = (grid - grid[0]) / 3600
+    made = chart(_HEIGHT, xaxis={"title": {"text": f"hours since {format.moment(float(grid[0]))}"}})
+    top = 0.0
+    lines = []
+    for number, measure in enumerate(shown):
+        on_grid = np.full(len(grid), np.nan)
+        on_grid[place] = values[measure] * (100 if measure is Measure.CPU else 1)
+        lines.append(on_grid)
+        top = max(top, float(np.nanmax(on_grid)))
+        style = {"color": COLOURS[number], "width": 1.5}
+        made.add_traces(list(drawn(MEASURES[measure], hours, on_grid, width, line=style)))
+    made.update_yaxes(range=from_zero(top))
+    note(made, unit, yshift=5)
+    header = ["hours", *(MEASURES[one] for one in shown)]
+    rows = [[format.number(value) for value in row] for row in coarse([hours, *lines])]
+    return Figure(
+        id=name,
+        title=title,
+        unit=unit,
+        emulated=False,
+        summary=", ".join(f"{MEASURES[one]}: {value_of(one, found.means[one])}" for one in shown),
+        method=words.method(found.manifest.source, found.manifest.interval_s),
+        chart=made,
+        header=header,
+        rows=rows,
+        key=[KeyItem(MEASURES[one], COLOURS[number], "solid") for number, one in enumerate(shown)],
+        wide=True,
+        columns=[unit],
+    )
+
+
+# The report of a server's profile: its sections, the parts that a terminal shows, and its JSON.
+
+
+def profile_document(found: ProfileSummary) -> Document:
+    server, source = found.manifest.server, found.manifest.source
+    title = f"Profile of {server.name or server.product or 'a server'}"
+    product = f"{server.product} {server.version}".strip()
+    serious = [one for one in found.cautions if one.severity is not Severity.INFO]
+    notes = [*(sentence(one) for one in found.cautions if one.severity is Severity.INFO), *found.manifest.notes]
+    seen = f"{format.duration(found.seen_s)} seen from {format.moment(found.begin)}"
+    return Document(
+        title=title,
+        kind="profile",
+        question=words.QUESTION,
+        headline=[
+            product or source,
+            f"{format.duration(found.end - found.begin)} from {format.moment(found.begin)}",
+            f"{format.share(found.seen_s / (found.end - found.begin))} seen",
+        ],
+        answer=sentence(found.findings[0]),
+        lead=[heat_table(found)],
+        no_slide=words.NO_SLIDE,
+        cautions=serious,
+        sections=[summary.findings_section(found.findings), *_sections(found), _environment(found, notes)],
+        brief=[
+            [Words(title, "main"), Words(", ".join(filter(None, [product, seen])), "quiet")],
+            bullets([*found.findings, *found.memory]),
+            *([Shown(table)] for table in _brief_tables(found) if table.rows),
+            bullets(serious, "apart"),
+            [Bullets(notes, "quiet")] if notes else [],
+        ],
+    )
+
+
+def _sections(found: ProfileSummary) -> Iterator[Section]:
+    def section(id: str, title: str, lead: str, *blocks: Block) -> Section:
+        return Section(id, title, [Words(lead, "lead"), *blocks])
+
+    yield section("over-time", "Over time", words.OVER_TIME, *figures(found))
+    minutes = "Percentiles of minutes"
+    yield section("minutes", minutes, words.PERCENTILES, Shown(percentiles_table(found), minutes))
+    if found.peaks:
+        yield section("peaks", "Peaks by measure", words.PEAKS, Shown(peaks_table(found), "Peaks by measure"))
+    if found.windows:
+        busiest = "The busiest windows"
+        yield section("windows", busiest, words.WINDOWS, Shown(windows_table(found), busiest))
+    if found.classes:
+        yield section("io", "I/O by class of file", words.CLASSES, Shown(classes_table(found), "I/O by class of file"))
+    if found.wait_classes:
+        types = Fold("By type", shown(waits_table(found.wait_types), "Waits by type"))
+        yield section("waits", "Waits", words.WAITS, Shown(waits_table(found.wait_classes), "Waits by class"), types)
+    if found.memory:
+        yield section("memory", "More memory", words.MEMORY, *bullets(found.memory))
+    if found.unseen:
+        yield section("unseen", "Gaps and restarts", words.UNSEEN, Shown(unseen_table(found), "Gaps and restarts"))
+
+
+def _environment(found: ProfileSummary, notes: list[str]) -> Section:
+    method = words.method(found.manifest.source, found.manifest.interval_s)
+    facts = Facts([Pairs(facts_table(found), "Profile")])
+    footnotes = [Words(text, "footnote") for text in [*notes, method]]
+    record = Codes("Record", [found.folder.name])
+    return Section("environment", "Environment", [facts, *footnotes, record], "server and profile")
+
+
+def _brief_tables(found: ProfileSummary) -> Iterator[Table]:
+    yield percentiles_table(found)
+    yield classes_table(found)
+    if found.windows:
+        yield peaks_table(found)
+        yield windows_table(found)
+    if found.wait_classes:
+        yield waits_table(found.wait_classes)
+
+
+def profile_in_json(found: ProfileSummary) -> dict[str, Any]:
+    """Return everything that the report shows; times in UTC, ISO 8601."""
+    return {
+        "kind": "profile",
+        "folder": str(found.folder),
+        "manifest": in_json(found.manifest),
+        "begin": _iso(found.begin),
+        "end": _iso(found.end),
+        "seen_s": found.seen_s,
+        "means": in_json(found.means),
+        "percentiles_of_minutes": in_json(found.percentiles),
+        "hours": hours_in_json(found),
+        "busiest_windows": [in_json(one) | {"begin": _iso(one.begin), "end": _iso(one.end)} for one in found.windows],
+        "peaks": {
+            str(name): in_json(one) | {"begin": _iso(one.begin), "end": _iso(one.end)}
+            for name, one in found.peaks.items()
+        },
+        "files": in_json(found.classes),
+        "waits": {"classes": in_json(found.wait_classes), "types": in_json(found.wait_types)},
+        "unseen": [in_json(one) | {"begin": _iso(one.begin), "end": _iso(one.end)} for one in found.unseen],
+        "findings": in_json(found.findings),
+        "memory": in_json(found.memory),
+        "cautions": in_json(found.cautions),
+    }
+
+
+def _iso(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds")

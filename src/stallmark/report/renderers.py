@@ -1,0 +1,245 @@
+"""The renderers of documents, which know nothing but documents: HTML files, terminals, JSON."""
+
+import base64
+import json
+import math
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from pydantic import BaseModel
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from stallmark.analysis.finding import Finding
+from stallmark.analysis.step_summary import (
+    Bottleneck,
+    Latency,
+    ServerFigures,
+    StepInterval,
+    StepValidity,
+    StorageFigures,
+    Throughput,
+    WaitFigures,
+)
+from stallmark.analysis.validity.gates import Gate
+from stallmark.errors import StallmarkError
+from stallmark.record.devices import DeviceLabel
+from stallmark.record.files import replacing
+from stallmark.redact import visible
+from stallmark.report import figures
+from stallmark.report.document import Block, Brief, Bullets, Document, Note, Notes, Shown, Title, Verdict, Words
+from stallmark.report.figures import plain
+from stallmark.report.picture import svg
+from stallmark.report.table import STYLES, Cell, InTerminal, listed
+from stallmark.report.text import reading, sentence, validity
+from stallmark.report.text.device import EMULATED, labelled
+
+# Reports as files: an impossible target is refused before the work, and an existing file is replaced whole.
+
+
+def refuse_target(target: Path, replace: bool = True) -> None:
+    """Raise StallmarkError where `target` cannot become a file. With `replace` it may not be a device (/dev/null)
+    either, which an administrator would lose."""
+    if target.is_dir():
+        raise StallmarkError(f"{target} is a folder: name a file in it.")
+    if replace and target.exists() and not target.is_file():
+        raise StallmarkError(f"{target} is no file that could be replaced: name another.")
+    above = next(folder for folder in target.absolute().parents if folder.exists())
+    if not above.is_dir():
+        raise StallmarkError(f"{target} cannot be written: {above} is no folder.")
+
+
+def write_whole(content: str | bytes, target: Path) -> Path:
+    """Write to `target` (created with its folders, replaced whole) and return it. In a text each character shows."""
+    refuse_target(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(target) as file:
+        file.write(visible(content).encode() if isinstance(content, str) else content)
+    return target
+
+
+# Summaries for machines (`--json`): every value of the analysis, and with each finding its sentence.
+
+GROUPS: dict[type, dict[str, str]] = {
+    StepInterval: {},
+    Throughput: {},
+    Latency: {"mean_ms": "latency_mean_ms", "percentiles_ms": "latency_ms", "judged_ms": "judged_latency_ms"},
+    StorageFigures: {
+        "data": "data_io",
+        "wal": "wal_io",
+        "data_device": "device_io",
+        "wal_device": "wal_device_io",
+        "busy_share": "device_busy_share",
+        "late_share": "device_late_share",
+        "probe": "raw",
+    },
+    ServerFigures: {"state": "server_state"},
+    WaitFigures: {"share": "wait_share", "top": "top_waits"},
+    StepValidity: {},
+    Bottleneck: {"is_device": "device_is_bottleneck"},
+}
+"""The groups of a step's figures, which stand beside the step's own. A figure whose name says too little without its
+group has a longer key."""
+
+
+def dumped(found: Any) -> str:
+    """Return JSON of what this module made, as every strict reader takes it."""
+    return json.dumps(found, allow_nan=False, default=str)
+
+
+def in_json(value: Any) -> Any:
+    """Return a value of the analysis as dicts, lists, texts and numbers; None for a number that is none, as JSON has no
+    NaN. Arrays are left out."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if isinstance(value, DeviceLabel):
+        return labelled(value)
+    if isinstance(value, Finding):
+        facts = in_json(value.facts)
+        return {"kind": value.kind, "severity": value.severity, "facts": facts, "sentence": sentence(value)}
+    if isinstance(value, Gate):
+        words: dict[str, Any] = {"name": value.name, "asks": validity.asks(value), "figure": validity.figure(value)}
+        words |= {"allowed": validity.allowed(value), "sentence": sentence(value.failure) if value.failure else None}
+        return words | _of_fields(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return _of_fields(value)
+    if isinstance(value, Mapping):
+        return {key: in_json(one) for key, one in value.items() if not isinstance(one, np.ndarray)}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [in_json(one) for one in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _of_fields(value: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    keys = GROUPS.get(type(value), {})
+    for name in (one.name for one in fields(value)):
+        said = getattr(value, name)
+        found |= _of_fields(said) if type(said) in GROUPS else in_json({keys.get(name, name): said})
+    return found
+
+
+# A document as one HTML file that needs no network.
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def write_pages(document: Document, target: Path) -> list[Path]:
+    """Write the page to `target` (created with its folders, replaced whole), those of `pages` beside it; return all."""
+    beside = {name: page_beside(target, name) for name in document.pages}
+    for path in beside.values():
+        refuse_target(path)
+    links = {name: path.name for name, path in beside.items()}
+    own = write_whole(render(document, links), target)
+    return [own, *(write_whole(render(document.pages[name]), path) for name, path in beside.items())]
+
+
+def page_beside(target: Path, name: str) -> Path:
+    """Return the file of a page beside another: report-bank.html beside report.html."""
+    return target.with_name(f"{target.stem}-{'-'.join(re.findall(r'[a-z0-9]+', name.lower()))}{target.suffix}")
+
+
+def render(document: Document, links: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return the page as text, with everything in it that it needs without a network. `links` are the files of `pages`,
+    by name."""
+    charts = {
+        f"chart-{figure.id}": figure.plotly
+        | {
+            "title": plain(figure.title),
+            "key": [[plain(item.text), item.colour] for item in figure.key or document.key],
+            "columns": figure.columns,
+        }
+        for figure in document.figures()
+    }
+    return (
+        _templates()
+        .get_template("page.html")
+        .render(
+            document=document,
+            links=links,
+            figures=Markup(
+                packed(json.dumps({"figures": charts, "template": figures.chart_template().to_plotly_json()}))
+            ),
+            plotly=Markup(_plotly()),
+            style=Markup((TEMPLATES / "report.css").read_text(encoding="utf-8")),
+            script=Markup((TEMPLATES / "report.js").read_text(encoding="utf-8")),
+        )
+    )
+
+
+@cache
+def _templates() -> Environment:
+    found = Environment(
+        loader=PackageLoader("stallmark.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters["kind"] = lambda block: type(block).__name__
+    found.globals |= {"reading": reading, "emulated_word": EMULATED, "svg": svg}
+    return found
+
+
+def packed(text: str) -> str:
+    """Return `text` deflated, as characters that HTML leaves as they are. `report.js` unpacks it."""
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+@cache
+def _plotly() -> str:
+    return packed((TEMPLATES / "plotly-basic.min.js").read_text(encoding="utf-8"))
+
+
+# A document in a terminal: as the window gets narrower its tables drop columns, never digits.
+
+_VERDICTS = {
+    "better": "bold green",
+    "worse": "bold red",
+    "no_difference_shown": "bold",
+    "indicative_only": "bold yellow",
+    "not_comparable": "bold yellow",
+}
+
+
+def in_terminal(brief: Brief) -> RenderableType:
+    """Return the parts of a document for any width from about 50 columns, an empty line between them."""
+    made: list[RenderableType] = []
+    for part in filter(None, brief):
+        made += [*([Text("")] if made else []), *(one for block in part for one in _drawn(block))]
+    return Group(*made)
+
+
+def _drawn(block: Block) -> Iterator[RenderableType]:
+    match block:
+        case Words():
+            style = STYLES.get(block.kind, "")
+            yield Text.assemble((block.strong, "bold"), (block.text, style))
+        case Title():
+            yield Text(block.text, "bold")
+        case Shown():
+            yield InTerminal(block.table, block.one_line, block.widths, block.header)
+        case Bullets():
+            style = STYLES.get(block.kind, "")
+            yield listed([(Cell("•", block.kind), Text(text, style)) for text in block.texts])
+        case Notes():
+            yield listed([(note.mark, _text(note)) for note in block.items])
+        case Verdict():
+            yield Text.assemble((block.word.upper(), _VERDICTS[block.value]), "  ", block.text)
+        case _:
+            raise TypeError(f"A terminal shows no {type(block).__name__}.")
+
+
+def _text(note: Note) -> Text:
+    return Text.assemble((note.word, "bold"), f": {note.text}") if note.word else Text(note.text)
