@@ -176,3 +176,13 @@ def test_loads_are_not_told_apart_where_rows_do_not_name_them():
     assert found.all("committed").tolist() == [0, 2, 0] and found.latency[0, "read"].size == 2
     with pytest.raises(StallmarkError, match="no column load"):
         DriverTables(older, [Part("bank", 3, [])])
+
+
+def test_sums_that_are_no_small_whole_numbers_are_kept_as_they_are():
+    row = {"load": "bank", "machine": 0, "executor": 0, "think_us": 0, "lag_us": 0, "lag_max_us": 0, "cpu_us": 1}
+    busy, running = [3, 2**31 - 1, 2**40 + 1, 5], [1.0, 2.0, 2.0, 0.5]
+    rows = [row | {"second": n, "busy_us": busy[n], "running": running[n]} for n in (0, 1, 2, 3, 1)]
+    for at_once in (1, 2, 5):
+        users = read_load(InMemory({"users": rows}, at_once), 4, []).users[0]
+        assert users["busy_us"].tolist() == [3, 2**32 - 2, 2**40 + 1, 5]
+        assert users["running"].tolist() == [1, 4, 2, 0.5] and users["cpu_us"].tolist() == [1, 2, 1, 1]

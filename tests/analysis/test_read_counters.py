@@ -14,7 +14,8 @@ from support.whole_counters import whole_counters
 from stallmark.analysis.read import counters
 from stallmark.analysis.read.counters import Counters, read_counters
 from stallmark.analysis.read.interval import Interval
-from stallmark.stats.thresholds import GAP_S
+from stallmark.analysis.read.server_io import read_server_io
+from stallmark.stats.thresholds import GAP_S, REPORT_DELAY_S
 
 COLUMNS = ["reads", "stall_ms", "syncs", "nowhere"]
 VALUE = st.one_of(st.none(), st.integers(0, 50), st.integers(900, 1000))
@@ -37,11 +38,11 @@ class Batches:
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> pa.Table:
+def tables(draw: st.DrawFn, moves: bool | None = None) -> pa.Table:
     """Tables of few entities that come and go, begin anew, fall, and lack values for a while, or for ever."""
     entities = draw(st.lists(st.sampled_from("abcde"), min_size=1, max_size=4, unique=True))
     without = draw(st.sets(st.sampled_from(entities)))
-    moves = draw(st.booleans())  # whether an entity is in several groups
+    moves = draw(st.booleans()) if moves is None else moves  # whether an entity is in several groups
     rows, t, totals = [], 0.0, dict.fromkeys(entities, 100)
     for _ in range(draw(st.integers(1, 25))):
         t += draw(st.sampled_from([0.5, 1.0, 1.0, 1.0, 4.0]))
@@ -69,13 +70,7 @@ def test_batches_give_the_numbers_of_the_whole_table(rows, sizes, group, delay_s
     expected = whole_counters(rows, COLUMNS, group, "entity", _longest_s(rows), delay_s)
     assert found.keys() == expected.keys()
     for name, one in found.items():
-        other = expected[name]
-        assert one.t.tolist() == other.t.tolist()
-        assert one.breaks.tolist() == other.breaks.tolist()
-        assert one.gaps.tolist() == other.gaps.tolist()
-        assert one.totals.keys() == other.totals.keys()
-        for column, total in one.totals.items():
-            assert total == pytest.approx(other.totals[column], rel=1e-9, abs=1e-9)
+        _same(one, expected[name])
 
 
 @given(tables(), SIZES, GROUPS, st.lists(st.floats(-2, 40), min_size=2, max_size=6), st.integers(0, 20))
@@ -89,6 +84,59 @@ def test_what_is_left_out_changes_no_figure_of_the_intervals_asked_for(rows, siz
     for name, one in found.items():
         for interval in intervals:
             _alike(one, expected[name], interval)
+
+
+@given(tables(moves=False), SIZES, st.lists(st.floats(-2, 40), min_size=2, max_size=6), st.integers(0, 20), st.data())
+def test_one_reading_gives_the_counters_by_kind_and_by_file_and_when_files_grew(rows, sizes, ends, many, data):
+    intervals = [Interval(0, *sorted(pair), 1.0, False) for pair in pairwise(ends)]
+    rows = rows.rename_columns({"stall_ms": "read_stall_ms"})
+    size = data.draw(st.lists(st.sampled_from([8, 16]), min_size=len(rows), max_size=len(rows)))
+    rows = rows.append_column("size_bytes", pa.array(size, pa.int64()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counters, "MANY", many)
+        patch.setattr(counters, "PARTS", many)
+        record = Batches(rows, sizes)
+        found = read_server_io(record, intervals)
+    delay_s = REPORT_DELAY_S.get(record.manifest.server.product, 0.0)
+    columns = ["reads", "read_stall_ms", "syncs"]
+    kinds = whole_counters(rows, columns, "kind", "entity", _longest_s(rows), delay_s)
+    files = whole_counters(rows, columns[:2], "entity", "entity", _longest_s(rows), delay_s)
+    assert found.kinds.keys() == kinds.keys() and found.entities.keys() == files.keys()
+    for name, one in found.kinds.items():
+        _same(one, kinds[name])
+    for name, one in found.entities.items():
+        for interval in intervals:
+            _alike(one, files[name], interval)
+    assert found.file_kinds == {row["entity"]: row["kind"] for row in rows.to_pylist()}
+    last, grown = {}, {}
+    for row in rows.to_pylist():
+        epoch, size = last.get(row["entity"], (None, 0))
+        if epoch == row["epoch"] and row["size_bytes"] > size:
+            grown.setdefault(row["entity"], []).append(row["t"])
+        last[row["entity"]] = row["epoch"], row["size_bytes"]
+    assert {name: times.tolist() for name, times in found.growths.items()} == grown
+
+
+@pytest.mark.parametrize("sizes", [[1], [2], [9]])
+def test_a_file_that_changes_its_kind_has_not_read_its_whole_total_anew(sizes):
+    rows = [
+        {"t": float(t), "entity": name, "kind": kind, "epoch": "x", "reads": reads, "size_bytes": 8}
+        for t, a, moved in ((0, 1000, "data"), (1, 1010, "data"), (2, 1030, "foreign"), (3, 1070, "foreign"))
+        for name, kind, reads in (("a", moved, a), ("b", "data", 50 + t), ("c", "foreign", 90 + t))
+    ]
+    found = read_server_io(Batches(pa.Table.from_pylist(rows), sizes), [Interval(0, 0, 3, 3.0, False)])
+    assert sum(float(one.totals["reads"][-1]) for one in found.kinds.values()) == 70 + 3 + 3
+    assert found.kinds["foreign"].totals["reads"][-1] >= 20 + 40 + 3
+    assert found.entities["a"].over(0, 3)["reads"] == 70
+
+
+def _same(one: Counters, other: Counters) -> None:
+    assert one.t.tolist() == other.t.tolist()
+    assert one.breaks.tolist() == other.breaks.tolist()
+    assert one.gaps.tolist() == other.gaps.tolist()
+    assert one.totals.keys() == other.totals.keys()
+    for column, total in one.totals.items():
+        assert total == pytest.approx(other.totals[column], rel=1e-9, abs=1e-9)
 
 
 def _alike(one: Counters, other: Counters, interval: Interval) -> None:

@@ -40,6 +40,8 @@ from stallmark.stats.thresholds import DATED_ROUGHLY
 
 MANY = 1 << 16
 """Samples from which on it is worth leaving some out."""
+PARTS = 256
+"""Small arrays from which on they are put together: between them lies memory of batches that is not used again."""
 
 
 class GroupSamples(NamedTuple):
@@ -88,6 +90,8 @@ class Samples:
         self._added += len(some.places)
         if self._borders is not None and self._added > MANY:
             self._thin()
+        elif len(self._new) > PARTS:
+            self._merge()
 
     def take_late(self, column: int, places: np.ndarray, rises: np.ndarray, lost: np.ndarray) -> None:
         self._late.append((column, places, rises, lost))

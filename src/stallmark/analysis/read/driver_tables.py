@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.rises import Codes, PairCodes
-from stallmark.analysis.read.sample_times import floats
+from stallmark.analysis.read.sample_times import floats, give_back_memory
 from stallmark.record import histogram as hdr
 from stallmark.record.reader import Record
 from stallmark.record.table_file import readable
@@ -123,7 +123,13 @@ class Load:
         return self.user_sum("running") + attending / 1e6
 
     def _sum(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
-        return np.sum(arrays, axis=0) if arrays else np.zeros(self.seconds)
+        total = np.zeros(self.seconds)
+        for values in arrays:
+            total += values
+        return total
+
+
+_MOST = np.iinfo(np.int32).max
 
 
 class SecondSums:
@@ -134,23 +140,36 @@ class SecondSums:
         self._name, self._seconds = name, seconds
         self._loads, self._names, self._pairs = Codes(), Codes(), PairCodes()
         self._first = np.zeros(0, dtype=np.int64)  # the second of the first row of each pair
-        self._sums = {column: np.zeros((0, seconds)) for column in columns}
+        self._sums = {column: np.zeros((0, seconds), dtype=np.int32) for column in columns}
 
     def add(self, batch: pa.RecordBatch, second: np.ndarray) -> np.ndarray:
         """Add a batch with the second of each row, and return the number of each row's load and name."""
         number = self._pairs.of(self._loads.of(batch, "load"), self._names.of(batch, self._name))
-        if more := len(self._pairs) - len(self._first):
+        room = len(self._pairs)
+        if more := room - len(self._first):
             self._first = np.append(self._first, np.full(more, self._seconds))
             for column, sums in self._sums.items():
-                self._sums[column] = np.zeros((len(self._pairs), self._seconds))
+                self._sums[column] = np.zeros((room, self._seconds), dtype=sums.dtype)
                 self._sums[column][: len(sums)] = sums
         np.minimum.at(self._first, number, second)
-        at = number * self._seconds + second
-        for column, sums in self._sums.items():
+        low = int(second.min())
+        width = int(second.max()) + 1 - low
+        at = number * width + second - low
+        for column in self._sums:
             values = floats(batch, column)
-            some = np.flatnonzero(values)  # memory that nothing was written to is not taken
-            np.add.at(sums.reshape(-1), at[some], values[some])
+            if values.any():  # memory that nothing was written to is not taken
+                self._add_to(column, low, np.bincount(at, values, room * width).reshape(room, width))
         return number
+
+    def _add_to(self, column: str, low: int, added: np.ndarray) -> None:
+        """Add sums of the seconds from `low` on, in half of the memory while all are whole numbers that fit in it."""
+        sums, rows = self._sums[column], np.flatnonzero(added.any(axis=1))
+        some = rows[:, np.newaxis], np.arange(low, low + added.shape[1])
+        total = sums[some] + added[rows]
+        fits = np.abs(total).max(initial=0) <= _MOST and (total == np.rint(total)).all()
+        if sums.dtype != total.dtype and not fits:
+            sums = self._sums[column] = sums.astype(total.dtype)
+        sums[some] = total
 
     def numbers(self, load: str | None, seconds: int) -> dict[str, list[int]]:
         """Return the numbers of each name that a load, or any, has rows of in its first `seconds`."""
@@ -168,7 +187,9 @@ class SecondSums:
     def _of(self, numbers: Sequence[int], seconds: int) -> dict[str, np.ndarray]:
         """Return the sums of some numbers together: of a single one as they are, not copied."""
         return {
-            column: sums[numbers[0], :seconds] if len(numbers) == 1 else sums[numbers, :seconds].sum(axis=0)
+            column: sums[numbers[0], :seconds]
+            if len(numbers) == 1
+            else sums[numbers, :seconds].sum(axis=0, dtype=float)
             for column, sums in self._sums.items()
         }
 
@@ -223,6 +244,7 @@ class DriverTables:
         for second, batch in self._batches("users", ["machine", "executor", *_USER_SUMS, "cpu_us"]):
             self._users.add(batch, second)
             self._find_machines(batch)
+        give_back_memory()
 
     def load_of(self, part: Part) -> Load:
         """Return the load of one of the parts."""

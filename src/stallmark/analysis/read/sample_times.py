@@ -87,7 +87,7 @@ class _Calls(NamedTuple):
 @lru_cache(maxsize=32)  # a table's are asked for by its readers, by the clock, and to find gaps
 def _calls(record: Record, table: str) -> _Calls | None:
     """Read the calls of a table; None where there is no such table, or one without times."""
-    parts: dict[str, list[np.ndarray]] = {}
+    parts: dict[str, bytearray] = {}  # not arrays: many small ones keep the memory of large ones from being used again
     rows, last = 0, dict.fromkeys(_DATES, np.nan)
     for batch in record.batches(table, _DATES):
         columns = {name: floats(batch, name) for name in _DATES if name in batch.schema.names}
@@ -99,19 +99,22 @@ def _calls(record: Record, table: str) -> _Calls | None:
             begins |= np.append(last[name], compared[:-1])[: len(values)] != compared
             last[name] = compared[-1] if len(values) else last[name]
         at = np.flatnonzero(begins)
-        for name, some in (
-            {"row": (rows + at).astype(np.int32 if rows < 1 << 30 else np.int64)}
-            | {name: values[at] for name, values in columns.items()}
-        ).items():
-            parts.setdefault(name, []).append(some)
+        for name, values in ({"row": rows + at} | {name: values[at] for name, values in columns.items()}).items():
+            parts.setdefault(name, bytearray()).extend(values.tobytes())
         rows += batch.num_rows
-    found = {name: np.concatenate(some) for name, some in parts.items()}
+    found = {name: np.frombuffer(some, np.int64 if name == "row" else np.float64) for name, some in parts.items()}
     return _Calls(found["row"], found["t"], found.get("took_s"), found.get("server_time")) if found else None
 
 
 def forget_calls() -> None:
     """Free the calls of all tables: those of a long run fill memory, and few are asked for again."""
     _calls.cache_clear()
+    give_back_memory()
+
+
+def give_back_memory() -> None:
+    """Give the system what was freed between arrays that are kept: batches of tables leave much of it."""
+    pa.default_memory_pool().release_unused()
 
 
 def _dates(record: Record, calls: _Calls) -> np.ndarray:

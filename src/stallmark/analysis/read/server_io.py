@@ -71,7 +71,7 @@ def read_server_io(
         epoch = epoch_codes.of(batch, "epoch")
         values = [numbers_of(batch, column) for column in columns]
         taker.learn(entity, kind)
-        rises.add(at, entity, kind, epoch, values, peers=kind)
+        rises.add(at, entity, np.zeros_like(entity), epoch, values, peers=kind)
         are_files = {"entity", "kind", "size_bytes"} <= set(batch.schema.names)
         if files and are_files:
             growths.add(at, entity, epoch, floats(batch, "size_bytes"))

@@ -21,6 +21,7 @@ import pyarrow as pa
 from stallmark.analysis.read.driver_tables import Part
 from stallmark.analysis.read.interval import Interval, Span
 from stallmark.analysis.read.rises import Codes, PairCodes
+from stallmark.analysis.read.sample_times import give_back_memory
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
 from stallmark.record.manifest.workload import application
 from stallmark.record.of_load import LoadRecord
@@ -128,6 +129,7 @@ class _Sampled:
         for batch in record.batches("waits", [*columns, "application"] if record.loads else columns):
             if batch.num_rows:
                 self._add(batch)
+        give_back_memory()
 
     def _add(self, batch: pa.RecordBatch) -> None:
         owner = self._applications.of(batch, "application")
