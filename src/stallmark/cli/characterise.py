@@ -154,7 +154,7 @@ def _run(scenario: "Scenario", target, out_dir: Path) -> tuple[Path, bool]:
 def show_locality(runs: "Sequence[Path]", page: Path | None, as_json: bool) -> None:
     """Write the page of how the load of some records reads, if it has a file, and print its tables, or JSON."""
     from stallmark.analysis.locality.summary import characterise as summarise
-    from stallmark.cli.show import show
+    from stallmark.cli.document import show
     from stallmark.cli.summaries import on_all_cores
     from stallmark.record.reader import find_records
     from stallmark.report.locality.document import locality_document, locality_in_json

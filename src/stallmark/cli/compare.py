@@ -40,7 +40,7 @@ def compare(
     """
     from stallmark.analysis.compare.verdicts import compare_runs
     from stallmark.analysis.thresholds import fail_rule
-    from stallmark.cli.show import say_where
+    from stallmark.cli.document import say_where
     from stallmark.cli.summaries import of_each, summarise_each
     from stallmark.report.comparison.document import comparison_document, summary_for_a_ticket
     from stallmark.report.renderers import dumped, in_json, in_terminal, page_beside, refuse_target, write_pages

@@ -80,7 +80,7 @@ def show_report(
     """
     from stallmark.analysis.experiment import summarise
     from stallmark.analysis.loads.summary import has_loads, summarise_loads
-    from stallmark.cli.show import show
+    from stallmark.cli.document import show
     from stallmark.cli.summaries import on_all_cores
     from stallmark.record.reader import find_records
     from stallmark.report.experiment import experiment_document, experiment_in_json
@@ -117,7 +117,7 @@ def _fail(failing: "Rule | None", findings: Sequence["Finding"]) -> None:
 
 def _show_probes(records: Sequence["Record"], target: Path | None, as_json: bool, slide: Path | None) -> None:
     from stallmark.analysis.probe.experiment import summarise_probes
-    from stallmark.cli.show import show
+    from stallmark.cli.document import show
     from stallmark.report.probe.document import probe_document, probes_in_json
 
     show(summarise_probes(records), probe_document, probes_in_json, target, as_json, slide)
@@ -126,7 +126,7 @@ def _show_probes(records: Sequence["Record"], target: Path | None, as_json: bool
 def show_profile(folder: Path, target: Path | None, as_json: bool, slide: Path | None = None) -> None:
     """Write the report of a profile to `target`, if any, and print its tables, or JSON."""
     from stallmark.analysis.profile.summary import summarise_profile
-    from stallmark.cli.show import show
+    from stallmark.cli.document import show
     from stallmark.report.profile import profile_document, profile_in_json
 
     show(summarise_profile(folder), profile_document, profile_in_json, target, as_json, slide)

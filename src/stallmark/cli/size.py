@@ -85,7 +85,7 @@ def show_candidate(folder: Path, target: Path | None, as_json: bool, slide: Path
 
 def show_sizing(found: "SizingSummary", target: Path | None, as_json: bool, slide: Path | None = None) -> None:
     """Write the report to `target`, if any, and print its tables, or JSON."""
-    from stallmark.cli.show import show
+    from stallmark.cli.document import show
     from stallmark.report.sizing.document import sizing_document, sizing_in_json
 
     show(found, sizing_document, sizing_in_json, target, as_json, slide)
