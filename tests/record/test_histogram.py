@@ -120,3 +120,13 @@ def test_service_times_that_do_not_fit_latencies_are_kept_as_they_are(service):
     rows = of_service(service)
     assert hdr.without_service(rows).equals(rows)
     assert [hdr.with_service(batch) for batch in rows.to_batches()] == rows.to_batches()
+
+
+def test_unknown_service_times_do_not_come_back_as_none():
+    rows = of_service(hdr.encode(np.array([1, 4990, 4990, 5001, 80_000])))
+    column = rows["service_gaps"].combine_chunks()
+    unknown = rows.set_column(
+        rows.schema.get_field_index("service_gaps"), rows.schema.field("service_gaps"),
+        pa.array([None, column[1].as_py()], column.type),
+    )  # fmt: skip
+    assert hdr.without_service(unknown).equals(unknown)

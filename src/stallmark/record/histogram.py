@@ -135,6 +135,8 @@ def without_service(rows: "pa.Table") -> "pa.Table":
 def _distances(rows: "pa.RecordBatch") -> "pa.ListArray | None":
     """Return the distances of the service times from the latencies; None if rows are to stay as they are."""
     histograms = [rows.column(f"{name}_{part}") for name in ("latency", "service") for part in ("gaps", "counts")]
+    if any(part.null_count for part in histograms):  # unknown, which must not come back as none
+        return None
     try:
         lengths, latency, times = _flat(*histograms[:2])
         own_lengths, service, own_times = _flat(*histograms[2:])

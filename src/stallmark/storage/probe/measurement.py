@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import stallmark
 from stallmark.errors import StallmarkError, as_reason
@@ -14,13 +14,14 @@ from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Scenario, Variant
 from stallmark.record.manifest.storage import AskedStep, EmulatedArray, ProbePlan
 from stallmark.record.probe import Asked, ProbeResult, ProbeStep
-from stallmark.record.schema import PROBE_TABLES
-from stallmark.record.writer import RecordWriter
 from stallmark.storage.array_facts import emulated_array_of
 from stallmark.storage.block_devices import InMemory, NoBlockDevice, device_behind, read_counters
 from stallmark.storage.direct_io import direct_io, refuse_cached
 from stallmark.storage.probe.probe_file import ProbeFile, own_file
 from stallmark.storage.probe.tool import find_tool
+
+if TYPE_CHECKING:
+    from stallmark.record.writer import RecordWriter
 
 # Measure steps of raw I/O on a file, and make sure that they reach the intended device.
 
@@ -220,6 +221,9 @@ def record_probe(
         probe_plan=ProbePlan(seconds=seconds, steps=asked),
         machine=machine_facts(),
     )
+    from stallmark.record.schema import PROBE_TABLES  # not for raw loads, which import this
+    from stallmark.record.writer import RecordWriter
+
     writer = RecordWriter(folder, manifest, PROBE_TABLES)
 
     def keep(number: int, step: ProbeStep) -> None:
@@ -238,7 +242,7 @@ def record_probe(
     return replace(empty, steps=found)
 
 
-def append_step(writer: RecordWriter, step: ProbeStep) -> None:
+def append_step(writer: "RecordWriter", step: ProbeStep) -> None:
     where = {"pattern": step.pattern.name, "outstanding": step.outstanding}
     figures = {name: getattr(step, name) for name in ("seconds", "ios", "bytes", "mean_ms", "device_bytes")}
     pattern = {name: getattr(step.pattern, name) for name in ("operation", "order", "block_bytes")}

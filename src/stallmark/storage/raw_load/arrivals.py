@@ -31,10 +31,11 @@ from stallmark.record import histogram
 from stallmark.storage.probe.fio import SKIP_BYTES
 from stallmark.storage.probe.probe_file import half_random
 
+NS_PER_US = 1000
+
+
 # The reports that `fio` makes while it runs: JSON documents, each with everything since it began. Our own program for
 # I/Os at a rate reports in the same way.
-
-NS_PER_US = 1000
 
 
 @dataclass(frozen=True)
