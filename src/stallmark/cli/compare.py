@@ -60,7 +60,7 @@ def compare(
         tell(err, escape(f"{name}: {error}"))
     target = target or page_file(runs[0], "comparison.html", for_machines=as_json or markdown == "-")
     pages = {name: page_beside(target, name) if name else target for name in compared} if target else {}
-    documents = {name: comparison_document(experiments[name], found) for name, found in compared.items()}
+    documents = {name: comparison_document(experiments[name], compared[name]) for name in pages}
     for name, page in pages.items():
         write_pages(documents[name], page)
     said = "\n\n".join(summary_for_a_ticket(found, name) for name, found in compared.items())
