@@ -36,8 +36,8 @@ def doctor(target: "Target", remove_leftovers: bool, as_json: bool, added: Seque
 
     The output names no host and holds no password: paste it into an issue.
     """
-    for look in added:
-        return look(target, as_json=as_json)
+    if added:  # --deep, which does all that is wanted
+        return added[0](target, as_json=as_json)
     findings = [*examine(target), *_leftovers(remove_leftovers)]
     if as_json:
         click.echo(json.dumps([vars(finding) for finding in findings], indent=2))
