@@ -15,7 +15,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as some
 from hypothesis import strategies as st
 from support.driving import load_spec
 from support.synthetic_series import autoregressive
@@ -412,11 +411,11 @@ def test_a_second_in_which_nothing_ended_has_no_latency():
     assert np.isnan(seen.latency(0, 3)).tolist() == [True, False, True] and seen.latency(1, 2)[0] == 2000
 
 
-@given(some.lists(some.integers(1, 50), min_size=1, max_size=4), some.data())
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=4), st.data())
 def test_a_moved_plan_has_every_step_as_long_as_before(users, data):
     before = timeline(*users)
-    index = data.draw(some.integers(0, len(users) - 1))
-    moved = before.measuring_from(index, data.draw(some.floats(0, before.steps[index].measure_s)))
+    index = data.draw(st.integers(0, len(users) - 1))
+    moved = before.measuring_from(index, data.draw(st.floats(0, before.steps[index].measure_s)))
     for old, new in zip(before.steps, moved.steps, strict=True):
         assert new.end_s - new.measure_s == pytest.approx(old.end_s - old.measure_s)
     for earlier, later in pairwise(moved.steps):

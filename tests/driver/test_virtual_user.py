@@ -17,7 +17,6 @@ from support.simulated_time import Time
 from support.waiting import eventually
 
 from stallmark.driver import client, pacing, retry
-from stallmark.driver import client as own_io
 from stallmark.driver.client import COMMITTED, GIVEN_UP, ROLLED_BACK, VirtualUser
 from stallmark.driver.pacing import Arrivals, Dealer, OpenLoop, Pacing, ThinkTime
 from stallmark.driver.retry import LOGINS_AT_ONCE, MOST_RECONNECTS, MOST_RETRIES, Failure
@@ -274,8 +273,8 @@ def test_stopped_while_it_waits_for_its_turn_it_ends_without_a_transaction():
 
 @pytest.fixture
 def looking_often(monkeypatch):
-    monkeypatch.setattr(own_io, "RUN", 2)
-    monkeypatch.setattr(own_io.OwnIOSampler, "pause", lambda looks: 1)
+    monkeypatch.setattr(client, "RUN", 2)
+    monkeypatch.setattr(client.OwnIOSampler, "pause", lambda looks: 1)
 
 
 def test_looks_are_in_no_time_that_is_measured(looking_often):

@@ -9,7 +9,6 @@ from support.synthetic import MIB, Truth, make_run
 from stallmark.analysis.experiment import summarise
 from stallmark.record.reader import find_records
 from stallmark.report.sections import environment
-from stallmark.report.sections import environment as array_tables
 from stallmark.report.sections.timeline import active_figures, time_figures
 
 RAW_IOPS = 5000.0
@@ -43,7 +42,7 @@ def array(tmp_path_factory):
 
 
 def test_arrays_stand_side_by_side(array):
-    table = array_tables.described(array)
+    table = environment.described(array)
     assert table and table.header == ["", "HDD", "cached"]
     assert [list(map(str, row)) for row in table.rows] == [
         ["device", "sdb MSA 2040", "sdb MSA 2040"],
@@ -54,7 +53,7 @@ def test_arrays_stand_side_by_side(array):
 
 
 def test_what_was_done_to_an_array_is_told_with_the_output_of_commands(array):
-    done = array_tables.done(array)
+    done = environment.done(array)
     assert [(note.mark, note.text, note.output) for note in done[:2]] == [
         ("HDD", "The operator was asked: Take the flash out. Answer: Enter (90\u00a0s).", ""),
         ("cached", "set-cache <on> (2\u00a0s)", "pool <A>: cache on"),
@@ -65,21 +64,21 @@ def test_what_was_done_to_an_array_is_told_with_the_output_of_commands(array):
 
 
 def test_what_is_only_bounded_says_so_and_what_holds_it_is_marked(array):
-    table = array_tables.active(array)
+    table = environment.active(array)
     assert table
     [hdd, cached] = table.rows
     assert str(hdd[1]).startswith("at most ") and str(cached[1]).startswith("at most ")
     assert [cell.kind for cell in (hdd[4], cached[4], hdd[5], cached[5])] == ["", "", "", "apart"]
-    [(steps, text)] = array_tables.warnings(array)
+    [(steps, text)] = environment.warnings(array)
     assert steps == "cached" and "fits into the flash cache (4\u00a0GiB)" in text
 
 
 def test_flash_and_active_data_of_an_emulated_array(with_flash_cache):
-    flash, active = array_tables.flash(with_flash_cache), array_tables.active(with_flash_cache)
+    flash, active = environment.flash(with_flash_cache), environment.active(with_flash_cache)
     assert flash and active and len(flash.rows) == len(active.rows) == 1
     [row] = flash.rows
     assert row[0] == "cached" and row[1] == "64\u00a0MiB cache" and str(row[2]).startswith("50.")
-    assert array_tables.described(with_flash_cache) is None
+    assert environment.described(with_flash_cache) is None
 
 
 def test_hits_over_time_are_drawn_beside_throughput_from_the_first_second_on(with_flash_cache):
@@ -110,7 +109,7 @@ def test_what_was_done_once_before_several_repeats_is_told_once(tmp_path):
     for number in range(3):
         run = make_run(tmp_path / f"{number}", Truth(variant="HDD", sequence=number + 1, measured_s=20))
         changed(run, repeat=number + 1, hook={"ask": "Ready?", "answer": "Enter", "seconds": 9.0 + number // 2})
-    told = array_tables.done(summarise(find_records([tmp_path])))
+    told = environment.done(summarise(find_records([tmp_path])))
     assert [note.mark for note in told] == ["HDD, repeat 1 to repeat 2", "HDD, repeat 3"]
 
 
@@ -124,5 +123,5 @@ def test_the_database_beside_what_the_raw_storage_gives(with_flash_cache):
 def test_a_report_without_any_of_it_has_no_section(tmp_path):
     make_run(tmp_path / "run", Truth(measured_s=20))
     experiment = summarise(find_records([tmp_path]))
-    assert array_tables.described(experiment) is None and environment.drift_of_runs(experiment) is None
+    assert environment.described(experiment) is None and environment.drift_of_runs(experiment) is None
     assert 'id="array"' not in render(experiment)

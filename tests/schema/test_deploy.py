@@ -20,7 +20,6 @@ from stallmark.schema import ddl, deploy
 from stallmark.schema.bank import tables as bank
 from stallmark.schema.ddl import ddl_of
 from stallmark.schema.own import METADATA, drop_schemas, routines, things_of_others
-from stallmark.schema.own import METADATA as OWN_TABLES
 from stallmark.transactions import WORKLOADS, find_workload
 
 PROCEDURES = "CREATE OR REPLACE FUNCTION shop.one() RETURNS int LANGUAGE sql AS 'SELECT 1'"
@@ -289,7 +288,7 @@ def test_batches_of_a_script() -> None:
 def deployed(database: EmbeddedEngine, name: str) -> None:
     """A database as a build of nothing leaves it."""
     workload = find_workload(name)
-    for metadata in (OWN_TABLES, workload.metadata):
+    for metadata in (METADATA, workload.metadata):
         deploy.create_tables(database, metadata)
     for batch in deploy.batches(workload.procedures(database.dialect)):
         database.execute(batch)

@@ -13,7 +13,6 @@ from stallmark.scenarios.database import DatabaseChoice
 from stallmark.schema import size
 from stallmark.schema.ddl import ddl_of
 from stallmark.schema.placement import mssql, mssql_existing
-from stallmark.schema.placement import mssql as mssql_placement
 from stallmark.schema.placement import postgres as postgres_placement
 from stallmark.schema.placement.design import Design, File, Filegroup, Settings, TableGroup, sized
 from stallmark.schema.placement.mssql_existing import Found, FoundIndex
@@ -84,7 +83,7 @@ def test_statements(how: dict, statements: list[str]) -> None:
 
 @pytest.mark.parametrize("how", [IN_YEARS, COLUMNS_IN_MONTHS])
 def test_partitions_are_made_before_their_table(how: dict) -> None:
-    parts = mssql_placement.place_tables(ddl_of(METADATA), design(**how))
+    parts = mssql.place_tables(ddl_of(METADATA), design(**how))
     executed: list[str] = []
     server = sa.create_mock_engine("mssql+pyodbc://", lambda statement, *_: executed.append(str(statement)))
     server.exec_driver_sql = executed.append  # type: ignore[attr-defined]

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy  # its parts are imported when first asked for
 from hypothesis import given
-from hypothesis import strategies as some
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from support.synthetic_series import autoregressive
@@ -16,7 +15,7 @@ from stallmark.stats.steady_state import steady_rounds
 from stallmark.stats.thresholds import STEADY_ROUNDS
 
 FALSE_ALARMS = 0.10  # of each test at 5 % both together; a sample of 200 varies by ± 0.03
-SERIES = arrays(float, some.integers(20, 400), elements=some.floats(1, 1e6, width=32))
+SERIES = arrays(float, st.integers(20, 400), elements=st.floats(1, 1e6, width=32))
 
 
 @pytest.mark.parametrize("seconds", [120, 900])
@@ -105,7 +104,7 @@ def test_probabilities_and_intervals_are_such(series):
     assert 0 <= steady_state.truncation(series) <= len(series) / 2 + 5
 
 
-@given(SERIES, some.floats(0.01, 100))
+@given(SERIES, st.floats(0.01, 100))
 def test_the_unit_does_not_matter_and_time_backwards_turns_the_trend(series, factor):
     """Without the hair's breadth by which a factor turns equal values into different ones."""
     series = np.round(series)

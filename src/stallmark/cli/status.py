@@ -49,20 +49,19 @@ def _of_sizing(found: "Sizing", folder: Path) -> Iterator[str]:
 def _sentences(found: "Status"):
     from stallmark.experiment.status import State
     from stallmark.report.text import experiment
-    from stallmark.report.text import experiment as text
 
     yield f"{found.title} ({found.folder}), begun {format.moment(found.started)}"
     because = f": {found.because}" if found.because else ""
     yield f"{found.state}{because}, {found.whole} of {found.planned} runs are whole"
     if found.state is State.SILENT and found.silent_s and found.resume:
-        yield text.silent(found.silent_s, found.resume)
+        yield experiment.silent(found.silent_s, found.resume)
     if found.state is State.BETWEEN and found.silent_s:
         ago = format.duration(found.silent_s)
         yield f"The last run ended {ago} ago; the next one is being prepared, or the experiment was killed."
         if found.asks:
-            yield text.asks(*found.asks)
+            yield experiment.asks(*found.asks)
     if found.state is State.ENDED and found.resume:
-        yield text.go_on(found.resume)
+        yield experiment.go_on(found.resume)
     if now := found.now:
         of = f" of {format.duration(now.ends_s)}" if now.ends_s else ""
         spent_s = min(now.elapsed_s, now.ends_s or now.elapsed_s)

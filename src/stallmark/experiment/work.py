@@ -20,8 +20,8 @@ from stallmark.record.manifest.workload import Transaction as RecordedTransactio
 from stallmark.record.manifest.workload import Workload as RecordedWorkload
 from stallmark.scenarios.load import Load, RawLoad, StreamsLoad, UsersLoad
 from stallmark.scenarios.model import QueryScenario, Scenario, TimedScenario, Variant
-from stallmark.scenarios.search import described, transactions_of
 from stallmark.scenarios.search import described as described_slo
+from stallmark.scenarios.search import transactions_of
 from stallmark.scenarios.timed import PlannedStep
 from stallmark.transactions import find_workload
 from stallmark.transactions.workload import Transaction, Workload
@@ -77,7 +77,7 @@ def search_plan(scenario: TimedScenario, variant: Variant) -> SearchPlan | None:
     return SearchPlan(
         searched.load,
         searched.search.asked(),
-        described(searched.slo).read_ms,
+        described_slo(searched.slo).read_ms,
         tuple(
             TransactionLimit(rule.transaction, rule.metric, 1 - PERCENTILES[rule.metric], rule.limit)
             for rule in map(parse_threshold, transactions_of(searched.slo))

@@ -15,7 +15,6 @@ from stallmark.live.view import MEANS, WAITS, FollowedRun, LiveTally, Seen, mean
 from stallmark.record.devices import is_emulated
 from stallmark.report.figures import dash_of, looks
 from stallmark.report.text import experiment
-from stallmark.report.text import experiment as status_text
 from stallmark.scenarios.model import QueryScenario
 
 POINTS = 600
@@ -82,7 +81,7 @@ def lines(run: FollowedRun) -> Json:
 def _note(seen: Seen) -> str:
     """Return what is said beside the phase: by the process that runs it, or that nothing was written for a while."""
     if asks := seen.doing.asks if seen.doing else seen.status.asks:
-        return status_text.asks(*asks)
+        return experiment.asks(*asks)
     if seen.doing:
         told = seen.phase in UNDER_LOAD and not isinstance(seen.scenario, QueryScenario)  # by the page itself
         return "" if told else seen.doing.note
@@ -97,7 +96,7 @@ def _said(seen: Seen) -> str | None:
     if status.state is State.ENDED:
         return text.ended(status.because, status.whole, status.planned, status.resume)
     if status.state is State.SILENT and status.silent_s:
-        return status_text.silent(status.silent_s, status.resume or "")
+        return experiment.silent(status.silent_s, status.resume or "")
     return None
 
 

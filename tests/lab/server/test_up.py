@@ -22,8 +22,8 @@ from support.tds.script import Script
 
 from stallmark.errors import StallmarkError
 from stallmark.experiment.target import server_url
-from stallmark.lab.server import order, server
 from stallmark.lab.server import order as server_order
+from stallmark.lab.server import server
 from stallmark.lab.server.order import DeviceLimits
 from stallmark.storage.block_devices import BlockDevice
 
@@ -88,7 +88,7 @@ def test_folders_and_limits(engine, sql_server, folder, tmp_path, monkeypatch):
     log.mkdir()
     log.chmod(0o777)
     disks = {folder: "/dev/nvme0n1", log: "/dev/sdb"}
-    monkeypatch.setattr(order, "disk_beneath", disks.__getitem__)
+    monkeypatch.setattr(server_order, "disk_beneath", disks.__getitem__)
     limits = ["--device-read-iops", 500, "--device-write-iops", 400, "--device-read-bps", "200MB"]
     limits += ["--device-write-bps", "100MiB"]
     said(up("--port", sql_server.port, "--data", folder, "--log", log, *limits), 0)
@@ -301,9 +301,9 @@ def test_the_kernel_limits_whole_disks(tmp_path, monkeypatch, place, is_partitio
         (real / "partition").touch()
     (tmp_path / "by-number").mkdir()
     (tmp_path / "by-number" / "8:1").symlink_to(real)
-    monkeypatch.setattr(order, "SYS_BLOCK", tmp_path / "by-number")
-    monkeypatch.setattr(order, "device_behind", lambda _: BlockDevice("8:1", real.name, True, ""))
-    assert order.disk_beneath(tmp_path) == disk
+    monkeypatch.setattr(server_order, "SYS_BLOCK", tmp_path / "by-number")
+    monkeypatch.setattr(server_order, "device_behind", lambda _: BlockDevice("8:1", real.name, True, ""))
+    assert server_order.disk_beneath(tmp_path) == disk
 
 
 # Servers that are refused before the container engine is asked

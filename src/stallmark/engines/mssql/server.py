@@ -27,7 +27,6 @@ from stallmark.engines.mssql.odbc import (
     handshake_remedy,
     loaded_driver,
     lost_connections,
-    name,
     one_row,
     rows,
     stay_open,
@@ -375,7 +374,7 @@ def why_level_too_low(server: Server) -> str | None:
         return None
     return (
         f"The database has compatibility level {level}, and {WHY_LEAST_LEVEL}: ALTER DATABASE "
-        f"{name(server.address.database)} SET COMPATIBILITY_LEVEL = {LEAST_LEVEL}, and ALTER DATABASE SCOPED "
+        f"{quoted(server.address.database)} SET COMPATIBILITY_LEVEL = {LEAST_LEVEL}, and ALTER DATABASE SCOPED "
         "CONFIGURATION SET LEGACY_CARDINALITY_ESTIMATION = ON."
     )
 

@@ -30,7 +30,6 @@ from stallmark.report.figures import (
     side_by_side,
 )
 from stallmark.report.text import reading
-from stallmark.report.text import reading as words
 from stallmark.report.text.device import labelled
 from stallmark.report.text.reading import ChartLine, Panel, known, reading_of, summary_of
 
@@ -52,7 +51,7 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
             "All transactions per second" if primary else "Transactions per second",
             "committed per second",
             [ChartLine("TPS", lambda s: s.throughput.tps, rate=True)],
-            words.throughput_method(
+            reading.throughput_method(
                 _range([s.interval.measured_s for s in experiment.steps], format.seconds),
                 _range([s.throughput.committed for s in experiment.steps], format.number),
             ),
@@ -63,7 +62,7 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
             "Latency percentiles",
             "ms",
             percentiles(lambda s: s.latency.percentiles_ms),
-            words.LATENCY,
+            reading.LATENCY,
         ),
         axis_figure(
             experiment,
@@ -71,7 +70,7 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
             "Physical reads per transaction",
             "reads per commit",
             [ChartLine("reads per transaction", lambda s: s.storage.reads_per_transaction)],
-            words.READS,
+            reading.READS,
         ),
         axis_figure(
             experiment,
@@ -82,7 +81,7 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
                 ChartLine("volume-weighted mean", _of_data_io("read_ms")),
                 ChartLine("mean of intervals", _of_data_io("read_interval_mean_ms"), "dot", 0.55),
             ],
-            words.READ_TIME,
+            reading.READ_TIME,
         ),
         axis_figure(
             experiment,
@@ -90,7 +89,7 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
             "I/O operations per second",
             "per second, data files",
             [ChartLine("IOPS", lambda s: rate(s.storage.data, "iops"))],
-            words.IOPS,
+            reading.IOPS,
         ),
         axis_figure(
             experiment,
@@ -98,7 +97,7 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
             "Bandwidth",
             "MB/s, data files",
             [ChartLine("MB/s", lambda s: rate(s.storage.data, "mb_per_s"))],
-            words.BANDWIDTH,
+            reading.BANDWIDTH,
         ),
     ]
 
@@ -112,7 +111,7 @@ def _primary_figure(experiment: ExperimentSummary, name: str) -> Figure:
         f"{name} per second",
         "committed per second",
         [ChartLine(name, lambda s: s.result_tps, rate=True)],
-        words.primary_method(name, sorted(nominal)),
+        reading.primary_method(name, sorted(nominal)),
     )
 
 
@@ -133,7 +132,7 @@ def transaction_figures(experiment: ExperimentSummary) -> list[Figure]:
             spoken(name) + (f", limit of p90 {limit:g} s" if (limit := limits[name]) else ""),
             "ms",
             percentiles(of(name), "p90" if limits[name] else "p95"),
-            words.TRANSACTION_LATENCY,
+            reading.TRANSACTION_LATENCY,
             height=250,
         )
         for number, name in enumerate(names)

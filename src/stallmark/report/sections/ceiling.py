@@ -32,7 +32,6 @@ from stallmark.report.figures import (
 )
 from stallmark.report.table import Cell, Rows, Table, number, numbers, word
 from stallmark.report.text import ceiling as ceiling_words
-from stallmark.report.text import ceiling as curve_words
 from stallmark.report.text import reading
 from stallmark.report.text.device import labelled
 
@@ -224,8 +223,8 @@ def _curve_figure(curve: PoolCurve, number: int, flash: Sequence[Finding]) -> Fi
         title="Throughput and reads over memory",
         unit=rate,
         emulated=curve.emulated,
-        summary=curve_words.curve_summary(sizes),
-        method=curve_words.CURVE_METHOD,
+        summary=ceiling_words.curve_summary(sizes),
+        method=ceiling_words.CURVE_METHOD,
         chart=made,
         header=table.header,
         rows=[[str(cell) for cell in row] for row in table.rows],
@@ -313,7 +312,7 @@ def _curve_table(curve: PoolCurve) -> Table:
     return Rows(curve.sizes).table(
         word("memory", lambda size: format.size(size.pool_bytes)),
         number("of the data", lambda size: size.pool_share, format.portion),
-        word("chosen as", lambda size: curve_words.why_curve_ended(size.chosen)),
+        word("chosen as", lambda size: ceiling_words.why_curve_ended(size.chosen)),
         number("runs", lambda size: len(size.tps), format.count),
         number(f"{plural(curve.primary) if curve.primary else 'transactions'}/s", lambda size: size.rate, _mean),
         number("left out", lambda size: tps.get(size.pool_bytes)),

@@ -31,7 +31,6 @@ from stallmark.report.table import (
 )
 from stallmark.report.text import queries as query_words
 from stallmark.report.text import reading, sentence
-from stallmark.report.text import server as read_words
 from stallmark.report.text import server as words
 from stallmark.report.text import validity as gate_words
 from stallmark.stats.thresholds import SHARE_SAMPLES
@@ -176,7 +175,7 @@ def _reads(step: StepSummary) -> Table:
             number("found in the pool", lambda own: _mean(own, own.hits)),
         ),
         number("of all reads", lambda own: _mean(own, own.share, format.share)),
-        notes=[read_words.READS_SAMPLED if sampled else read_words.READS_BY_PROCEDURE, *_too_few([step])],
+        notes=[words.READS_SAMPLED if sampled else words.READS_BY_PROCEDURE, *_too_few([step])],
     )
 
 
@@ -189,7 +188,7 @@ def _mean(
 
 def _too_few(steps: Sequence[StepSummary]) -> list[str]:
     few = any(one.too_few for step in steps for one in step.reads)
-    return [read_words.too_few(SHARE_SAMPLES)] if few else []
+    return [words.too_few(SHARE_SAMPLES)] if few else []
 
 
 def service_times(experiment: ExperimentSummary) -> Table:
@@ -373,7 +372,7 @@ def errors(experiment: ExperimentSummary) -> Table | None:
         number("given up", lambda error: error.given_up, format.count),
         word("first message", lambda error: error.message),
         notes=[
-            read_words.TRIED_AGAIN,
+            words.TRIED_AGAIN,
             *(f"{step}: {sentence(burst)}" for step, burst in zip(bursts.names, bursts.items, strict=True)),
         ],
     )

@@ -27,7 +27,6 @@ from stallmark.report.figures import (
     stacked,
 )
 from stallmark.report.text import reading
-from stallmark.report.text import reading as words
 from stallmark.report.text.reading import Panel
 from stallmark.stats.dependence import Correlation
 
@@ -56,7 +55,7 @@ def wait_figure(experiment: ExperimentSummary) -> Figure | None:
     labels = step_labels(experiment)
     parts = panels(steps)
     seen = {name for s in steps for name, share in (s.waits.share or {}).items() if share}
-    order = [name for name in WAIT_NAMES if name not in words.WAITS_EXPLAINED or name in seen]
+    order = [name for name in WAIT_NAMES if name not in reading.WAITS_EXPLAINED or name in seen]
     made = _rows_chart(parts, labels, barmode="stack", bargap=0.24, hovermode="y unified")
     made.update_xaxes(range=[0, 100], tickvals=[0, 25, 50, 75, 100], ticktext=["0", "25", "50", "75", "100 %"])
     for place, panel in zip(places(len(parts)), parts, strict=True):
@@ -82,9 +81,9 @@ def wait_figure(experiment: ExperimentSummary) -> Figure | None:
         unit="share of the users’ sampled time",
         emulated=any(p.emulated for p in parts),
         summary=_wait_summary(steps, labels),
-        method=words.WAITS
-        + "".join(f"{text} " for name, text in words.WAITS_EXPLAINED.items() if name in order)
-        + words.WAITS_ARE_NO_CAUSE,
+        method=reading.WAITS
+        + "".join(f"{text} " for name, text in reading.WAITS_EXPLAINED.items() if name in order)
+        + reading.WAITS_ARE_NO_CAUSE,
         chart=made,
         header=["step", *(WAIT_NAMES[n] for n in order), "most frequent waits"],
         rows=[
@@ -144,10 +143,10 @@ def _correlation(experiment: ExperimentSummary, pair: tuple[str, str, str], numb
     return Figure(
         id=f"correlation-{number}",
         title=f"{left[:1].upper()}{left[1:]} against {right}, {unit}",
-        unit=words.CORRELATION_UNIT,
+        unit=reading.CORRELATION_UNIT,
         emulated=any(p.emulated for p in parts),
-        summary=" ".join(words.correlation(labels[s.key], c.r, c.low, c.high) for s in steps for c in [found[s.key]]),
-        method=words.correlation_method(unit),
+        summary=" ".join(reading.correlation(labels[s.key], c.r, c.low, c.high) for s in steps for c in [found[s.key]]),
+        method=reading.correlation_method(unit),
         chart=made,
         header=["step", "r", "95 % low", "95 % high", "n", "unit"],
         rows=[
