@@ -247,9 +247,6 @@ def digits(numbers: npt.NDArray[np.int64], width: int) -> pa.StringArray:
     return strings((numbers[:, np.newaxis] // places % 10 + ord("0")).astype(np.uint8))
 
 
-# The loader of a workload, or of several on one server.
-
-
 # The rows of several workloads, each as its own loader makes them.
 class LoadersTogether(Loader):
     """Groups of the ledger are named after the loader that they are of: "warehouse/orders". A scale names the measures

@@ -108,8 +108,6 @@ class WorkloadChoice(Section):
         return f"{self.name} ({', '.join(f'{measure} {value:,}' for measure, value in self.scale.items())})"
 
 
-# The `database:` and `backup:` sections of a scenario: where a database lies, how it is set, and how it is copied.
-
 # The `database:` section of a scenario: where a database lies, and how it is set; most of it is of SQL Server.
 #
 # database:

@@ -19,8 +19,6 @@ from stallmark.storage.raw_load.arrivals import MOST_PER_S
 from stallmark.transactions import WORKLOADS, find_workload
 from stallmark.transactions.workload import background_per_user
 
-# The loads of a run: users who execute transactions, streams of queries, and raw I/O beside them.
-
 # A raw load of a scenario: reads or writes of a kind on a file of its own, beside the database.
 #
 # scan: {raw: scan}                              # large blocks in order, as fast as the storage lets it

@@ -128,9 +128,6 @@ class _LimitedParser(RoundTripParser):
         return None
 
 
-# Read scenario files: shipped by name, others by path. Errors name the line and the fix.
-
-
 def shipped() -> list[str]:
     """Return the names of the scenarios that come with the product."""
     return sorted(path.stem for path in SHIPPED.glob("*.yaml"))

@@ -14,8 +14,6 @@ from stallmark.scenarios.array import Array, EmulatedArrays
 from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
 from stallmark.stats.curve_search import Asked
 
-# The `variants:` of a scenario with the hook before one, and a curve of memory in place of one buffer pool.
-
 # The `variants:` of a scenario, and the `before:` hook that reconfigures the array for one.
 
 VariantName = Annotated[str, Field(min_length=1, max_length=60)]

@@ -13,9 +13,6 @@ from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 
-# The DDL of a schema: of one workload or several, bare tables first and their keys afterwards.
-
-
 # The DDL of a schema, split so that tables can be loaded bare and get their keys afterwards.
 
 
@@ -68,8 +65,6 @@ def _its_own(table: sa.Table, schema: str | None, *_: Any) -> str | None:
     """Return the schema of a foreign key: that of its table, because it names none."""
     return schema
 
-
-# The keys, indexes and foreign keys of a schema: which are missing, and which rows keep one from being created.
 
 # Find the keys, indexes and foreign keys of a schema that are missing or not trusted.
 

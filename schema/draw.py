@@ -46,9 +46,6 @@ def unit(bits: Numbers) -> npt.NDArray[np.float64]:
     return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-# Random draws that depend only on the seed, on what is drawn, and on a number.
-
-
 def bits(seed: int, what: str, numbers: Ints) -> Numbers:
     """Return 64 random bits for each of `numbers`; other bits for every other `what`."""
     return hashed(seed + _stream(what), numbers.astype(np.uint64))

@@ -47,9 +47,6 @@ def as_text(moment: datetime) -> str:
     return moment.isoformat(timespec="milliseconds")
 
 
-# The parts of a workload: its tables, its transactions, their mix, the conditions that must hold.
-
-
 # The parts of a workload: its tables, its transactions, and the conditions that must hold.
 #
 # A transaction is one class in one file. It draws its inputs (cheap, in Python) and executes frames: one round trip

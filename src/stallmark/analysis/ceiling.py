@@ -21,9 +21,6 @@ from stallmark.record.manifest.workload import LevelSeen
 from stallmark.stats import student
 from stallmark.stats.thresholds import MAILBOX_IOPS
 
-# The ceiling of a load: the highest level at which the service level held, of each variant.
-
-
 # The values of a ceiling, from the levels that a search tried. The replicate is the run.
 
 

@@ -17,9 +17,6 @@ from stallmark.analysis.run import RunSummary
 from stallmark.record.devices import DeviceLabel, storage_label
 from stallmark.stats.thresholds import REPLICATES, SAME
 
-# Runs of decision-support queries: figures, comparison, findings.
-
-
 # Variants of queries against the first of them, as report, terminal and `--json` show it; `None` where nothing
 # was measured.
 

@@ -29,9 +29,6 @@ from stallmark.stats.thresholds import (
     UNSTEADY_P,
 )
 
-# Steady state: the judgement whether the load was steady while it was measured.
-
-
 # The judgement whether the server was in a steady state while it was measured.
 #
 # It is made on the throughput of each second. In an open loop throughput is the rate of arrivals whatever the server

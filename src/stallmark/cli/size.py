@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from stallmark.scenarios.model import SizingScenario
 
 
-# `stallmark size`: which of the candidates carries the load of a profile?
-
-
 def _finite(context: click.Context, option: click.Parameter, value: float) -> float:
     if not 0 < value < math.inf:
         raise click.BadParameter(f"{value:g} is no growth: write a factor above zero, as 1.5", context, option)

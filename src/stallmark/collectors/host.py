@@ -21,9 +21,6 @@ from stallmark.storage.emulator import EXTENT_BYTES, ActiveExtents, ArrayCounter
 from stallmark.storage.emulator.arrays import SharedState
 from stallmark.storage.emulator.layout import counters_of, next_interval, restart_run
 
-# The machine the server runs on, and the CPU time of the server's own processes there.
-
-
 # The machine the server runs on.
 
 

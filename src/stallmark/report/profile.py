@@ -34,9 +34,6 @@ from stallmark.report.text import profile as words
 from stallmark.report.text import sentence
 from stallmark.report.text.profile import MEASURES, waited_for
 
-# The report of a production server's profile: in HTML, in the terminal, and as JSON.
-
-
 # The tables of a profile's report.
 
 QUARTER_S = 900

@@ -51,9 +51,6 @@ def server_lost(
         yield invalid(ValidityKind.CONNECTIONS_LOST, users=users, lost=together, within_s=LOST_WITHIN_S)
 
 
-# The reasons why a step is invalid.
-
-
 def invalid_findings(
     load: Load,
     io: Io,

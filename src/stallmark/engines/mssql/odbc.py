@@ -228,8 +228,6 @@ def handshake_remedy(error: Exception) -> str | None:
     return None
 
 
-# The ODBC driver, and T-SQL by it: names and texts quoted, statements run to their end, their one row taken.
-
 # The ODBC driver: the one of this machine, and what is missing when it has none.
 #
 # Microsoft's driver 18 (or 17) as installed, else the one inside the wheel `mssql-python-odbc`. No other is used:

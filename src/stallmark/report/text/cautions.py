@@ -38,9 +38,6 @@ def _limit(limit: Mapping[str, Any]) -> str:
     return f"{amount} per second ({limit['file']})"
 
 
-# The wording of cautions on storage that the page cache may have answered for.
-
-
 # The wording of what data of several versions differ in.
 
 _NEW_ROWS_AND_INPUTS = {"brokerage": 3}
