@@ -65,6 +65,7 @@ REASONS = {
     "root": r" array |/mnt/array|^apt-get ",
     "several machines": r"worker|STALLMARK_SERVER",
     "ssh": r"^ssh ",
+    "the repository": r" -m benchmarks\.",
     "Windows": r"^(typeperf|logman|relog) ",
     "sysstat": r"^S_TIME_FORMAT=ISO iostat |^sadf |^sar ",
     "Prometheus": r"^curl ",
