@@ -12,9 +12,9 @@ from stallmark.scenarios.database import WorkloadChoice
 from stallmark.scenarios.loads import LoadsScenario
 from stallmark.scenarios.probe import ProbeScenario, ProbeVariant
 from stallmark.scenarios.queries import QueryScenario
-from stallmark.scenarios.sizing import SizingScenario
 from stallmark.scenarios.timed import Scenario, TimedScenario
 from stallmark.scenarios.variant import Hook, PlaceChoice, Variant
+from stallmark.sizing.scenario import SizingScenario
 
 # A scenario on several devices: each of its variants once on each.
 

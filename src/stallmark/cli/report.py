@@ -10,8 +10,8 @@ import click
 from stallmark.cli.command import Command
 from stallmark.cli.common import err, escape, json_option, page_file, runs_argument, tell, timezone_option
 from stallmark.cli.exit_codes import VERDICT
-from stallmark.cli.size import show_candidate
 from stallmark.errors import StallmarkError
+from stallmark.sizing.command import show_candidate
 
 if TYPE_CHECKING:
     from stallmark.analysis.finding import Finding
@@ -40,8 +40,8 @@ def report(
     """Make the report of run records, a server's profile or a sizing, from what was recorded alone."""
     from stallmark.analysis.thresholds import fail_rule
     from stallmark.record.profile.manifest import is_profile
-    from stallmark.record.sizing import is_sizing
     from stallmark.report.renderers import refuse_target
+    from stallmark.sizing.manifest import is_sizing
 
     failing = None if rule is None else fail_rule(rule, of_runs=True)
     if target:

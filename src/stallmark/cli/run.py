@@ -73,7 +73,7 @@ def run(
             raise StallmarkError(f"{model.name} sizes for the load of a profile: name its folder with --profile.")
         if devices or followers:
             raise StallmarkError("A sizing is of one place and has no live page: leave --device and --web out.")
-        from stallmark.cli.size import run_sizing
+        from stallmark.sizing.command import run_sizing
 
         run_sizing(model, profile, target, out_dir, show, machines, as_json)
         return

@@ -14,7 +14,7 @@ from stallmark.cli.common import escape, experiment_options, json_option, out, t
 
 if TYPE_CHECKING:
     from stallmark.experiment.status import Status
-    from stallmark.record.sizing import Sizing
+    from stallmark.sizing.manifest import Sizing
 
 
 @click.command(cls=Command)
@@ -25,7 +25,7 @@ def status(folder: Path | None, out_dir: Path, as_json: bool) -> None:
     """Say how far an experiment is: from its records, also on another machine that sees their folder."""
     from stallmark.experiment.status import experiment_of, newest
     from stallmark.experiment.status import status as read_status
-    from stallmark.record.sizing import is_sizing, read_sizing
+    from stallmark.sizing.manifest import is_sizing, read_sizing
 
     folder = folder or newest(out_dir)
     sizing = read_sizing(folder) if is_sizing(folder) else None
@@ -40,7 +40,7 @@ def status(folder: Path | None, out_dir: Path, as_json: bool) -> None:
 
 
 def _of_sizing(found: "Sizing", folder: Path) -> Iterator[str]:
-    from stallmark.report.text.sizing import progress
+    from stallmark.sizing.wording import progress
 
     yield f"{found.candidate.name} ({folder}), begun {format.moment(found.started)}"
     yield progress(found)

@@ -19,10 +19,10 @@ from stallmark.record.devices import machine_facts
 from stallmark.record.manifest import FILE, Manifest, read_manifest
 from stallmark.record.manifest.course import Machine
 from stallmark.record.reader import Record, find_records
-from stallmark.record.sizing import FILE as SIZING
-from stallmark.record.sizing import is_sizing
 from stallmark.scenarios.model import AnyScenario, Variant
 from stallmark.scenarios.run_order import PlannedRun
+from stallmark.sizing.manifest import FILE as SIZING
+from stallmark.sizing.manifest import is_sizing
 
 # How fast this machine is, from the experiments that it has made: by that an estimate is corrected.
 

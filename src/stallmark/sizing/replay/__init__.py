@@ -1,0 +1,5 @@
+"""The replay of a profile's I/O: its busiest windows as raw I/O, at multiples of it, until a service level breaks."""
+
+from stallmark.sizing.replay.search import level_s, replay
+
+__all__ = ["level_s", "replay"]
