@@ -8,9 +8,9 @@ from stallmark.errors import StallmarkError
 from stallmark.experiment.estimate import estimate
 from stallmark.experiment.work import load_specs, of_load
 from stallmark.quantities import PoolSize
-from stallmark.scenarios.model import LoadsScenario, SizingScenario
+from stallmark.scenarios.model import LoadsScenario
 from stallmark.scenarios.read import read_any_scenario
-from stallmark.sizing.scenario import LEAST_RATE
+from stallmark.sizing.scenario import LEAST_RATE, SizingScenario
 
 
 def read(*overrides: str) -> SizingScenario:

@@ -2,23 +2,27 @@
 
 import math
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from stallmark import format
 from stallmark.cli.command import Command
 from stallmark.cli.common import err, escape, json_option, page_file, tell, timezone_option
 from stallmark.cli.exit_codes import INCOMPLETE, VERDICT
+from stallmark.cli.status import Progress
 from stallmark.errors import CallFailed, StallmarkError, as_sentence
+from stallmark.experiment.companions import LoadMachines, OwnExperiment
 from stallmark.experiment.progress import Phase, Show
 from stallmark.stopping import StopSignal
 
 if TYPE_CHECKING:
-    from stallmark.experiment.companions import LoadMachines
     from stallmark.experiment.target import Target
     from stallmark.record.manifest.storage import ServiceLevelObjective
-    from stallmark.scenarios.model import SizingScenario
+    from stallmark.scenarios.model import AnyScenario, ProbeScenario
+    from stallmark.sizing.scenario import SizingScenario
     from stallmark.sizing.summary import SizingSummary
 
 
@@ -73,11 +77,15 @@ def size(
         sys.exit(VERDICT)
 
 
-def show_candidate(folder: Path, target: Path | None, as_json: bool, slide: Path | None = None) -> None:
-    """Write the report of one candidate to `target`, if any, and print its tables, or JSON."""
+def show_candidate(folders: Sequence[Path], target: Path | None, as_json: bool, slide: Path | None = None) -> None:
+    """Write the report of the only candidate in `folders` to `target`, if any, and print its tables, or JSON."""
     from stallmark.sizing.summary import summarise_candidate
 
-    show_sizing(summarise_candidate(folder), target, as_json, slide)
+    if len(folders) > 1:
+        raise StallmarkError(
+            f"{folders[0]} is a sizing: make a report of it alone, or give several sizings to `stallmark size`."
+        )
+    show_sizing(summarise_candidate(folders[0]), target, as_json, slide)
 
 
 def show_sizing(found: "SizingSummary", target: Path | None, as_json: bool, slide: Path | None = None) -> None:
@@ -105,23 +113,74 @@ def _level(text: str | None) -> "ServiceLevelObjective | None":
     return declared(None, seconds * 1000, PERCENTILES[0])
 
 
+def progress(folder: Path) -> Progress:
+    """Return the progress of the sizing in a folder."""
+    from stallmark.sizing.manifest import read_sizing
+    from stallmark.sizing.wording import progress
+
+    made = read_sizing(folder)
+    begun = f"{made.candidate.name} ({folder}), begun {format.moment(made.started)}"
+    return Progress([begun, progress(made)], {"sizing": made.model_dump(mode="json")})
+
+
 # The run of a sizing: `stallmark run sizing --profile DIR`.
 
 
-def run_sizing(
+class SizingForProfile(OwnExperiment):
+    """The sizing of a server and its storage for the load of a profile."""
+
+    def __init__(self, profile: Path | None):
+        self._profile = profile
+
+    def takes(self, scenario: "AnyScenario | ProbeScenario") -> bool:
+        from stallmark.sizing.scenario import SizingScenario
+
+        if not isinstance(scenario, SizingScenario):
+            if self._profile:
+                raise StallmarkError(
+                    f"{scenario.name} is no sizing, and --profile is of one: leave it out, or run `sizing`."
+                )
+            return False
+        if self._profile is None:
+            raise StallmarkError(f"{scenario.name} sizes for the load of a profile: name its folder with --profile.")
+        return True
+
+    def run(
+        self,
+        scenario: "SizingScenario",
+        target: "Target",
+        out: Path,
+        show: Show,
+        machines: LoadMachines | None,
+        as_json: bool,
+    ) -> None:
+        assert self._profile
+        _run_sizing(scenario, self._profile, target, out, show, machines, as_json)
+
+
+@click.command()
+@click.option(
+    "--profile", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR",
+    help="Of a sizing: the profile whose load the server and its storage are to carry.",
+)  # fmt: skip
+def sizing(profile: Path | None) -> SizingForProfile:
+    return SizingForProfile(profile)
+
+
+def _run_sizing(
     scenario: "SizingScenario",
     profile: Path,
     target: "Target",
-    out_dir: Path,
+    out: Path,
     show: Show,
-    machines: "LoadMachines | None",
+    machines: LoadMachines | None,
     as_json: bool,
 ) -> None:
     """Measure what a server and its storage carry of the load of a profile, and show it."""
-    from stallmark.experiment.estimate import estimate
     from stallmark.loaders.warehouse import command
     from stallmark.report.text import experiment
     from stallmark.sizing.demand import demand_of
+    from stallmark.sizing.estimate import estimate_sizing
     from stallmark.sizing.runner import SizingRunner
     from stallmark.storage.probe.tool import find_tool
 
@@ -132,12 +191,13 @@ def run_sizing(
     demand = demand_of(profile, window_s=scenario.replay.window)
     show.say(": ".join(filter(None, (scenario.title or scenario.name, scenario.answers))))
     absent = float(target.is_absent(scenario.contents))
-    expects = estimate(scenario, to_build=absent, windows=len(demand.windows))
+    expects = estimate_sizing(scenario, to_build=absent, windows=len(demand.windows))
+    assert expects
     show.say(f"It takes {experiment.takes(expects.total_s, expects.build_s, at_most=True)}.")
     runner = None
     try:
         with target.engine(scenario.contents, scenario) as engine:
-            runner = SizingRunner(scenario, demand, engine, out_dir, show, machines)
+            runner = SizingRunner(scenario, demand, engine, out, show, machines)
             because = runner.run()
     except (StopSignal, StallmarkError, CallFailed, OSError):
         if runner and runner.measured:
@@ -152,6 +212,6 @@ def run_sizing(
 def _report(folder: Path, show: Show, as_json: bool) -> None:
     show.enter(Phase.REPORTING)
     try:
-        show_candidate(folder, folder / "report.html", as_json)
+        show_candidate([folder], folder / "report.html", as_json)
     except (StallmarkError, OSError) as of_report:  # why it ended matters more
         show.say(f"There is no report: {of_report}")

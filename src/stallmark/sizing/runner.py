@@ -24,11 +24,12 @@ from stallmark.record.files import alone
 from stallmark.record.manifest.course import now
 from stallmark.record.reader import Record, find_records
 from stallmark.record.writer import experiment_folder
-from stallmark.scenarios.model import LoadsScenario, SizingScenario
+from stallmark.scenarios.model import LoadsScenario
 from stallmark.scenarios.search import described
 from stallmark.sizing.fitted_rates import corrected, fitted_rates
 from stallmark.sizing.manifest import Demand, Sizing, StandIn, write_sizing
-from stallmark.sizing.replay import replay
+from stallmark.sizing.replay.search import replay
+from stallmark.sizing.scenario import SizingScenario
 from stallmark.sizing.summary import (
     costs_of,
     fitted,
@@ -84,7 +85,9 @@ class SizingRunner:
         Raise StallmarkError before anything is played where the server could not have the stand-in.
         """
         machines = self._machines.count if self._machines else 1
-        refuse_what_cannot_be(self._scenario, self._engine, self.folder.parent, machines)
+        refuse_what_cannot_be(
+            self._scenario, self._engine, self.folder.parent, machines, goes_by="the I/O of its loads"
+        )
         reason: str | None = "Stallmark ended unexpectedly"
         with alone(self.folder, taken=f"Another Stallmark writes into {self.folder}: wait for it or stop it."):
             try:

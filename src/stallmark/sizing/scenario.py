@@ -77,6 +77,7 @@ class CandidateChoice(Section):
 class SizingScenario(LoadsScenario):
     """A candidate gets the load of a profile, and multiples of it, until the service level breaks."""
 
+    heading = "New hardware for the load of a profile"
     replay: ReplayChoice = ReplayChoice()
     """The profile's I/O as raw load."""
     candidate: CandidateChoice = CandidateChoice()

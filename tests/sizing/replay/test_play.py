@@ -20,9 +20,8 @@ from support.waiting import eventually
 from stallmark.errors import StallmarkError
 from stallmark.sizing.manifest import Replay, StreamName
 from stallmark.sizing.replay import play as playing
-from stallmark.sizing.replay import replay
 from stallmark.sizing.replay.play import Due, Player
-from stallmark.sizing.replay.search import has_backlog
+from stallmark.sizing.replay.search import has_backlog, replay
 from stallmark.stats.ceiling_search import Asked
 from stallmark.storage.emulator import ArrayModel, EmulatedArrays
 from stallmark.storage.probe import can_probe, own_file
@@ -135,7 +134,7 @@ def test_nothing_is_left_when_stallmark_is_killed(tmp_path, arrays):
         from pathlib import Path
         from support.replays import *
         from stallmark.stats.ceiling_search import Asked
-        from stallmark.sizing.replay import replay
+        from stallmark.sizing.replay.search import replay
         from stallmark.sizing.replay import search
         search.refuse_memory = lambda folder: None
         replay([a_window(a_piece(600, reads=50))], Asked(1, 1, 0.05, False), READS_20,

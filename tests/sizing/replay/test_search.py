@@ -8,8 +8,8 @@ from support.replays import READS_20, Disks, a_piece, a_window, mean_of_a_disk
 from stallmark.errors import StallmarkError
 from stallmark.record.probe import DirectIo
 from stallmark.sizing.manifest import Replay
-from stallmark.sizing.replay import level_s, replay
 from stallmark.sizing.replay.play import Player
+from stallmark.sizing.replay.search import level_s, replay
 from stallmark.stats.ceiling_search import Asked
 from stallmark.storage.direct_io import refuse_cached
 from stallmark.storage.probe.probe_file import LEAST_BYTES
