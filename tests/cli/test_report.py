@@ -12,9 +12,7 @@ ANALYSES = (
 )
 
 
-@pytest.mark.parametrize(
-    ("make", "name"), [(queries, ""), (probed, ""), (collected, "profile"), (sizing, "candidate")]
-)
+@pytest.mark.parametrize(("make", "name"), [(queries, ""), (probed, ""), (collected, "profile"), (sizing, "candidate")])
 def test_a_summary_that_there_cannot_be_is_refused_before_the_analysis(tmp_path, monkeypatch, make, name):
     make(tmp_path)
     for place in ANALYSES:
