@@ -79,7 +79,7 @@ class QueryScenario(AnyScenario):
     """Streams execute queries, to their end."""
 
     workload: WorkloadChoice
-    """The database, and what is asked of it."""
+    """The database and its load."""
     queries: QueriesChoice
     """Streams of queries, in place of users."""
 
