@@ -47,6 +47,7 @@ Cells = Annotated[int, Field(ge=1, le=64, strict=True)]
 class LoadsScenario(TimedScenario):
     """Several loads at once, for a time."""
 
+    heading = "Several loads at once"
     loads: Annotated[dict[LoadName, LoadChoice], Field(min_length=1)]
     """The loads by their names: users (`workload`, `users`), streams of queries (`workload: warehouse`, `streams`), or
     raw I/O (`raw`)."""

@@ -124,6 +124,7 @@ class ProbeVariant(Section):
 class ProbeScenario(Titled):
     """Storage itself is asked."""
 
+    heading = "Storage alone"
     probe: ProbeSteps
     """Reads and writes to measure."""
     variants: Annotated[list[ProbeVariant], Field(min_length=1, max_length=MOST_VARIANTS), NamedApart]

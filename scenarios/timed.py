@@ -148,6 +148,7 @@ class TimedScenario(AnyScenario):
 class Scenario(Users, TimedScenario):
     """Users execute transactions, for a time."""
 
+    heading = "Users who execute transactions"
     workload: WorkloadChoice
     """The database, and what users do in it."""
 
