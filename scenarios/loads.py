@@ -54,7 +54,7 @@ class LoadsScenario(TimedScenario):
     seed: Seed = 1
     """The seed of all data and inputs: the same seed makes the same database and the same load."""
     alone: Literal[True, False, "only"] = False
-    """Run each load by itself first, in steps of their own: so a report says what the others cost it. `only`: they
+    """Run each load by itself first, in steps of their own: so a report shows what the others cost it. `only`: they
     never run together."""
     search: Search | None = None
     """In place of fixed rates, the search for the highest multiple of the `arrivals.rate` of all loads at which `slo`

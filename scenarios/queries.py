@@ -80,7 +80,7 @@ class QueryScenario(AnyScenario):
 
     heading = "Streams of queries"
     workload: WorkloadChoice
-    """The database, and what is asked of it."""
+    """The database and its load."""
     queries: QueriesChoice
     """Streams of queries, in place of users."""
 

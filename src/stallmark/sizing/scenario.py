@@ -45,9 +45,9 @@ class ReplayChoice(Section):
     log_size: FileSize = 2**30
     """The size of the file that is written in place of the log."""
     folder: Folder | None = None
-    """Where the file of the data lies; by default where the data of an embedded server lie."""
+    """The folder of the data's file; by default that of the embedded server's data."""
     log_folder: Folder | None = None
-    """Where the file of the log lies; by default where the log of an embedded server lies."""
+    """The folder of the log's file; by default that of the embedded server's log."""
     window: Annotated[Seconds, Field(ge=30)] = 900.0
     """The length of a busy window of the profile."""
     play: Annotated[Seconds, Field(ge=5)] = 900.0
