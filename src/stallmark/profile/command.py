@@ -14,6 +14,7 @@ from rich.text import Text
 
 from stallmark.cli.command import Command
 from stallmark.cli.common import as_seconds, err, json_option, server_option, tell, timezone_option
+from stallmark.cli.document import Outputs
 from stallmark.cli.report import show_profile
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def profile(
 
         wanted = Wanted(_classes(classes), zone, dates, _names(names))
         import_profile(files, folder, wanted, anonymous=anonymous)
-        show_profile(folder, folder / "report.html", as_json)
+        show_profile(folder, Outputs(folder / "report.html", as_json))
         return
     if classes or dates or names:
         raise click.UsageError("--class, --map and --dates are for --from: name a file with it.")
@@ -81,7 +82,7 @@ def profile(
             Collection(source, folder, planned_s, anonymous, told=told).run()
     finally:
         if folder.is_dir() and last_sample(folder) > 0:
-            show_profile(folder, folder / "report.html", as_json)
+            show_profile(folder, Outputs(folder / "report.html", as_json))
 
 
 def _refuse_both(planned_s: float | None) -> None:
