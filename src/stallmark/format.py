@@ -14,6 +14,8 @@ import humanize
 NONE = "–"
 NBSP = "\u00a0"
 TOO_SMALL = "sample too small for this percentile"
+MISSING = f"{NONE}*"
+"""A percentile that too few samples leave unknown."""
 
 _zone: tzinfo = UTC
 """The zone of all times that this process shows: a command may set another. Records and JSON keep UTC."""
@@ -33,6 +35,16 @@ def times_in(zone: tzinfo) -> Iterator[None]:
 def number(value: float | None) -> str:
     """Write a measured quantity, without its unit; with a minus sign, not a hyphen."""
     return NONE if value is None or math.isnan(value) else _significant(value, 3)
+
+
+def counted(value: float | None, uncertainty: float | None) -> str:
+    """Write a figure that rests on counts of I/Os, with the share that it may be off by if their samples were few."""
+    return f"{number(value)} ±{NBSP}{percent(uncertainty)}" if value is not None and uncertainty else number(value)
+
+
+def percentile(value: float | None) -> str:
+    """Write a percentile; a mark if the sample is too small for it."""
+    return MISSING if value is None else number(value)
 
 
 def count(value: int | None) -> str:

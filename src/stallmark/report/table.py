@@ -22,8 +22,6 @@ FULL = 6
 """Number of columns above which columns leave before the first one gets narrower."""
 
 PERCENTILES = ("p50", "p90", "p95", "p99", "p99.9", "max")
-MISSING = f"{format.NONE}*"
-"""A percentile that too few samples leave unknown."""
 
 STYLES = {
     "bad": "bold red",
@@ -214,7 +212,7 @@ class InTerminal:
         yield made
         if left := [at for at in table.importance if at not in shown and _known(table.rows, at)]:
             yield Text(not_shown([table.header[at].replace("\n", " ") for at in left]), style="dim")
-        if any(str(row[at]) == MISSING for row in table.rows for at in shown):
+        if any(str(row[at]) == format.MISSING for row in table.rows for at in shown):
             yield Text(percentile_missing(), style="dim")
 
 
@@ -280,7 +278,7 @@ def _in_cell(cell: str | Cell) -> str:
 
 
 def percentile(value: float | None) -> Cell | str:
-    return format.number(value) if value is not None else Cell(MISSING, "none")
+    return Cell(format.MISSING, "none") if value is None else format.number(value)
 
 
 def percentiles(latency: Callable[[T], Mapping[str, float | None]], names: Sequence[str] = PERCENTILES) -> Columns[T]:

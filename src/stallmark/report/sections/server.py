@@ -19,7 +19,7 @@ from stallmark.analysis.read.server_summary import (
 )
 from stallmark.analysis.server_cautions import Pair, Rates, pairs
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.report.columns import counted, step_labels, step_rows
+from stallmark.report.columns import step_labels, step_rows
 from stallmark.report.document import Block, Section, Words, shown
 from stallmark.report.sections.transactions import statements
 from stallmark.report.sections.waits import WAIT_NAMES
@@ -82,8 +82,8 @@ def _both(title: str, value: Callable[[IoSummary], float | None]) -> Columns[Pai
 def _agreement_rates(title: str, amount: Callable[[IoSummary], float | None]) -> Columns[Pair]:
     return group(
         title,
-        number("server", lambda pair: counted(pair.rates(amount).server, pair.server)),
-        number("device", lambda pair: counted(pair.rates(amount).device, pair.device)),
+        number("server", lambda pair: format.counted(pair.rates(amount).server, pair.server.uncertainty)),
+        number("device", lambda pair: format.counted(pair.rates(amount).device, pair.device.uncertainty)),
         number("Δ", lambda pair: _apart(pair.rates(amount))),
     )
 
@@ -145,8 +145,8 @@ def _rates(title: str, counts: Callable[[IoSummary], tuple[int, int, float | Non
 
     return group(
         title,
-        column("per s", lambda io, count, size, ms: counted(count / io.seconds, io)),
-        column("MB/s", lambda io, count, size, ms: counted(size / io.seconds / 1e6, io)),
+        column("per s", lambda io, count, size, ms: format.counted(count / io.seconds, io.uncertainty)),
+        column("MB/s", lambda io, count, size, ms: format.counted(size / io.seconds / 1e6, io.uncertainty)),
         column("KiB each", lambda io, count, size, ms: format.number(size / count / 1024 if count else None)),
         column("mean ms", lambda io, count, size, ms: format.number(ms)),
     )
