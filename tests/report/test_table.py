@@ -6,7 +6,6 @@ from support.terminal import printed
 from stallmark import format
 from stallmark.report.table import (
     Cell,
-    InTerminal,
     Rows,
     Table,
     group,
@@ -19,6 +18,7 @@ from stallmark.report.table import (
     percentiles,
     word,
 )
+from stallmark.report.terminal import InTerminal
 
 HEADER = ["step", "TPS", "p95\nms", "hits", "device"]
 ROWS = [
