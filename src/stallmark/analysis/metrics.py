@@ -238,25 +238,7 @@ PRIMARIES = tuple(metric.key for metric in compared_metrics() if metric.better)
 """Metrics a scenario may declare as its primary one: they are better in one direction."""
 
 
-def declarations() -> list[dict[str, Any]]:
-    """Return what is declared of each metric, for other programs."""
-    return [
-        {
-            "metric": metric.key,
-            "title": metric.title,
-            "unit": metric.unit,
-            "better": metric.better,
-            "formula": metric.formula,
-            "source": metric.source,
-            "compared": metric.compared,
-            "limit": None if metric.is_setting else metric.limit_unit,
-            "limit_of_transaction": metric.of_type is not None,
-        }
-        for metric in METRICS.values()
-    ]
-
-
-def markdown() -> str:
+def reference() -> str:
     """Return the page of all metrics."""
     rows = "\n".join(f"| {' | '.join(_row(metric))} |" for metric in METRICS.values())
     return f"""# The metrics of a step
@@ -264,7 +246,7 @@ def markdown() -> str:
 A report shows them for each step, over its measured interval. `stallmark compare` compares some of them. Those with a
 limit can be in `thresholds`; with a star also of one type of transaction, as `trade_order.p99 < 1s`. [Every
 number](numbers.md) has the rules for all figures, and those that are not of a step. `stallmark schema --metrics` prints
-the same for programs.
+this page.
 
 | metric | title | column | formula | source | unit | better | compared | limit |
 |---|---|---|---|---|---|---|---|---|

@@ -9,16 +9,16 @@ from stallmark.cli.command import Command
 
 @click.command(cls=Command)
 @click.option("--record", is_flag=True, help="Of run records: every table, column, unit and meaning, and the manifest.")
-@click.option("--metrics", is_flag=True, help="The metrics of a step: title, unit, formula, and what may be limited.")
 @click.option("--markdown", is_flag=True, help="As a page to read.")
-def schema(record: bool, metrics: bool, markdown: bool) -> None:
-    """Print the JSON schema of scenario files, with --record the format of run records, with --metrics the metrics."""
-    if record and metrics:
-        raise click.UsageError("--record and --metrics are given: leave one out.")
+@click.option(
+    "--metrics", is_flag=True, help="The metrics of a step, as a page: units, formulas, and which have limits."
+)
+def schema(record: bool, markdown: bool, metrics: bool) -> None:
+    """Print the JSON schema of scenario files, or with --record the format of run records."""
     if metrics:
-        from stallmark.analysis import metrics as of_steps
+        from stallmark.analysis.metrics import reference
 
-        text = of_steps.markdown() if markdown else json.dumps(of_steps.declarations(), indent=1)
+        text, markdown = reference(), True
     elif record:
         from stallmark.collectors import data_format
 
