@@ -77,6 +77,11 @@ def size(value: float | None) -> str:
     return f"{short(float(amount))}{NBSP}{unit}"
 
 
+def kib(size_bytes: float | None) -> str:
+    """Write a size in KiB, without the unit."""
+    return number(None if size_bytes is None else size_bytes / 1024)
+
+
 def seconds(value: float | None) -> str:
     """Write a duration: 45 s, 10 min, 24 h."""
     if value is None or math.isnan(value):

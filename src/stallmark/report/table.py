@@ -1,12 +1,13 @@
 """The form of all tables: rows and columns as text, shown in HTML (templates/blocks.html), in a terminal and
 in Markdown."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, Generic, TypeVar, overload
 
 from stallmark import format
+from stallmark.analysis.columns import Shown, shown_fields
 from stallmark.redact import markdown
 from stallmark.report.text.reading import percentile_missing
 
@@ -100,6 +101,18 @@ def numbers(
         return Column(title(key), lambda item: _written(value(item, key)), importance=leaves)
 
     return [column(key) for key in keys]
+
+
+def fields(row: type, part: Callable[[T], Any] = lambda item: item, groups: Container[str] | None = None) -> Columns[T]:
+    """Return the columns that the class of a row declares with its fields; `part` of an item is that row. With `groups`
+    those below these titles alone."""
+
+    def column(name: str, shown: Shown) -> Column[T]:
+        return Column(
+            shown.title, lambda item: shown.write(getattr(part(item), name)), shown.is_word, group=shown.group
+        )
+
+    return [column(name, shown) for name, shown in shown_fields(row) if groups is None or shown.group in groups]
 
 
 def _written(value: float | str | Cell | None) -> str | Cell:

@@ -1,0 +1,33 @@
+"""The columns of tables of details: a field of a row says how it is shown, as a column of a record says its unit."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple, get_type_hints
+
+from stallmark import format
+
+
+class Shown(NamedTuple):
+    """The column of a field: its title, how a value is written, and the title above it and its neighbours."""
+
+    title: str
+    write: Callable[[Any], str] = format.number
+    group: str = ""
+    is_word: bool = False
+
+
+def words(title: str, write: Callable[[Any], str] = str) -> Shown:
+    return Shown(title, write, is_word=True)
+
+
+def in_lower_case(name: str | None) -> str:
+    """Write a name as the server has it, in capitals and underscores, as words."""
+    return (name or format.NONE).replace("_", " ").lower()
+
+
+@cache
+def shown_fields(row: type) -> list[tuple[str, Shown]]:
+    """Return the fields that are columns, in the order of the class."""
+    hints = get_type_hints(row, include_extras=True)
+    marks = ((name, mark) for name, hint in hints.items() for mark in getattr(hint, "__metadata__", ()))
+    return [(name, mark) for name, mark in marks if isinstance(mark, Shown)]
