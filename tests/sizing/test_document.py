@@ -151,7 +151,7 @@ def test_report_recognises_the_folder(folders, tmp_path):
     assert (tmp_path / "page.html").exists()
 
 
-@pytest.mark.parametrize("more", [["--summary", "slide.svg"], ["--fail-if", "ceiling below 5 users"], ["beside"]])
+@pytest.mark.parametrize("more", [["--fail-if", "ceiling below 5 users"], ["beside"]])
 def test_what_a_sizing_has_not_is_refused_in_a_sentence(folders, tmp_path, monkeypatch, more):
     monkeypatch.chdir(tmp_path)
     said = stallmark("report", folders["c"], *([folders["b"]] if more == ["beside"] else more))

@@ -57,21 +57,21 @@ def report(
                 raise StallmarkError(
                     f"--fail-if is of a curve of memory or a ceiling of runs, and this is a {kind}: omit it."
                 )
-            _show_other_kind(kind, run, runs, target, as_json, slide)
+            if slide:
+                raise StallmarkError(f"A {kind} has no summary for a slide.")
+            _show_other_kind(kind, run, runs, target, as_json)
             return
     show_report(runs, target, as_json, slide, failing)
 
 
-def _show_other_kind(
-    kind: str, folder: Path, runs: Sequence[Path], target: Path | None, as_json: bool, slide: Path | None
-) -> None:
+def _show_other_kind(kind: str, folder: Path, runs: Sequence[Path], target: Path | None, as_json: bool) -> None:
     """Show the record of another kind than a run in a folder, one of `runs`. Raise StallmarkError if that cannot be."""
     if kind == "profile":
         if len(runs) > 1:
             raise StallmarkError(f"{folder} is a profile: make a report of it alone.")
-        show_profile(folder, target, as_json, slide)
+        show_profile(folder, target, as_json)
     elif show := capabilities.part(kind, "report"):
-        show(runs, target, as_json, slide)
+        show(runs, target, as_json)
     else:
         raise StallmarkError(f"{folder} is a {kind}, which this Stallmark lacks: make its report with one that has it.")
 
@@ -92,14 +92,19 @@ def show_report(
     from stallmark.report.experiment import experiment_document, experiment_in_json
     from stallmark.report.loads.document import loads_document, loads_in_json
     from stallmark.report.sections.validity import failures
+    from stallmark.report.text.experiment import NO_SLIDE
 
     records = find_records(runs)
     searched = any(record.manifest.search for record in records)
     is_probe = any(record.is_probe for record in records)
     if failing and (is_probe or (has_loads(records) and not searched)):
         raise StallmarkError("--fail-if is of a curve of memory or a ceiling, and these runs have none: leave it out.")
+    if slide and is_probe:
+        raise StallmarkError("A probe has no summary for a slide: it has no transactions.")
+    if slide and all(record.manifest.kind == "queries" for record in records):
+        raise StallmarkError(NO_SLIDE)
     if is_probe:
-        _show_probes(records, target, as_json, slide)
+        _show_probes(records, target, as_json)
         return []
     if has_loads(records):
         loads = on_all_cores(records, summarise_loads)
@@ -121,18 +126,18 @@ def _fail(failing: "Rule | None", findings: Sequence["Finding"]) -> None:
         sys.exit(VERDICT)
 
 
-def _show_probes(records: Sequence["Record"], target: Path | None, as_json: bool, slide: Path | None) -> None:
+def _show_probes(records: Sequence["Record"], target: Path | None, as_json: bool) -> None:
     from stallmark.analysis.probe.experiment import summarise_probes
     from stallmark.cli.document import show
     from stallmark.report.probe.document import probe_document, probes_in_json
 
-    show(summarise_probes(records), probe_document, probes_in_json, target, as_json, slide)
+    show(summarise_probes(records), probe_document, probes_in_json, target, as_json)
 
 
-def show_profile(folder: Path, target: Path | None, as_json: bool, slide: Path | None = None) -> None:
+def show_profile(folder: Path, target: Path | None, as_json: bool) -> None:
     """Write the report of a profile to `target`, if any, and print its tables, or JSON."""
     from stallmark.analysis.profile.summary import summarise_profile
     from stallmark.cli.document import show
     from stallmark.report.profile import profile_document, profile_in_json
 
-    show(summarise_profile(folder), profile_document, profile_in_json, target, as_json, slide)
+    show(summarise_profile(folder), profile_document, profile_in_json, target, as_json)

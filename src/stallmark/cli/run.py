@@ -41,7 +41,7 @@ def run(
 ) -> None:  # fmt: skip
     """Run a SCENARIO: one of `stallmark list`, or a YAML file of yours."""
     from stallmark.cli.show import ShowInSentences
-    from stallmark.experiment.course import EarlierExperiment, order_of
+    from stallmark.experiment.remaining_runs import EarlierExperiment, order_of
     from stallmark.experiment.runner import Runner
     from stallmark.experiment.storage_work import carry_out_at_end
     from stallmark.scenarios.model import ProbeScenario, on_devices
@@ -131,7 +131,7 @@ def _report_if_possible(folder: Path, show: Show, as_json: bool) -> None:
 
 
 def _say_how_to_resume(folder: Path, model: "AnyScenario") -> None:
-    from stallmark.experiment.course import command, with_records
+    from stallmark.experiment.remaining_runs import command, with_records
     from stallmark.record.reader import find_records
     from stallmark.report.text import experiment
 

@@ -14,8 +14,8 @@ import numpy as np
 from stallmark import capabilities
 from stallmark.analysis.run import summarise_run
 from stallmark.errors import StallmarkError
-from stallmark.experiment.course import command, order_of, refuse_run, scenario_of, with_records
 from stallmark.experiment.estimate import Estimate, estimate
+from stallmark.experiment.remaining_runs import command, order_of, refuse_run, scenario_of, with_records
 from stallmark.record.devices import machine_facts
 from stallmark.record.manifest import FILE, Manifest, read_manifest
 from stallmark.record.manifest.course import Machine

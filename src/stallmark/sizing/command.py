@@ -77,7 +77,7 @@ def size(
         sys.exit(VERDICT)
 
 
-def show_candidate(folders: Sequence[Path], target: Path | None, as_json: bool, slide: Path | None = None) -> None:
+def show_candidate(folders: Sequence[Path], target: Path | None, as_json: bool) -> None:
     """Write the report of the only candidate in `folders` to `target`, if any, and print its tables, or JSON."""
     from stallmark.sizing.summary import summarise_candidate
 
@@ -85,15 +85,15 @@ def show_candidate(folders: Sequence[Path], target: Path | None, as_json: bool, 
         raise StallmarkError(
             f"{folders[0]} is a sizing: make a report of it alone, or give several sizings to `stallmark size`."
         )
-    show_sizing(summarise_candidate(folders[0]), target, as_json, slide)
+    show_sizing(summarise_candidate(folders[0]), target, as_json)
 
 
-def show_sizing(found: "SizingSummary", target: Path | None, as_json: bool, slide: Path | None = None) -> None:
+def show_sizing(found: "SizingSummary", target: Path | None, as_json: bool) -> None:
     """Write the report to `target`, if any, and print its tables, or JSON."""
     from stallmark.cli.document import show
     from stallmark.sizing.document import sizing_document, sizing_in_json
 
-    show(found, sizing_document, sizing_in_json, target, as_json, slide)
+    show(found, sizing_document, sizing_in_json, target, as_json)
 
 
 def _level(text: str | None) -> "ServiceLevelObjective | None":

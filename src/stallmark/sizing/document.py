@@ -50,7 +50,6 @@ def sizing_document(found: SizingSummary) -> Document:
             *([chart] if chart else []),
             Words(words.CANDIDATES, "footnote"),
         ],
-        no_slide=words.NO_SLIDE,
         cautions=found.cautions,
         sections=list(_sections(found)),
         brief=[

@@ -16,7 +16,6 @@ from stallmark.sizing.reach import Method, SizingKind
 
 _MB = 1e6
 TITLE = "Will it carry my load?"
-NO_SLIDE = "A sizing has no summary for a slide."
 QUESTION = "Does new hardware carry what a profile recorded, how much more, and what ends first?"
 CANDIDATES = (
     "Headroom is the highest load that was carried ÷ the need, from the level that held to the one that broke. The "

@@ -1,4 +1,4 @@
-"""The course of a run as the controller follows it: rows merged, warm-up, steps added, and why it ends early."""
+"""The state of a run as its controller follows it: rows merged, warm-up, steps added, and why it ends early."""
 
 import math
 import time

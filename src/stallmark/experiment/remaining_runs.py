@@ -55,9 +55,9 @@ def _chosen(made: Sequence[Manifest]) -> dict[int, ChosenSize]:
     return dict(sorted(known.items()))
 
 
-class Course:
-    """The course of one experiment: iterate over it for the runs that it lacks, and `add` each that was made. `asked`
-    is the curve of its scenario, in bytes; None where it has none."""
+class RemainingRuns:
+    """The runs that an experiment lacks: iterate over them, and `add` each that was made. `asked` is the curve of its
+    scenario, in bytes, or None if it has none."""
 
     def __init__(self, scenario: AnyScenario, asked: Asked | None, done: Mapping[int, Record]):
         self._scenario = scenario
