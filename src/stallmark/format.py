@@ -37,8 +37,8 @@ def number(value: float | None) -> str:
     return NONE if value is None or math.isnan(value) else _significant(value, 3)
 
 
-def counted(value: float | None, uncertainty: float | None) -> str:
-    """Write a figure that rests on counts of I/Os, with the share that it may be off by if their samples were few."""
+def with_uncertainty(value: float | None, uncertainty: float | None) -> str:
+    """Write a number with the share by which it may be off; without one if that is not known."""
     return f"{number(value)} ±{NBSP}{percent(uncertainty)}" if value is not None and uncertainty else number(value)
 
 

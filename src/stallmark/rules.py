@@ -47,7 +47,7 @@ class Rule:
 
 
 def parse_rule(text: str, examples: str, measures: Mapping[str, Measure]) -> Rule:
-    """Parse a rule of one of the `measures`; `*.p95` is one of a transaction, and "" that of a rule that names none.
+    """Parse a rule of one of the `measures`; `*.p95` is one of a transaction, "" is that of a rule without a name.
     Raise ValueError with what to write, the `examples`."""
     try:
         return _parse(text, measures)

@@ -1,4 +1,4 @@
-"""The columns of tables of details: a field of a row says how it is shown, as a column of a record says its unit."""
+"""Columns of tables, declared with the fields of their rows, as units are with the columns of a record."""
 
 from collections.abc import Callable
 from functools import cache

@@ -1,5 +1,5 @@
-"""The metrics of a step, each declared once: the table of steps, charts, comparisons, thresholds and docs/metrics.md
-are made of these declarations.
+"""The metrics of a step, each declared once. The table of steps, charts, comparisons, thresholds and docs/metrics.md
+are made of the declarations.
 
 A new one is a field of the step's summary, or whatever computes it, and a declaration here.
 """
@@ -20,14 +20,15 @@ Value = Callable[[StepSummary], float | None]
 
 
 class Heading(NamedTuple):
-    """The heading of a metric's column. In the table of steps columns of low `importance` leave a narrow terminal last;
-    0 never leaves, and None is in other tables alone. `of` is what it is of, where that is not its group."""
+    """The heading of a metric's column. In the table of steps columns of low `importance` leave a narrow terminal last,
+    and those of 0 never; None is for other tables alone. `subject` is what was measured, if the group does not say it.
+    """
 
     group: str
     title: str
     unit: str = ""
     importance: int | None = 0
-    of: str = ""
+    subject: str = ""
 
     @property
     def line(self) -> str:
@@ -45,8 +46,8 @@ class Chart(NamedTuple):
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric of a step. `better` is None for what explains and is no aim in itself. In comparisons only those are
-    `compared` that were declared so: each one more widens what the others must show."""
+    """A metric of a step. `better` is None for what explains and is not an aim in itself. Each metric that is
+    `compared` makes differences in the others harder to show."""
 
     key: str
     title: str
@@ -58,7 +59,7 @@ class Metric:
     compared: bool = False
     write: Callable[[Any], str] = format.number
     counted: bool = False
-    """It rests on a count of I/Os, which few samples make uncertain."""
+    """True for counts of I/Os, which few samples make uncertain."""
     heading: Heading | None = None
     chart: Chart | None = None
     line: str = ""
@@ -71,18 +72,18 @@ class Metric:
     """It was chosen, not measured: no limit is set for it."""
 
     def text(self, step: StepSummary) -> str:
-        """Write the metric of a step, with how far it may be off if the samples of its counts were few."""
+        """Write the value of a step, with its uncertainty if it is counted."""
         value, data = self.value(step), step.storage.data
-        return format.counted(value, data.uncertainty if data else None) if self.counted else self.write(value)
+        return format.with_uncertainty(value, data.uncertainty if data else None) if self.counted else self.write(value)
 
     @property
     def limit_unit(self) -> str:
-        """Return the unit of its limits, of those that `rules.py` parses."""
+        """Return the unit in which `rules.py` parses limits."""
         return "ms" if self.unit.startswith("ms") else SHARE if self.unit == SHARE else "number"
 
 
-def _of_data(name: str) -> Value:
-    """Return a figure of the I/O of data files; None if they were not measured, or for no time at all."""
+def _data_files(name: str) -> Value:
+    """Return a value of the data files' I/O; None if it was not measured, or for no time at all."""
 
     def value(step: StepSummary) -> float | None:
         return getattr(step.storage.data, name) if step.storage.data and step.storage.data.seconds else None
@@ -172,7 +173,7 @@ _DECLARED = (
         of_type=lambda transaction: _failed_share(transaction.failed, transaction.done),
     ),
     Metric(
-        "write_ms", "write time", "ms/write", _of_data("write_ms"),
+        "write_ms", "write time", "ms/write", _data_files("write_ms"),
         "Δ write stall ÷ Δ writes of data files; a file's extension counts as a write", "server", compared=True,
     ),
     Metric(
@@ -191,22 +192,22 @@ _DECLARED = (
         "Δ reads ÷ Δ writes of data files", "server", heading=Heading("Data files", "reads", "per write", 15),
     ),
     Metric(
-        "read_ms", "read time", "ms/read", _of_data("read_ms"), "Δ read stall ÷ Δ reads of data files", "server",
+        "read_ms", "read time", "ms/read", _data_files("read_ms"), "Δ read stall ÷ Δ reads of data files", "server",
         "lower", compared=True, heading=Heading("Data files", "read", "ms", 1),
         chart=READ_TIME, line="volume-weighted mean",
     ),
     Metric(
-        "read_mean_of_seconds_ms", "read time, mean of seconds", "ms/read", _of_data("read_interval_mean_ms"),
+        "read_mean_of_seconds_ms", "read time, mean of seconds", "ms/read", _data_files("read_interval_mean_ms"),
         "mean of the same ratio taken in each second", "server", "lower", chart=READ_TIME, line="mean of intervals",
     ),
     Metric(
-        "iops", "IOPS", "I/Os/s", _of_data("iops"), "(Δ reads + Δ writes of data files) ÷ seconds", "server",
+        "iops", "IOPS", "I/Os/s", _data_files("iops"), "(Δ reads + Δ writes of data files) ÷ seconds", "server",
         compared=True, counted=True, heading=Heading("Data files", "IOPS", importance=3),
         chart=Chart("iops", "I/O operations per second", "per second, data files"),
     ),
     Metric(
-        "mb", "bandwidth", "MB/s", _of_data("mb_per_s"), "(Δ bytes read + Δ bytes written) ÷ seconds ÷ 10⁶", "server",
-        compared=True, counted=True, heading=Heading("Data files", "MB/s", importance=9),
+        "mb", "bandwidth", "MB/s", _data_files("mb_per_s"), "(Δ bytes read + Δ bytes written) ÷ seconds ÷ 10⁶",
+        "server", compared=True, counted=True, heading=Heading("Data files", "MB/s", importance=9),
         chart=Chart("mb", "Bandwidth", "MB/s, data files"), line="MB/s",
     ),
     Metric(
@@ -216,12 +217,12 @@ _DECLARED = (
     Metric(
         "cpu", "CPU busy", SHARE, lambda step: step.server.cpu_busy_share,
         "1 − (idle + waiting for I/O) ÷ all; stolen time counts as busy", "host", compared=True,
-        write=format.share, heading=Heading("Busy", "CPU", importance=11, of="host"),
+        write=format.share, heading=Heading("Busy", "CPU", importance=11, subject="host"),
     ),
     Metric(
         "device", "device busy", SHARE, lambda step: step.storage.busy_share,
         "Δ time with any I/O under way ÷ time; emulated: service ÷ (time × spindles)", "device",
-        write=format.share, heading=Heading("Busy", "device", importance=13, of="data"),
+        write=format.share, heading=Heading("Busy", "device", importance=13, subject="data"),
     ),
 )  # fmt: skip
 METRICS: dict[str, Metric] = {metric.key: metric for metric in _DECLARED}

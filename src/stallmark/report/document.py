@@ -148,8 +148,8 @@ class StepRow:
 
 @dataclass(frozen=True)
 class Steps(Block):
-    """The table of steps, a column for each heading, of which `main` is the result; with `devices` it says which are
-    emulated."""
+    """The table of steps, a column for each heading; `main` is that of the result. With `devices` emulated steps are
+    marked."""
 
     headings: Sequence[Heading]
     main: Heading

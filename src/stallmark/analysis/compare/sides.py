@@ -287,7 +287,7 @@ def transaction_ratios(a: Sequence[StepSummary], b: Sequence[StepSummary], paire
     flat = []
     for name in names:
         for metric, title, unit in _OF_TYPES:
-            values_a, values_b = ([_of_transaction(metric, step, name) for step in side] for side in (a, b))
+            values_a, values_b = ([_transaction_value(metric, step, name) for step in side] for side in (a, b))
             flat.append(ratio_of(title, unit, metric.better, values_a, values_b, paired))
     flat = adjusted(flat)
     return [
@@ -301,8 +301,9 @@ _OF_TYPES = (
 )
 
 
-def _of_transaction(metric: Metric, step: StepSummary, name: str) -> float | None:
-    return next((metric.of_type(one) for one in step.transactions if one.name == name and metric.of_type), None)
+def _transaction_value(metric: Metric, step: StepSummary, name: str) -> float | None:
+    types = (transaction for transaction in step.transactions if transaction.name == name)
+    return next((metric.of_type(transaction) for transaction in types if metric.of_type), None)
 
 
 def mean_of_runs(values: Sequence[float | None]) -> float | None:

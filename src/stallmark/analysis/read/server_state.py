@@ -140,7 +140,7 @@ SAMPLES: Mapping[str, tuple[str, str, Callable[[np.ndarray], float]]] = {
     "blocked": (GENERAL, "Processes blocked", lambda values: float(values.mean())),
     "grants_pending": (MEMORY, "Memory Grants Pending", lambda values: int(values.max())),
 }
-"""The figures that are of a counter's samples, with what is taken of these."""
+"""The figures of the server's state that are computed of samples, each by object and name of its counter."""
 AHEAD, DELAY = (POOL, "Readahead pages/sec"), (REPLICA, "Transaction Delay")
 DEADLOCKS = (LOCKS, "Number of Deadlocks/sec")
 WANTED = (

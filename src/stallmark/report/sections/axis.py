@@ -74,15 +74,15 @@ def transaction_figures(experiment: ExperimentSummary) -> list[Figure]:
     if len(names) < 2:
         return []
 
-    def percentile(name: str, percentile: str) -> Value:
-        return lambda s: next((t.latency_ms.get(percentile) for t in s.transactions if t.name == name), None)
+    def percentile(name: str, key: str) -> Value:
+        return lambda s: next((t.latency_ms.get(key) for t in s.transactions if t.name == name), None)
 
     limits = {t.name: t.limit_s for s in experiment.steps for t in s.transactions}
     found = [
         axis_figure(
             experiment,
             Chart(f"transaction-{number}", f"{spoken(name)}{_p90_limit(limits[name])}", "ms"),
-            _styled({of: percentile(name, of) for of in ("p50", "p90" if limits[name] else "p95", "p99")}),
+            _styled({key: percentile(name, key) for key in ("p50", "p90" if limits[name] else "p95", "p99")}),
             reading.TRANSACTION_LATENCY,
             height=250,
         )
@@ -100,7 +100,7 @@ _STYLES = {2: (("solid", 1.0), ("dot", 0.55)), 3: (("solid", 1.0), ("dash", 0.75
 
 
 def _styled(lines: Mapping[str, Value]) -> list[ChartLine]:
-    """Return the lines of a chart, the first of which stands out."""
+    """Return the lines of a chart; the first stands out."""
     styles = _STYLES[2 if len(lines) < 3 else 3]
     return [ChartLine(name, value, *style) for (name, value), style in zip(lines.items(), cycle(styles), strict=False)]
 

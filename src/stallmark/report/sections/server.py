@@ -90,8 +90,8 @@ def _both(title: str, value: Callable[[IoSummary], float | None]) -> Columns[Pai
 def _agreement_rates(title: str, amount: Callable[[IoSummary], float | None]) -> Columns[Pair]:
     return group(
         title,
-        number("server", lambda pair: format.counted(pair.rates(amount).server, pair.server.uncertainty)),
-        number("device", lambda pair: format.counted(pair.rates(amount).device, pair.device.uncertainty)),
+        number("server", lambda pair: format.with_uncertainty(pair.rates(amount).server, pair.server.uncertainty)),
+        number("device", lambda pair: format.with_uncertainty(pair.rates(amount).device, pair.device.uncertainty)),
         number("Δ", lambda pair: _apart(pair.rates(amount))),
     )
 
@@ -153,8 +153,8 @@ def _rates(title: str, counts: Callable[[IoSummary], tuple[int, int, float | Non
 
     return group(
         title,
-        column("per s", lambda io, count, size, ms: format.counted(count / io.seconds, io.uncertainty)),
-        column("MB/s", lambda io, count, size, ms: format.counted(size / io.seconds / 1e6, io.uncertainty)),
+        column("per s", lambda io, count, size, ms: format.with_uncertainty(count / io.seconds, io.uncertainty)),
+        column("MB/s", lambda io, count, size, ms: format.with_uncertainty(size / io.seconds / 1e6, io.uncertainty)),
         column("KiB each", lambda io, count, size, ms: format.number(size / count / 1024 if count else None)),
         column("mean ms", lambda io, count, size, ms: format.number(ms)),
     )

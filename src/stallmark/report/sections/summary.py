@@ -89,7 +89,7 @@ def verdict(pair: PairComparison) -> Verdict:
 
 
 def summary_section(experiment: ExperimentSummary, *, devices: bool) -> Section:
-    """Return the metrics of every step, with `devices` that say which are emulated."""
+    """Return the metrics of every step; with `devices` emulated steps are marked."""
     steps = steps_table(experiment, devices)
     missing = any(cell == format.MISSING for row in steps.rows for cell in row.cells)
     how = reading.columns(steps.main.title if primary_of(experiment) else None, missing)
@@ -161,7 +161,7 @@ def _with_letters(steps: Steps, letters: dict[Hashable, str]) -> Table:
 
     def title(at: int) -> str:
         heading = steps.headings[at]
-        return f"{heading.title}\n{heading.unit or heading.of}".strip()
+        return f"{heading.title}\n{heading.unit or heading.subject}".strip()
 
     return Rows(steps.rows).table(
         word("step", lambda row: row.name),
