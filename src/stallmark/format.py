@@ -82,6 +82,11 @@ def kib(size_bytes: float | None) -> str:
     return number(None if size_bytes is None else size_bytes / 1024)
 
 
+def signed_size(value: float | None) -> str:
+    """Write the change of a size: +1.5 GiB, −64 MiB."""
+    return NONE if value is None else f"{'+' if value >= 0 else '−'}{size(abs(value))}"
+
+
 def seconds(value: float | None) -> str:
     """Write a duration: 45 s, 10 min, 24 h."""
     if value is None or math.isnan(value):

@@ -8,12 +8,14 @@ from stallmark import format
 
 
 class Shown(NamedTuple):
-    """The column of a field: its title, how a value is written, and the title above it and its neighbours."""
+    """The column of a field: its title, how a value is written, and the title above it and its neighbours. Columns of
+    high `importance` leave a narrow terminal first; 0 never leaves."""
 
     title: str
     write: Callable[[Any], str] = format.number
     group: str = ""
     is_word: bool = False
+    importance: int = 0
 
 
 def words(title: str, write: Callable[[Any], str] = str) -> Shown:

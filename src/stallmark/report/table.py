@@ -108,9 +108,10 @@ def fields(row: type, part: Callable[[T], Any] = lambda item: item, groups: Cont
     those below these titles alone."""
 
     def column(name: str, shown: Shown) -> Column[T]:
-        return Column(
-            shown.title, lambda item: shown.write(getattr(part(item), name)), shown.is_word, group=shown.group
-        )
+        def cell(item: T) -> str:
+            return shown.write(getattr(part(item), name))
+
+        return Column(shown.title, cell, shown.is_word, shown.importance, shown.group)
 
     return [column(name, shown) for name, shown in shown_fields(row) if groups is None or shown.group in groups]
 
