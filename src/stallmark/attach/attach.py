@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from stallmark.errors import StallmarkError
 from stallmark.record.formats.dates import Instants, Reading, find_zone, instants, is_local, read_times, write_utc
-from stallmark.record.formats.open import READERS, detect_format
+from stallmark.record.formats.recognise import READERS, detect_format
 from stallmark.record.formats.sample import Counter, Has, Recorded, Sample
 from stallmark.record.formats.table import Table
 from stallmark.record.manifest import write_manifest

@@ -11,7 +11,7 @@ import numpy as np
 
 import stallmark
 from stallmark.errors import StallmarkError
-from stallmark.record.formats.open import detect_format
+from stallmark.record.formats.recognise import detect_format
 from stallmark.record.imports import open_csv, perfmon, prometheus, sysstat
 from stallmark.record.imports.recording import ALL_DISKS, COUNTS, NUMBERED, Recording, Wanted
 from stallmark.record.manifest.course import moment_at

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stallmark.record.formats.open import READERS, detect_format
+from stallmark.record.formats.recognise import READERS, detect_format
 from stallmark.record.formats.sample import Counter
 from stallmark.record.formats.sysstat import CPU
 from stallmark.record.imports.recording import (
