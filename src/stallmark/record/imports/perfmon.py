@@ -12,7 +12,8 @@ from typing import NamedTuple
 from stallmark.errors import StallmarkError
 from stallmark.record.formats.perfmon import Perfmon
 from stallmark.record.formats.sample import Counter
-from stallmark.record.imports.recording import WHOLE_MACHINE, Recording, Steps, Wanted, add_io, canonical, device_io
+from stallmark.record.imports.devices import add_io, canonical, device_io
+from stallmark.record.imports.recording import WHOLE_MACHINE, Recording, Steps, Wanted
 from stallmark.record.profile.intervals import FileClass
 
 _KIB, _PAGE, _TO_MS = 1024.0, 8192.0, 1000.0

@@ -21,8 +21,9 @@ import numpy as np
 
 from stallmark.errors import StallmarkError
 from stallmark.record.formats.prometheus import RangeQuery
+from stallmark.record.imports.devices import Devices
 from stallmark.record.imports.perfmon import SYSTEM_DATABASES
-from stallmark.record.imports.recording import WHOLE_MACHINE, Devices, Recording, Wanted
+from stallmark.record.imports.recording import WHOLE_MACHINE, Recording, Wanted
 from stallmark.record.profile.intervals import STATES
 from stallmark.record.profile.manifest import GAP
 
