@@ -28,6 +28,7 @@ FEW = frozenset[str]()
         ("sda loop0 ram0 zram0 sr0 fd0", "sda", ""),
         ("dm-0 loop1", "dm-0", ""),
         ("dm-0 dm-1", "dm-0 dm-1", "dm-0 dm-1"),
+        ("ata-ST2000 ata-ST2000-part1 wwn-0x5000 sda vg-root", "ata-ST2000 wwn-0x5000 sda", ""),
         ("C: D: HarddiskVolume1", "C: D: HarddiskVolume1", ""),
         ("dev8-0 dev8-1 dev8-16 dev8-17 dev65-16", "dev8-0 dev8-16 dev65-16", ""),
         ("dev135-240 dev135-241 dev128-1", "dev135-240 dev128-1", ""),

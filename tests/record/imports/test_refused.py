@@ -89,7 +89,7 @@ REPORT = "03/02/2026 10:00:01 AM\nDevice r/s\nsda 1.00\n\n"
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("Linux 6.1.0 (vm) \t03/02/2026 \t_x86_64_\t(2 CPU)\n" + ONE_LINE, "a line of more than 16,777,216"),
+        ("Linux 6.1.0 (vm) \t03/02/2026 \t_x86_64_\t(2 CPU)\n" + REPORT + ONE_LINE, "a line of more than 16,777,216"),
         ('{"sysstat": {"hosts": [{"statistics": [{"timestamp": "2026-03-02T10:00:00Z", ' + ONE_LINE, "is damaged"),
         ("Device r/s\n" + "".join(f"sd{number} 1.00\n" for number in range(2001)), "over 2,000 devices"),
         (recorders.prometheus_series(20_002), "20,000 series"),

@@ -158,6 +158,17 @@ def test_bytes_that_are_sectors_are_requests_times_their_size(import_texts, unit
     assert not [note for note in found.manifest.notes if f"r{unit}/s" in note]
 
 
+def test_megabytes_of_small_rates_are_requests_times_their_size(import_texts):
+    """-m rounds to 10 kB per second, which would be I/Os of no size."""
+    columns = "Device r/s rMB/s rareq-sz w/s wMB/s wareq-sz\n"
+    found = import_texts(reports("sda 0.50 0.00 8.00 2000.00 15.63 8.00", columns=columns))
+    assert found.io("read_bytes") == pytest.approx([0.5 * 8192 * 15] * 2)
+    assert found.io("write_bytes") == pytest.approx([2000 * 8192 * 15] * 2)
+    found = import_texts(reports("sda 0.50 0.00 2000.00 15.63", columns="Device r/s rMB/s w/s wMB/s\n"))
+    assert found.io("write_bytes") == pytest.approx([15.63 * 1024**2 * 15] * 2)
+    assert any("rounded to 0.01 MB" in note for note in found.manifest.notes)
+
+
 def test_documents_that_were_appended_are_all_read(import_texts):
     found = import_texts(iostat_json(**{"r/s": 1.0}) + "\n" + iostat_json(30, **{"r/s": 2.0}))
     assert found.ends() == ["02 10:00:15", "02 10:00:30", "02 10:30:15", "02 10:30:30"]
@@ -255,6 +266,17 @@ def test_a_device_that_is_gone_for_good_is_not_missing(import_texts):
     found = import_texts(text, zone="UTC")
     assert found.io("reads") == [3, 3, 1, 1, 1]
     assert any("no more of sdb" in note for note in found.manifest.notes)
+
+
+def test_iostat_behind_the_names_of_hosts_is_refused_with_the_way_to_cut_them(import_texts):
+    text = "".join(f"db01: {line}\n" for line in reports(SDA).splitlines())
+    with pytest.raises(StallmarkError, match="iostat with more before each line: cut that off, as with `sed"):
+        import_texts(text)
+
+
+def test_a_file_without_a_whole_report_is_refused(import_texts):
+    with pytest.raises(StallmarkError, match="no report that is whole"):
+        import_texts(f"{LINUX}2026-03-02T10:00:00Z\n{COLUMNS}{SDA}")
 
 
 @pytest.mark.parametrize("text", [reports(SDA), iostat_json(**{"r/s": 100.0}), sadf_of(DISK, DISK)])

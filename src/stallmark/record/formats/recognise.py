@@ -64,6 +64,10 @@ _TEXT = (
     _Text(re.compile(r'\{(?=.{0,4096}"status").*"(result|error)', re.S), "prometheus"),
     _Text(IOSTAT, "iostat"),
     _Text(
+        _found(r"^\S.*\b(avg-cpu:\s+%user|Device:?\s+(tps|r/s|rrqm/s))"), None,
+        "of iostat with more before each line", "cut that off, as with `sed 's/^HOST: //' FILE > new`",
+    ),
+    _Text(
         _found(rf"{_SAR}(CPU\s|tps\s|DEV\s|LINUX[ -]RESTART|.*[ \t]DEV\s*$)"), None,
         "text of sar", f"write its recording as JSON with {AS_SADF}",
     ),
@@ -71,7 +75,7 @@ _TEXT = (
         re.compile(r"# hostname;interval;timestamp;|[^;\n]+;-?\d+;\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^;\n]*;"), None,
         "text of `sadf -d`", f"write its recording as JSON with {AS_SADF}",
     ),
-    _Text(HEAD, "iostat"),
+    _Text(HEAD, None, "of another tool of sysstat", f"{_IOSTAT}, or write sar's as JSON with {AS_SADF}"),
     _Text(re.compile(r"[{[<]"), None, "in no format known here", ""),
     _Text(_found(r"^(procs\s+-+\s*memory|\s*r\s+b\s+swpd|kthr\s+memory|\s*r\s+b\s+w\s+)"), None, "of vmstat", _IOSTAT),
     _Text(re.compile(r"AAA,"), None, "of nmon", _IOSTAT),
@@ -80,12 +84,9 @@ _TEXT = (
         None, "of dstat", _IOSTAT,
     ),
     _Text(
-        _found(r"^(System configuration: lcpu=|tty:\s+tin\s+tout\s+avg-cpu: % user|Disks:\s+% tm_act)"), None,
-        "of AIX's iostat", "put its series into a CSV with a column of times, as docs/import-a-profile.md describes",
-    ),
-    _Text(
-        _found(r"^\s*(extended device statistics|(device\s+)?r/s\s+w/s\s+kr/s|tty\s+\w+\d+\s+\w+\d+.*\bcpu)"), None,
-        "of the iostat of Solaris or BSD",
+        _found(r"^\s*((AIX|SunOS|HP-UX|FreeBSD|Darwin) |System configuration: lcpu=|tty:\s+tin\s|Disks:\s+% tm_act"
+               r"|extended device statistics|(device\s+)?r/s\s+w/s\s+kr/s|tty\s+\w+\d+\s.*\bcpu)"), None,
+        "of iostat or sar on AIX, Solaris, HP-UX or BSD",
         "put its series into a CSV with a column of times, as docs/import-a-profile.md describes",
     ),
 )  # fmt: skip

@@ -40,6 +40,7 @@ _BY_HAND = f"for this file say when its first report was, as in {_AT}"
 _WRAPPED = 2.0**50  # kibibytes or requests per second: beyond any device
 _SINCE_START_S = 10**8  # more than three years: what old versions of sadf write for an interval they do not know
 _OTHER_UNIT = 1.5  # a kB has two sectors
+_COARSE_MB = 0.01  # the last digit
 _ROUNDED = 3.0  # ten shares of a CPU, each without decimals
 _KIB = {"B": 1 / 1024, "k": 1.0, "M": 1024.0, "G": 1024.0**2, "T": 1024.0**3, "P": 1024.0**4}
 """The units of --human."""
@@ -81,10 +82,6 @@ def _cpu_pairs(object: str, shares: Mapping[str, float], instance: str = "") -> 
         yield from ((_counter(object, name, instance), value) for name, value in shares.items())
 
 
-def _disk_pairs(device: str, values: Mapping[str, float]) -> Pairs:
-    yield from ((_counter("", name, device), value) for name, value in values.items() if value < _WRAPPED)
-
-
 class _Sysstat(Recorded):
     def _take_machine(self, host: str, cores: str | None) -> None:
         """Note the machine of a header. Raise StallmarkError for another one than before."""
@@ -117,11 +114,13 @@ class _Json(_Sysstat):
 
 
 class _Iostat(_Sysstat):
-    """`schedule`: when its reports were, if that was said; then the times in the file are not read."""
+    """`schedule`: when its reports were, if that was said; then the times in the file are not read. `may_be_sectors`:
+    whatever the unit says, as old versions had it in JSON."""
 
     first_since_start = True
     otherwise = f", or when its reports were, as in {_AT}"
     schedule: Schedule | None = None
+    may_be_sectors = False
 
     def _stamp(self, place: int, own: str, begins: bool) -> str:
         """Return the time of a report, empty if it has none. Raise StallmarkError for a second recording, of which
@@ -132,8 +131,31 @@ class _Iostat(_Sysstat):
             raise StallmarkError(f"{self.path} holds several recordings, and --start is of one: split it.")
         return self.schedule.stamp(place)
 
+    def _disk_pairs(self, device: str, values: dict[str, float]) -> Pairs:
+        """Yield the values of a device. Bytes are the requests times their size if they are in another unit, or rounded
+        too much."""
+        for side in "rwd":
+            requests, size = values.get(f"{side}/s"), values.get(f"{side}areq-sz")
+            for name, kib in ((f"{side}kB/s", 1.0), (f"{side}MB/s", 1024.0)):
+                if (rate := values.get(name)) is None:
+                    continue
+                if requests is None or size is None:
+                    if name in ("rMB/s", "wMB/s"):
+                        self.remark("bytes are rounded to 0.01 MB per second, as iostat -m writes them")
+                    continue
+                product = requests * size / kib
+                rounded = (0.05 if any(value % 1 for value in values.values()) else 0.5) * (1 + (requests + size) / kib)
+                if self.may_be_sectors and rate > _OTHER_UNIT * product + rounded:
+                    values[name] = product
+                    self.remark(f"{name} is in sectors, and taken as {side}/s times {side}areq-sz")
+                elif kib > 1 and rate <= _COARSE_MB and product <= 2 * _COARSE_MB:
+                    values[name] = product
+        yield from ((_counter("", name, device), value) for name, value in values.items() if value < _WRAPPED)
+
 
 class IostatJson(_Json, _Iostat):
+    may_be_sectors = True
+
     def samples(self, has: Has = lambda _: True) -> Iterator[Sample]:
         for place, (sample, begins) in enumerate(self._objects()):
             own = sample.get("timestamp")
@@ -150,21 +172,7 @@ class IostatJson(_Json, _Iostat):
         for cpu in _dicts([sample.get(CPU)]):
             yield from _cpu_pairs(CPU, _numbers(cpu))
         for disk in _dicts(sample.get("disk")):
-            yield from _disk_pairs(str(disk.get("disk_device", "")), self._in_its_unit(_numbers(disk)))
-
-    def _in_its_unit(self, disk: dict[str, float]) -> dict[str, float]:
-        """Return the values of a disk, with rates of bytes that are the requests times their size."""
-        for side in "rwd":
-            requests, size = disk.get(f"{side}/s"), disk.get(f"{side}areq-sz")
-            for name, kib in ((f"{side}kB/s", 1.0), (f"{side}MB/s", 1024.0)):
-                if requests is None or size is None or name not in disk:
-                    continue
-                product = requests * size / kib
-                rounded = (0.05 if any(value % 1 for value in disk.values()) else 0.5) * (1 + (requests + size) / kib)
-                if disk[name] > _OTHER_UNIT * product + rounded:
-                    disk[name] = product
-                    self.remark(f"{name} is in sectors, and taken as {side}/s times {side}areq-sz")
-        return disk
+            yield from self._disk_pairs(str(disk.get("disk_device", "")), _numbers(disk))
 
 
 class Sadf(_Json):
@@ -230,13 +238,15 @@ class IostatText(_Iostat):
             raise StallmarkError(
                 f"{self.path} has no times that can be read: run iostat with -t, as in {AS_TEXT}; {_BY_HAND}."
             )
+        if place == unknown + cut:
+            raise StallmarkError(f"{self.path} has no report that is whole. Two after another are needed.")
         counts = {"that are cut or damaged": cut, "without a time that can be read": unknown}
         self.notes += [f"reports {what}: {count}" for what, count in counts.items() if count]
 
     def _pairs(self, report: "_Report") -> Pairs:
         yield from _cpu_pairs(CPU, report.cpu)
         for device, values in report.devices.items():
-            yield from _disk_pairs(device, values)
+            yield from self._disk_pairs(device, values)
         if report.rounded:
             self.remark("figures are as iostat rounded them for people")
 

@@ -56,6 +56,11 @@ KINDS = (
     _kind("none", r"dev(1|2|7|11)-\d+", _NUMBERS),
     # 234 to 254 are given out as drivers are loaded, so that LVM and virtual disks swap them. 259 has partitions too.
     _kind("unknown", r"dev\d+-\d+", f"{_NUMBERS}: dynamic majors, block extended"),
+    _kind(
+        "disk",
+        r"(?P<disk>(ata|scsi|nvme|wwn|usb|virtio|mmc|pci|ccw)-.+?)(-part\d+)?",
+        "persistent-storage.rules of udev",
+    ),
     _kind("upper", r"mpath[a-z]+(p?\d+)?|.+-.+", "multipath.conf(5); names of LVM, which iostat -N writes"),
 )
 NUMBERED = re.compile(r"dev\d+-\d+$")
