@@ -13,7 +13,7 @@ import stallmark
 from stallmark.errors import StallmarkError
 from stallmark.record.formats.open import detect_format
 from stallmark.record.imports import open_csv, perfmon, prometheus, sysstat
-from stallmark.record.imports.recording import ALL_DISKS, COUNTS, NUMBERED, Recording, Wanted
+from stallmark.record.imports.recording import ALL_DISKS, COUNTS, NUMBERED, Recording, Wanted, some_names
 from stallmark.record.manifest.course import moment_at
 from stallmark.record.profile.intervals import IO, STATES, Intervals, is_known, write_imported
 from stallmark.record.profile.manifest import GAP, Gap, ProfiledServer, ProfileManifest, Session, Source
@@ -151,7 +151,7 @@ def _refuse_unknown_devices(recording: Recording, wanted: Wanted) -> None:
     for name in wanted.classes:
         if name not in recording.mapped:
             there = sorted(recording.devices - {ALL_DISKS})
-            some = ", ".join(there[:8]) + (", …" if len(there) > 8 else "")
+            some = some_names(there)
             # sysstat without -p has numbers in place of names.
             numbers = ": name it by its numbers, or record with -p" if any(map(NUMBERED.match, there)) else ""
             raise StallmarkError(

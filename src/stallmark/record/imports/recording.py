@@ -21,6 +21,7 @@ MOST_SPANS = 1_000_000
 """Eleven days of a sample every second: about a GB of memory."""
 COUNTS = tuple(name for name in SERVER.names[2:] if name not in STATES)
 _ROUNDED_S = 2.0
+_NAMED = 8  # in a sentence
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,12 @@ class Steps:
                 f"{self._path.name}: its times go back {times}, by up to {seconds:.0f} s. The clock was set, or the "
                 "rows are out of order; a time that was there already counts once."
             )
+
+
+def some_names(names: Iterable[str]) -> str:
+    """Return the first names in their order, for a sentence."""
+    ordered = sorted(set(names))
+    return ", ".join(ordered[:_NAMED]) + (", …" if len(ordered) > _NAMED else "")
 
 
 def _samples(count: int) -> str:
@@ -289,8 +296,7 @@ class Devices:
         elif self._doubtful:
             self._recording.note(f"{name}: devices without I/O were left out in it; they count as 0 there.")
         if self._left_out:
-            some = ", ".join(sorted(self._left_out)[:8]) + (", …" if len(self._left_out) > 8 else "")
-            self._recording.note(f"{name}: not counted are {some}.")
+            self._recording.note(f"{name}: not counted are {some_names(self._left_out)}.")
 
     def _look_up(self, name: str) -> None:
         """Count a device for what it was said to hold."""
