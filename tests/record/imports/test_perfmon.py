@@ -199,8 +199,9 @@ def test_each_column_is_of_physical_disks_if_these_have_it_and_never_of_both(imp
     assert {column: given_.io(column, "data") for column in COUNTERS.values()} == whole(2)
 
 
-def test_a_host_that_was_taken_out_is_no_part_of_a_name(import_texts):
-    found = import_texts(pdh(disk("PhysicalDisk(0 C:)"), *[ROW] * 3).replace(r"\\SQL01", ""))
+@pytest.mark.parametrize("host", [r"\\SQL01", "\\\\SQL01\\"])
+def test_a_host_that_was_taken_out_is_no_part_of_a_name(import_texts, host):
+    found = import_texts(pdh(disk("PhysicalDisk(0 C:)"), *[ROW] * 3).replace(host, ""))
     assert {column: found.io(column) for column in COUNTERS.values()} == whole(2) and found.manifest.server.name is None
 
 

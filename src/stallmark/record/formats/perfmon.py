@@ -29,7 +29,10 @@ from stallmark.record.formats.sample import Counter, Has, Recorded, Sample, line
 
 HEAD = re.compile(r'\s*"?\(PDH-(CSV|TSV) \d')
 _ZONE = re.compile(r"\(PDH-... [\d.]+\)\s*\((?P<name>.*)\)\s*\((?P<bias>-?\d{1,5})\)")
-_PATH = re.compile(r"(?:\\\\(?P<host>[^\\]+))?\\(?:(?P<object>[^\\(]+)(?:\((?P<instance>.*)\))?\\)?(?P<counter>[^\\]+)")
+_PATH = re.compile(  # the host and what leads it may have been taken out
+    r"(?:(?:\\\\(?P<host>[^\\]+))?\\|(?=[^\\(]+(?:\(.*\))?\\))"
+    r"(?:(?P<object>[^\\(]+)(?:\((?P<instance>.*)\))?\\)?(?P<counter>[^\\]+)"
+)
 _NO_SECONDS = re.compile(r".*[ T]\d{1,2}:\d{2}( ?[AP]M)?|\d{1,2}:\d{2}[.,]\d+", re.I)
 _FOREIGN_SHARE = 0.4  # of characters beyond ASCII: a name with more is in another script
 DISKS = r'"\LogicalDisk(*)\*" "\Processor(*)\% Processor Time"'
