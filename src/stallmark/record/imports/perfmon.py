@@ -15,16 +15,8 @@ from typing import NamedTuple
 from stallmark.errors import StallmarkError
 from stallmark.record.formats.perfmon import DISKS, Perfmon
 from stallmark.record.formats.sample import Counter
-from stallmark.record.imports.recording import (
-    WHOLE_MACHINE,
-    Recording,
-    Steps,
-    Wanted,
-    add_io,
-    canonical,
-    device_io,
-    some_names,
-)
+from stallmark.record.imports.devices import add_io, canonical, device_io
+from stallmark.record.imports.recording import WHOLE_MACHINE, Recording, Steps, Wanted, some_names
 from stallmark.record.profile.intervals import FileClass
 
 _DISKS = ("physicaldisk", "logicaldisk")

@@ -23,8 +23,9 @@ import numpy as np
 
 from stallmark.errors import StallmarkError
 from stallmark.record.formats.prometheus import Labels, RangeQuery, as_json
+from stallmark.record.imports.devices import Devices
 from stallmark.record.imports.perfmon import SYSTEM_DATABASES
-from stallmark.record.imports.recording import WHOLE_MACHINE, Devices, Recording, Wanted
+from stallmark.record.imports.recording import WHOLE_MACHINE, Recording, Wanted
 from stallmark.record.imports.series import Kind, Series, add_series
 from stallmark.record.profile.intervals import STATES
 
