@@ -30,6 +30,7 @@ from stallmark.record.formats.sample import Counter, Has, Recorded, Sample, open
 _LARGEST = 1 << 26  # characters
 _LINES = 60  # the header is searched for in the first so many
 _EMPTY = pa.array(["", "-", "--", "n/a", "na", "nan", "null", "none", "undefined"])
+_RULE = re.compile(r"[-,;|\s]*--[-,;|\s]*")  # sqlcmd draws one below the header
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?")
 _TIME_NAME = re.compile(r"time|date|epoch|stamp", re.I)
@@ -73,7 +74,7 @@ class Table(Recorded):
             content = text.read(_LARGEST + 1)
         if len(content) > _LARGEST:
             raise StallmarkError(f"{self.path} has more than {_LARGEST:,} characters: cut it to the time of the run.")
-        lines = [line for line in content.splitlines() if line.strip()]
+        lines = [line for line in content.splitlines() if line.strip() and not _RULE.fullmatch(line)]
         layout = self._layout(lines)
         table = self._cells(lines[layout.line + 1 :], layout)
         stamps = _stamps(table, layout)
