@@ -16,7 +16,7 @@ import click
 import pytest
 from support import external_files
 from support.documents import ROOT, Shell, shell_commands
-from support.recorders import Moment, perfmon_csv
+from support.recorders import Moment, iostat_text, perfmon_csv
 from support.synthetic import Truth, make_run
 from support.tool import Tool
 
@@ -105,6 +105,7 @@ def tool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tool]:
     disks = [{"D:": (300.0 * n,) * 6, "L:": (600.0 * n,) * 6} for n in range(9)]
     moments = [Moment(1772445600.0 + 15 * n, one, n, n * 10) for n, one in enumerate(disks)]
     (tool.folder / "sales.csv").write_text(perfmon_csv(moments))
+    (tool.folder / "sql01.iostat").write_text(iostat_text(moments, times=False))
     yield tool
     tool.nothing_left()
 

@@ -163,7 +163,7 @@ def test_megabytes_of_small_rates_are_requests_times_their_size(import_texts):
     columns = "Device r/s rMB/s rareq-sz w/s wMB/s wareq-sz\n"
     found = import_texts(reports("sda 0.50 0.00 8.00 2000.00 15.63 8.00", columns=columns))
     assert found.io("read_bytes") == pytest.approx([0.5 * 8192 * 15] * 2)
-    assert found.io("write_bytes") == pytest.approx([2000 * 8192 * 15] * 2)
+    assert found.io("write_bytes") == pytest.approx([15.63 * 1024**2 * 15] * 2)
     found = import_texts(reports("sda 0.50 0.00 2000.00 15.63", columns="Device r/s rMB/s w/s wMB/s\n"))
     assert found.io("write_bytes") == pytest.approx([15.63 * 1024**2 * 15] * 2)
     assert any("rounded to 0.01 MB" in note for note in found.manifest.notes)

@@ -7,7 +7,7 @@ unless it was run with -T or -t: newer versions name the zone ("tz"), older ones
 sample of it states its seconds, and restarts stand behind the samples.
 
 Faults of sysstat: a counter that wrapped is written as 2^63 (issue 312), CPUs that did not tick as 0 % throughout (157,
-182); kB and MB are sectors in the JSON of 12.1 and 12.2.0 (264); the array may begin with a comma (163, 222) and end
+182); kB and MB are sectors in the JSON of 12.1.2 to 12.2.0 (264); the array may begin with a comma (163, 222) and end
 anywhere if its writer was killed (253).
 """
 

@@ -56,11 +56,7 @@ KINDS = (
     _kind("none", r"dev(1|2|7|11)-\d+", _NUMBERS),
     # 234 to 254 are given out as drivers are loaded, so that LVM and virtual disks swap them. 259 has partitions too.
     _kind("unknown", r"dev\d+-\d+", f"{_NUMBERS}: dynamic majors, block extended"),
-    _kind(
-        "disk",
-        r"(?P<disk>(ata|scsi|nvme|wwn|usb|virtio|mmc|pci|ccw)-.+?)(-part\d+)?",
-        "persistent-storage.rules of udev",
-    ),
+    _kind("disk", r"(?P<disk>(ata|scsi|nvme|wwn|usb|virtio|pci|ccw)-.+?)(-part\d+)?", "persistent-storage rules, udev"),
     _kind("upper", r"mpath[a-z]+(p?\d+)?|.+-.+", "multipath.conf(5); names of LVM, which iostat -N writes"),
 )
 NUMBERED = re.compile(r"dev\d+-\d+$")
@@ -159,11 +155,13 @@ class Devices:
     def __init__(self, recording: Recording, wanted: Wanted):
         self._recording = recording
         self._given = {canonical(name): (name, held) for name, held in wanted.classes.items()}
+        self._classes = frozenset(wanted.classes.values()) or frozenset({FileClass.DEVICE})
         self.counted: dict[str, FileClass] = {}
         self._seen: dict[str, None] = {}
         self._last: dict[str, int] = {}
         self._zeros = False
         self._lacking: list[tuple[int, frozenset[str]]] = []
+        self._quiet: list[tuple[int, frozenset[FileClass]]] = []
 
     def meet(self, names: Iterable[str]) -> None:
         """Note which devices there are. Raise StallmarkError for more than a machine can have."""
@@ -185,7 +183,7 @@ class Devices:
         next row of the recording."""
         self.meet(present)
         rates: dict[str, float | None] = {}
-        row, lacking = len(self._recording.spans), set()
+        row, lacking, met = len(self._recording.spans), set(), set()
         for name, held in self.counted.items():
             parts = [present[name]] if name in present else []
             if not parts or is_idle(parts[0]):
@@ -194,38 +192,26 @@ class Devices:
             if not parts:
                 lacking.add(name)
                 continue
+            met.add(held)
             self._last[name] = row
             self._zeros |= name in present and is_idle(present[name])
             for io in parts:
                 add_io(rates, held, io)
         if lacking:
-            for name in lacking:
-                for column in IO:
-                    rates.setdefault(f"{self.counted[name]}.{column}", 0.0)
             self._lacking.append((row, frozenset(lacking)))
+        if quiet := self._classes - met:
+            self._quiet.append((row, quiet))
         return rates
 
     def finish(self, name: str) -> None:
-        """Take back what was summed without a device, unless the tool leaves out idle ones; note what was left out."""
-        missing = [
-            (row, {self.counted[device] for device in devices if self._last.get(device, -1) > row})
-            for row, devices in self._lacking
-        ]
-        unknown = [(row, classes) for row, classes in missing if classes and self._zeros]
-        for row, classes in unknown:
-            for key, column in self._recording.spans.columns.items():
-                if row < len(column) and key.partition(".")[0] in classes:
-                    column[row] = float("nan")
-        if unknown:
-            self._recording.note(
-                f"{name}: a device was missing in {len(unknown)} samples; what its class did there is not known."
-            )
-        if self._lacking and not self._zeros:
+        """Count devices that idle ones are left out of as idle; otherwise take back what was summed without one that
+        comes back. Note what was left out."""
+        if self._zeros:
+            self._take_back(name)
+        elif self.counted and (self._lacking or self._quiet):
+            for row, classes in self._quiet:
+                self._set(row, classes & set(self.counted.values()), 0.0)
             self._recording.note(f"{name}: devices without I/O were left out in it; they count as 0 there.")
-        elif gone := {device for _, devices in self._lacking[-1:] for device in devices}:
-            self._recording.note(
-                f"{name}: from some time on it has no more of {some_names(gone)}; it counts as 0 there."
-            )
         names = frozenset(self._seen)
         left_out: dict[str, list[str]] = {}
         for device in sorted(names - self.counted.keys()):
@@ -233,6 +219,29 @@ class Devices:
         if left_out:
             parts = [f"{some_names(devices)}{words}" for words, devices in left_out.items()]
             self._recording.note(f"{name}: not counted are {'; '.join(parts)}.")
+
+    def _take_back(self, name: str) -> None:
+        missing = [
+            (row, frozenset(self.counted[device] for device in devices if self._last.get(device, -1) > row))
+            for row, devices in self._lacking
+        ]
+        unknown = [(row, classes) for row, classes in missing if classes]
+        for row, classes in unknown:
+            self._set(row, classes, float("nan"))
+        if unknown:
+            self._recording.note(
+                f"{name}: a device was missing in {len(unknown)} samples; what its class did there is not known."
+            )
+        at_end = self._lacking[-1] if self._lacking else (0, frozenset[str]())
+        if gone := {device for device in at_end[1] if self._last.get(device, -1) < at_end[0]}:
+            self._recording.note(
+                f"{name}: from some time on it has no more of {some_names(gone)}; it counts as 0 there."
+            )
+
+    def _set(self, row: int, classes: frozenset[FileClass], value: float) -> None:
+        for key, column in self._recording.spans.columns.items():
+            if row < len(column) and key.partition(".")[0] in classes:
+                column[row] = value
 
 
 _WORDS: Mapping[Role, str] = {
