@@ -77,6 +77,7 @@ class Table(Recorded):
         lines = [line for line in content.splitlines() if line.strip() and not _RULE.fullmatch(line)]
         layout = self._layout(lines)
         table = self._cells(lines[layout.line + 1 :], layout)
+        cut = len(lines) - layout.line - 1 - table.num_rows
         stamps = _stamps(table, layout)
         numbers, texts = _sorted_out(table, layout)
         each, first_seen, place = np.unique(stamps, return_index=True, return_inverse=True)
@@ -87,6 +88,7 @@ class Table(Recorded):
         labels = [""] * len(stamps) if instance is None else table[str(instance)].fill_null("").to_pylist()
         self.texts = [layout.header[column] for column in texts if column != instance]
         self.notes = [f"columns that hold text: {', '.join(self.texts)}"] if self.texts else []
+        self.notes += [f"rows with too few or too many values: {cut}"] if cut > 0 else []
         counted = [
             (column, values)
             for column, values in numbers.items()
