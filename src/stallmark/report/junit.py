@@ -69,7 +69,9 @@ def in_junit(cases: Iterable[Case]) -> str:
     for case in cases:
         if case.group not in suites:
             suites[case.group] = ElementTree.SubElement(root, "testsuite", name=case.group)
-        test = ElementTree.SubElement(suites[case.group], "testcase", classname=f"stallmark.{case.group}", name=visible(case.name))
+        test = ElementTree.SubElement(
+            suites[case.group], "testcase", classname=f"stallmark.{case.group}", name=visible(case.name)
+        )
         if case.passed is not True:
             kind = "error" if case.passed is None else "failure"
             ElementTree.SubElement(test, kind, message=visible(case.reason)).text = visible(case.reason)
