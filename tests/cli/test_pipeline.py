@@ -1,10 +1,16 @@
 """The command line in a pipeline: limits as JUnit's tests, Markdown for the job's page, options in the environment."""
 
+import csv
+import json
+from datetime import datetime
 from xml.etree import ElementTree
 
 import pytest
 from support.command_line import stallmark
 from support.synthetic import Truth, make_run
+
+from stallmark.analysis.metrics import METRICS
+from stallmark.report.flat import HEADER
 
 
 @pytest.fixture(scope="module")
@@ -89,3 +95,24 @@ def test_an_option_may_stand_in_the_environment(runs, tmp_path, monkeypatch):
 def test_options_of_other_tools_suggest_ours(command, theirs, ours):
     ended = stallmark(command, theirs, "x")
     assert ended.exit_code == 2 and f": write {ours}." in ended.stderr
+
+
+def test_the_metrics_of_steps_are_one_flat_file(runs, tmp_path):
+    ended = stallmark("export", runs, "--flat", tmp_path / "f.csv")
+    rows = list(csv.DictReader((tmp_path / "f.csv").open()))
+    assert ended.exit_code == 0 and rows[0].keys() == set(HEADER)
+    assert {(row["variant"], row["repeat"]) for row in rows} == {(v, r) for v in ("old", "new") for r in "123"}
+    [shown] = [row for row in rows if row["run"] == "01-old" and row["metric"] == "tps"]
+    [step] = json.loads(stallmark("report", runs / "01-old", "--json").stdout)["runs"][0]["steps"]
+    assert float(shown["value"]) == pytest.approx(step["tps"]) and shown["unit"] == METRICS["tps"].unit
+    began = json.loads((runs / "01-old" / "manifest.json").read_text())["started"]
+    since = datetime.fromisoformat(shown["time"]) - datetime.fromisoformat(began)
+    assert since.total_seconds() == step["begin_s"]
+    assert all(row["value"] for row in rows), "what was not measured has no row"
+    assert stallmark("export", runs, "--flat", "-").stdout == (tmp_path / "f.csv").read_text()
+
+
+def test_an_export_has_one_form(runs, tmp_path):
+    assert stallmark("export", runs).exit_code == 2
+    assert stallmark("export", runs, "--flat", tmp_path / "f.csv", "--csv", tmp_path / "d").exit_code == 2
+    assert not (tmp_path / "d").exists()
