@@ -2,14 +2,19 @@
 
 import csv
 import json
+import re
+import shlex
 from datetime import datetime
+from pathlib import Path
 from xml.etree import ElementTree
 
+import click
 import pytest
 from support.command_line import stallmark
 from support.synthetic import Truth, make_run
 
 from stallmark.analysis.metrics import METRICS
+from stallmark.cli.main import main
 from stallmark.report.flat import HEADER
 
 
@@ -116,3 +121,27 @@ def test_an_export_has_one_form(runs, tmp_path):
     assert stallmark("export", runs).exit_code == 2
     assert stallmark("export", runs, "--flat", tmp_path / "f.csv", "--csv", tmp_path / "d").exit_code == 2
     assert not (tmp_path / "d").exists()
+
+
+def pipeline_commands():
+    """Return the commands of ours in the pipelines of docs/ci.md."""
+    page = (Path(__file__).parents[2] / "docs" / "ci.md").read_text()
+    blocks = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    return [
+        line[line.index("stallmark ") :].removesuffix(" && exit 1")
+        for block in blocks
+        if "script:" in block or "steps:" in block
+        for line in block.splitlines()
+        if re.match(r"\s*(?:- )?(?:run: )?stallmark ", line)
+    ]
+
+
+@pytest.mark.parametrize("command", pipeline_commands())
+def test_commands_of_the_pipelines_are_understood(command):
+    name, *arguments = shlex.split(command)[1:]
+    command = main.commands[name].load()
+    command.make_context(name, ["*" if "*" in one else one for one in arguments], parent=click.Context(main))
+
+
+def test_the_pipelines_have_commands():
+    assert len(pipeline_commands()) == 7
