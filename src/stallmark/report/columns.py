@@ -14,10 +14,9 @@ from stallmark.analysis.step_summary import StepSummary
 from stallmark.format import plural
 from stallmark.report.figures import KeyItem, looks, plain
 from stallmark.report.table import Rows, named_rows
-from stallmark.report.text import sentence
+from stallmark.report.text import mark_word, sentence
 from stallmark.report.text.device import EMULATED
 from stallmark.report.text.reading import Panel
-from stallmark.report.text.terms import word
 
 # Names of steps, and their places on the axis of the experiment.
 
@@ -158,7 +157,7 @@ class Mark:
 
     @property
     def word(self) -> str:
-        return word(self.finding)
+        return mark_word(self.finding)
 
     @property
     def sentence(self) -> str:
