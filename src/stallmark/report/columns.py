@@ -13,7 +13,7 @@ from stallmark.analysis.metrics import METRICS, THROUGHPUT, Heading, Metric
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.format import plural
 from stallmark.report.figures import KeyItem, looks, plain
-from stallmark.report.table import Rows, named_rows
+from stallmark.report.table import Columns, Rows, named_rows, numbers
 from stallmark.report.text import mark_word, sentence
 from stallmark.report.text.device import EMULATED
 from stallmark.report.text.reading import Panel
@@ -141,6 +141,16 @@ def step_metrics(experiment: ExperimentSummary) -> list[Metric]:
     below = "" if rate is None else f"nominal {format.number(rate)}"
     shown["tps"] = replace(THROUGHPUT, heading=Heading("Throughput", f"{plural(primary)}/s", below))
     return list(shown.values())
+
+
+def metric_columns(keys: Iterable[str], step: Callable[[T], StepSummary | None]) -> Columns[T]:
+    """Return a column for each of these metrics of an item's step."""
+
+    def cell(item: T, metric: Metric) -> str:
+        measured = step(item)
+        return metric.text(measured) if measured else format.NONE
+
+    return numbers([METRICS[key] for key in keys], lambda metric: metric.heading.line if metric.heading else "", cell)
 
 
 def primary_of(experiment: ExperimentSummary) -> str | None:
