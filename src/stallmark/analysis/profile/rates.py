@@ -1,7 +1,7 @@
 """The rates and totals of a profile's intervals."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated
 
@@ -11,7 +11,7 @@ from stallmark import format
 from stallmark.analysis.columns import Shown, words
 from stallmark.analysis.finding import Kind
 from stallmark.record.profile.intervals import IO, FileClass, Intervals, is_known
-from stallmark.record.profile.manifest import ProfileManifest
+from stallmark.record.profile.manifest import GAP, ProfileManifest
 
 
 # The kinds of what is found in a production server's profile.
@@ -30,6 +30,7 @@ class ProfileKind(Kind):
     FITS = "profile_database_fits"
     MEMORY_NOT_KNOWN = "profile_memory_not_known"
     GAPS = "profile_gaps"
+    LATE = "profile_late"
     RESTARTS = "profile_restarts"
     OTHER_SERVER = "profile_other_server"
     CLOCK_SET = "profile_clock_set"
@@ -103,11 +104,13 @@ class Counted:
 
 @dataclass(frozen=True)
 class Rates:
-    """All measures that are known of a profile, over its intervals (n): `start` and `end` in seconds since 1970."""
+    """All measures that are known of a profile, over its intervals (n): `start` and `end` in seconds since 1970.
+    `late_s`: the length from which an interval is one whose sample came late, as only those of an import are."""
 
     start: np.ndarray
     end: np.ndarray
     counted: Mapping[Measure, Counted]
+    late_s: float = np.inf
 
     @property
     def seconds(self) -> np.ndarray:
@@ -119,19 +122,21 @@ class Rates:
 
     def by(self, length_s: int, ahead_s: np.ndarray | float = 0.0) -> "Slots":
         """Return all whole minutes or hours in which anything was seen: of UTC, or of clocks that were ahead of it by
-        `ahead_s` in each interval. An hour that such clocks showed twice is one."""
-        slots, groups = np.unique(np.floor((self.middle + ahead_s) / length_s).astype(int), return_inverse=True)
-        values = {measure: counted.over(groups, len(slots)) for measure, counted in self.counted.items()}
-        return Slots(slots * float(length_s), np.bincount(groups, weights=self.seconds, minlength=len(slots)), values)
+        `ahead_s` in each interval. An hour that such clocks showed twice is one. What came late is in no minute, and
+        in an hour only if it is not longer."""
+        kept = self.seconds <= (self.late_s if length_s <= MINUTE_S else max(self.late_s, length_s))
+        ahead_s, rates = np.broadcast_to(ahead_s, kept.shape)[kept], self._where(kept)
+        slots, groups = np.unique(np.floor((rates.middle + ahead_s) / length_s).astype(int), return_inverse=True)
+        values = {measure: counted.over(groups, len(slots)) for measure, counted in rates.counted.items()}
+        return Slots(slots * float(length_s), np.bincount(groups, weights=rates.seconds, minlength=len(slots)), values)
 
     def between(self, begin: float, end: float) -> "Rates":
         """Return the intervals whose middle lies from `begin` to `end`."""
-        inside = (self.middle >= begin) & (self.middle < end)
-        return Rates(
-            self.start[inside],
-            self.end[inside],
-            {name: Counted(one.amount[inside], one.base[inside]) for name, one in self.counted.items()},
-        )
+        return self._where((self.middle >= begin) & (self.middle < end))
+
+    def _where(self, kept: np.ndarray) -> "Rates":
+        counted = {name: Counted(one.amount[kept], one.base[kept]) for name, one in self.counted.items()}
+        return replace(self, start=self.start[kept], end=self.end[kept], counted=counted)
 
 
 @dataclass(frozen=True)
@@ -170,7 +175,8 @@ def rates_of(intervals: Intervals, manifest: ProfileManifest) -> Rates:
         Measure.CPU: Counted(server("cpu_s"), seconds * cores if cores else np.full(len(seconds), np.nan)),
         Measure.CONNECTIONS: Counted(server("connections") * seconds, seconds),
     }
-    return Rates(intervals.start, intervals.end, {name: one for name, one in found.items() if one.is_known})
+    counted = {name: one for name, one in found.items() if one.is_known}
+    return Rates(intervals.start, intervals.end, counted, GAP * manifest.interval_s)
 
 
 PEAKS = (
