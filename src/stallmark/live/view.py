@@ -16,6 +16,7 @@ from stallmark import format
 from stallmark.analysis.read.driver_tables import Latencies, read_load
 from stallmark.analysis.read.io import SERVER, Io, read_io, summed
 from stallmark.analysis.read.rises import Codes
+from stallmark.analysis.read.server_io import read_server_io
 from stallmark.analysis.read.server_state import read_state_views
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
 from stallmark.errors import StallmarkError
@@ -74,7 +75,7 @@ LINES = MEANS | WAITS
 
 def sums(record: Record, seconds: int) -> Sums:
     """Return the sums of a run's seconds 0 … seconds − 1."""
-    io, unknown = read_io(record), np.full(seconds, np.nan)
+    io, unknown = read_io(record, read_server_io(record)), np.full(seconds, np.nan)
     found: Sums = dict.fromkeys(("committed", "done", "latency_sum_ms", "users"), unknown)
     if record.manifest.kind != "queries":
         load = read_load(record, seconds, [])
