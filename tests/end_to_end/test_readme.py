@@ -59,7 +59,7 @@ SMALLER = {"branches=20": "branches=1"}
 LONG_S = {"minutes": 60, "days": 86_400}
 REASONS = {
     "Docker": r"^docker |stallmark server |@server\.url",
-    "SQL Server": r"@server\.url|mssql://|-sqlserver ",
+    "SQL Server": r"@server\.url|mssql://|-sqlserver |^sqlcmd ",
     "a PostgreSQL server": r"postgresql://|^createdb ",
     "a package index": r"^pip (install|wheel) |^python3 -m venv|^apt-get |^make |activate$",
     "root": r" array |/mnt/array|^apt-get ",
@@ -69,12 +69,14 @@ REASONS = {
     "Windows": r"^(typeperf|logman|relog) ",
     "sysstat": r"^S_TIME_FORMAT=ISO iostat |^sadf |^sar ",
     "Prometheus": r"^curl ",
-    "a cloud": r"^stallmark profile --from ",
+    "InfluxDB": r"^curl ",
+    "telegraf": r"^awk ",
+    "a cloud": r"^stallmark profile --from |^(aws|az) ",
     "pip-audit": r"pip-audit",
     "the sizing of": r"^stallmark size ",
-    "somebody who looks": r"--web|live$",
+    "someone who looks": r"--web|live$",
     "an experiment that ended early": r"--resume",
-    "somebody who confirms": r"db remove",
+    "someone who confirms": r"db remove",
 }
 """The things that may be missing here, with a mark of commands that need them. Beside these: time."""
 

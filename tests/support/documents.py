@@ -50,6 +50,12 @@ def shell_commands() -> list[Shell]:
     return list(dict.fromkeys(found))
 
 
+def fenced_blocks(page: Path, kind: str) -> list[str]:
+    """Return the texts of the blocks of a kind on a page."""
+    blocks = _BLOCK.finditer(page.read_text(encoding="utf-8"))
+    return [block["text"] for block in blocks if block["kind"] == kind]
+
+
 def scenarios() -> list[tuple[str, str]]:
     """Return the whole scenarios that pages show, each with its page."""
     return [

@@ -157,6 +157,34 @@ def test_totals_of_prometheus_from_grafana_need_their_name(import_texts, name):
     assert str(refused.value).endswith(f"--map '{name}=reads_total'.")
 
 
+SERIES_AS_ROWS = """\
+\ufeff"Series";"Time";"Value"
+"Reads sda";"2020-05-04T15:29:30+02:00";100.5
+"Reads sdb";"2020-05-04T15:29:30+02:00";null
+"Reads sda";"2020-05-04T15:29:45+02:00";200
+"Reads sdb";"2020-05-04T15:29:45+02:00";10
+"Reads sda";"2020-05-04T15:30:00+02:00";200
+"Reads sdb";"2020-05-04T15:30:00+02:00";null
+"""
+"""Export CSV of Grafana up to 6, as published files show it."""
+
+
+def test_series_as_rows_of_an_old_grafana(import_texts):
+    names = {"Reads sda Value": "reads_per_s", "Reads sdb Value": "reads_per_s"}
+    found = import_texts(SERIES_AS_ROWS, names=names)
+    assert found.io("reads") == [210 * 15] and found.ends() == ["04 13:29:45"]
+
+
+def test_rows_with_too_many_values_are_counted(import_texts):
+    text = "Time,file,reads_total\n" + "".join(
+        f"2026-03-02T10:{place:02d}:00Z,{name},{place}\n"
+        for place in range(3)
+        for name in ("data a", "data b", "data x,y")
+    )
+    found = import_texts(text)
+    assert found.io("reads", "data") == [2, 2] and any("too many values: 3" in note for note in found.manifest.notes)
+
+
 FILES = """\
 Time,file,reads_total,read_bytes_total,read_stall_ms_total,writes_total
 ---------------------------,----,-----------,----------------,-------------------,------------

@@ -64,11 +64,11 @@ _TEXT = (
     _Text(re.compile(r'\{(?=.{0,4096}"status").*"(result|error)', re.S), "prometheus"),
     _Text(IOSTAT, "iostat"),
     _Text(
-        _found(r"^\S.*\b(avg-cpu:\s+%user|Device:?\s+(tps|r/s|rrqm/s))"), None,
+        _found(r"^\S[^\n]*\b(avg-cpu:\s+%user|Device:?\s+(tps|r/s|rrqm/s))"), None,
         "of iostat with more before each line", "cut that off, as with `sed 's/^HOST: //' FILE > new`",
     ),
     _Text(
-        _found(rf"{_SAR}(CPU\s|tps\s|DEV\s|LINUX[ -]RESTART|.*[ \t]DEV\s*$)"), None,
+        _found(rf"{_SAR}(CPU\s|tps\s|DEV\s|LINUX[ -]RESTART|[^\n]*[ \t]DEV\s*$)"), None,
         "text of sar", f"write its recording as JSON with {AS_SADF}",
     ),
     _Text(
