@@ -71,7 +71,7 @@ _TEXT = (
         r"\A(# hostname;interval;timestamp;|[^;\n]+;-?\d+;\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^;\n]*;)", None,
         "text of `sadf -d`", _JSON,
     ),
-    _Text(rf"\A{HEAD.pattern}", None, "of another tool of sysstat", f"{_IOSTAT}, or of sar {_JSON}"),
+    _Text(rf"\A{HEAD.pattern}", None, "of another tool of sysstat", f"{_IOSTAT}; if it is of sar, {_JSON}"),
     _Text(r"\A[{[<]", None, "in no format known here"),
     _Text(r"^(procs[ \t]+-+[ \t]*memory|[ \t]*r +b +(swpd|w) |kthr +memory)", None, "of vmstat", _IOSTAT),
     _Text(r"\AAAA,", None, "of nmon", _IOSTAT),
