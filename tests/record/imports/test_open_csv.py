@@ -244,6 +244,10 @@ def test_rows_of_any_order_and_kind_give_what_was_counted(import_many, steps, is
         (OURS + ROWS, {"reads_per_s": "reads_per_h"}, "no series reads_per_h to map reads_per_s to"),
         (OURS + ROWS, {"read_ms": "reads"}, "reads_per_s and reads: they are one figure"),
         (OURS + ROWS, {"connections": "read_ms"}, "read_ms of .*do not add up"),
+        ("Time,file,reads_total\n" + "".join(
+            f"2026-03-02T10:0{minute}:{10 * place}Z,{name},{minute}\n"
+            for minute in range(5) for place, name in ((1, "data a"), (2, "log b"), (3, "log c"))
+        ), {}, "of one sample with one time"),
         ("Time,R (MB/s)\n2026-03-02 10:00:00,1\n2026-03-02 10:01:00,2\n", {"R (MB/s)": "read_bytes_per_s"},
          r"“R \(MB/s\)” of .* is in MB/s, and read_bytes_per_s in B/s"),
         ("Time,read_ms,a\n2026-03-02 10:00:00,1,1\n2026-03-02 10:00:15,2,1\n", {"a": "read_ms", "read_ms": "a"},

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from stallmark.errors import StallmarkError
 from stallmark.record.imports.recording import Recording, some_names
 from stallmark.record.profile.manifest import GAP
 
@@ -30,7 +31,7 @@ class Series:
 
 def add_series(series: Sequence[Series], recording: Recording, name: str, times: Sequence[float] = ()) -> None:
     """Add the sums over series, by column and interval, and note for the file `name` what is not known. `times`: those
-    of its samples, if some may have no values.
+    of its samples, if some may have no values. Raise StallmarkError for series of different times.
 
     Intervals lie between times at which no total lacks a point. A column is not known in an interval if a part of it
     began anew there, or was away and came back; nor are the others of its group: a fall that is seen in one may be
@@ -75,11 +76,17 @@ def add_series(series: Sequence[Series], recording: Recording, name: str, times:
     for column, parts in columns.items():
         for group in {one.group for one in parts} & fallen.keys():
             sums[column][fallen[group]] = np.nan
+    resets = int(np.any(list(fallen.values()), axis=0).sum()) if fallen else 0
+    is_known = any(np.isfinite(values).any() for values in sums.values())
+    if not is_known and not resets and any(one.kind == "total" and len(one.at) > 1 for one in series):
+        raise StallmarkError(
+            f"Each time of {name} is of some of its series alone: write those of one sample with one time, as a query "
+            "does that groups by time."
+        )
     for place, (start, end) in enumerate(pairwise(bounds.tolist())):
         if end - start <= longest_s:
             row = {column: float(values[place]) for column, values in sums.items()}
             recording.spans.add(start, end, {column: value for column, value in row.items() if np.isfinite(value)})
-    resets = int(np.any(list(fallen.values()), axis=0).sum()) if fallen else 0
     joined = int(lacking.sum())
     for is_so, sentence in (
         (resets, f"counters began anew {resets} time{'s' * (resets > 1)}; what they counted there is not known"),
