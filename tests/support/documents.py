@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
-GENERATED = ("data-format.md", "scenario-reference.md", "licences.md")
+GENERATED = ("data-format.md", "metrics.md", "scenario-reference.md", "licences.md")
 """Pages that are made from the code, whose sentences are the code's."""
 
 _BLOCK = re.compile(

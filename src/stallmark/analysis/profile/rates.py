@@ -3,9 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Annotated
 
 import numpy as np
 
+from stallmark import format
+from stallmark.analysis.columns import Shown, words
 from stallmark.analysis.finding import Kind
 from stallmark.record.profile.intervals import IO, FileClass, Intervals, is_known
 from stallmark.record.profile.manifest import GAP, ProfileManifest
@@ -244,7 +247,17 @@ class ClassTotals:
     first to the last size that is known, which are `grown_s` seconds apart; `reads_at_once`: mean reads under way.
     """
 
-    file_class: FileClass
+    file_class: Annotated[FileClass, words("files")]
+    reads_per_s: Annotated[float | None, Shown("reads/s")]
+    writes_per_s: Annotated[float | None, Shown("writes/s")]
+    read_share: Annotated[float | None, Shown("reads", format.share)]
+    read_kib: Annotated[float | None, Shown("KiB/read", importance=1)]
+    write_kib: Annotated[float | None, Shown("KiB/write", importance=2)]
+    read_ms: Annotated[float | None, Shown("ms/read")]
+    write_ms: Annotated[float | None, Shown("ms/write")]
+    size_bytes: Annotated[float | None, Shown("size", format.size, importance=3)]
+    grown_bytes: Annotated[float | None, Shown("growth", format.signed_size, importance=4)]
+    grown_s: float | None
     seen_s: float
     reads: float | None
     read_bytes: float | None
@@ -252,16 +265,6 @@ class ClassTotals:
     writes: float | None
     write_bytes: float | None
     write_stall_ms: float | None
-    size_bytes: float | None
-    grown_bytes: float | None
-    grown_s: float | None
-    read_share: float | None
-    read_kib: float | None
-    write_kib: float | None
-    read_ms: float | None
-    write_ms: float | None
-    reads_per_s: float | None
-    writes_per_s: float | None
     read_bytes_per_s: float | None
     reads_at_once: float | None
 
@@ -273,9 +276,9 @@ class WaitTotal:
     name: str
     wait_class: str
     wait_ms: float
-    share: float
-    waiting: float
-    mean_ms: float | None
+    share: Annotated[float, Shown("share", format.share)]
+    waiting: Annotated[float, Shown("waiting")]
+    mean_ms: Annotated[float | None, Shown("ms each", importance=1)]
 
 
 def server_quotient(intervals: Intervals, amount: str, base: str) -> float | None:
@@ -318,8 +321,8 @@ def _class_totals(name: FileClass, intervals: Intervals) -> ClassTotals:
         return Counted(amount, base).mean()
 
     return ClassTotals(
-        name,
-        float(seconds[np.isfinite(writes) | np.isfinite(reads)].sum()),
+        file_class=name,
+        seen_s=float(seconds[np.isfinite(writes) | np.isfinite(reads)].sum()),
         **{column: float(np.nansum(values)) if is_known(values) else None for column, values in columns.items()},
         size_bytes=float(sizes[-1]) if len(sizes) else None,
         grown_bytes=float(sizes[-1] - sizes[0]) if len(sizes) > 1 else None,

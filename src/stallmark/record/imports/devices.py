@@ -4,8 +4,10 @@ If it is said what devices hold, those count and no others. Otherwise all disks 
 again as that of a partition, of LVM or RAID on the disk, or of one of its paths.
 """
 
+import json
 import re
 from collections.abc import Iterable, Mapping
+from importlib import resources
 from typing import Literal, NamedTuple
 
 from stallmark.errors import StallmarkError
@@ -29,36 +31,13 @@ class Kind(NamedTuple):
     minors: int = 1
 
 
-def _kind(role: Role, pattern: str, source: str, minors: int = 1) -> Kind:
-    return Kind(role, re.compile(pattern), source, minors)
-
-
-_PATH = re.compile(r"(?P<head>nvme\d+)c\d+(?P<space>n\d+)")
-_NUMBERS = "Documentation/admin-guide/devices.txt"
-KINDS = (
-    _kind("disk", r"(?P<disk>(sd|hd)[a-z]+)\d*", "drivers/scsi/sd.c, drivers/ide/ide-probe.c"),
-    _kind("disk", r"(?P<disk>(vd|xvd)[a-z]+)(p?\d+)?", "drivers/block/virtio_blk.c, xen-blkfront.c"),
-    _kind("disk", r"(?P<disk>dasd[a-z]+)\d*", "drivers/s390/block/dasd_genhd.c"),
-    _kind("disk", r"(?P<disk>(nvme\d+n|mmcblk|nbd|rbd)\d+)(p\d+)?", "drivers/nvme, mmc/core, block/nbd.c, rbd.c"),
-    _kind("disk", r"(?P<disk>pmem\d+s?)(p\d+)?", "drivers/nvdimm/pmem.c, btt.c"),
-    _kind("disk", r"(?P<disk>(cciss|ida|rd)[/!]c\d+d\d+)(p\d+)?", "drivers/block/cciss.c, cpqarray.c, DAC960.c"),
-    Kind("path", _PATH, "drivers/nvme/host/multipath.c"),
-    _kind("upper", r"(dm-|md_?d?|bcache|drbd)\d+(p\d+)?", "drivers/md/dm.c, md.c, bcache/super.c; block/drbd"),
-    _kind("upper", r"zd\d+(p\d+)?", "zvol_os.c of OpenZFS"),
-    _kind("upper", r"emcpower[a-z]+\d*|Vx(DMP|VM)\d+", "lib/device/device-types.h of LVM2"),
-    _kind("upper", r"asm[/!].*", "oracleasm's driver"),
-    _kind("none", r"(loop|ram|zram|sr|scd|fd)\d+(p\d+)?", "drivers/block/loop.c, brd.c, zram, floppy.c; scsi/sr.c"),
-    _kind("disk", r"dev(8|6[5-9]|7[01]|12[89]|13[0-5]|202|43|7[2-9]|10[4-9]|11[01])-\d+", _NUMBERS, 16),
-    _kind("disk", r"dev(3|22|33|34)-\d+", _NUMBERS, 64),
-    _kind("disk", r"dev(4[89]|5[0-5]|179)-\d+", _NUMBERS, 8),
-    _kind("disk", r"dev94-\d+", _NUMBERS, 4),
-    _kind("upper", r"dev(9|120|147|199|201|230)-\d+", f"{_NUMBERS}; device-types.h of LVM2"),
-    _kind("none", r"dev(1|2|7|11)-\d+", _NUMBERS),
-    # 234 to 254 are given out as drivers are loaded, so that LVM and virtual disks swap them. 259 has partitions too.
-    _kind("unknown", r"dev\d+-\d+", f"{_NUMBERS}: dynamic majors, block extended"),
-    _kind("disk", r"(?P<disk>(ata|scsi|nvme|wwn|usb|virtio|pci|ccw)-.+?)(-part\d+)?", "persistent-storage rules, udev"),
-    _kind("upper", r"mpath[a-z]+(p?\d+)?|.+-.+", "multipath.conf(5); names of LVM, which iostat -N writes"),
-)
+KINDS = [
+    Kind(**(row | {"pattern": re.compile(row["pattern"])}))
+    for row in json.loads((resources.files(__package__) / "device_kinds.json").read_text())
+]
+"""The first that fits counts. Majors 234 to 254 are given out as drivers are loaded, so that LVM and virtual disks swap
+them; 259 has partitions too."""
+_PATH = next(kind.pattern for kind in KINDS if kind.role == "path")
 NUMBERED = re.compile(r"dev\d+-\d+$")
 _EXTENDED = 259
 _PART_MINORS = 16  # of a virtual disk, by virtio_blk.c
