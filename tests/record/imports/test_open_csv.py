@@ -26,6 +26,12 @@ def test_series_by_our_names(import_texts):
     assert any("the end of what its values cover" in note for note in found.manifest.notes)
 
 
+def test_a_mean_without_its_ios_is_no_time(import_texts):
+    rows = ("10:00:00Z,5,", "10:00:15Z,5,", "10:00:30Z,,2")
+    found = import_texts("Time,reads_per_s,read_ms\n" + "".join(f"2026-03-02T{row}\n" for row in rows))
+    assert found.io("reads") == [75] and found.io("read_stall_ms") == [None]
+
+
 GRAFANA = """\
 "Time","Reads sda","Reads sdb","{device=""sda""}","Latency (ms)"
 1772445600000,100,50,409600,2
