@@ -30,6 +30,7 @@ from stallmark.record.formats.sample import Counter, Has, Recorded, Sample, open
 _LARGEST = 1 << 26  # characters
 _LINES = 60  # the header is searched for in the first so many
 _EMPTY = pa.array(["", "-", "--", "n/a", "na", "nan", "null", "none", "undefined"])
+_FILE = "file"  # a column of this name always tells rows apart
 _RULE = re.compile(r"[-,;|\s]*--[-,;|\s]*")  # sqlcmd draws one below the header
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?")
@@ -142,6 +143,8 @@ class Table(Recorded):
 
         Raise StallmarkError if no column does.
         """
+        if _FILE in layout.header and (column := layout.header.index(_FILE)) in texts:
+            return column
         if len(np.unique(at)) == len(at):
             return None
         others = [c for c in range(len(layout.header)) if c not in texts and c not in layout.times]

@@ -134,11 +134,11 @@ class _Plan:
     def rates(self, values: Mapping[Counter, float]) -> dict[str, float | None]:
         """Return the rates and states of a row."""
         rates = self._disk_rates(values)
-        there = [name for name, counters in self._sums.items() if _has_any(values, counters.values())]
-        if any(there):  # an instance without name is the buffer manager's
-            self._absent |= self._sums.keys() - {"", *there}
+        present = [name for name, counters in self._sums.items() if _has_any(values, counters.values())]
+        if any(present):  # an instance without name is the buffer manager's
+            self._absent |= self._sums.keys() - {"", *present}
         parts: dict[str, list[float]] = {}
-        for instance in there:
+        for instance in present:
             for key, counter in self._sums[instance].items():
                 parts.setdefault(_SQL[key], []).append(values.get(counter, -1.0))
         for name, own in parts.items():
@@ -152,10 +152,10 @@ class _Plan:
         """Return the sums over the disks that are there, each column from the first object that has it in this row."""
         rates: dict[str, float | None] = {}
         for disks in self._disks:
-            there = [disk for disk in disks if _has_any(values, disk.counters.values())]
-            self._absent |= {disk.name for disk in disks if disk not in there} if there else set()
+            present = [disk for disk in disks if _has_any(values, disk.counters.values())]
+            self._absent |= {disk.name for disk in disks if disk not in present} if present else set()
             sums: dict[str, float | None] = {}
-            for disk in there:
+            for disk in present:
                 row = {name: values[counter] for name, counter in disk.counters.items() if counter in values}
                 for side in ("read", "write"):
                     if row.get(f"disk {side}s/sec") == 0 and f"avg. disk sec/{side}" in disk.counters:
