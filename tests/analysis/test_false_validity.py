@@ -37,7 +37,7 @@ from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity import gates
 from stallmark.analysis.validity.invalid import ValidityKind
 from stallmark.analysis.validity.kinds import GateKind, ServiceLevelKind
-from stallmark.analysis.validity.service_level import declared, judge_reads
+from stallmark.analysis.validity.service_level import judge_reads, make_objective
 from stallmark.record.manifest.course import Condition, Unheard
 from stallmark.record.manifest.storage import Device, Devices
 from stallmark.record.manifest.workload import Counted
@@ -100,7 +100,7 @@ def conditions(*holds: bool | None) -> Any:
 
 def counted(after: int, unknown: int = 0, unheard: Unheard = Unheard()) -> Any:  # noqa: B008
     numbers = {"trade_result": Counted(before=0, after=after)}
-    return gates.completed(numbers, {"trade_result": 50}, {"trade_result": unknown}, unheard)
+    return gates.commits(numbers, {"trade_result": 50}, {"trade_result": unknown}, unheard)
 
 
 GATES: dict[GateKind, tuple[Callable[[], Any], Callable[[], Any]]] = {
@@ -123,7 +123,7 @@ for gate, (failed, passed) in GATES.items():
 
 # Service levels. ---------------------------------------------------------------------------------------------
 
-OLTP = declared("oltp", None, "p95")
+OLTP = make_objective("oltp", None, "p95")
 
 
 def reads(p95_ms: float | None = None, files_ms: float | None = 7.0, count: int = 5000, kept: bool = True) -> Any:

@@ -16,7 +16,7 @@ from stallmark.analysis.conclusions import conclusions
 from stallmark.analysis.finding import ExperimentKind
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.steady import Marks, judge, over_whole_cycles
-from stallmark.analysis.validity.service_level import declared, judge_reads
+from stallmark.analysis.validity.service_level import judge_reads, make_objective
 from stallmark.record.manifest.workload import Waited
 from stallmark.report import columns
 from stallmark.report.experiment import experiment_in_json
@@ -91,7 +91,7 @@ def test_records_from_before_there_was_any_of_it_still_report():
 
 @pytest.mark.parametrize(("limit_ms", "outcome"), [(20.0, "not met"), (50.0, "mean only")])
 def test_the_service_level_is_in_the_terminal_the_report_and_the_json(limit_ms, outcome):
-    level = judge_reads(declared(None, limit_ms, "p95"), [], given.io(read_ms=31.4))
+    level = judge_reads(make_objective(None, limit_ms, "p95"), [], given.io(read_ms=31.4))
     experiment = one(slo=level)
     terminal = " ".join(show(experiment, 100).split())
     assert f"SLO {outcome}" in terminal and "31.4 ms" in terminal and "This is a mean" in terminal

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from stallmark.analysis.bottleneck.attribution import divide_io, of_data_files
+from stallmark.analysis.bottleneck.attribution import divide_data_file_io, divide_io
 from stallmark.analysis.bottleneck.device_verdict import IS_BOTTLENECK, DeviceKind, device_verdict
 from stallmark.analysis.bottleneck.laws import cpu_cores
-from stallmark.analysis.bottleneck.step import StepFigures, step_cause
+from stallmark.analysis.bottleneck.step import StepFigures, analyse_bottleneck
 from stallmark.analysis.bottleneck.summary import NoteKind, StepCause
 from stallmark.analysis.finding import info
 from stallmark.analysis.probe.against_database import against_probe
@@ -103,8 +103,8 @@ def summarise_step(
             data_busy=busy if spindles["data"] else None,
             wal_busy=wal_busy if spindles["wal"] else None,
             cpu_busy=cpu,
-            wal_apart=io.wal_device is not None,
-            divided=(of_data_files(divided, seen), divided["log"]),
+            wal_separate=io.wal_device is not None,
+            divided=(divide_data_file_io(divided, seen), divided["log"]),
             cpu_own=cpu_own,
         )
     )
@@ -138,7 +138,7 @@ def summarise_step(
         cause = (
             StepCause(None, notes=[info(NoteKind.SERVER_LOST)])
             if lost
-            else step_cause(figures, manifest, load, io, wait_parts, interval, divided)
+            else analyse_bottleneck(figures, manifest, load, io, wait_parts, interval, divided)
         )
     return StepSummary(
         key=key,

@@ -24,7 +24,7 @@ from stallmark.stats.thresholds import ASSOCIATION_BIN_S, ASSOCIATION_BINS
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A series per second, as sums over counts where it is a mean. `expected` is the elasticity that it should have."""
+    """A series per second; a mean is kept as sums and counts. `expected` is the elasticity that theory predicts."""
 
     series: Associated
     source: Source | None
@@ -42,45 +42,46 @@ def associations(
 ) -> list[Association]:
     """Return the associations that could be computed, strongest first.
 
-    Strength is computed on stretches of ASSOCIATION_BIN_S where there are enough of them, as they scatter less; else on
-    seconds. Elasticity is always of the stretches, lag always of seconds.
+    Strength is computed on segments of ASSOCIATION_BIN_S if there are enough of them, as they vary less; else on
+    seconds. Elasticity is always computed on segments, lag always on seconds.
 
     `cycle_ms` is a user's time per transaction with think time, in a closed loop. There a part of the time that grows
-    by 1 % takes its share of 1 % from throughput, which is the elasticity to expect.
+    by 1 % takes its share of 1 % from throughput, which is the expected elasticity.
     """
     tps = interval.of(load.all("committed")).astype(float)
     bin_s = ASSOCIATION_BIN_S if len(tps) >= ASSOCIATION_BIN_S * ASSOCIATION_BINS else 1
-    found = []
-    for one in _candidates(io, waits, interval, budget, cycle_ms):
-        y, x = binned(tps, bin_s), one.over(bin_s)
-        strength = correlate_changes(y, x, "transactions per second", one.series, "")
+    associated = []
+    for candidate in _candidates(io, waits, interval, budget, cycle_ms):
+        y, x = binned(tps, bin_s), candidate.over(bin_s)
+        strength = correlate_changes(y, x, "transactions per second", candidate.series, "")
         if strength is None:
             continue
-        late = lag(tps, one.over(1)) if strength.low > 0 or strength.high < 0 else None
-        y, x = binned(tps, ASSOCIATION_BIN_S), one.over(ASSOCIATION_BIN_S)
+        # A lag of a series that does not move with throughput would be noise.
+        late = lag(tps, candidate.over(1)) if strength.low > 0 or strength.high < 0 else None
+        y, x = binned(tps, ASSOCIATION_BIN_S), candidate.over(ASSOCIATION_BIN_S)
         by = elasticity(y, x)
-        at, earliest, latest = late or (None, None, None)
+        lag_s, earliest, latest = late or (None, None, None)
         slope, least, most = by or (None, None, None)
-        found.append(
+        associated.append(
             Association(
-                one.series,
-                one.source,
+                candidate.series,
+                candidate.source,
                 strength.n,
                 bin_s,
                 strength.r,
                 strength.low,
                 strength.high,
-                lag_s=at,
+                lag_s=lag_s,
                 lag_low_s=earliest,
                 lag_high_s=latest,
                 elasticity_n=int(np.sum(~np.isnan(np.diff(y) + np.diff(x)))) if by else 0,
                 elasticity=slope,
                 elasticity_low=least,
                 elasticity_high=most,
-                expected=one.expected,
+                expected=candidate.expected,
             )
         )
-    return sorted(found, key=lambda one: -abs(one.r))
+    return sorted(associated, key=lambda association: -abs(association.r))
 
 
 def _candidates(
@@ -93,12 +94,12 @@ def _candidates(
 
     data, names = (io.data_device, DEVICE) if io.data_device else (io.data, SERVER)
     by = Source.DEVICE if io.data_device else Source.SERVER
-    yield from _mean(data, names.reads, names.read_ms, Associated.READ_TIME, by, interval, expected("read"))
-    yield from _mean(data, names.writes, names.write_ms, Associated.WRITE_TIME, by, interval)
+    yield from _mean_candidate(data, names.reads, names.read_ms, Associated.READ_TIME, by, interval, expected("read"))
+    yield from _mean_candidate(data, names.writes, names.write_ms, Associated.WRITE_TIME, by, interval)
     log, names = (io.wal_device, DEVICE) if io.wal_device else (io.wal, io.wal_names)
     by = Source.DEVICE if io.wal_device else Source.SERVER
     times = (*names.write_ms, *names.sync_ms)
-    yield from _mean(log, names.syncs, times, Associated.LOG_TIME, by, interval, expected("log"))
+    yield from _mean_candidate(log, names.syncs, times, Associated.LOG_TIME, by, interval, expected("log"))
     for part, series in (
         ("read", Associated.READERS),
         ("log", Associated.LOG_WAITERS),
@@ -114,7 +115,7 @@ def _candidates(
             yield _Candidate(Associated.CPU, None, total - interval.of(idle), total)
 
 
-def _mean(
+def _mean_candidate(
     counters: Counters | None,
     counts: tuple[str, ...],
     times: tuple[str, ...],
@@ -136,16 +137,16 @@ def _mean(
 
 @dataclass(frozen=True)
 class StepFigures:
-    """The figures of a step that are needed besides its series: means over the measured interval."""
+    """The figures of a step that are needed in addition to its series: means over the measured interval."""
 
-    tps: float  # its result
+    tps: float  # the step's result
     data: IoSummary | None  # as the server counted it
     data_device: IoSummary | None
     cpu_process_share: float | None  # of the machine's CPUs, used by the server as it notes it every minute
     server_waits: Sequence[ServerWait]
 
 
-def step_cause(
+def analyse_bottleneck(
     step: StepFigures,
     manifest: Manifest,
     load: Load,
@@ -190,7 +191,7 @@ def step_cause(
 
 
 def _cycle_ms(load: Load, interval: Interval) -> float | None:
-    """Return a user's time per transaction."""
+    """Return a user's time per transaction in ms, or None if nothing ended."""
     done = interval.of(load.of_users("committed") + load.of_users("rolled_back")).sum()
     running = float(interval.of(load.user_sum("running")).sum())
     return running * 1000 / float(done) if done and running else None
@@ -206,10 +207,10 @@ def _demands(
     budget: Budget,
     cycle_ms: float,
 ) -> Demands | None:
-    """Return the demands; None where no reads were counted, or not timed. The budget is of all transactions: its parts
-    are taken to be the same shares of those that users start."""
+    """Return the demands, or None if no reads were counted, or not timed. The budget covers all transactions:
+    transactions of users are taken to have the same shares."""
     counted, source = step.data_device, Source.DEVICE
-    # Above the device a read takes longer than the device counts.
+    # A read that waits above the device takes longer than the device counts.
     if counted is None or not counted.read_ms or budget.is_above("read"):
         counted, source = step.data, Source.SERVER
     if counted is None or not counted.read_ms:
@@ -241,17 +242,17 @@ def _demands(
 
 def _used_cores(step: StepFigures, load: Load, io: Io, interval: Interval, cores: int | None) -> float | None:
     """Return the cores that the run itself kept busy, by its processes or as the server noted it, or None if unknown.
-    CPU time of other programs is never part of it."""
+    CPU time of other programs is never included."""
     if (own := own_cpu(load, io, interval)) is not None:
         return own.cores
     return step.cpu_process_share * cores if step.cpu_process_share is not None and cores else None
 
 
 def _cores(manifest: Manifest, io: Io, interval: Interval) -> int | None:
-    """Return the cores of the server's machine, from the CPU time of all cores per second; else as the server
-    reports them."""
+    """Return the cores of the server's machine, from the CPU time of all cores per second; else as the server reports
+    them."""
     host = over(io.host, interval)
     if host is not None and not host.broken:
         return max(1, round(sum(host.values.values()) / host.seconds))
-    told = manifest.server.settings.get("server schedulers", "")
-    return int(told) if told.isdecimal() else None
+    schedulers = manifest.server.settings.get("server schedulers", "")
+    return int(schedulers) if schedulers.isdecimal() else None

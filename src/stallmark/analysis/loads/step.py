@@ -18,7 +18,7 @@ from stallmark.analysis.read.sample_times import numbers
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity.invalid import ValidityKind
-from stallmark.analysis.validity.service_level import MEAN_ONLY, LevelOutcome, ServiceLevel, judge_reads, outcome_of
+from stallmark.analysis.validity.service_level import MEAN_ONLY, LevelOutcome, ServiceLevel, judge_figure, judge_reads
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.workload import Load
 from stallmark.record.reader import Record, recorded_seconds
@@ -247,7 +247,7 @@ def _level_of_raw(load: Load, found: RawFigures | None) -> LoadLevel | None:
     percentile_ms = found.latency_ms.get(asked.percentile) if found else None
     mean_ms = found.mean_ms if found else None
     figure, figure_ms = (asked.percentile, percentile_ms) if percentile_ms is not None else (MEAN_ONLY, mean_ms)
-    outcome = outcome_of(figure, figure_ms, asked.read_ms)
+    outcome = judge_figure(figure, figure_ms, asked.read_ms)
     if _is_waiting_unknown(load, found) and outcome != LevelOutcome.NOT_MET:
         outcome = LevelOutcome.NOT_KNOWN
     return LoadLevel(asked.read_ms, outcome, "none" if figure_ms is None else figure, figure_ms)

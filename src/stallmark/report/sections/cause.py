@@ -108,7 +108,7 @@ def associations(experiment: ExperimentSummary) -> Table | None:
         word("unit", lambda series: words.series_words(series)[1]),
         number("strength", lambda series: _with_interval(series.r, series.low, series.high)),
         number("changes", lambda series: f"{format.count(series.n)} of {format.seconds(series.bin_s)}"),
-        word("", lambda series: Cell("moves with it", "good") if series.shown else "not shown"),
+        word("", lambda series: Cell("moves with it", "good") if series.is_associated else "not shown"),
         number("lag s", lambda series: _with_interval(series.lag_s, series.lag_low_s, series.lag_high_s)),
         number(
             "elasticity",
@@ -123,7 +123,7 @@ def associations(experiment: ExperimentSummary) -> Table | None:
 
 
 def _is_listed(series: Association) -> bool:
-    return series.shown or series.series == Associated.READ_TIME
+    return series.is_associated or series.series == Associated.READ_TIME
 
 
 def parts(cause: Cause) -> Table | None:
