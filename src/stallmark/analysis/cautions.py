@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from stallmark import capabilities
 from stallmark.analysis.finding import Finding, Kind, caution, ends
 from stallmark.analysis.points import group, points, step_names
-from stallmark.analysis.probe.saturation import page_cache_under
+from stallmark.analysis.probe.saturation import page_cache_cautions_of_runs
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.server_cautions import server_cautions
 from stallmark.analysis.steady import Judgement
@@ -79,7 +79,7 @@ def cautions(runs: Sequence[RunSummary]) -> list[Finding]:
         *_emulation(runs),
         *_not_shown(runs),
         *above_device(runs),
-        *page_cache_under(run.manifest for run in runs),
+        *page_cache_cautions_of_runs(run.manifest for run in runs),
         *shallow_histories([run.manifest for run in runs]),
         *array_cautions(runs),
         *server_cautions(runs),

@@ -10,7 +10,7 @@ from stallmark.analysis.bottleneck.laws import cpu_cores
 from stallmark.analysis.bottleneck.step import StepFigures, analyse_bottleneck
 from stallmark.analysis.bottleneck.summary import NoteKind, StepCause
 from stallmark.analysis.finding import info
-from stallmark.analysis.probe.against_database import against_probe
+from stallmark.analysis.probe.against_database import compare_step_with_probe
 from stallmark.analysis.read.active_set import active_set, flash_use
 from stallmark.analysis.read.counters import Delta
 from stallmark.analysis.read.driver_tables import Latencies, Load
@@ -177,7 +177,7 @@ def summarise_step(
             late_share=max((share for share in late if share is not None), default=None),
             flash=flash_use(record, io, interval),
             active=active_set(record, io, interval),
-            probe=against_probe(manifest, data),
+            probe=compare_step_with_probe(manifest, data),
         ),
         server=ServerFigures(
             hit_share=_hit_share(over(io.own_database, interval), state),

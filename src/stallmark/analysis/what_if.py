@@ -10,7 +10,7 @@ from statistics import fmean
 
 from stallmark.analysis.bottleneck.laws import predict
 from stallmark.analysis.bottleneck.summary import Demands, NoteKind, Prediction, Source
-from stallmark.analysis.cause.evidence import ModelTest, tested
+from stallmark.analysis.cause.evidence import ModelTest, check_model
 from stallmark.analysis.finding import Finding, info
 from stallmark.analysis.points import group, points
 from stallmark.analysis.step_summary import StepSummary
@@ -49,7 +49,7 @@ def what_if(steps: Sequence[StepSummary], times_ms: Sequence[float]) -> WhatIfs:
     left_out = list(_left_out([step for some in same if some not in known for step in some]))
     if not same:
         raise StallmarkError("These runs hold no measured step: there is nothing to predict.")
-    tests = [test for a, b in permutations(known, 2) for test in tested(a, b)]
+    tests = [test for a, b in permutations(known, 2) for test in check_model(a, b)]
     return WhatIfs([_of(some, times_ms) for some in known], tests, left_out)
 
 

@@ -32,7 +32,7 @@ class _Candidate:
     bottom: np.ndarray | None = None
     expected: float | None = None
 
-    def over(self, seconds: int) -> np.ndarray:
+    def binned_values(self, seconds: int) -> np.ndarray:
         top = binned(self.top, seconds)
         return top if self.bottom is None else per_second_mean(top, binned(self.bottom, seconds))
 
@@ -52,13 +52,13 @@ def associations(
     bin_s = ASSOCIATION_BIN_S if len(tps) >= ASSOCIATION_BIN_S * ASSOCIATION_BINS else 1
     associated = []
     for candidate in _candidates(io, waits, interval, budget, cycle_ms):
-        y, x = binned(tps, bin_s), candidate.over(bin_s)
+        y, x = binned(tps, bin_s), candidate.binned_values(bin_s)
         strength = correlate_changes(y, x, "transactions per second", candidate.series, "")
         if strength is None:
             continue
         # A lag of a series that does not move with throughput would be noise.
-        late = lag(tps, candidate.over(1)) if strength.low > 0 or strength.high < 0 else None
-        y, x = binned(tps, ASSOCIATION_BIN_S), candidate.over(ASSOCIATION_BIN_S)
+        late = lag(tps, candidate.binned_values(1)) if strength.low > 0 or strength.high < 0 else None
+        y, x = binned(tps, ASSOCIATION_BIN_S), candidate.binned_values(ASSOCIATION_BIN_S)
         by = elasticity(y, x)
         lag_s, earliest, latest = late or (None, None, None)
         slope, least, most = by or (None, None, None)
@@ -87,19 +87,21 @@ def associations(
 def _candidates(
     io: Io, waits: WaitParts | None, interval: Interval, budget: Budget | None, cycle_ms: float | None
 ) -> Iterator[_Candidate]:
-    def expected(part: str) -> float | None:
+    def expected_elasticity(part: str) -> float | None:
         if budget is None or not cycle_ms:
             return None
         return -min(1.0, budget.parts_ms[part] / cycle_ms)
 
     data, names = (io.data_device, DEVICE) if io.data_device else (io.data, SERVER)
     by = Source.DEVICE if io.data_device else Source.SERVER
-    yield from _mean_candidate(data, names.reads, names.read_ms, Associated.READ_TIME, by, interval, expected("read"))
+    yield from _mean_candidate(
+        data, names.reads, names.read_ms, Associated.READ_TIME, by, interval, expected_elasticity("read")
+    )
     yield from _mean_candidate(data, names.writes, names.write_ms, Associated.WRITE_TIME, by, interval)
     log, names = (io.wal_device, DEVICE) if io.wal_device else (io.wal, io.wal_names)
     by = Source.DEVICE if io.wal_device else Source.SERVER
     times = (*names.write_ms, *names.sync_ms)
-    yield from _mean_candidate(log, names.syncs, times, Associated.LOG_TIME, by, interval, expected("log"))
+    yield from _mean_candidate(log, names.syncs, times, Associated.LOG_TIME, by, interval, expected_elasticity("log"))
     for part, series in (
         ("read", Associated.READERS),
         ("log", Associated.LOG_WAITERS),
@@ -140,9 +142,9 @@ class StepFigures:
     """The figures of a step that are needed in addition to its series: means over the measured interval."""
 
     tps: float  # the step's result
-    data: IoSummary | None  # as the server counted it
+    data: IoSummary | None  # counted by the server
     data_device: IoSummary | None
-    cpu_process_share: float | None  # of the machine's CPUs, used by the server as it notes it every minute
+    cpu_process_share: float | None  # share of the machine's CPUs, as the server notes it every minute
     server_waits: Sequence[ServerWait]
 
 
@@ -155,7 +157,7 @@ def analyse_bottleneck(
     interval: Interval,
     divided: Mapping[str, IoTime],
 ) -> StepCause:
-    """Return what limits a step of transactions."""
+    """Return the cause analysis of a step of transactions: its budget, laws, associations and predictions."""
     arrivals, beside = manifest.steps[interval.index].arrivals, manifest.steps[interval.index].beside
     budget = make_budget(load, io, waits, interval, divided)
     cycle_ms = _cycle_ms(load, interval) if arrivals == "closed" else None

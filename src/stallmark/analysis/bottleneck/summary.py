@@ -81,10 +81,10 @@ class Budget:
 
     response_ms: float  # scheduled to ended, mean of all types
     transactions: int  # committed or rolled back
-    parts_ms: dict[str, float]  # by all of PARTS; sums to `response_ms`
+    parts_ms: dict[str, float]  # keys: PARTS; values sum to `response_ms`
     looks: int  # sessions sampled, one by one
     device_known: bool  # whether the device's own counters separate I/O from waiting for a CPU afterwards
-    above_ms: dict[str, float] = field(default_factory=dict)  # by STORAGE: time that the device did not count
+    above_ms: dict[str, float] = field(default_factory=dict)  # keys: STORAGE; time that the device did not count
 
     @property
     def storage_ms(self) -> float:

@@ -64,7 +64,7 @@ def _used_us(load: Load, machine: int) -> np.ndarray:
 def _spread_back(spent_us: np.ndarray, users_us: np.ndarray) -> tuple[np.ndarray, float]:
     """Return time by the second in which it passed, and the rest for which no earlier second has room.
 
-    Time is counted in the second in which a call ended. What exceeds the users' time in a second belongs to the seconds
+    Time is counted in the second in which a call ended. Time beyond the users' time in a second belongs to the seconds
     before: a call of many seconds, such as one that ends after an interval, must not pass for an idle user. With one
     user, 0, 0 and 3 seconds counted become 1, 1 and 1.
     """

@@ -131,7 +131,7 @@ class Following:
     sources: int  # causing transactions that ended in the interval
     rolled_back: int  # sources that rolled back
     followers: int
-    sources_before: int  # from the run's start to the interval
+    sources_before: int  # sources from the run's start to the interval
     followers_before: int
 
     @property
@@ -139,7 +139,7 @@ class Following:
         return self.kind.each * self.sources
 
     @property
-    def under_way(self) -> tuple[float, float]:
+    def in_flight(self) -> tuple[float, float]:
         """Return the number of followers still to come at the interval's begin, and at its end."""
         begin = self.kind.each * self.sources_before - self.followers_before
         return max(0.0, begin), max(0.0, begin + self.due - self.followers)
@@ -152,7 +152,7 @@ class Following:
         follower, each executor keeps a part of one at each end (uniform, variance 1/12).
         """
         part = min(1.0, self.kind.each)
-        return math.sqrt(part * sum(self.under_way) + part**2 * self.rolled_back + executors / 6)
+        return math.sqrt(part * sum(self.in_flight) + part**2 * self.rolled_back + executors / 6)
 
 
 def followers(followings: Sequence[Following], executors: int, seconds: float) -> Gate | None:
@@ -162,16 +162,16 @@ def followers(followings: Sequence[Following], executors: int, seconds: float) -
     if not followings:
         return None
 
-    def off(following: Following) -> tuple[float, float]:
+    def deviation_and_limit(following: Following) -> tuple[float, float]:
         allowed = max(FOLLOWED, CHANCE * following.deviation(executors) / following.due)
         # A short queue excuses a small gap: the rate of orders may have changed meanwhile.
-        if max(following.under_way) <= UNDER_WAY_S * following.due / seconds:
+        if max(following.in_flight) <= UNDER_WAY_S * following.due / seconds:
             allowed = max(allowed, FOLLOWED_AT_A_CHANGING_RATE)
         return abs(following.followers / following.due - 1), allowed
 
-    worst = max(followings, key=lambda following: off(following)[0] / off(following)[1])
-    value, allowed = off(worst)
-    begin, end = worst.under_way
+    worst = max(followings, key=lambda following: deviation_and_limit(following)[0] / deviation_and_limit(following)[1])
+    value, allowed = deviation_and_limit(worst)
+    begin, end = worst.in_flight
     return Gate(
         GateKind.FOLLOWERS,
         value=value,
@@ -298,7 +298,8 @@ def commits(
 
     Some may have an unknown outcome: the connection was lost during the commit, or they did not end
     (`unheard.unfinished`). If executors were lost, or killed before their last report, there may be more: then only too
-    few are wrong. Not judged if there were none. Of several types the finding names the one that is furthest off.
+    few are wrong. Not judged if nothing was counted or committed. Of several types the finding names the one that is
+    furthest off.
     """
 
     def judge_type(name: str, numbers: Counted) -> Gate:

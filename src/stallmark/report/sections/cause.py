@@ -165,7 +165,7 @@ def tests(cause: Cause) -> Table | None:
         ),
         number("measured TPS", lambda test: test.measured),
         number("error", lambda test: test.error, format.signed),
-        word("", lambda test: "within its range" if test.held else Cell("outside its range", "apart")),
+        word("", lambda test: "within its range" if test.is_within_range else Cell("outside its range", "apart")),
         number("runs", lambda test: test.runs, format.count),
         notes=[words.TESTS_OF_MODELS],
     )

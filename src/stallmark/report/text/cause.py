@@ -249,7 +249,7 @@ def tests_of_models(found: WhatIfs) -> str:
             "is worth most where one was."
         )
     errors = [test.error for test in found.tests]
-    held = sum(test.held for test in found.tests)
+    held = sum(test.is_within_range for test in found.tests)
     return (
         f"Tested on {len(errors)} pair{'s' * (len(errors) != 1)} of variants really run: off by "
         f"{signed(min(errors))} to {signed(max(errors))}, {held} within the range."
