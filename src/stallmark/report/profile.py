@@ -55,7 +55,7 @@ def value_of(measure: Measure, value: float | None) -> str:
 
 def percentiles_table(found: ProfileSummary) -> Table:
     """Return the percentiles of the minutes of every measure, with its mean."""
-    return Rows(list(found.rates.counted)).table(
+    return Rows(list(found.rates.measures)).table(
         word("minutes", lambda measure: MEASURES[measure]),
         as_number("mean", lambda measure: value_of(measure, found.means[measure])),
         numbers(
@@ -69,7 +69,7 @@ def percentiles_table(found: ProfileSummary) -> Table:
 
 def windows_table(found: ProfileSummary) -> Table:
     """Return the busiest windows, busiest first."""
-    shown = [measure for measure in WINDOW_MEASURES if measure in found.rates.counted]
+    shown = [measure for measure in WINDOW_MEASURES if measure in found.rates.measures]
     return Rows(found.windows).table(
         word(f"from, {format.zone()}", lambda window: format.minute(window.begin)),
         numbers(
@@ -154,7 +154,7 @@ def facts_table(found: ProfileSummary) -> list[tuple[str, str]]:
 def heat_table(found: ProfileSummary) -> Heat:
     """Return the heat maps of a profile."""
     ahead_s = _ahead_of_utc_s(found.rates.middle)
-    hours, changes = found.rates.by(HOUR_S, ahead_s), np.diff(ahead_s)
+    hours, changes = found.rates.slots(HOUR_S, ahead_s), np.diff(ahead_s)
     return Heat(
         words.heat(put_forward=bool((changes >= HOUR_S).any()), put_back=bool((changes <= -HOUR_S).any())),
         format.zone(),

@@ -14,7 +14,7 @@ from support.profiles import AT, DATA, GIB, LENGTH, LOG, write_made_profile
 from support.tds.odbc import needs_odbc
 
 from stallmark.analysis.profile.demand import COLUMNS as MEASURES
-from stallmark.analysis.profile.demand import MOST_TOGETHER, TOGETHER, Asked, demand_of
+from stallmark.analysis.profile.demand import MOST_TOGETHER, TOGETHER, WindowSearch, demand_of
 from stallmark.analysis.profile.rates import MORE, SEEN_SHARE
 from stallmark.errors import StallmarkError
 from stallmark.profile.collection import Collection
@@ -137,7 +137,7 @@ def test_a_window_that_asks_for_several_things_at_once_is_played_too(demand):
 def test_the_peak_of_every_measure_is_played(rows, length):
     columns = {name: np.array([row[place] for row in rows], dtype=float) for place, name in enumerate(COLUMNS)}
     seconds = np.arange(len(rows), dtype=float)
-    asked = Asked(SimpleNamespace(start=seconds, end=seconds + 1, seconds=np.ones(len(rows))), columns, length)
+    asked = WindowSearch(SimpleNamespace(start=seconds, end=seconds + 1, seconds=np.ones(len(rows))), columns, length)
     windows = asked.windows()
     assert windows[0].because == "ios_per_s" and len(windows) <= len(MEASURES) + MOST_TOGETHER
     begins = range(len(rows) - ceil(SEEN_SHARE * length) + 1)
@@ -146,7 +146,7 @@ def test_the_peak_of_every_measure_is_played(rows, length):
         assert peak.per_s == pytest.approx(max(of[n : n + length].mean() for n in begins))
         assert peak.per_s <= MORE * peak.played * (1 + 1e-9)
     together = sum(one.because == "together" for one in windows)
-    beyond = asked.beyond(windows)
+    beyond = asked.unplayed_window(windows)
     assert beyond is None or 0 < beyond.share <= (1 if together == MOST_TOGETHER else TOGETHER) + 1e-9
 
 
@@ -198,7 +198,7 @@ def test_a_log_without_its_bytes_is_among_the_writes_of_data(demand):
     ("file_io", "words"),
     [
         ({"data": {"reads": 150.0, "writes": 50.0}}, "does not tell"),
-        ({"data": {"size_bytes": 1e9}}, "does not tell its reads and writes"),
+        ({"data": {"size_bytes": 1e9}}, "does not record its reads and writes"),
     ],
 )
 def test_unknown_io_is_a_sentence(demand, file_io, words):

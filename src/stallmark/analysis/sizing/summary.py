@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from stallmark.analysis.finding import Finding, caution, info, mixed_versions
 from stallmark.analysis.loads.step import LoadStep
 from stallmark.analysis.loads.summary import LoadsSummary
-from stallmark.analysis.profile.demand import mark_of, with_peaks
+from stallmark.analysis.profile.demand import profile_fingerprint, with_peaks
 from stallmark.analysis.profile.summary import ProfileSummary, summarise_profile
 from stallmark.analysis.sizing import candidate
 from stallmark.analysis.sizing.candidate import (
@@ -172,7 +172,7 @@ def size(
     old = None if today is None else (today, read_sizing(today))
     every = [*read, *([old] if old else [])]
     for folder, sizing in every:
-        if sizing.demand.profile != mark_of(found.manifest, found.rates):
+        if sizing.demand.profile != profile_fingerprint(found.manifest, found.rates):
             raise StallmarkError(
                 f"{folder} was measured for another profile than {profile}, or before that went on: give the profile "
                 "that it was measured for, or run the sizing again."

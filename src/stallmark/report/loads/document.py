@@ -398,7 +398,7 @@ def loads_in_json(found: LoadsSummary) -> dict[str, Any]:
                 {
                     "variant": step.variant,
                     "cells": step.cells,
-                    "met": step.met,
+                    "met": step.slo_met,
                     "loads": [
                         {"load": x.load, "rate": in_json(x.point.rate), "scaling": x.scaling} for x in step.loads
                     ],
