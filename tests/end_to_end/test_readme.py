@@ -72,9 +72,9 @@ REASONS = {
     "a cloud": r"^stallmark profile --from ",
     "pip-audit": r"pip-audit",
     "the sizing of": r"^stallmark size ",
-    "somebody who looks": r"--web|live$",
+    "someone who looks": r"--web|live$",
     "an experiment that ended early": r"--resume",
-    "somebody who confirms": r"db remove",
+    "someone who confirms": r"db remove",
 }
 """The things that may be missing here, with a mark of commands that need them. Beside these: time."""
 

@@ -59,7 +59,7 @@ def runs(scenario: str | None, out_dir: Path, as_json: bool) -> None:
 
 def _past(out_dir: Path) -> Iterator["Past"]:
     from stallmark.analysis.experiment import summarise
-    from stallmark.experiment.course import INTERRUPTED
+    from stallmark.experiment.remaining_runs import INTERRUPTED
     from stallmark.experiment.status import State, status
     from stallmark.record.reader import find_records
     from stallmark.report.history import Past

@@ -283,7 +283,6 @@ def profile_document(found: ProfileSummary) -> Document:
         ],
         answer=sentence(found.findings[0]),
         lead=[heat_table(found)],
-        no_slide=words.NO_SLIDE,
         cautions=serious,
         sections=[summary.findings_section(found.findings), *_sections(found), _environment(found, notes)],
         brief=[

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.segment import Segment
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -211,11 +212,26 @@ class InTerminal:
             )
         for row in table.rows:
             made.add_row(*(_styled(row[at]) for at in shown))
-        yield made
+        yield Unpadded(made)
         if left := [at for at in table.importance if at not in shown and _known(table.rows, at)]:
             yield Text(not_shown([table.header[at].replace("\n", " ") for at in left]), style="dim")
         if any(str(row[at]) == MISSING for row in table.rows for at in shown):
             yield Text(percentile_missing(), style="dim")
+
+
+@dataclass
+class Unpadded:
+    """A table of rich without the spaces that fill its lines up: they are copied, and wrapped in a narrower window."""
+
+    table: RichTable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in console.render_lines(self.table, options, pad=False):
+            while line and not line[-1].text.strip(" "):
+                line.pop()
+            if line:
+                line[-1] = line[-1]._replace(text=line[-1].text.rstrip(" "))
+            yield from (*line, Segment.line())
 
 
 def fit(table: Table, width: int, widths: Sequence[int] = ()) -> tuple[list[int], int, bool]:
@@ -261,7 +277,7 @@ def listed(items: Sequence[tuple[str | Cell, str | Text]]) -> RenderableType:
     grid.add_column()
     for mark, text in items:
         grid.add_row(_styled(mark), Text(text) if isinstance(text, str) else text)
-    return grid
+    return Unpadded(grid)
 
 
 def in_markdown(table: Table) -> list[str]:

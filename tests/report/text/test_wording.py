@@ -11,12 +11,15 @@ from support.wording import golden, kinds
 
 import stallmark.analysis
 import stallmark.report
+from stallmark import sizing
 from stallmark.analysis.finding import Kind
 from stallmark.report.text import sentence, writers
 from stallmark.report.text.templates import Template
 
 WORDS = list(golden())
-ANALYSIS, REPORT = (Path(room.__file__).parent for room in (stallmark.analysis, stallmark.report))
+ANALYSIS, REPORT, SIZING = (Path(room.__file__).parent for room in (stallmark.analysis, stallmark.report, sizing))
+JUDGE = [SIZING / f"{name}.py" for name in ("candidate", "reach", "summary", "document", "tables")]
+"""The modules of a capability that judge and show as those of the core do."""
 
 
 @pytest.mark.parametrize(("module", "finding", "says"), WORDS, ids=lambda one: getattr(one, "kind", None))
@@ -75,7 +78,11 @@ def _reads_like_one(text: str) -> bool:
 
 
 def test_no_sentence_stands_outside_the_wording():
-    files = [*ANALYSIS.rglob("*.py"), *(file for file in REPORT.rglob("*.py") if REPORT / "text" not in file.parents)]
+    files = [
+        *JUDGE,
+        *ANALYSIS.rglob("*.py"),
+        *(file for file in REPORT.rglob("*.py") if REPORT / "text" not in file.parents),
+    ]
     held = [(str(file.relative_to(REPORT.parent)), text) for file in files for text in sentences(file.read_text())]
     assert sorted(held) == sorted(MAY)
 

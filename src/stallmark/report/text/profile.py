@@ -11,7 +11,6 @@ from stallmark.record.profile.manifest import Source
 from stallmark.report.text import says
 from stallmark.report.text.templates import Format
 
-NO_SLIDE = "A profile has no summary for a slide."
 QUESTION = "What does this server do, hour by hour, and what does it wait for?"
 PERCENTILES = (
     "Percentiles over minutes, each a mean of its own. A dash: fewer than five minutes would lie beyond it. I/O is of "
