@@ -15,7 +15,7 @@ from stallmark.analysis.cautions import CautionKind, cautions
 from stallmark.analysis.conclusions import conclusions
 from stallmark.analysis.finding import ExperimentKind
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.steady import Marks, judge, over_whole_cycles
+from stallmark.analysis.steady import Marks, cut_to_whole_cycles, judge
 from stallmark.analysis.validity.service_level import judge_reads, make_objective
 from stallmark.record.manifest.workload import Waited
 from stallmark.report import columns
@@ -30,7 +30,7 @@ WAITED = Waited(at_least_s=30.0, at_most_s=900.0, seconds=900.0, steady=False)
 
 def cycles(every_s: float):
     marks = Marks(np.arange(10.0, 700, every_s), "the server's count of checkpoints", 1.0)
-    return over_whole_cycles(Interval(0, 20, 620, 600.0, False), marks).cycles
+    return cut_to_whole_cycles(Interval(0, 20, 620, 600.0, False), marks).cycles
 
 
 def one(**more):

@@ -20,7 +20,7 @@ from stallmark.analysis.read.server_state import read_state_views
 from stallmark.analysis.read.server_views import ServerViews, our_databases, read_server_views, restart_findings
 from stallmark.analysis.read.transactions import read_deferred_queue, read_errors, read_workload
 from stallmark.analysis.read.waits import BlockedPair, DeadlockShape, SessionWaits, read_blocking, read_deadlocks
-from stallmark.analysis.steady import checkpoint_marks, over_whole_cycles
+from stallmark.analysis.steady import checkpoint_marks, cut_to_whole_cycles
 from stallmark.analysis.step import summarise_step
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity.service_level import Validity
@@ -71,7 +71,9 @@ def summarise_together(calls: Sequence[Call]) -> list[RunSummary]:
     # A phase of queries is as long as its queries, whatever checkpoints fall into it.
     marks = None if run.manifest.queries else checkpoint_marks(checkpoints, state)
     measured = [_measured(call.record) for call in calls]
-    over_cycles = [replace(each, intervals=[over_whole_cycles(i, marks) for i in each.intervals]) for each in measured]
+    over_cycles = [
+        replace(each, intervals=[cut_to_whole_cycles(i, marks) for i in each.intervals]) for each in measured
+    ]
     io = read_io(run, checkpoints, [interval for part in (*measured, *over_cycles) for interval in part.intervals])
     # SQL Server writes the pages of each database at its own times, and counts them in one sum.
     parts = measured if len(our_databases(io.server.file_kinds)) > 1 else over_cycles

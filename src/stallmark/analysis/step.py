@@ -33,7 +33,7 @@ from stallmark.analysis.read.server_summary import IoSummary, ServerState, Trans
 from stallmark.analysis.read.server_views import ServerViews, transaction_reads, volume_summaries
 from stallmark.analysis.read.transactions import TOTALS, RecordedWorkload, mean_ms, transaction_summaries
 from stallmark.analysis.read.waits import SampledWaits, WaitParts
-from stallmark.analysis.steady import Rate, Steadiness, judge, no_checkpoint
+from stallmark.analysis.steady import Rate, Steadiness, judge, missing_checkpoint
 from stallmark.analysis.step_summary import (
     Bottleneck,
     Latency,
@@ -170,7 +170,7 @@ def summarise_step(
             reads_per_transaction=_per_transaction(load, over(io.data, interval), "reads"),
             writes_per_transaction=_per_transaction(load, over(io.data, interval), *SERVER.writes),
             reads_per_write=data.reads / data.writes if data and data.writes else None,
-            writes_partial=no_checkpoint(interval, state) if data else None,
+            writes_partial=missing_checkpoint(interval, state) if data else None,
             read_stall_ms_per_s=_read_stall(io, data, interval),
             foreign_io_share=foreign_share(io, interval),
             busy_share=busy,

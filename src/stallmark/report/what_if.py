@@ -15,7 +15,10 @@ def what_ifs_in_brief(some: WhatIfs) -> Brief:
         Words(words.tests_of_models(some)),
         Words(words.PREDICTED_IN_BRIEF, "quiet"),
     ]
-    return [*([Words(_about(one), "", one.variant or one.step), Shown(_predictions(one))] for one in some.found), notes]
+    return [
+        *([Words(_about(one), "", one.variant or one.step), Shown(_predictions(one))] for one in some.what_ifs),
+        notes,
+    ]
 
 
 def _about(one: WhatIf) -> str:

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from stallmark.analysis.finding import Finding, caution, ends, info
+from stallmark.analysis.finding import Finding, caution, early_ends, info
 from stallmark.analysis.probe.saturation import (
     ProbeKind,
     Saturation,
@@ -157,7 +157,7 @@ def _compare_with_first(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
 
 
 def _cautions(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
-    yield from ends(run.manifest for run in runs)
+    yield from early_ends(run.manifest for run in runs)
     if 1 < len(runs) == len({_probe_name(run.manifest, run.result) for run in runs}):
         yield caution(ProbeKind.NOT_REPEATED)
     if len({run.result.emulated for run in runs}) > 1:

@@ -61,7 +61,7 @@ def checks_table(pair: PairComparison, holding: bool = True) -> Table:
         word("check", lambda check: CHECKS[check.kind][0]),
         word("what must hold", lambda check: CHECKS[check.kind][1]),
         word("", lambda check: WORDS[check.passed]),
-        word("found", lambda check: sentence(check.found)),
+        word("found", lambda check: sentence(check.finding)),
         notes=[sentence(check.reason) for check in pair.failed if check.reason],
     )
 
@@ -69,7 +69,7 @@ def checks_table(pair: PairComparison, holding: bool = True) -> Table:
 def figures_table(pair: PairComparison) -> Table:
     """Return every figure of both sides, with B's ratio to A's; narrow terminals drop its p."""
     rows: list[Sequence[str | Cell]] = [
-        [Cell(text, "main" if one is pair.primary else "quiet" if one.shown is False else "") for text in _cells(one)]
+        [Cell(text, "main" if one is pair.primary else "quiet" if one.is_shown is False else "") for text in _cells(one)]
         for one in (pair.primary, *pair.others)
         if one.a is not None or one.b is not None
     ]
@@ -244,7 +244,7 @@ def _notes(pair: PairComparison) -> Iterator[Note]:
     for check in pair.checks:
         if check.passed is not True:
             mark = Cell("unknown", "apart") if check.passed is None else Cell("failed", "bad")
-            yield Note(mark, f"{words.CHECKS[check.kind][0]}: {sentence(check.found)}")
+            yield Note(mark, f"{words.CHECKS[check.kind][0]}: {sentence(check.finding)}")
     yield from (Note(Cell("caution", "apart"), sentence(one)) for one in pair.cautions)
     if pair.cause:
         yield Note("cause", sentence(pair.cause.finding))
@@ -281,7 +281,7 @@ def _pair(pair: PairComparison) -> Iterator[str]:
     yield ""
     for check in pair.checks:
         mark = {True: "holds", False: "**FAILED**", None: "not known"}[check.passed]
-        yield f"- {words.CHECKS[check.kind][0]}: {mark} ({markdown(sentence(check.found))})"
+        yield f"- {words.CHECKS[check.kind][0]}: {mark} ({markdown(sentence(check.finding))})"
     for caution in pair.cautions:
         yield f"- Caution: {markdown(sentence(caution))}"
     if pair.cause:
