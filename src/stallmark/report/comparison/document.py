@@ -69,7 +69,10 @@ def checks_table(pair: PairComparison, holding: bool = True) -> Table:
 def figures_table(pair: PairComparison) -> Table:
     """Return every figure of both sides, with B's ratio to A's; narrow terminals drop its p."""
     rows: list[Sequence[str | Cell]] = [
-        [Cell(text, "main" if one is pair.primary else "quiet" if one.is_shown is False else "") for text in _cells(one)]
+        [
+            Cell(text, "main" if one is pair.primary else "quiet" if one.is_shown is False else "")
+            for text in _cells(one)
+        ]
         for one in (pair.primary, *pair.others)
         if one.a is not None or one.b is not None
     ]

@@ -261,7 +261,11 @@ def ratio_figure(pair: PairComparison, number: int, emulated: bool) -> Figure:
             "color": NEUTRAL,
         },
         cliponaxis=False,
-        marker={"size": 9, "color": NEUTRAL, "symbol": ["circle" if one.is_shown else "circle-open" for _, one in lines]},
+        marker={
+            "size": 9,
+            "color": NEUTRAL,
+            "symbol": ["circle" if one.is_shown else "circle-open" for _, one in lines],
+        },
     )
     return Figure(
         id=f"compare-ratio-{number}",
