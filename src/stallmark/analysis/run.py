@@ -12,8 +12,8 @@ from stallmark.analysis.read.active_set import active_over_time
 from stallmark.analysis.read.driver_tables import DriverTables, Load, Part
 from stallmark.analysis.read.interval import Span, measured_intervals
 from stallmark.analysis.read.io import Io, read_checkpoints, read_io
-from stallmark.analysis.read.queries import QueryRunSummary, StreamsSummary, read_queries, streams_within
-from stallmark.analysis.read.run_notes import MaintenanceSummary, maintenance_within, run_notes
+from stallmark.analysis.read.queries import QueryRunSummary, StreamsSummary, read_queries, summarise_streams
+from stallmark.analysis.read.run_notes import MaintenanceSummary, run_notes, summarise_maintenance
 from stallmark.analysis.read.sample_times import ServerClock, clock_findings, forget_calls, gap_findings, server_clock
 from stallmark.analysis.read.series import RunSeries, make_series, server_lines
 from stallmark.analysis.read.server_state import read_state_views
@@ -114,7 +114,7 @@ def _measured(record: Record) -> Part:
     seconds = recorded_seconds(record)
     measured = measured_intervals(record.manifest, seconds, cut=record.incomplete_because is not None)
     seconds = max([seconds, *(interval.end for interval in measured)])
-    return Part(record.load, seconds, measured, read_workload(record.manifest).attended)
+    return Part(record.load, seconds, measured, read_workload(record.manifest).background_names)
 
 
 def _summarise(
@@ -127,7 +127,7 @@ def _summarise(
     errors, queue = read_errors(record, seconds), read_deferred_queue(record, seconds)
     validity = Validity(workload, load, errors, queue, manifest.conditions)
     waits, wait_parts = session_waits.sampled(part), session_waits.parts(part)
-    streams = streams_within(record, intervals)
+    streams = summarise_streams(record, intervals)
     series = make_series(load, server.lines, workload.primary, ends)
     title = manifest.variant.name or record.folder.name
     return RunSummary(
@@ -150,7 +150,7 @@ def _summarise(
                 ],
                 server.blocked[i.span],
                 streams.get(i.index),
-                maintenance_within(record, i),
+                summarise_maintenance(record, i),
             )
             for i in intervals
         ],

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from stallmark.analysis.finding import Finding, Kind, caution
 from stallmark.analysis.points import group, step_names
-from stallmark.analysis.read.io import together
+from stallmark.analysis.read.io import combine_io
 from stallmark.analysis.read.server_io import AUTOVACUUM
 from stallmark.analysis.read.server_summary import IoSummary, LogState, ServerState
 from stallmark.analysis.run import RunSummary
@@ -57,7 +57,7 @@ def pairs(run: RunSummary, step: StepSummary) -> Iterator[Pair]:
     devices, io = run.manifest.devices, step.storage
     shared = io.wal_device is None and devices.data is not None
     if shared and io.wal and devices.data == devices.wal and io.data and io.data_device:
-        yield Pair("data + WAL", together(io.data, io.wal), io.data_device)
+        yield Pair("data + WAL", combine_io(io.data, io.wal), io.data_device)
         return
     if io.data and io.data_device:
         yield Pair("data", io.data, io.data_device)

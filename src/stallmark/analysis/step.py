@@ -19,13 +19,13 @@ from stallmark.analysis.read.io import (
     DEVICE,
     SERVER,
     Io,
-    apart_iops,
-    over,
-    own_cpu,
+    cpu_of_run,
+    delta_over,
     per_second_mean,
     summarise_io,
     summarise_mail_io,
     summed,
+    timer_iops,
 )
 from stallmark.analysis.read.io_latency import summarise_io_latency
 from stallmark.analysis.read.server_io import summarise_processes
@@ -82,18 +82,21 @@ def summarise_step(
         waits = waits.of(float(interval.of(load.sessions()).mean()))
     wait_share = waits.shares() if waits else None
     state = views.state.summary(interval)
-    cpu, cpu_own = cpu_busy(over(io.host, interval)), own_share(load, io, interval)
+    cpu, cpu_own = cpu_busy(delta_over(io.host, interval)), own_share(load, io, interval)
     if cpu is None and state:
         cpu, cpu_own = state.cpu_busy_share, state.cpu_process_share
     elif cpu_own is None and not step.beside:  # beside another load it is not known whose CPU time sessions' is
         cpu_own = cpu_share(load, io, waits, interval)
-    devices: dict[Role, Delta | None] = {"data": over(io.data_device, interval), "wal": over(io.wal_device, interval)}
+    devices: dict[Role, Delta | None] = {
+        "data": delta_over(io.data_device, interval),
+        "wal": delta_over(io.wal_device, interval),
+    }
     spindles = {role: _spindles(delta, manifest.devices.of(role)) for role, delta in devices.items()}
     busy, wal_busy = (_device_busy(delta, spindles[role]) for role, delta in devices.items())
-    seen = wait_parts.over(interval)[0] if wait_parts else {}
+    seen = wait_parts.mean_sessions(interval)[0] if wait_parts else {}
     # Others than the sessions seen use the server's CPUs as well: another load, streams of queries, maintenance.
     alone = not (step.beside or step.streams or manifest.variant.during)
-    divided = divide_io(io, seen, own_cpu(load, io, interval), interval, alone)
+    divided = divide_io(io, seen, cpu_of_run(load, io, interval), interval, alone)
     lost = list(server_lost(load, errors, io.server.starts, step.begin_s, interval))
     verdict = (
         None
@@ -167,8 +170,8 @@ def summarise_step(
             wal=wal,
             data_device=data_device,
             wal_device=summarise_io(io.wal_device, interval, DEVICE, "device"),
-            reads_per_transaction=_per_transaction(load, over(io.data, interval), "reads"),
-            writes_per_transaction=_per_transaction(load, over(io.data, interval), *SERVER.writes),
+            reads_per_transaction=_per_transaction(load, delta_over(io.data, interval), "reads"),
+            writes_per_transaction=_per_transaction(load, delta_over(io.data, interval), *SERVER.writes),
             reads_per_write=data.reads / data.writes if data and data.writes else None,
             writes_partial=missing_checkpoint(interval, state) if data else None,
             read_stall_ms_per_s=_read_stall(io, data, interval),
@@ -180,10 +183,10 @@ def summarise_step(
             probe=compare_step_with_probe(manifest, data),
         ),
         server=ServerFigures(
-            hit_share=_hit_share(over(io.own_database, interval), state),
+            hit_share=_hit_share(delta_over(io.own_database, interval), state),
             cpu_busy_share=cpu,
             foreign_cpu_share=foreign_cpu,
-            checkpoints=_checkpoints(over(io.checkpoints, interval)),
+            checkpoints=_checkpoints(delta_over(io.checkpoints, interval)),
             state=state,
             processes=summarise_processes(views.processes, interval),
             files=views.file_summaries(interval),
@@ -220,7 +223,7 @@ def summarise_step(
         ),
         transactions=transactions,
         reads=_in_order(workload, transaction_reads(views, load, interval)),
-        mail_io=summarise_mail_io(data, apart_iops(load, manifest.workload.transactions, interval))
+        mail_io=summarise_mail_io(data, timer_iops(load, manifest.workload.transactions, interval))
         if alone and "mailboxes" in manifest.workload.scale and not manifest.loads
         else None,
         cause=cause,
@@ -253,7 +256,7 @@ def cpu_busy(host: Delta | None) -> float | None:
 
 def own_share(load: Load, io: Io, interval: Interval) -> float | None:
     """Return the share of the host's CPUs that the run's own processes used, or None if it is not known."""
-    own, host = own_cpu(load, io, interval), over(io.host, interval)
+    own, host = cpu_of_run(load, io, interval), delta_over(io.host, interval)
     if own is None or own.cores is None or host is None or host.broken:
         return None
     return own.cores * host.seconds / sum(host.values.values())
@@ -263,7 +266,7 @@ def cpu_share(load: Load, io: Io, waits: SampledWaits | None, interval: Interval
     """Return the share of the host's CPUs that sessions and executors account for. None where no sessions were sampled
     or the host's CPUs are not known."""
     cores = cpu_cores(load, io, {"cpu": waits.sessions("cpu")} if waits else {}, interval)
-    host = over(io.host, interval)
+    host = delta_over(io.host, interval)
     return cores[1] * host.seconds / sum(host.values.values()) if cores and host else None
 
 
@@ -303,7 +306,7 @@ def _hit_share(database: Delta | None, state: ServerState | None) -> float | Non
 
 
 def _read_stall(io: Io, data: IoSummary | None, interval: Interval) -> float | None:
-    delta = over(io.data, interval)
+    delta = delta_over(io.data, interval)
     if data is None or delta is None or "read_stall_ms" not in delta.values:
         return None
     return delta["read_stall_ms"] / delta.seconds

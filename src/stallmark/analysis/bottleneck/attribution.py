@@ -10,7 +10,7 @@ from stallmark.analysis.bottleneck.summary import PARTS, STORAGE, Budget
 from stallmark.analysis.read.counters import Counters
 from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.io import DEVICE, SERVER, Io, Names, OwnCpu, over
+from stallmark.analysis.read.io import DEVICE, SERVER, Io, Names, OwnCpu, delta_over
 from stallmark.analysis.read.waits import WaitParts
 
 # The division of sessions' time in I/O: in the device, above the device, or at a CPU.
@@ -94,7 +94,7 @@ def _sessions_at_cpus(
         at_most = max(0.0, at_cpu - seen.get("cpu", 0.0))
         if alone:
             return at_most, 0.0
-    host = over(io.host, interval)
+    host = delta_over(io.host, interval)
     if host is None or host.broken:
         return 0.0, at_most
     kernel = host.values.get("system_s", 0.0) / host.seconds
@@ -107,10 +107,10 @@ def _waited_share(io: Io, interval: Interval) -> float:
     It is the kernel's figure if known, else all the time in which CPUs were busy: they are all busy at once for no
     longer than one is on average.
     """
-    pressure = over(io.cpu_pressure, interval)
+    pressure = delta_over(io.cpu_pressure, interval)
     if pressure is not None and not pressure.broken and "cpu_stalled_s" in pressure.values:
         return min(1.0, pressure["cpu_stalled_s"] / pressure.seconds)
-    host = over(io.host, interval)
+    host = delta_over(io.host, interval)
     assert host
     idle = host.values.get("idle_s", 0.0) + host.values.get("iowait_s", 0.0)
     return 1 - idle / math.fsum(host.values.values())
@@ -139,7 +139,7 @@ def _share(
     counted = _ms_per_second([(device, DEVICE)], interval, reads)
     if not server or counted is None:
         return 1.0
-    deltas = [over(counters, interval) for counters in (device, *(counters for counters, _ in sources))]
+    deltas = [delta_over(counters, interval) for counters in (device, *(counters for counters, _ in sources))]
     uncertainty = math.fsum(delta.uncertainty for delta in deltas if delta)
     return min(1.0, counted / server * (1 + uncertainty))
 
@@ -149,7 +149,7 @@ def _ms_per_second(sources: Sequence[tuple[Counters | None, Names]], interval: I
     syncs, as the kernel does not for partitions and volumes."""
     total = 0.0
     for counters, names in sources:
-        delta = over(counters, interval)
+        delta = delta_over(counters, interval)
         if delta is None or delta.broken:
             return None
         if names is DEVICE and not reads and not set(names.sync_ms) <= delta.values.keys():
@@ -179,7 +179,7 @@ def make_budget(
     `rest` holds waits of unknown class. Time in which no session was sampled is the client's, between the server's
     answers.
     """
-    seen, looks = waits.over(interval) if waits else ({}, 0)
+    seen, looks = waits.mean_sessions(interval) if waits else ({}, 0)
     done = int(interval.of(load.all("committed") + load.all("rolled_back")).sum())
     latency, service = (float(interval.of(load.all(column)).sum()) for column in ("latency_us", "service_us"))
     if not seen or not done or latency <= 0:
@@ -209,7 +209,7 @@ def relative_spread(load: Load, interval: Interval) -> float:
     Batches of a few seconds and more barely depend on one another where single seconds do (batch means: A. M. Law,
     Simulation Modeling and Analysis, 9.5.3).
     """
-    done = interval.of(load.of_users("committed") + load.of_users("rolled_back"))
+    done = interval.of(load.users_sum("committed") + load.users_sum("rolled_back"))
     length = len(done) // BATCHES
     if not length or not done.any():
         return 0.0

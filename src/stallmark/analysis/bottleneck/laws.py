@@ -11,7 +11,7 @@ from stallmark.analysis.finding import Finding, Severity
 from stallmark.analysis.read.counters import Counters, Delta
 from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.io import SERVER, Io, over
+from stallmark.analysis.read.io import SERVER, Io, delta_over
 from stallmark.analysis.read.server_summary import ServerWait
 from stallmark.analysis.read.waits import WaitParts, part_of
 from stallmark.record.manifest import Manifest
@@ -37,7 +37,7 @@ def laws(
 ) -> list[Law]:
     """Return the laws of which both sides are known."""
     step = manifest.steps[interval.index]
-    seen, _ = waits.over(interval) if waits else ({}, 0)
+    seen, _ = waits.mean_sessions(interval) if waits else ({}, 0)
     user_laws = [_users_law(load, interval)] if arrivals == "closed" else []
     return [
         law
@@ -53,7 +53,7 @@ def laws(
 
 def _users_law(load: Load, interval: Interval) -> Law | None:
     users = float(interval.of(load.user_sum("running")).mean())
-    accounted = float(interval.of(load.of_users("latency_us") + load.user_sum("think_us")).mean()) / 1e6
+    accounted = float(interval.of(load.users_sum("latency_us") + load.user_sum("think_us")).mean()) / 1e6
     if not users:
         return None
     return _law(LawKind.USERS, users, accounted, LITTLE, abs(accounted / users - 1) <= LITTLE)
@@ -62,7 +62,7 @@ def _users_law(load: Load, interval: Interval) -> Law | None:
 def _readers_law(io: Io, seen: Mapping[str, float], interval: Interval, streams: bool) -> Law | None:
     """Compare readers. With concurrent `streams` of queries, or another load, the counters include their reads too,
     while sessions seen are only the users'."""
-    server = over(io.data, interval)
+    server = delta_over(io.data, interval)
     if server is None or server.broken or not seen or "read_stall_ms" not in server.values:
         return None
     stalled = sum(server.values.get(name, 0.0) for name in SERVER.read_ms) / server.seconds / 1000
@@ -82,7 +82,7 @@ def _device_laws(manifest: Manifest, io: Io, interval: Interval) -> Iterator[Law
     """Compare the busy time of emulated arrays, whose service times are known."""
     roles: tuple[tuple[Role, Counters | None], ...] = (("data", io.data_device), ("wal", io.wal_device))
     for role, counters in roles:
-        model, delta = manifest.devices.of(role).emulated_in_process, over(counters, interval)
+        model, delta = manifest.devices.of(role).emulated_in_process, delta_over(counters, interval)
         if model is None or delta is None or delta.broken:
             continue
         if model.rpm or model.cache or model.tier:
@@ -114,7 +114,7 @@ def _needed_busy_share(delta: Delta, model: EmulatedArray) -> float:
 def cpu_cores(load: Load, io: Io, seen: Mapping[str, float], interval: Interval) -> tuple[float, float] | None:
     """Return the cores busy on the server's machine, and the cores that sessions and executors account for. None if the
     machine's cores are unknown or no sessions were sampled."""
-    host = over(io.host, interval)
+    host = delta_over(io.host, interval)
     if host is None or host.broken or not seen:
         return None
     idle = host.values.get("idle_s", 0.0) + host.values.get("iowait_s", 0.0)

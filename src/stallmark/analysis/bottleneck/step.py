@@ -12,7 +12,7 @@ from stallmark.analysis.finding import info
 from stallmark.analysis.read.counters import Counters
 from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.io import DEVICE, SERVER, Io, over, own_cpu, per_second_mean, summed
+from stallmark.analysis.read.io import DEVICE, SERVER, Io, cpu_of_run, delta_over, per_second_mean, summed
 from stallmark.analysis.read.server_summary import IoSummary, ServerWait
 from stallmark.analysis.read.waits import WaitParts
 from stallmark.record.manifest import Manifest
@@ -183,7 +183,7 @@ def analyse_bottleneck(
         budget,
         [
             *laws(manifest, load, io, waits, interval, arrivals),
-            *wait_laws([] if beside else step.server_waits, waits.over(interval)[0] if waits else {}),
+            *wait_laws([] if beside else step.server_waits, waits.mean_sessions(interval)[0] if waits else {}),
         ],
         associations(load, io, waits, interval, budget, cycle_ms),
         demands,
@@ -194,7 +194,7 @@ def analyse_bottleneck(
 
 def _cycle_ms(load: Load, interval: Interval) -> float | None:
     """Return a user's time per transaction in ms, or None if nothing ended."""
-    done = interval.of(load.of_users("committed") + load.of_users("rolled_back")).sum()
+    done = interval.of(load.users_sum("committed") + load.users_sum("rolled_back")).sum()
     running = float(interval.of(load.user_sum("running")).sum())
     return running * 1000 / float(done) if done and running else None
 
@@ -217,8 +217,8 @@ def _demands(
         counted, source = step.data, Source.SERVER
     if counted is None or not counted.read_ms:
         return None
-    done = float(interval.of(load.of_users("committed") + load.of_users("rolled_back")).sum())
-    response_ms = min(cycle_ms, float(interval.of(load.of_users("latency_us")).sum()) / done / 1000)
+    done = float(interval.of(load.users_sum("committed") + load.users_sum("rolled_back")).sum())
+    response_ms = min(cycle_ms, float(interval.of(load.users_sum("latency_us")).sum()) / done / 1000)
     scale = response_ms / budget.response_ms
     part = {name: ms * scale for name, ms in budget.parts_ms.items()}
     rate = done / interval.seconds
@@ -245,7 +245,7 @@ def _demands(
 def _used_cores(step: StepFigures, load: Load, io: Io, interval: Interval, cores: int | None) -> float | None:
     """Return the cores that the run itself kept busy, by its processes or as the server noted it, or None if unknown.
     CPU time of other programs is never included."""
-    if (own := own_cpu(load, io, interval)) is not None:
+    if (own := cpu_of_run(load, io, interval)) is not None:
         return own.cores
     return step.cpu_process_share * cores if step.cpu_process_share is not None and cores else None
 
@@ -253,7 +253,7 @@ def _used_cores(step: StepFigures, load: Load, io: Io, interval: Interval, cores
 def _cores(manifest: Manifest, io: Io, interval: Interval) -> int | None:
     """Return the cores of the server's machine, from the CPU time of all cores per second; else as the server reports
     them."""
-    host = over(io.host, interval)
+    host = delta_over(io.host, interval)
     if host is not None and not host.broken:
         return max(1, round(sum(host.values.values()) / host.seconds))
     schedulers = manifest.server.settings.get("server schedulers", "")

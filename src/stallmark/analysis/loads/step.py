@@ -13,7 +13,7 @@ from stallmark.analysis.finding import Finding, invalid
 from stallmark.analysis.finding import Kind as FindingKind
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.load_io import IoByLoad, LoadIo, RawFigures, RawLoadSummary, read_io_by_load, read_raw_io
-from stallmark.analysis.read.queries import Execution, LeftQuery, executions_of, left_of
+from stallmark.analysis.read.queries import Execution, LeftQuery, read_executions, read_left_queries
 from stallmark.analysis.read.sample_times import numbers
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
@@ -316,7 +316,7 @@ def measured_steps(record: Record, run: RunSummary) -> list[MeasuredStep]:
     intervals = [_interval(number, step) for number, step in steps]
     raw = read_raw_io(record, max([recorded_seconds(record), *(interval.end for interval in intervals)]), intervals)
     return [
-        MeasuredStep(number, step, interval, raw.within(interval), by_load)
+        MeasuredStep(number, step, interval, raw.summaries(interval), by_load)
         for (number, step), interval, by_load in zip(steps, intervals, read_io_by_load(record, intervals), strict=True)
     ]
 
@@ -324,7 +324,7 @@ def measured_steps(record: Record, run: RunSummary) -> list[MeasuredStep]:
 def steps_of_loads(record: Record, measured: Sequence[MeasuredStep], views: Mapping[str, RunSummary]) -> list[LoadStep]:
     """Return the loads of every measured step. `views` are the summaries of the run's loads of users."""
     streams = any(load.kind == "streams" for load in record.loads)
-    executions, left = (executions_of(record), left_of(record)) if streams else ([], [])
+    executions, left = (read_executions(record), read_left_queries(record)) if streams else ([], [])
     load_steps = []
     for measured_step in measured:
         planned, step = record.manifest.steps[measured_step.number], measured_step.summary

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from stallmark.analysis.read.rises import Codes, PairCodes, Rises
+from stallmark.analysis.read.rises import Codes, CounterIncrements, PairCodes
 from stallmark.analysis.read.sample_times import first_of_runs, floats
 from stallmark.errors import StallmarkError
 from stallmark.record.profile.intervals import (
@@ -116,7 +116,7 @@ class _Groups:
         self._rises = np.zeros((len(counted), 0))
         self._met = self._lost = np.zeros(0, dtype=bool)
         self._unknown: list[tuple[int, int, int]] = []
-        self._reader = Rises(np.arange(self._samples, dtype=float), len(counted), self)
+        self._reader = CounterIncrements(np.arange(self._samples, dtype=float), len(counted), self)
         self.states = _States(self._samples)
         groups, entities, epochs = Codes(), Codes(), Codes()
         for sample, batch in rows_by_sample(folder, table, samples):
@@ -130,18 +130,18 @@ class _Groups:
         self._reader.finish()
         self.names = groups.names
 
-    def take(self, places: np.ndarray, rises: Sequence[np.ndarray | None], lost: np.ndarray) -> None:
+    def add(self, places: np.ndarray, rises: Sequence[np.ndarray | None], lost: np.ndarray) -> None:
         self._met[places] = True
         self._lost[places] |= lost
         for column, rise in enumerate(rises):
             if rise is not None:
                 self._rises[column, places] += rise
 
-    def take_late(self, column: int, places: np.ndarray, rises: np.ndarray, lost: np.ndarray) -> None:
+    def add_late(self, column: int, places: np.ndarray, rises: np.ndarray, lost: np.ndarray) -> None:
         np.add.at(self._rises[column], places, rises)
         self._lost[places] |= lost
 
-    def take_unknown(self, column: int, first: int, last: int) -> None:
+    def mark_unknown(self, column: int, first: int, last: int) -> None:
         self._unknown.append((column, first, last))
 
     def counted(self, group: int) -> list[np.ndarray]:
@@ -224,7 +224,7 @@ class _WaitCounters:
         self._sums = [np.zeros(0) for _ in _COUNTED]
         self._classes: dict[str, str] = {}
         types, epochs = Codes(), Codes()
-        rises = Rises(np.arange(len(seen), dtype=float), len(_COUNTED), self)
+        rises = CounterIncrements(np.arange(len(seen), dtype=float), len(_COUNTED), self)
         for sample, batch in rows_by_sample(folder, "wait_counters", samples):
             code = types.of(batch, "wait_type")  # each type is its own group
             _note_classes(self._classes, batch)
@@ -238,18 +238,18 @@ class _WaitCounters:
         rows = zip(self._types, waits, wait_ms, strict=True)
         return [Waited(name, self._classes[name], count, ms) for name, count, ms in rows if count + ms > 0]
 
-    def take(self, places: np.ndarray, rises: Sequence[np.ndarray | None], lost: np.ndarray) -> None:
+    def add(self, places: np.ndarray, rises: Sequence[np.ndarray | None], lost: np.ndarray) -> None:
         for column, rise in enumerate(rises):
             if rise is not None:
-                self.take_late(column, places, rise, lost)
+                self.add_late(column, places, rise, lost)
 
-    def take_late(self, column: int, places: np.ndarray, rises: np.ndarray, lost: np.ndarray) -> None:
+    def add_late(self, column: int, places: np.ndarray, rises: np.ndarray, lost: np.ndarray) -> None:
         types, sample = np.divmod(places, len(self._told))
         self.lost[sample[lost]] = True
         seen = self._told[sample]
         self._sums[column] = _plus(self._sums[column], types[seen], rises[seen])
 
-    def take_unknown(self, column: int, first: int, last: int) -> None:
+    def mark_unknown(self, column: int, first: int, last: int) -> None:
         pass
 
 

@@ -29,7 +29,7 @@ from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.counters import Counters, Delta, read_counters
 from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval, ReadKind, Span
-from stallmark.analysis.read.io import SERVER, Io, over, summarise_io, together
+from stallmark.analysis.read.io import SERVER, Io, combine_io, delta_over, summarise_io
 from stallmark.analysis.read.io_latency import Histograms, read_io_latency
 from stallmark.analysis.read.query_store import QueryStore, Statements, read_query_store, read_statements
 from stallmark.analysis.read.rises import Codes, PairCodes
@@ -64,7 +64,7 @@ class RowWaits:
     def summaries(self, interval: Interval) -> list[RowWait] | None:
         """Return the tables for whose rows most sessions waited; None where nothing was sampled."""
         if self.summed:
-            found = [_from(name, over(counters, interval)) for name, counters in self.summed.items()]
+            found = [_from(name, delta_over(counters, interval)) for name, counters in self.summed.items()]
             waits = [one for one in found if one]
         else:
             total, seconds = self.seen.get(interval.span, (Counter(), 0))
@@ -206,7 +206,7 @@ class ServerViews:
     def top_waits(self, interval: Interval) -> list[ServerWait]:
         """Return the waits with most time beyond waiting for a CPU, without benign ones; none if they were cleared, as
         a type that has more again than it had before does not show it."""
-        deltas = {name: over(counters, interval) for name, counters in self.waits.items()}
+        deltas = {name: delta_over(counters, interval) for name, counters in self.waits.items()}
         if any(delta.broken for delta in deltas.values() if delta):
             return []
         found = []
@@ -222,7 +222,7 @@ class ServerViews:
         """Return the procedures that were executed, those that read most first."""
         found = []
         for name, counters in self.procedures.items():
-            delta = over(counters, interval)
+            delta = delta_over(counters, interval)
             if delta is None or delta.broken or not delta["executions"]:
                 continue
             elapsed = delta.mean("elapsed_us", "executions")
@@ -240,7 +240,7 @@ class ServerViews:
 
 
 def _with(one: IoSummary | None, other: IoSummary | None) -> IoSummary | None:
-    return together(one, other) if one and other else None
+    return combine_io(one, other) if one and other else None
 
 
 def our_databases(file_kinds: Mapping[str, str]) -> Collection[str]:
@@ -313,7 +313,7 @@ def transaction_reads(views: ServerViews, load: Load, interval: Interval) -> lis
     """Return the reads by type, in no order; empty if they are not known. A type of which too few transactions were
     sampled has no share."""
     found = _looked_at(load, interval) or _by_procedure(views, load, interval)
-    read = [one.reads * float(interval.of(load.ended(one.transaction)).sum()) for one in found]
+    read = [one.reads * float(interval.of(load.ended_per_second(one.transaction)).sum()) for one in found]
     total = sum(read)
     return [
         replace(one, share=mine / total if total and not one.too_few else None)
@@ -338,7 +338,7 @@ def _by_procedure(views: ServerViews, load: Load, interval: Interval) -> list[Tr
     sums: dict[str, list[float]] = {}
     for procedure, counters in views.procedures.items():
         transaction = transaction_of(procedure, list(load.counts))
-        delta = over(counters, interval)
+        delta = delta_over(counters, interval)
         if transaction is None or delta is None or delta.broken or not delta["executions"]:
             continue
         mine = sums.setdefault(transaction, [0.0, 0.0, 0.0])
@@ -375,7 +375,7 @@ def restart_findings(manifest: Manifest, io: Io, views: ServerViews, interval: I
     restarted = [
         manifest.collectors[name].title
         for name, parts in counters.items()
-        if name in manifest.collectors and any(delta.broken for part in parts if (delta := over(part, interval)))
+        if name in manifest.collectors and any(delta.broken for part in parts if (delta := delta_over(part, interval)))
     ]
     if restarted:
         yield caution(ReadKind.COUNTERS_RESTARTED, sources=restarted)

@@ -29,10 +29,10 @@ def driver_bound(load: Load, interval: Interval, arrivals: str, *, answered: boo
         cpu = max(float(interval.of(load.users[executor]["cpu_us"]).mean()) / 1e6 for executor in executors)
         if cpu > EXECUTOR_CPU:
             yield invalid(ValidityKind.EXECUTOR_CPU, machine=machine, share=cpu)
-    done = float(interval.of(load.of_users("committed") + load.of_users("rolled_back")).sum())
+    done = float(interval.of(load.users_sum("committed") + load.users_sum("rolled_back")).sum())
     if done:
         late_ms = float(interval.of(load.user_sum("lag_us")).sum()) / done / 1000
-        latency_ms = float(interval.of(load.of_users("latency_us")).sum()) / done / 1000
+        latency_ms = float(interval.of(load.users_sum("latency_us")).sum()) / done / 1000
         think_ms = float(interval.of(load.user_sum("think_us")).sum()) / done / 1000 if arrivals == "closed" else 0.0
         if late_ms > max(LAG_SHARE * (latency_ms + think_ms), LAG_FLOOR_MS):
             yield invalid(ValidityKind.LATE_STARTS, late_ms=late_ms, latency_ms=latency_ms, think_ms=think_ms)
@@ -44,7 +44,7 @@ def little_gap(load: Load, interval: Interval) -> Finding | None:
     users = float(interval.of(running).mean())
     if not users:
         return None
-    spent_us = load.of_users("latency_us") + load.user_sum("think_us")
+    spent_us = load.users_sum("latency_us") + load.user_sum("think_us")
     accounted = float(interval.of(spent_us).mean()) / 1e6
     spread_us, left_us = _spread_back(spent_us, running * 1e6)
     passed = float(interval.of(spread_us).mean()) / 1e6

@@ -97,7 +97,7 @@ def mix(
     `done` counts the transactions that ended in the interval, without failed ones. `under_way` is the mean number of
     each under way. Both are by name.
     """
-    kinds = workload.of_users()
+    kinds = workload.users_kinds()
     total, cards = sum(done.get(kind.name, 0) for kind in kinds), sum(int(kind.cards) for kind in kinds)
     # A single type cannot deviate, and nothing ended has no shares.
     if len(kinds) < 2 or not total:

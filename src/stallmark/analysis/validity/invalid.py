@@ -9,7 +9,7 @@ from stallmark.analysis.finding import Finding, invalid
 from stallmark.analysis.read.counters import Counters, Delta
 from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.io import Io, over
+from stallmark.analysis.read.io import Io, delta_over
 from stallmark.analysis.read.transactions import Errors, ErrorSummary
 from stallmark.analysis.validity.driver_bound import little_gap
 from stallmark.analysis.validity.kinds import CounterSource, ValidityKind
@@ -40,7 +40,7 @@ def server_lost(
     for before, after in starts:
         if before < interval.end and after > interval.begin:
             yield invalid(ValidityKind.SERVER_STARTED, before_s=float(before), after_s=float(after))
-    ended = load.of_users("committed") + load.of_users("rolled_back")
+    ended = load.users_sum("committed") + load.users_sum("rolled_back")
     first = math.floor(begin_s)
     answered = np.flatnonzero(ended[first : interval.begin])
     since = first + (int(answered[-1]) if len(answered) else 0)
@@ -122,7 +122,7 @@ def foreign_share(io: Io, interval: Interval) -> float | None:
 
 
 def _share_by_databases(io: Io, interval: Interval) -> float | None:
-    own, other = over(io.own_database, interval), over(io.other_databases, interval)
+    own, other = delta_over(io.own_database, interval), delta_over(io.other_databases, interval)
     if own is None or other is None or own.broken or other.broken:
         return None
     foreign = other["blocks_read"]
@@ -132,8 +132,8 @@ def _share_by_databases(io: Io, interval: Interval) -> float | None:
 
 def _share_by_files(io: Io, interval: Interval) -> float | None:
     """Return the share of bytes in other databases' files, if the server counts by file; tempdb counts as ours."""
-    foreign = over(io.foreign, interval)
-    ours = [over(counters, interval) for counters in (io.data, io.wal, io.temp) if counters]
+    foreign = delta_over(io.foreign, interval)
+    ours = [delta_over(counters, interval) for counters in (io.data, io.wal, io.temp) if counters]
     if foreign is None or foreign.broken or any(delta is None or delta.broken for delta in ours):
         return None
     theirs = _bytes_per_second(foreign)
@@ -149,7 +149,7 @@ def _bytes_per_second(delta: Delta) -> float:
 def _share_on_device(io: Io, interval: Interval) -> float | None:
     """Return the share of bytes read from a real device that neither the server nor raw loads read. An emulated array
     serves these alone."""
-    server, temp, device = (over(counters, interval) for counters in (io.data, io.temp, io.data_device))
+    server, temp, device = (delta_over(counters, interval) for counters in (io.data, io.temp, io.data_device))
     if io.emulated or server is None or device is None or server.broken or device.broken:
         return None
     if not device["read_bytes"]:
@@ -170,7 +170,7 @@ def _unusable_counters(source: CounterSource, counters: Counters | None, interva
     """Yield a finding if counters were reset in the interval, or do not cover it."""
     if counters is None:
         return
-    delta = over(counters, interval)
+    delta = delta_over(counters, interval)
     covered = delta.seconds if delta else 0.0
     if delta and delta.broken:
         yield invalid(ValidityKind.COUNTERS_BEGAN_AGAIN, of=source)

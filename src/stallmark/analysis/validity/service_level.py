@@ -9,7 +9,7 @@ import numpy as np
 from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.io import Io, OwnCpu, over, own_cpu
+from stallmark.analysis.read.io import Io, OwnCpu, cpu_of_run, delta_over
 from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary, ServerState
 from stallmark.analysis.read.transactions import (
     Errors,
@@ -53,7 +53,7 @@ def _cpu_by_processes(
 
     Not known next to an array that is emulated as a block device: the program that serves it is in no table.
     """
-    own, host = own_cpu(load, io, interval), over(io.host, interval)
+    own, host = cpu_of_run(load, io, interval), delta_over(io.host, interval)
     if own is None or own.cores is None or host is None or host.broken:
         return None
     models = (manifest.devices.of(role).emulated_array for role in ("data", "wal"))
@@ -61,7 +61,7 @@ def _cpu_by_processes(
         return None
     total = sum(host.values.values()) / host.seconds
     busy = total - (host["idle_s"] + host.values.get("iowait_s", 0.0)) / host.seconds
-    kernel = over(io.kernel_cpu, interval)
+    kernel = delta_over(io.kernel_cpu, interval)
     threads = kernel["system_s"] / kernel.seconds if kernel and not kernel.broken else 0.0
     return max(0.0, busy - own.cores - threads) / total, busy / total, own
 
@@ -137,7 +137,7 @@ class Validity:
         count."""
         source = self.load.counts.get(kind.follows or "")
         done = source["committed"] + source["rolled_back"] if source else np.zeros(self.load.seconds)
-        came = self.load.ended(kind.name)
+        came = self.load.ended_per_second(kind.name)
         return gates.Following(
             kind,
             int(interval.of(done).sum()),
