@@ -73,7 +73,7 @@ class Steadiness:
 
     verdict: Judgement
     finding: Finding
-    rate: Rate
+    of: Rate
     seconds: int  # how many were judged
     batches: int = 0
     batch_s: int = 0
@@ -127,7 +127,7 @@ def judge(per_second: np.ndarray, rate: Rate = Rate.TPS) -> Steadiness:
     return Steadiness(
         verdict=verdict,
         finding=finding,
-        rate=rate,
+        of=rate,
         seconds=seconds,
         batches=len(batched.means),
         batch_s=batched.length,

@@ -109,7 +109,7 @@ def steadiness(experiment: ExperimentSummary) -> Table | None:
     rows = step_rows(experiment, _tested)
     return rows.table_if_any(
         word("verdict", lambda found: Cell(term(found.verdict), "bad" if found.incomparable else "")),
-        word("judged by", lambda found: term(found.rate)),
+        word("judged by", lambda found: term(found.of)),
         number("s", lambda found: found.seconds, format.count),
         number("drift", lambda found: signed(found.drift or 0.0)),
         number("95 % interval", lambda found: f"{signed(found.drift_low or 0.0)} to {signed(found.drift_high or 0.0)}"),
