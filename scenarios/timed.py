@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Tag
 
-from stallmark.analysis.compare.summary import PRIMARIES
+from stallmark.analysis.metrics import PRIMARIES
 from stallmark.driver.load import BETWEEN_LEVELS_S, COOL_DOWN_S, Step, Timeline, WarmUpLimits
 from stallmark.quantities import Seconds, write_duration
 from stallmark.scenarios.base import AnyScenario

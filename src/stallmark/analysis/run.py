@@ -60,8 +60,8 @@ class Call(NamedTuple):
 
 def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummary:
     """Return the summary of a run, or of one of its loads, by itself."""
-    [found] = summarise_together([Call(record, key, repeated)])
-    return found
+    [summary] = summarise_together([Call(record, key, repeated)])
+    return summary
 
 
 def summarise_together(calls: Sequence[Call]) -> list[RunSummary]:
@@ -72,7 +72,8 @@ def summarise_together(calls: Sequence[Call]) -> list[RunSummary]:
     marks = None if run.manifest.queries else checkpoint_marks(checkpoints, state)
     measured = [_measured(call.record) for call in calls]
     over_cycles = [
-        replace(each, intervals=[cut_to_whole_cycles(i, marks) for i in each.intervals]) for each in measured
+        replace(measured_part, intervals=[cut_to_whole_cycles(i, marks) for i in measured_part.intervals])
+        for measured_part in measured
     ]
     io = read_io(run, checkpoints, [interval for part in (*measured, *over_cycles) for interval in part.intervals])
     # SQL Server writes the pages of each database at its own times, and counts them in one sum.
@@ -92,8 +93,15 @@ def summarise_together(calls: Sequence[Call]) -> list[RunSummary]:
     driver = DriverTables(run, parts)
     waits = SessionWaits(run, parts)
     return [
-        _summarise(call, part, driver.load_of(part), waits, server, max((i.end for i in each.intervals), default=None))
-        for call, part, each in zip(calls, parts, measured, strict=True)
+        _summarise(
+            call,
+            part,
+            driver.load_of(part),
+            waits,
+            server,
+            max((i.end for i in part_intervals.intervals), default=None),
+        )
+        for call, part, part_intervals in zip(calls, parts, measured, strict=True)
     ]
 
 

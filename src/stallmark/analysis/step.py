@@ -117,7 +117,7 @@ def summarise_step(
     bound = list(driver_bound(load, interval, arrivals, answered=not (lost or unheard)))
     pool = manifest.memory.reached_bytes
     size = manifest.database.bytes_before
-    primary = next((one.tps for one in transactions if one.name == workload.primary), 0.0)
+    primary = next((transaction.tps for transaction in transactions if transaction.name == workload.primary), 0.0)
     gates = validity.judge(interval, transactions, wait_share)
     latencies = summarise_io_latency(
         views.io_latency, interval, data, wal, lambda database: views.io_of(database, interval)
@@ -271,8 +271,8 @@ def cpu_share(load: Load, io: Io, waits: SampledWaits | None, interval: Interval
 
 
 def _in_order(workload: RecordedWorkload, reads: list[TransactionReads]) -> list[TransactionReads]:
-    order = workload.in_order(one.transaction for one in reads)
-    return sorted(reads, key=lambda one: order.index(one.transaction))
+    order = workload.in_order(type_reads.transaction for type_reads in reads)
+    return sorted(reads, key=lambda type_reads: order.index(type_reads.transaction))
 
 
 def _merged(histograms: Mapping[tuple[int, str], Latencies], interval: Interval) -> Latencies:
@@ -364,5 +364,5 @@ def _correlations(load: Load, io: Io, interval: Interval) -> Iterator[Correlatio
         (per_second_mean(stall, reads), f"mean read time ({whose})", "ms per I/O"),
         (stall, f"read stall ({whose})", "stall-ms per second"),
     ):
-        if found := correlate_changes(tps, interval.of(right), "transactions per second", name, unit):
-            yield found
+        if correlation := correlate_changes(tps, interval.of(right), "transactions per second", name, unit):
+            yield correlation

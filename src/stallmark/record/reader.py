@@ -255,14 +255,14 @@ def recorded_seconds(record: Record) -> int:
     When a run is cut, its users still finish what they had begun, and the second of the cut is partial. The record then
     ends with the last whole second that the collectors saw, or one before the driver's last.
     """
+    if record.ended_s is not None:
+        return record.ended_s
     last = max(
         _latest(record, "users", "second"),
         _latest(record, "transactions", "second"),
         _latest(record, "queries", "started_s"),
         _latest(record, "raw_io", "second"),
     )
-    if record.ended_s is not None:
-        return record.ended_s
     if record.incomplete_because is None:
         return int(last) + 1
     sampled = math.floor(_latest(record, "collector_cost", "t"))

@@ -39,6 +39,7 @@ def test_every_kind_has_one_wording_and_its_example():
 WORDS_OF_A_SENTENCE = 7
 MAY = [
     ("analysis/compare/plan.py", " are incomplete, invalid or limited by the driver)"),
+    ("analysis/metrics.py", "Read time as the server saw it"),
     ("analysis/probe/experiment.py", "What does this storage give without a database, and where does it saturate?"),
     ("analysis/thresholds.py", "worse, worse by 5 %, not better, not better by 10 %, or not within 5 %"),
     (
@@ -46,14 +47,13 @@ MAY = [
         "enough above 4GiB, ceiling below 200 users, ceiling below 500 per second, or ceiling below 1.5 times the load",
     ),
     ("report/picture.py", "and mean response time, ms, by cause"),
-    ("report/sections/axis.py", "Read time as the server saw it"),
 ]
 """Texts outside the wording: one of an error, examples in one, the question of a probe that has no scenario, titles of
 figures."""
 
 
-HEADED = ("Section", "Shown", "shown", "Title", "Fold")
-"""Blocks of a document, whose texts are headings and captions."""
+HEADED = ("Section", "Shown", "shown", "Title", "Fold", "Metric")
+"""Blocks of a document, whose texts are headings and captions; and metrics, whose formulas are on their page alone."""
 
 
 def sentences(source: str) -> list[str]:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from stallmark.analysis.compare.settings import one_pool, storage_checks, undeclared_differences
-from stallmark.analysis.compare.sides import METRICS, Metric, Side, declared, experiment, name_of, steps_of, tells_of
+from stallmark.analysis.compare.sides import Side, applies_to_pair, declared, experiment, name_of, steps_of
 from stallmark.analysis.compare.summary import Check, CheckKind, PairKind, ReasonKind, check
 from stallmark.analysis.finding import Finding, caution, invalid
+from stallmark.analysis.metrics import THROUGHPUT, Metric
 from stallmark.analysis.points import group, sampling_uncertainty
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.steady import Judgement, incomparable
@@ -47,7 +48,7 @@ def checks(a: Side, b: Side, step: tuple[str, int], metric: Metric, among: Seque
         _check_plans(steps_a, steps_b),
         _check_steadiness(both),
         *storage_checks(a, b, both),
-        *(_check_repeated_side(side, step, metric) for side in among if tells_of(side, a, b)),
+        *(_check_repeated_side(side, step, metric) for side in among if applies_to_pair(side, a, b)),
     ]
     return [check_ for check_ in checked if check_]
 
@@ -264,7 +265,7 @@ def _check_steadiness(steps: Sequence[StepSummary]) -> Check | None:
 
 def _check_repeated_side(side: Side, step: tuple[str, int], metric: Metric) -> Check:
     """Compare A′ with A, by the deciding metric and by throughput."""
-    drifts_or_none = [_drift(side, step, decisive) for decisive in dict.fromkeys((metric, METRICS[0]))]
+    drifts_or_none = [_drift(side, step, decisive) for decisive in dict.fromkeys((metric, THROUGHPUT))]
     drifts = [drift for drift in drifts_or_none if drift]
     off = next((drift for drift in drifts if drift.differs), None)
     reason = invalid(ReasonKind.DRIFTED, side=side.name, metric=off.metric, share=off.distance) if off else None

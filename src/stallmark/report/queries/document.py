@@ -321,7 +321,7 @@ def query_document(experiment: ExperimentSummary) -> Document:
 
 def _summary(experiment: ExperimentSummary) -> Section:
     figures_of_each = Shown(tables.variants(experiment), "Figures of each variant")
-    return Section("summary", "Summary", [figures_of_each, *summary.explained(summary.summary_rows(experiment))])
+    return Section("summary", "Summary", [figures_of_each, *summary.explained(summary.steps_table(experiment).rows)])
 
 
 def _parallelism(experiment: ExperimentSummary) -> Section:

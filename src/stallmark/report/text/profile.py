@@ -285,6 +285,19 @@ def _(gaps: int, unseen_s: float, longest_s: float, longest_begin: float, said: 
     )
 
 
+@says(ProfileKind.LATE)
+def _(samples: int, late_s: float, longest_s: float) -> str:
+    if samples == 1:
+        return (
+            f"One sample came late, after {duration(longest_s)}: totals and means include that time, percentiles of "
+            "minutes do not."
+        )
+    return (
+        f"{samples} samples came late, the latest after {duration(longest_s)}: totals and means include these "
+        f"{duration(late_s)}, percentiles of minutes do not."
+    )
+
+
 @says(ProfileKind.RESTARTS)
 def _(restarts: int, begin: float) -> str:
     if restarts == 1:
