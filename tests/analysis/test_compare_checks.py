@@ -97,7 +97,7 @@ def test_more_runs_are_let_off_with_no_more_drift_than_one(sound):
     three = {"A": [380.0, 400.0, 420.0, 400.0, 432.0, 464.0], "B": [480.0, 478.0, 484.0]}
     for order, last, tps in (("ABA", 1, one), ("AAABBBAAA", 3, three)):
         pair = only(again(made(sound, order=order, **tps), last))
-        assert check(pair, CheckKind.AGAIN).passed is False, check(pair, CheckKind.AGAIN).finding
+        assert check(pair, CheckKind.AGAIN).passed is False, check(pair, CheckKind.AGAIN).found
 
 
 def test_sides_that_declare_different_metrics_are_not_compared(sound):
@@ -124,11 +124,11 @@ def test_one_run_that_was_unsteady_within_chance_is_named_and_not_held_against_t
     runs = made(sound, **QUIET)
     for one, by_chance in ((NEVER, True), (LATE, False)):
         found = check(only(judged(runs, one, *[STEADY] * 5)), CheckKind.STEADINESS)
-        assert found.passed and found.finding.facts["steady"] == 5
+        assert found.passed and found.found.facts["steady"] == 5
         tolerated = {"because": one.verdict, "runs": ["01-A"], "by_chance": by_chance}
-        assert found.finding.facts["tolerated"] == [tolerated]
+        assert found.found.facts["tolerated"] == [tolerated]
     found = check(only(judged(runs, *[STEADY] * 6)), CheckKind.STEADINESS)
-    assert found.finding.facts["steady"] == 6 and not found.finding.facts["tolerated"]
+    assert found.found.facts["steady"] == 6 and not found.found.facts["tolerated"]
 
 
 def test_runs_must_be_measured_for_as_long_and_may_begin_later(sound):
@@ -172,7 +172,7 @@ def test_every_reason_of_single_runs_is_given_once_with_its_runs(sound):
     pair = only(runs)
     reasons = [(one["because"], one["runs"]) for one in check(pair, CheckKind.RUNS).reason.facts["reasons"]]
     assert reasons == [(counters, ["01-A", "03-A"]), (failed, ["06-B"])]
-    assert check(pair, CheckKind.RUNS).finding.facts["invalid"] == 3
+    assert check(pair, CheckKind.RUNS).found.facts["invalid"] == 3
     assert check(pair, CheckKind.FOREIGN_IO).reason.facts == {"share": 0.2, "runs": ["03-A"]}
 
 
@@ -180,9 +180,9 @@ def test_reads_that_differ_within_their_scatter_are_said_to_and_not_called_unkno
     reads = iter([2.0, 2.3, 2.6, 2.2, 1.9, 2.5])
     pair = only([with_step(run, reads_per_transaction=next(reads)) for run in made(sound, **QUIET)])
     found = check(pair, CheckKind.READS)
-    assert found.passed and found.finding.facts["p"] > 0.05
+    assert found.passed and found.found.facts["p"] > 0.05
     assert facts_of(pair.cautions, PairKind.READS_WITHIN_SCATTER) == [
-        {name: fact for name, fact in found.finding.facts.items() if name != "unknown"}
+        {name: fact for name, fact in found.found.facts.items() if name != "unknown"}
     ]
     unknown = facts_of(pair.cautions, PairKind.CHECKS_UNKNOWN)
     assert all(CheckKind.READS not in facts["checks"] for facts in unknown)
@@ -196,7 +196,7 @@ def test_what_one_run_does_not_tell_is_not_known_of_all(sound, changes, kind):
     runs = [with_step(run, reads_per_transaction=2.0, foreign_io_share=0.0) for run in made(sound, **QUIET)]
     assert check(only(runs), kind).passed is True
     found = check(only([with_step(runs[0], **changes), *runs[1:]]), kind)
-    assert found.passed is None and found.finding.facts["unknown"] == 1
+    assert found.passed is None and found.found.facts["unknown"] == 1
 
 
 def test_conditions_that_were_checked_after_some_runs_are_not_known_after_all(sound):
@@ -216,7 +216,7 @@ def test_a_setting_that_a_variant_has_as_it_wants_is_intended(sound, a, b, diffe
         return with_manifest(run, variant=changed, server=server)
 
     found = check(only([versioned(run) for run in made(sound, **QUIET)]), CheckKind.SETTINGS)
-    assert [one.facts["name"] for one in found.finding.facts["differences"]] == [name] * differs
+    assert [one.facts["name"] for one in found.found.facts["differences"]] == [name] * differs
 
 
 def planned(run, *plans, procedure="bank.transfer"):

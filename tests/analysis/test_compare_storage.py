@@ -37,7 +37,7 @@ def test_two_emulated_devices_are_one(sound):
 def test_storage_that_stayed_as_it_was(sound):
     pair, checks = judged([probed(run, probe_result(1000), probe_result(1010)) for run in made(sound, **QUIET)])
     assert pair.verdict == "better" and checks[CheckKind.STORAGE].passed
-    assert checks[CheckKind.STORAGE].finding.facts == {"compared": 10, "mixed_up": [], "others": []}
+    assert checks[CheckKind.STORAGE].found.facts == {"compared": 10, "mixed_up": [], "others": []}
 
 
 def test_storage_that_changed_during_a_run_is_not_compared(sound):

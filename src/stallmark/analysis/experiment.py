@@ -1,4 +1,4 @@
-"""The summary of an experiment: its runs, what follows from them, its answer, and marks of its steps."""
+"""The summary of an experiment: its runs, its conclusions, its answer, and marks of its steps."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -40,10 +40,10 @@ def answer(
     judged: ComparisonSummary | None,
     claims: Claims | None = None,
 ) -> Finding | None:
-    """Return the finding that answers the experiment's question; None where there is none.
+    """Return the finding that answers the experiment's question, or None without one.
 
-    What makes all figures worthless comes first. Then the ceiling, or how much memory is enough, the verdict on two
-    variants, or every variant against the first.
+    A finding that makes all figures worthless comes first. Then the ceiling, or how much memory is enough, the verdict
+    on two variants, or every variant relative to the first.
     """
     if findings and findings[0].severity is Severity.INVALID:
         return findings[0]
@@ -62,7 +62,7 @@ def answer(
 
 
 def _rates_against_first(runs: Sequence[RunSummary], claims: Claims) -> Finding | None:
-    """Return every variant's rate against the first one's; None where variants have several steps, or there are fewer
+    """Return every variant's rate relative to the first one's, or None if variants have several steps, or are fewer
     than three."""
     rated = points([step for run in runs for step in run.steps if not step.validity.invalid and step.result_tps > 0])
     names = [point.first.variant for point in rated]
@@ -118,19 +118,19 @@ class ExperimentSummary:
     title: str
     answers: str
     emulated: bool  # any run on an emulated array
-    axis: str  # what varies between the steps: "buffer_pool", "users", "device" or "variant"
+    axis: str  # varies between the steps: "buffer_pool", "users", "device" or "variant"
     runs: list[RunSummary]
     answer: Finding | None = None  # the one finding above all others
     findings: list[Finding] = field(default_factory=list)  # most important first
-    cautions: list[Finding] = field(default_factory=list)  # what the reader must not conclude
-    queries: QueryComparison | None = None  # of runs of queries
-    comparison: ComparisonSummary | None = None  # of variants that were repeated
+    cautions: list[Finding] = field(default_factory=list)  # conclusions that the reader must not draw
+    queries: QueryComparison | None = None  # runs of queries
+    comparison: ComparisonSummary | None = None  # repeated variants
     not_comparable: list[list[str]] = field(default_factory=list)  # pairs of variants, in any step
-    drifts: list[tuple[tuple[str, ...], Drift]] = field(default_factory=list)  # of raw storage, during or between runs
+    drifts: list[tuple[tuple[str, ...], Drift]] = field(default_factory=list)  # raw storage, during or between runs
     thresholds: list[Threshold] = field(default_factory=list)
-    curves: list[PoolCurve] = field(default_factory=list)  # of memory, one for each kind of storage
-    ceilings: list[Ceiling] = field(default_factory=list)  # of every run that searched for one
-    questions: list[Question] = field(default_factory=list)  # of each, where there are several experiments
+    curves: list[PoolCurve] = field(default_factory=list)  # memory curves, one for each kind of storage
+    ceilings: list[Ceiling] = field(default_factory=list)  # one for every run that searched
+    questions: list[Question] = field(default_factory=list)  # one for each of several experiments
 
     @property
     def steps(self) -> list[StepSummary]:
@@ -138,16 +138,14 @@ class ExperimentSummary:
 
 
 def calls_of(records: Sequence[Record]) -> list[Call]:
-    """Return what `summarise_run` is to be called with for each run of an experiment."""
+    """Return the arguments of `summarise_run` for each run of an experiment."""
     variants = Counter(_variant(record) for record in records)
     return [Call(record, f"run{number}", variants[_variant(record)] > 1) for number, record in enumerate(records, 1)]
 
 
 def summarise(records: Sequence[Record], map_runs: Callable[..., Iterable[RunSummary]] = map) -> ExperimentSummary:
-    """Summarise the runs in the order given; `map_runs` may be the `map` of a pool.
-
-    Raise StallmarkError when there is none.
-    """
+    """Summarise the runs in the given order; `map_runs` may be the `map` of a pool. Raise StallmarkError without
+    runs."""
     if not records:
         raise StallmarkError("There is no run record to summarise.")
     if probes := [record for record in records if record.is_probe]:
@@ -216,7 +214,7 @@ def _by_size(runs: Sequence[RunSummary]) -> list[RunSummary]:
 
 
 def _make_names_unique(runs: Sequence[RunSummary]) -> list[RunSummary]:
-    """Return runs whose variants of one name, but of different scenarios, have the scenario's name as well."""
+    """Return runs in which variants of one name, but of different scenarios, have the scenario's name too."""
     scenarios: dict[str, set[str]] = {}
     for run in runs:
         scenarios.setdefault(run.manifest.variant.name, set()).add(run.manifest.scenario.name)
@@ -233,7 +231,7 @@ def _make_names_unique(runs: Sequence[RunSummary]) -> list[RunSummary]:
 
 
 def _questions(runs: Sequence[RunSummary]) -> list[Question]:
-    """Return what each scenario asked; none where there is only one."""
+    """Return the question of each scenario; empty for a single scenario."""
     asked = group(runs, lambda run: run.manifest.scenario.name)
     return [
         Question(
@@ -247,10 +245,11 @@ def _questions(runs: Sequence[RunSummary]) -> list[Question]:
 
 
 def find_axis(steps: Sequence[StepSummary]) -> str:
-    """Return what varies between steps: "users", "buffer_pool", "device" or "variant", the first that applies.
+    """Return the property that varies between steps: "users", "buffer_pool", "device" or "variant", the first that
+    applies.
 
     Users come first because a ramp is within a run. The buffer pool comes before the device because a sweep of pools
-    usually ends with one variant on another device. Steps beside unlike loads have no common axis.
+    usually ends with one variant on another device. Steps next to unlike loads have no common axis.
     """
     if len({step.beside for step in steps}) > 1:
         return "variant"
@@ -276,7 +275,7 @@ def _variant(record: Record) -> str:
 
 
 def marks(run: RunSummary, step: StepSummary) -> list[Finding]:
-    """Return the marks of a step of `run`. Their severity tells which of them forbid a comparison."""
+    """Return the marks of a step of `run`. Their severity shows which of them forbid a comparison."""
     judged = step.validity
     marked = []
     if run.incomplete_because:
@@ -310,11 +309,11 @@ class GateVerdict:
 
     gate: Gate
     failed: list[StepSummary]
-    passed: bool | None  # in every step; None if it failed in none and was not judged in some
+    passed: bool | None  # true if passed in every step; None if it failed in none and was not judged in some
 
 
 def gate_verdicts(steps: Sequence[StepSummary]) -> list[GateVerdict]:
-    """Return verdicts in the order of the gates; none where the record does not say what its workload requires."""
+    """Return verdicts in the order of the gates; empty if the record lacks the requirements of its workload."""
     verdicts = []
     for kind in dict.fromkeys(gate.kind for step in steps for gate in step.validity.gates):
         held = [(step, gate) for step in steps for gate in step.validity.gates if gate.kind == kind]

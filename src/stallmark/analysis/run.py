@@ -39,14 +39,14 @@ class RunSummary:
     steps: list[StepSummary]
     series: RunSeries
     collectors_off: dict[str, str]  # collector title -> why it measured nothing
-    collector_cost_share: float | None  # of one core
-    growth_share: float | None  # of the database over the run
+    collector_cost_share: float | None  # share of one core
+    growth_share: float | None  # growth of the database over the run
     conditions: list[Condition]
     deadlocks: list[DeadlockShape] = field(default_factory=list)  # most frequent first
-    notes: list[Finding] = field(default_factory=list)  # what happened beside its figures
-    clock: ServerClock | None = None  # by which its samples are dated
-    external: list[Any] = field(default_factory=list)  # what capabilities make of measurements beside it
-    queries: QueryRunSummary | None = None  # of a run of queries; its steps are its phases
+    notes: list[Finding] = field(default_factory=list)  # events that its figures do not show
+    clock: ServerClock | None = None  # dates the samples
+    external: list[Any] = field(default_factory=list)  # measurements of other tools, as capabilities show them
+    queries: QueryRunSummary | None = None  # a run of queries; its steps are its phases
 
 
 class Call(NamedTuple):
@@ -128,7 +128,8 @@ def _measured(record: Record) -> Part:
 def _summarise(
     call: Call, part: Part, load: Load, session_waits: SessionWaits, server: _Server, ends: int | None
 ) -> RunSummary:
-    """Return the summary of a run, or of one of its loads, whose last measured interval `ends` at that second."""
+    """Return the summary of a run, or of one of its loads. `ends` is the second at which its last measured interval
+    ends."""
     record, key, repeated = call
     manifest, seconds, intervals = record.manifest, part.seconds, part.intervals
     workload, io, views = read_workload(manifest), server.io, server.views
@@ -189,9 +190,12 @@ def _read_so(
     streams: StreamsSummary | None,
     maintenance: MaintenanceSummary | None,
 ) -> StepSummary:
-    """Return the step with who blocked whom, the gaps in what was read of it, and what is wrong with the server's clock
-    among its reasons not to be compared. Beside other loads, streams of queries or maintenance I/O is not given per
-    transaction, as it cannot be told from theirs."""
+    """Return the step with blocked users, gaps in its sources, and faults of the server's clock among its reasons not
+    to be compared.
+
+    Next to other loads, streams of queries or maintenance I/O is not given per transaction, as it cannot be separated
+    from theirs.
+    """
     invalid = [*step.validity.invalid, *([clock] if clock else [])]
     validity = replace(step.validity, gaps=gaps, invalid=invalid)
     mixed = streams or maintenance or step.beside
@@ -202,7 +206,7 @@ def _read_so(
 
 
 def _collector_cost(record: Record, seconds: int) -> float | None:
-    """Return the CPU time of the collectors as a share of one core; None where it was not sampled."""
+    """Return the CPU time of the collectors as a share of one core, or None if it was not sampled."""
     spent, sampled = 0.0, False
     for batch in record.batches("collector_cost", ["cpu_us"]):
         spent += batch.column(0).to_numpy().sum() / 1e6

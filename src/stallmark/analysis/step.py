@@ -233,8 +233,11 @@ def summarise_step(
 
 
 def _steadiness(load: Load, interval: Interval, arrivals: str) -> Steadiness | None:
-    """Return the steadiness of the throughput or, in an open loop, of the mean latency: there the throughput is the
-    rate of arrivals. None where no transactions were executed, as in a phase of queries."""
+    """Return the steadiness of the throughput or, in an open loop, of the mean latency, or None if no transactions were
+    executed, as in a phase of queries.
+
+    In an open loop the throughput is the rate of arrivals.
+    """
     if not load.counts:
         return None
     committed = load.all("committed")
@@ -263,8 +266,8 @@ def own_share(load: Load, io: Io, interval: Interval) -> float | None:
 
 
 def cpu_share(load: Load, io: Io, waits: SampledWaits | None, interval: Interval) -> float | None:
-    """Return the share of the host's CPUs that sessions and executors account for. None where no sessions were sampled
-    or the host's CPUs are not known."""
+    """Return the share of the host's CPUs that sessions and executors account for, or None if no sessions were sampled
+    or the host's CPUs are unknown."""
     cores = cpu_cores(load, io, {"cpu": waits.sessions("cpu")} if waits else {}, interval)
     host = delta_over(io.host, interval)
     return cores[1] * host.seconds / sum(host.values.values()) if cores and host else None
@@ -295,8 +298,8 @@ def _per_transaction(load: Load, data: Delta | None, *counted: str) -> float | N
 
 
 def _hit_share(database: Delta | None, state: ServerState | None) -> float | None:
-    """Return the share of block requests that the buffer pool answered, for our database where it is counted, else for
-    the server. The server's view of I/O cannot tell: one read there is several blocks."""
+    """Return the share of block requests that the buffer pool answered, for our database if it is counted, else for the
+    server. The server's view of I/O is unusable here: one of its reads may be several blocks."""
     if database is None:
         return state.hit_share if state else None
     if database.broken:
@@ -313,8 +316,10 @@ def _read_stall(io: Io, data: IoSummary | None, interval: Interval) -> float | N
 
 
 def _spindles(counted: Delta | None, device: Device) -> int | None:
-    """Return the number of spindles of an emulated array that counted for itself; None where the kernel counted. The
-    kernel counts for a real device, and for an array emulated as a block device unless root reads its counters."""
+    """Return the number of spindles of an emulated array that counted for itself, or None if the kernel counted.
+
+    The kernel counts for a real device, and for an array emulated as a block device unless root reads its counters.
+    """
     array = device.emulated_array
     if array and (not array.block_device or (counted is not None and "late" in counted.values)):
         return array.spindles
@@ -330,7 +335,7 @@ def _device_busy(device: Delta | None, spindles: int | None) -> float | None:
 
 
 def _late(device: Delta | None) -> float | None:
-    """Return the share of an emulated array's I/Os for which the real device was slower; None where it is not counted,
+    """Return the share of an emulated array's I/Os for which the real device was slower, or None if it is not counted,
     or I/Os are too few to matter."""
     if device is None or device.broken or "late" not in device.values:
         return None

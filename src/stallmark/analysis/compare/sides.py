@@ -29,7 +29,7 @@ def steps_of(runs: Iterable[RunSummary], step: tuple[str, int]) -> list[StepSumm
 
 @dataclass(frozen=True)
 class Side:
-    """The runs of one variant, in the order in which they were started. `again` are those of A′: the first variant, at
+    """The runs of one variant, in the order of their starts. `again` are those of A′: the first variant, repeated at
     the end."""
 
     name: str
@@ -74,10 +74,8 @@ class Pairing:
 
 
 def sides(runs: Sequence[RunSummary], between: Between | None = None) -> list[Side]:
-    """Return the sides in the order of their first run: by variant where there are several, else by experiment.
-
-    Raise StallmarkError where that gives fewer than two.
-    """
+    """Return the sides in the order of their first run: by variant if there are several, else by experiment. Raise
+    StallmarkError for fewer than two sides."""
     runs = sorted(runs, key=lambda run: (run.started, run.folder))
     variants = list(dict.fromkeys(map(variant, runs)))
     experiments = list(dict.fromkeys(map(experiment, runs)))
@@ -99,10 +97,11 @@ def sides(runs: Sequence[RunSummary], between: Between | None = None) -> list[Si
 
 
 def chosen_pairs(all_sides: Sequence[Side], baseline: str | None, between: Between | None) -> list[tuple[Side, Side]]:
-    """Pair every side with the baseline; between experiments, variants with the same variant of the first one.
+    """Pair every side with the baseline; between experiments, pair variants with the same variant of the first
+    experiment.
 
-    There the baseline may also be an experiment, or a variant: the first one of it, and no other variant is paired.
-    Raise StallmarkError for a baseline that is no side.
+    The baseline may also be an experiment, or a variant: its first side, and then no other variant is paired. Raise
+    StallmarkError for a baseline that is not a side.
     """
     by_experiment = between == "experiments" and len({variant(side.runs[0]) for side in all_sides}) > 1
     first = next((side for side in all_sides if baseline in (None, *_names(side, by_experiment))), None)
@@ -126,8 +125,8 @@ def chosen_pairs(all_sides: Sequence[Side], baseline: str | None, between: Betwe
         if not pairs:
             missing = "No variant" if every else f"Variant {variant(first.runs[0])!r}"
             raise StallmarkError(
-                f"{missing} of {base} was {'' if every else 'not '}run in another of these experiments: name one that has "
-                f"{'one of them' if every else 'it'} too."
+                f"{missing} of {base} was {'' if every else 'not '}run in another of these experiments: name one that "
+                f"has {'one of them' if every else 'it'} too."
             )
         return pairs
     return [(first, other) for other in all_sides if other is not first]
@@ -144,8 +143,8 @@ def with_again(all_sides: Sequence[Side]) -> list[Side]:
 
 
 def applies_to_pair(side: Side, a: Side, b: Side) -> bool:
-    """Tell whether A′ of a side says if a pair may be compared: made in between, and not by turns in one experiment,
-    where whatever changes with time affects both alike."""
+    """Return whether A′ of a side shows drift for a pair: it was made in between, and not by turns in one experiment,
+    where drift affects both sides equally."""
     by_turns = not _apart(a, b) and not _declared_again(side)
     first, last = min(run.started for run in side.runs), max(run.started for run in side.runs)
     between = any(first <= run.started <= last for run in (*a.runs, *b.runs))
@@ -159,12 +158,12 @@ def order(a: Side, b: Side) -> str:
 
 
 def confounded(a: Side, b: Side) -> bool:
-    """Tell whether drift over time is in the difference: one side wholly before the other, or A B A′."""
+    """Return whether drift over time is part of the difference: one side completely before the other, or A B A′."""
     return _switches(a, b) <= 1 or came_back(a, b) is not None
 
 
 def came_back(a: Side, b: Side) -> Side | None:
-    """Return the side that ran before and, as A′, after the other; None where neither did."""
+    """Return the side that ran before and, as A′, after the other, or None if neither did."""
     if _switches(a, b) <= 1:
         return None
     return next((side for side in (a, b) if applies_to_pair(side, a, b)), None)
@@ -213,7 +212,7 @@ def _declared_again(side: Side) -> list[RunSummary]:
 
 
 def _apart(a: Side, b: Side) -> bool:
-    """Tell whether no experiment holds runs of both."""
+    """Return whether no experiment holds runs of both."""
     return not set(map(experiment, a.runs)) & set(map(experiment, b.runs))
 
 
@@ -242,7 +241,7 @@ def ratio(metric: Metric, a: Sequence[StepSummary], b: Sequence[StepSummary], pa
 
 
 def _widened(compared: Ratio, by: float) -> Ratio:
-    """Return the ratio with an interval that is wider by a factor. What lies within is not shown."""
+    """Return the ratio with an interval that is wider by a factor. A ratio within the interval is not shown."""
     if compared.low is None or compared.high is None or by == 1:
         return compared
     low, high = compared.low / by, compared.high * by
@@ -285,7 +284,7 @@ def other_ratios(primary: str, a: Sequence[StepSummary], b: Sequence[StepSummary
 
 
 def transaction_ratios(a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool) -> list[TransactionRatios]:
-    """Return the ratios of every type of transaction, adjusted among all of these. None where there is but one type."""
+    """Return the ratios of every type of transaction, adjusted among all types, or None for a single type."""
     names = [transaction.name for transaction in a[0].transactions] if a else []
     if len(names) < 2:
         return []
@@ -312,7 +311,7 @@ def _transaction_value(metric: Metric, step: StepSummary, name: str) -> float | 
 
 
 def mean_of_runs(values: Sequence[float | None]) -> float | None:
-    """Return the geometric mean; the arithmetic one where a value is 0; None where no value is known."""
+    """Return the geometric mean, or the arithmetic one if a value is 0, or None if no value is known."""
     known = [value for value in values if value is not None]
     if not known:
         return None

@@ -154,13 +154,13 @@ class Check:
     """A condition for a comparison of two sides. `passed` is None if the record lacks the values. `reason` explains a
     check that failed; for others it is a caution."""
 
-    finding: Finding
+    found: Finding
     passed: bool | None
     reason: Finding | None = None
 
     @property
     def kind(self) -> Kind:
-        return self.finding.kind
+        return self.found.kind
 
 
 def check(kind: CheckKind, passed: bool | None, reason: Finding | None = None, **facts: Any) -> Check:

@@ -262,7 +262,7 @@ class Counters:
     """The totals of counters since the first sample, summed over entities."""
 
     t: np.ndarray  # (n) time of the samples, in seconds since run start
-    totals: dict[str, np.ndarray]  # by counter: total at each sample (n)
+    totals: dict[str, np.ndarray]  # keys: counter; values: total at each sample (n)
     breaks: np.ndarray  # (n − 1) true if a reset lost the count between two samples
     gaps: np.ndarray  # (n − 1) true if the growth between two samples cannot be placed in time
 

@@ -184,9 +184,9 @@ class SecondSums:
 
     def of(self, load: str | None, seconds: int) -> dict[str, dict[str, np.ndarray]]:
         """Return the sums in the first `seconds` of a load, or of all, by name and column."""
-        return {name: self._of(numbers, seconds) for name, numbers in self.numbers(load, seconds).items()}
+        return {name: self._sums_of_rows(numbers, seconds) for name, numbers in self.numbers(load, seconds).items()}
 
-    def _of(self, numbers: Sequence[int], seconds: int) -> dict[str, np.ndarray]:
+    def _sums_of_rows(self, numbers: Sequence[int], seconds: int) -> dict[str, np.ndarray]:
         """Return the sums of some numbers together: of a single one as they are, not copied."""
         return {
             column: sums[numbers[0], :seconds]

@@ -66,8 +66,8 @@ class IoByLoad:
 
     @property
     def loads_share(self) -> float | None:
-        """Return the loads' share of the server's reads; None where that is not known, or where there are so few that
-        those of a moment make the share."""
+        """Return the loads' share of the server's reads, or None if unknown, or if reads are so few that a moment
+        decides the share."""
         if self.server is None or self.others is None or self.server.reads_per_s <= FOREIGN_FLOOR_PER_S:
             return None
         return 1 - sum(self.others.values()) / self.server.reads
@@ -238,8 +238,8 @@ class RawIo:
     def loads(self) -> list[str]:
         return list(dict.fromkeys(load for load, _ in self.counts))
 
-    def of_load(self, load: str, column: str) -> np.ndarray:
-        """Return a count per second over the cells of a load; NaN where none ran."""
+    def load_column(self, load: str, column: str) -> np.ndarray:
+        """Return a count per second over the cells of a load; NaN if no cell ran."""
         cells = np.array([columns[column] for (name, _), columns in self.counts.items() if name == load])
         return np.where(np.isnan(cells).all(axis=0), np.nan, np.nansum(cells, axis=0))
 
@@ -253,7 +253,7 @@ class RawIo:
                 if name == load and (figures := self._figures(interval, load, cell, counts))
             }
             if cells:
-                summaries.append(RawLoadSummary(load, self._together(interval, load, cells), cells))
+                summaries.append(RawLoadSummary(load, self._combine_cells(interval, load, cells), cells))
         return summaries
 
     def _figures(self, interval: Interval, load: str, cell: int, counts: dict[str, np.ndarray]) -> RawFigures | None:
@@ -286,7 +286,7 @@ class RawIo:
                 merged.add(times.get((interval.index, load, cell), Latencies.empty()))
         return merged
 
-    def _together(self, interval: Interval, load: str, cells: dict[int, RawFigures]) -> RawFigures:
+    def _combine_cells(self, interval: Interval, load: str, cells: dict[int, RawFigures]) -> RawFigures:
         if len(cells) == 1:
             return next(iter(cells.values()))
         waiting = [cell.waiting for cell in cells.values() if cell.waiting is not None]

@@ -46,8 +46,8 @@ class ServerClock:
     samples: int
 
     def date(self, t: np.ndarray, took_s: np.ndarray, server: np.ndarray) -> np.ndarray:
-        """Return when samples were taken, in seconds since the run's start: never outside of their calls, whatever
-        the clocks did."""
+        """Return the sample times, in seconds since the run's start: never outside of their calls, even if a clock
+        jumped."""
         counted = (server - self.offset_s) / (1 + self.drift)
         return np.where(np.isfinite(counted), np.clip(counted, t - took_s / 2, t + took_s / 2), t)
 
@@ -326,7 +326,7 @@ def _gap_finding(kind: ReadKind, seconds: Mapping[str, float], above: float, int
 
 
 def _longest_s(t: np.ndarray, interval_s: float) -> np.ndarray:
-    """Return how far apart neighbours must be for samples to have been missed, before the first and after the last too,
+    """Return the distances from which samples were missed between neighbours, before the first and after the last too,
     shape (n + 1,)."""
     longest_s = longest_apart_s(t, interval_s) if len(t) > 1 else np.array([GAP_S * max(1.0, interval_s)])
     return np.concatenate([longest_s[:1], longest_s, longest_s[-1:]])[: len(t) + 1]

@@ -66,7 +66,7 @@ class RowWaits:
     seen: Mapping[Span, tuple[Counter[str], int]] = field(default_factory=dict)
 
     def summaries(self, interval: Interval) -> list[RowWait] | None:
-        """Return the tables for whose rows most sessions waited; None where nothing was sampled."""
+        """Return the tables for whose rows most sessions waited, or None if nothing was sampled."""
         if self.summed:
             summaries = [_row_wait(name, delta_over(counters, interval)) for name, counters in self.summed.items()]
             waits = [wait for wait in summaries if wait]
@@ -79,7 +79,7 @@ class RowWaits:
 
 
 def _row_wait(table: str, delta: Delta | None) -> RowWait | None:
-    """Return the waits for one table; None where its counters began again or no session waited."""
+    """Return the waits for one table, or None if its counters were reset or no session waited."""
     if delta is None or delta.broken:
         return None
 
@@ -169,8 +169,8 @@ _PROCEDURE = ["executions", "elapsed_us", "physical_reads", "logical_reads", "lo
 
 @dataclass(frozen=True)
 class ServerViews:
-    """The counters of one run by file, wait type and procedure; empty where the server has no such view. They are
-    known over the measured intervals."""
+    """The counters of one run by file, wait type and procedure, known over the measured intervals; empty if the server
+    has no such view."""
 
     files: Mapping[str, Counters] = field(default_factory=dict)
     file_kinds: Mapping[str, str] = field(default_factory=dict)
@@ -199,7 +199,7 @@ class ServerViews:
         return sorted(files, key=lambda file: (order.index(file.kind), file.name))
 
     def io_of(self, database: str, interval: Interval) -> tuple[IoSummary | None, IoSummary | None]:
-        """Return the I/O of one database's data files and of its log over an interval; None where it is not known."""
+        """Return the I/O of one database's data files and of its log over an interval, or None if unknown."""
         by_kind: dict[str, list[IoSummary | None]] = {kind: [] for kind in OURS}
         for name, counters in self.files.items():
             if name.startswith(f"{database}/") and self.file_kinds[name] in OURS:
@@ -253,7 +253,7 @@ def our_databases(file_kinds: Mapping[str, str]) -> Collection[str]:
 
 
 def read_server_views(record: Record, io: Io, state: StateViews, intervals: Sequence[Interval]) -> ServerViews:
-    """Read the views over some intervals, beside the I/O and the state, which were read before."""
+    """Read the views over some intervals. The I/O and the state were read before."""
     wait_classes = _pairs(record, "server_waits", "wait_type", "wait_class")
     benign = _pairs(record, "server_waits", "wait_type", "benign")
     return ServerViews(
@@ -281,8 +281,8 @@ def transaction_of(procedure: str, transactions: Sequence[str]) -> str | None:
 
 
 def _coverage(procedure: str, delta: Delta, load: Load) -> float | None:
-    """Return the executions that the plan cache counted per transaction that ended; None where no such
-    transaction ended."""
+    """Return the executions that the plan cache counted per transaction that ended, or None if no such transaction
+    ended."""
     transaction = transaction_of(procedure, list(load.counts))
     if transaction is None:
         return None
@@ -310,12 +310,11 @@ def _pairs(record: Record, table: str, key: str, value: str) -> dict[str, str]:
     return {of_key[key_code]: of_value[value_code] for key_code, value_code in pairs.pairs}
 
 
-PAGE_BYTES = 8192  # of SQL Server
+PAGE_BYTES = 8192  # page size of SQL Server
 
 
 def transaction_reads(views: ServerViews, load: Load, interval: Interval) -> list[TransactionReads]:
-    """Return the reads by type, in no order; empty if they are not known. A type of which too few transactions were
-    sampled has no share."""
+    """Return the reads by type, unordered; empty if unknown. A type with too few sampled transactions has no share."""
     reads_by_type = _looked_at(load, interval) or _by_procedure(views, load, interval)
     read = [
         type_reads.reads * float(interval.of(load.ended_per_second(type_reads.transaction)).sum())
@@ -368,7 +367,8 @@ def _by_procedure(views: ServerViews, load: Load, interval: Interval) -> list[Tr
 
 
 def restart_findings(manifest: Manifest, io: Io, views: ServerViews, interval: Interval) -> Iterator[Finding]:
-    """Yield the collectors whose counters restarted within an interval. Those of I/O make the step invalid."""
+    """Yield the collectors whose counters were reset within an interval. Resets of I/O counters make the step
+    invalid."""
     counters: dict[str, Iterable[Counters | None]] = {
         "server_waits": views.waits.values(),
         "procedures": views.procedures.values(),

@@ -61,7 +61,7 @@ def checks_table(pair: PairComparison, holding: bool = True) -> Table:
         word("check", lambda check: CHECKS[check.kind][0]),
         word("what must hold", lambda check: CHECKS[check.kind][1]),
         word("", lambda check: WORDS[check.passed]),
-        word("found", lambda check: sentence(check.finding)),
+        word("found", lambda check: sentence(check.found)),
         notes=[sentence(check.reason) for check in pair.failed if check.reason],
     )
 
@@ -244,7 +244,7 @@ def _notes(pair: PairComparison) -> Iterator[Note]:
     for check in pair.checks:
         if check.passed is not True:
             mark = Cell("unknown", "apart") if check.passed is None else Cell("failed", "bad")
-            yield Note(mark, f"{words.CHECKS[check.kind][0]}: {sentence(check.finding)}")
+            yield Note(mark, f"{words.CHECKS[check.kind][0]}: {sentence(check.found)}")
     yield from (Note(Cell("caution", "apart"), sentence(one)) for one in pair.cautions)
     if pair.cause:
         yield Note("cause", sentence(pair.cause.finding))
@@ -281,7 +281,7 @@ def _pair(pair: PairComparison) -> Iterator[str]:
     yield ""
     for check in pair.checks:
         mark = {True: "holds", False: "**FAILED**", None: "not known"}[check.passed]
-        yield f"- {words.CHECKS[check.kind][0]}: {mark} ({markdown(sentence(check.finding))})"
+        yield f"- {words.CHECKS[check.kind][0]}: {mark} ({markdown(sentence(check.found))})"
     for caution in pair.cautions:
         yield f"- Caution: {markdown(sentence(caution))}"
     if pair.cause:
