@@ -46,7 +46,7 @@ WORDS = {True: Cell("holds", "good"), False: Cell("FAILED", "bad"), None: Cell("
 
 def held(pair: PairComparison) -> str:
     """Return how many checks hold."""
-    return words.held(sum(one.passed is True for one in pair.checks), len(pair.checks))
+    return words.checks_passed(sum(one.passed is True for one in pair.checks), len(pair.checks))
 
 
 def brief(found: ComparisonSummary) -> str:
@@ -97,7 +97,7 @@ def every_figure(pair: PairComparison) -> Table:
 
 def _cells(one: Ratio) -> list[str]:
     figures = words.value(one, one.a), words.value(one, one.b), words.change(one), words.reach(one)
-    return [words.named(one), *figures, words.p_value(one.p_adjusted)]
+    return [words.metric_with_unit(one), *figures, words.p_value(one.p_adjusted)]
 
 
 def transactions_table(pair: PairComparison) -> Table:

@@ -345,7 +345,7 @@ def warnings(experiment: ExperimentSummary) -> list[tuple[str, str]]:
 def _in_words(runs: str, hook: HookResult) -> Note:
     after = f" ({format.seconds(hook.seconds)})"
     if hook.ask:
-        return Note(runs, device_words.asked(hook.ask, hook.answer, after))
+        return Note(runs, device_words.operator_question(hook.ask, hook.answer, after))
     return Note(runs, f"{' '.join(hook.command or ())}{after}", output=hook.output)
 
 
