@@ -16,7 +16,7 @@ from stallmark.analysis.profile.rates import Measure, ProfileKind
 from stallmark.analysis.profile.summary import summarise_profile
 from stallmark.errors import StallmarkError
 from stallmark.profile.collection import Collection
-from stallmark.record.files import alone
+from stallmark.record.files import exclusive_folder
 from stallmark.record.profile.manifest import read_profile, write_profile
 from stallmark.record.profile.raw import ProfileWriter, last_sample, read_raw
 
@@ -176,7 +176,7 @@ def test_names_and_no_names_are_not_mixed(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(os.name != "posix", reason="locks of folders are POSIX's")
 def test_two_processes_do_not_collect_into_one_folder(tmp_path, monkeypatch):
-    with alone(tmp_path, taken="It is held."), pytest.raises(StallmarkError, match="Another process"):
+    with exclusive_folder(tmp_path, taken="It is held."), pytest.raises(StallmarkError, match="Another process"):
         collected(Production(), monkeypatch, tmp_path)
 
 

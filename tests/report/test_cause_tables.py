@@ -68,15 +68,15 @@ def test_a_change_that_was_not_shown_has_no_share(experiment):
 
 def test_what_if_says_what_its_predictions_were_worth(experiment):
     found = what_if(experiment.steps, [5.0, 1.0])
-    assert [one.variant for one in found.what_ifs] == ["slow array", "fast array"]
-    assert [one.read_ms for one in found.what_ifs[0].predictions] == [5.0, 1.0]
+    assert [one.variant for one in found.found] == ["slow array", "fast array"]
+    assert [one.read_ms for one in found.found[0].predictions] == [5.0, 1.0]
     assert {(test.model_of, test.variant) for test in found.tests} == {
         ("slow array", "fast array"),
         ("fast array", "slow array"),
     }
     [left_out] = found.left_out
     assert left_out.facts["steps"] == ["blind, steady"] and left_out.facts["because"].kind == NoteKind.NOT_LOOKED_AT
-    assert not what_if(experiment.steps[2:], [1.0]).what_ifs
+    assert not what_if(experiment.steps[2:], [1.0]).found
     with pytest.raises(StallmarkError, match="no measured step"):
         what_if([], [1.0])
 

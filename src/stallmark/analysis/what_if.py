@@ -36,7 +36,7 @@ class WhatIf:
 class WhatIfs:
     """Predictions, and tests of such predictions. `left_out`: steps without a prediction, with the reason."""
 
-    what_ifs: list[WhatIf]
+    found: list[WhatIf]
     tests: list[ModelTest]
     left_out: list[Finding]
 

@@ -31,7 +31,7 @@ def whatif(runs: tuple[Path, ...], reads: tuple[str, ...], as_json: bool) -> Non
 
     times_ms = [_milliseconds(text) for text in reads] or list(WHAT_IF_MS)
     all_found = {name: what_if(one.steps, times_ms) for name, one in summarise_each_alike(runs).items()}
-    if not any(found.what_ifs for found in all_found.values()):
+    if not any(found.found for found in all_found.values()):
         left_out = [sentence(one) for found in all_found.values() for one in found.left_out]
         raise StallmarkError(" ".join(dict.fromkeys(left_out)))
     if as_json:

@@ -16,7 +16,7 @@ def what_ifs_in_brief(some: WhatIfs) -> Brief:
         Words(words.PREDICTED_IN_BRIEF, "quiet"),
     ]
     return [
-        *([Words(_about(one), "", one.variant or one.step), Shown(_predictions(one))] for one in some.what_ifs),
+        *([Words(_about(one), "", one.variant or one.step), Shown(_predictions(one))] for one in some.found),
         notes,
     ]
 

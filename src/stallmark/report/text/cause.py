@@ -112,7 +112,7 @@ def _(
     if cpu_share:
         parts.append(f"and the CPUs were {_shares(cpu_share)} busy")
     return (
-        f"Storage is not the cause: no change of the response time was shown ({_joined(response_ms)} ms), and storage "
+        f"Storage is not the cause: no change of the response time was shown ({_numbers(response_ms)} ms), and storage "
         f"has little part in it: {', '.join(parts)}."
     )
 
@@ -171,12 +171,12 @@ def _shares(level: list[float]) -> str:
     return a if a == b else f"{a} and {b}"
 
 
-def _joined(values: list[float]) -> str:
+def _numbers(values: list[float]) -> str:
     return " and ".join(map(number, values))
 
 
 FORMATS: Mapping[str, Format] = {
-    "and": _joined,
+    "and": _numbers,
     "begin": lambda figure: term(figure)[0].upper() + term(figure)[1:],
     "besides": lambda others: f" Besides, {_joined(others)}." if others else "",
     "joined": _joined,
