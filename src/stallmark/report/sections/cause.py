@@ -45,7 +45,7 @@ def where(experiment: ExperimentSummary) -> Table | None:
 def what_if(experiment: ExperimentSummary) -> Table | None:
     """Return predicted throughput for other read times; None where nothing can be predicted."""
     rows = step_rows(experiment, lambda step: [step.cause] if step.cause and step.cause.predictions else [])
-    times = [one.read_ms for cause in rows.items[:1] for one in cause.predictions]
+    times = [prediction.read_ms for cause in rows.items[:1] for prediction in cause.predictions]
     return rows.table_if_any(
         group(
             "As it was",
@@ -64,7 +64,7 @@ def _demands(cause: StepCause) -> Demands:
 
 
 def _predicted(cause: StepCause, read_ms: float) -> str:
-    found = next(one for one in cause.predictions if one.read_ms == read_ms)
+    found = next(prediction for prediction in cause.predictions if prediction.read_ms == read_ms)
     return f"{format.number(found.tps)} ({format.number(found.low)}–{format.number(found.high)})"
 
 
