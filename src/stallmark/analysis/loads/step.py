@@ -12,7 +12,7 @@ from stallmark.analysis.compare.sides import name_of
 from stallmark.analysis.finding import Finding, invalid
 from stallmark.analysis.finding import Kind as FindingKind
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.load_io import IoByLoad, LoadIo, RawFigures, RawLoadSummary, read_io_by_load, read_raw_io
+from stallmark.analysis.read.load_io import IoByLoad, LoadIo, RawFigures, RawLoadSummary, read_raw_io
 from stallmark.analysis.read.queries import Execution, LeftQuery, read_executions, read_left_queries
 from stallmark.analysis.read.sample_times import numbers
 from stallmark.analysis.run import RunSummary
@@ -313,11 +313,11 @@ class MeasuredStep:
 def measured_steps(record: Record, run: RunSummary) -> list[MeasuredStep]:
     """Read the measured steps of a run. `run` is the summary of its record."""
     steps = _planned(record.manifest, run)
-    intervals = [_interval(number, step) for number, step in steps]
+    intervals = [_interval(number, step) for number, step, _ in steps]
     raw = read_raw_io(record, max([recorded_seconds(record), *(interval.end for interval in intervals)]), intervals)
     return [
         MeasuredStep(number, step, interval, raw.summaries(interval), by_load)
-        for (number, step), interval, by_load in zip(steps, intervals, read_io_by_load(record, intervals), strict=True)
+        for (number, step, by_load), interval in zip(steps, intervals, strict=True)
     ]
 
 
@@ -394,12 +394,12 @@ def count_drives(manifest: Manifest) -> int | None:
     return int(described[1]) if described else None
 
 
-def _planned(manifest: Manifest, run: RunSummary) -> list[tuple[int, StepSummary]]:
-    """Return the measured steps with their numbers in the manifest, under a run name that is unique. A step that was
-    not reached is omitted."""
+def _planned(manifest: Manifest, run: RunSummary) -> list[tuple[int, StepSummary, IoByLoad | None]]:
+    """Return the measured steps, under a name of their run that is unique, with their numbers in the manifest and their
+    I/O by load: one that was not reached is left out."""
     return [
-        (index, replace(step, run=name_of(run)))
-        for step in run.steps
+        (index, replace(step, run=name_of(run)), by_load)
+        for step, by_load in zip(run.steps, run.io_by_load, strict=True)
         for index, planned in enumerate(manifest.steps)
         if planned.begin_s <= step.interval.begin_s < planned.end_s
     ]
