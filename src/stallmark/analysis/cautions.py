@@ -112,6 +112,7 @@ def _not_shown(runs: Sequence[RunSummary]) -> Iterator[Finding]:
 def _statistics(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     step_points = points(_steps(runs))
     runs_per_point = [len(point.steps) for point in step_points]
+    # A single step is not compared with anything.
     if len(step_points) > 1 and min(runs_per_point) < REPLICATES:
         yield caution(CautionKind.FEW_RUNS, fewest=min(runs_per_point), most=max(runs_per_point))
     if step_points:

@@ -245,6 +245,7 @@ def _ratio(a: Sequence[Ceiling], b: Sequence[Ceiling]) -> Finding | None:
     searched = [[ceiling.of, *(limit for limits in _limits(ceiling) for limit in limits)] for ceiling in (*a, *b)]
     middles_a, middles_b = ([ceiling.middle for ceiling in side] for side in (a, b))
     bound = any(ceiling.driver_bound for ceiling in (*a, *b))
+    # Ceilings by different limits, or of the driver, are not comparable.
     if bound or any(spec != searched[0] for spec in searched) or not all([*middles_a, *middles_b]):
         return None
     compared = ratio_of("ceiling", a[0].of, "higher", middles_a, middles_b, paired=False)

@@ -130,6 +130,7 @@ def _incomparable_variants(compared: Sequence[Point], claims: Claims, covered: C
     Variants with a verdict of the comparison are listed there. Findings on devices already cover the variants in
     `covered`, which put an emulated device next to a real one.
     """
+    # The comparison lists its pairs with their reasons.
     if claims.judged or not compared:
         return
     first = compared[0]
@@ -357,6 +358,7 @@ def _bottleneck(compared: Sequence[Point], every_step: bool) -> Iterator[Finding
     for point in compared:
         name, runs = labels([point], compared)[0], len(point.steps)
         limited_runs = sum(step.bottleneck.is_device is True for step in point.steps)
+        # Steps limited in all runs are named together above.
         if 0 < limited_runs < runs:
             yield info(ExperimentKind.STORAGE_LIMITS_SOMETIMES, step=name, runs=limited_runs, of=runs)
         verdicts = [

@@ -264,6 +264,7 @@ def cut_to_whole_cycles(interval: Interval, marks: Marks | None) -> Interval:
     begin, end = (math.ceil(seen[0]), math.ceil(seen[-1])) if count else (interval.begin, interval.end)
     mean_s = float((seen[-1] - seen[0]) / count) if count else None
     covers = end - begin >= CYCLES_COVER * interval.seconds
+    # Few or short cycles would judge only a part of the interval.
     whole = count >= CHECKPOINTS and covers
     cycles = Cycles(
         count=count,
@@ -286,6 +287,7 @@ def missing_checkpoint(interval: Interval, state: ServerState | None) -> Finding
     if checkpoints are unknown, or the server wrote pages for them all the time."""
     if interval.cycles is None or interval.cycles.checkpoints:
         return None
+    # The server wrote pages for checkpoints all the time: there is no cycle to miss.
     if state and (state.checkpoint_pages_per_s or state.background_pages_per_s):
         return None
     return caution(CycleKind.NO_CHECKPOINT, measured_s=interval.seconds)

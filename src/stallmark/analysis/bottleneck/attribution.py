@@ -50,6 +50,7 @@ def divide_io(
     beyond = {name: seen.get(name, 0.0) * (1 - shares[name]) for name in STORAGE}  # sessions
 
     total = math.fsum(beyond.values())
+    # No session was seen in I/O beyond the device's own time: nothing is left to divide.
     if not total:
         return {name: IoTime() for name in STORAGE}
     in_io = math.fsum(seen.get(name, 0.0) for name in STORAGE)
@@ -92,6 +93,7 @@ def _sessions_at_cpus(
     if own is not None and own.server_run_delay_s is not None:
         at_cpu = (own.server_user_s + own.server_system_s + own.server_run_delay_s) / own.seconds
         at_most = max(0.0, at_cpu - seen.get("cpu", 0.0))
+        # These sessions are all that the processes serve, so the CPU time is exact; else it is a bound.
         if alone:
             return at_most, 0.0
     host = delta_over(io.host, interval)
@@ -125,6 +127,7 @@ def _device_shares(io: Io, interval: Interval) -> dict[str, float]:
     """
     data, wal = (io.data, SERVER), (io.wal, io.wal_names)
     reads = _share([data], io.data_device, interval, reads=True)
+    # Separate devices count writes of data and log apart.
     if io.wal_device is not None:
         writes, log = _share([data], io.data_device, interval), _share([wal], io.wal_device, interval)
     else:
@@ -182,6 +185,7 @@ def make_budget(
     seen, looks = waits.mean_sessions(interval) if waits else ({}, 0)
     done = int(interval.of(load.all("committed") + load.all("rolled_back")).sum())
     latency, service = (float(interval.of(load.all(column)).sum()) for column in ("latency_us", "service_us"))
+    # Without samples or ended transactions there is no time to divide.
     if not seen or not done or latency <= 0:
         return None
     per_transaction = 1000 * interval.seconds / done  # ms of one session

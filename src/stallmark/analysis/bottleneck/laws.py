@@ -239,6 +239,7 @@ def _solve(demands: Demands, read_ms: float, assume: _Assumptions) -> tuple[floa
     def too_many(rate: float) -> float:
         return rate * sum(_times(demands, read_ms, rate, assume).values()) / 1000 - demands.users
 
+    # Even at the CPUs' limit fewer users are busy than there are: the CPUs are the limit.
     if too_many(high) <= 0:
         return high, _times(demands, read_ms, high, assume)
     low = 0.0
@@ -251,11 +252,13 @@ def _times(demands: Demands, read_ms: float, rate: float, assume: _Assumptions) 
     """Return a user's cycle in ms, by part."""
     reads = demands.read_part_ms * read_ms / demands.read_ms
     cpu = demands.cpu_part_ms
+    # Only the change of queueing counts: the measured time already contains the queue at the measured rate.
     if assume.cpu_queues:
         cpu = max(0.0, cpu + _residence(demands, rate) - _residence(demands, demands.rate))
     held = reads + cpu + demands.fixed_ms
     locks = demands.lock_ms
     before = demands.response_ms - locks
+    # A lock is held as long as the rest of its transaction lasts, so waits scale with that time.
     if assume.locks_shrink and before > 0:
         locks *= held / before
     return {

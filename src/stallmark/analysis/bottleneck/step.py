@@ -213,6 +213,7 @@ def _demands(
     transactions of users are taken to have the same shares."""
     counted, source = step.data_device, Source.DEVICE
     # A read that waits above the device takes longer than the device counts.
+    # The read time to vary is the one that sessions really wait for.
     if counted is None or not counted.read_ms or budget.is_above("read"):
         counted, source = step.data, Source.SERVER
     if counted is None or not counted.read_ms:
@@ -254,6 +255,7 @@ def _cores(manifest: Manifest, io: Io, interval: Interval) -> int | None:
     """Return the cores of the server's machine, from the CPU time of all cores per second; else as the server reports
     them."""
     host = delta_over(io.host, interval)
+    # All CPUs together pass one second per core and second.
     if host is not None and not host.broken:
         return max(1, round(sum(host.values.values()) / host.seconds))
     schedulers = manifest.server.settings.get("server schedulers", "")

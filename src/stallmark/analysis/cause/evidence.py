@@ -259,6 +259,7 @@ def split_change(a: Sequence[StepSummary], b: Sequence[StepSummary], parts: Sequ
     device, number, unknown = dict.fromkeys(STORAGE, 0.0), dict.fromkeys(STORAGE, 0.0), 0.0
     for name in STORAGE:
         part = by_name.get(name)
+        # No session was seen in this part on either side.
         if part is None:
             continue
         device_ms = _device_ms_of_reads(a, b, part) if name == "read" else _device_ms_by_single_ios(name, a, b, part)
@@ -301,6 +302,7 @@ def _device_ms_by_single_ios(
     separate = all(step.storage.data_device and step.storage.wal_device for step in (*a, *b))
     separate = separate and not any(_is_above(name, step) for step in (*a, *b))
     sides = [[_single_io_ms(name, step, separate) for step in side] for side in (a, b)]
+    # A side without such I/Os has no time per I/O: the change is their number.
     if not all(any(counted for counted, _ in side) for side in sides):
         return 0.0
     before, after = (_mean([ms for counted, ms in side if counted]) for side in sides)
@@ -365,6 +367,7 @@ def check_model(model: Sequence[StepSummary], other: Sequence[StepSummary]) -> l
         or not _same_users_and_reads(model, other)
     ):
         return []
+    # Read times of the device and of the server are different quantities.
     if {demand.read_source for demand in (*demands, *other_demands)} != {demands[0].read_source}:
         return []
     read_ms = fmean(demand.read_ms for demand in other_demands)

@@ -52,6 +52,7 @@ def explain(a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool = F
     parts = _compare_parts(a, b, paired, whole, shown)
     cautions = list(_cautions(a, b, parts))
     facts = {"response_ms": [whole.a, whole.b]}
+    # Without a shown change there is no cause, but little I/O on both sides still rules storage out.
     if not shown:
         level = [_storage_share(side) for side in (a, b)]
         storage = Storage.NOT_THE_CAUSE if max(level) <= DEVICE_FREE else Storage.NOT_KNOWN
@@ -135,6 +136,7 @@ def _above_reason(a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bo
     most = max(shares.device, key=lambda name: shares.device[name])
     part = compare_figure(ComparedFigure.PART, partial(_part_ms, most), a, b, paired)
     above = compare_figure(ComparedFigure.ABOVE, partial(_above_ms, most), a, b, paired)
+    # The device's reason stands unless most of the change was above it.
     if part is None or above is None or not part.change or above.change / part.change <= ABOVE:
         return None
     return info(ChangeKind.ABOVE, part=most, per_transaction_ms=[above.a, above.b])

@@ -305,6 +305,7 @@ def _drift(side: Side, step: tuple[str, int], metric: Metric) -> _Drift | None:
         ]
         for at_end in (False, True)
     )
+    # Logarithms need positive values.
     if not first or not last or min(first + last) <= 0:
         return None
     log_first, log_last = np.log(first), np.log(last)

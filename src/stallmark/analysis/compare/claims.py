@@ -24,6 +24,7 @@ _OPPOSITE = {Verdict.BETTER: Verdict.WORSE, Verdict.WORSE: Verdict.BETTER}
 def decide(metric: Metric, observed: Ratio, checked: Iterable[Check] = ()) -> Claim:
     """Return the claim on a pair, from its ratio of a metric and from the checks whether it may be compared."""
     failed = [check for check in checked if check.passed is False]
+    # A failed check outweighs every number.
     if failed:
         return Claim(Verdict.NOT_COMPARABLE, reasons=tuple(check.reason for check in failed if check.reason))
     if min(observed.runs_a, observed.runs_b) < REPLICATES or observed.p_adjusted is None or observed.ratio is None:

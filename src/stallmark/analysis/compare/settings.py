@@ -131,6 +131,7 @@ def undeclared_differences(a: Manifest, b: Manifest) -> Iterator[Finding]:
             yield invalid(kind, a=left, b=right)
     yield from _versions(a.workload, b.workload)
     yield from _steps(a.steps, b.steps)
+    # Settings that follow from a declared difference are declared with it.
     pool = one_pool(a, b)
     declared = set() if pool else set(WITH_THE_POOL)
     for key, names in OF_A_VARIANT.items():

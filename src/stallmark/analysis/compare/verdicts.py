@@ -258,6 +258,7 @@ def _cautions(
     a: Side, b: Side, among: Sequence[Side], checked: Sequence[Check], primary: Ratio, pairs: int
 ) -> list[Finding]:
     cautions, back = [], came_back(a, b)
+    # With one run each, one side always comes first.
     if confounded(a, b) and len(a.runs) + len(b.runs) > 2:
         if back:
             cautions.append(caution(PairKind.CAME_BACK, side=back.name, other=(b if back is a else a).name))
@@ -296,6 +297,7 @@ def _interval_within_run(metric: Metric, draft: _Draft) -> WithinRun | None:
     rates = [_measured_rates(side.runs[0], draft.step) for side in (draft.a, draft.b)]
     seconds = min(map(len, rates))
     batches = min(MOST_BATCHES, seconds // BATCH_S)
+    # A single batch has no variation.
     if batches < 2:
         return None
     length = seconds // batches

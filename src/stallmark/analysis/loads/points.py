@@ -153,6 +153,7 @@ def penalties(load_points: Sequence[LoadPoint]) -> list[Penalty]:
 def _penalty(alone: LoadPoint, together: LoadPoint) -> Penalty:
     by_run = {run.run: run for run in alone.runs}
     pairs = [(by_run[run.run], run) for run in together.runs if run.run in by_run]
+    # Doubtful runs count only if there are no others, and the result is then marked.
     sound = [(a, b) for a, b in pairs if not a.doubts and not b.doubts]
     unit = {"users": "per s", "streams": "per h", "raw": "IOPS"}[together.first.kind]
 
@@ -220,6 +221,7 @@ def cells_steps(load_points: Sequence[LoadPoint], whole: Sequence[WholePoint]) -
             first, cells = step[0].first, _cells(step[0])
             row = rows[cells]
             rows[cells] += 1
+            # Scaling is relative to the fewest cells, row by row: users may vary within a number of cells.
             if cells == least:
                 fewest |= {(point.first.load, row): point for point in step}
             over_all = next(w for w in whole if (w.first.variant, w.first.step) == (first.variant, first.step))

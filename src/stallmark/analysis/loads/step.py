@@ -132,6 +132,7 @@ def raw_step(load: Load, whole: StepSummary, count: int, alone: bool, raw_figure
     """Return a raw load; without figures if it was planned for the step and did not run."""
     planned_s = whole.interval.measured_s
     seen_s = raw_figures.seen_s if raw_figures else 0
+    # The last second of a load may be partial.
     ended = seen_s < planned_s - 1
     plan = load.raw
     return LoadStep(
@@ -258,6 +259,7 @@ def _level_of_raw(load: Load, raw_figures: RawFigures | None) -> LoadLevel | Non
     mean_ms = raw_figures.mean_ms if raw_figures else None
     figure, figure_ms = (objective.percentile, percentile_ms) if percentile_ms is not None else (MEAN_ONLY, mean_ms)
     outcome = judge_figure(figure, figure_ms, objective.read_ms)
+    # I/Os that still waited would only be slower, so a met limit is uncertain.
     if _is_waiting_unknown(load, raw_figures) and outcome != LevelOutcome.NOT_MET:
         outcome = LevelOutcome.NOT_KNOWN
     return LoadLevel(objective.read_ms, outcome, "none" if figure_ms is None else figure, figure_ms)

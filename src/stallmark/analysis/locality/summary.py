@@ -145,6 +145,7 @@ def reads_over_pools(steps: Sequence[StepSummary], traced: Traced | None) -> lis
         return [by_share[share] for share in sorted(by_share)]
     other_sizes = [size for size in traced.flash if all(abs(size.share / share - 1) > ALIKE for share in by_share)]
     for flash in [*traced.as_large_as_pools, *other_sizes]:
+        # A trace sees only the misses of its own pool, so it cannot estimate smaller pools.
         if flash.least is not None and flash.most is not None and flash.share > base.share:
             known = by_share.get(flash.share, PoolReads(flash.share, flash.size_bytes, 0, None))
             least, most = (base.measured * (1 - hits) for hits in (flash.most, flash.least))
@@ -177,6 +178,7 @@ def reads_at(pools: Sequence[PoolReads], share: float) -> float | None:
 def slope_of(pools: Sequence[PoolReads]) -> Slope | None:
     """Return the slope over the sizes from 2 to 32 % of the data, or None for fewer than three sizes with reads."""
     used = [pool for pool in pools if SLOPE_FROM <= pool.share <= SLOPE_TO and pool.value]
+    # A line through two points fits always.
     if len(used) < LEAST_SIZES:
         return None
     x, y = np.log([pool.share for pool in used]), np.log([pool.value or 0.0 for pool in used])
@@ -220,6 +222,7 @@ def characterise(records: Sequence[Record], map_runs: Callable[..., Iterable[Run
 
     Raise StallmarkError if the runs belong to several loads.
     """
+    # One page describes one load: other rows or transactions would read otherwise.
     if len(names := {record.manifest.workload.name for record in records}) > 1:
         raise StallmarkError(f"These runs are of several loads ({', '.join(sorted(names))}): name those of one.")
     if mixed_versions(record.manifest for record in records):

@@ -187,6 +187,7 @@ def analyse_trace(trace: Trace, step: StepSummary, data_bytes: int, pools: Seque
     size, reads_of_size = np.unique(trace.read_bytes[mine], return_counts=True)
     total = int(mine.sum())
     flash = _flash(pages, later, data_bytes, [*FLASH_SHARES, *pools])
+    # The first half chooses the hottest data, the second judges the choice.
     halves = within[within_s < (begin + end) / 2], within[within_s >= (begin + end) / 2]
     return Traced(
         run=step.run,

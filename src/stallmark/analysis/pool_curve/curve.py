@@ -125,6 +125,7 @@ def gain(curve: PoolCurve, size: CurveSize, other: CurveSize) -> Gain:
     sizes."""
     change = other.rate.value / size.rate.value - 1
     times = other.pool_bytes / size.pool_bytes
+    # Without repeats the variation is unknown, and a gain has no interval.
     if curve.spread is None:
         return Gain(other.pool_bytes, times, change)
     reach = _quantile(curve.df) * curve.spread * float(np.sqrt(1 / len(size.tps) + 1 / len(other.tps)))
@@ -195,6 +196,7 @@ def _size(runs: Sequence[RunSummary], spread: tuple[float, int] | None) -> Curve
 def _mean_reads(values: Sequence[float | None]) -> Mean | None:
     """Return the mean of reads, or None if a run did not count them."""
     known = [value for value in values if value is not None]
+    # A mean over the other runs would compare different sets of runs.
     if len(known) < len(values):
         return None
     if len(known) < REPLICATES:

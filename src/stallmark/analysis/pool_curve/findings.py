@@ -41,6 +41,7 @@ def flash_findings(curve: PoolCurve, runs: Sequence[RunSummary], claims: Claims)
     steps = [step for run in runs for step in run.steps if not step.validity.invalid and step.result_tps > 0]
     variants = {size.variant for size in curve.sizes}
     of_curve = [step for step in steps if step.variant in variants]
+    # Such a curve already includes the flash.
     if any(flash_bytes(manifests[step.key]) for step in of_curve):
         return
     others = points([step for step in steps if _same_load_as_curve(curve, step) and step.variant not in variants])
@@ -85,6 +86,7 @@ def _compare_flash(curve: PoolCurve, point: Point, of_flash: int, cost: dict[str
         "primary": curve.primary,
         "fewest_runs": min(curve.fewest_runs, len(point.steps)),
     }
+    # Equal runs differ by up to SAME, so this is no gain.
     if point.tps <= without * (1 + SAME):
         return info(FlashKind.NO_GAIN, **facts)
     equal = fitted.size_of(point.tps)
@@ -121,6 +123,7 @@ def _predicted_finding(curve: PoolCurve, steps: Sequence[StepSummary]) -> Findin
             continue
         read_ms, tps, low, high = prediction
         equal = fitted.size_of(tps)
+        # Outside the curve, or no better than the measured size.
         if equal is None or equal <= size.pool_bytes:
             continue
         ends = [fitted.size_of(low), fitted.size_of(high)]
@@ -187,6 +190,7 @@ def _fall_finding(curve: PoolCurve) -> Finding | None:
     """Find throughput that fell with more memory by more than run-to-run variation: then no size is called enough."""
     falls = [(gain(curve, smaller, larger), smaller) for smaller, larger in combinations(curve.sizes, 2)]
     worst, smaller = min(falls, key=lambda pair: pair[0].change)
+    # Twice the usual variation, and an interval below 0, rule out chance.
     if worst.change >= -2 * SAME or (worst.high is not None and worst.high >= 0):
         return None
     return caution(

@@ -85,6 +85,7 @@ def _difference(before: ProbeResult, after: ProbeResult) -> Finding | None:
     """Return the reason why the two probes are not comparable, or None if they are."""
     if before.emulated != after.emulated:
         return caution(ProbeKind.MIXED_DEVICES, emulated_before=before.emulated)
+    # Another program or file size measures something else.
     if before.how != after.how:
         return caution(ProbeKind.DIFFERENT_PROBES, what=Differs.PROGRAM, before=before.how, after=after.how)
     if before.file_bytes != after.file_bytes:
@@ -127,6 +128,7 @@ def _batch_rates(before: ProbeStep, after: ProbeStep) -> tuple[np.ndarray, np.nd
     There are fewer parts if there are fewer windows, or if no I/O ended in a part.
     """
     first, second = dict(before.windows), dict(after.windows)
+    # Pairs of equal windows cancel effects of time, such as a warming cache.
     common = sorted(first.keys() & second.keys())
 
     def parts(rates: dict[float, float], several: int) -> np.ndarray:

@@ -135,6 +135,7 @@ def _compare_with_first(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
             {step.outstanding: step for step in run.result.curves().get(pattern, []) if is_sustained(step)}
             for run in runs
         ]
+        # Only a depth that every probe sustained compares like with like.
         common = set.intersection(*(set(curve) for curve in curves))
         if len(runs) < 2 or not common:
             continue

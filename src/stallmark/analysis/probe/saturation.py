@@ -257,6 +257,7 @@ def _collapse(steps: Sequence[ProbeStep], knee: ProbeStep | None) -> tuple[int |
 def _finding(
     pattern: Pattern, judged: Sequence[ProbeStep], knee: ProbeStep | None, marks: Mapping[str, Any]
 ) -> Finding:
+    # Every step was limited by the program that issues I/O, so the storage was not measured.
     if not judged:
         return caution(ProbeKind.NOT_ISSUED, pattern=pattern.title)
     last = judged[-1]

@@ -214,6 +214,7 @@ def busiest(
         if len(windows) == count or not np.isfinite(rate[place]):
             break
         begin, end = float(rates.start[place]), float(rates.start[place]) + length_s
+        # Overlapping windows would show the same peak several times.
         if all(end <= window.begin or begin >= window.end for window in windows):
             inside = rates.part(begin, end)
             values = {name: quotient.mean() for name, quotient in inside.measures.items()}
@@ -240,6 +241,7 @@ def sliding(
     )
     last = np.searchsorted(end, start + length_s + 1e-6, side="right")
     amounts, over, seen = amounts[last] - amounts[:-1], over[last] - over[:-1], seen[last] - seen[:-1]
+    # A window across a gap has too little time for a mean.
     enough = (over > 0) & (seen >= SEEN_SHARE * length_s)
     return np.divide(amounts, over, out=np.full(len(start), np.nan), where=enough), seen
 

@@ -41,6 +41,7 @@ def variance(dealt: float, deck: int, share: float, executors: int) -> float:
     """Return the variance of the number of cards of one type (`share` of the `deck`'s cards) among those `dealt`. All
     executors are assumed to deal the same number."""
     per_executor = round(dealt / executors)
+    # A deck of one card, or nothing dealt, leaves nothing to chance.
     if deck < 2 or not per_executor:
         return 0.0
     begin = np.arange(deck)  # cards of the first deck that were dealt before the window
@@ -257,6 +258,7 @@ def lag(late: Lateness | None) -> Gate | None:
     if late is None:
         return None
     growth = late.waiting_last - late.waiting_first
+    # One waiting transaction more is noise, whatever the rate.
     grows = growth > max(1.0, LATE_START_S * late.per_second)
     return Gate(
         GateKind.LAG,
@@ -316,5 +318,6 @@ def commits(
             facts={"transaction": name, "counted": in_database, "seen": seen, "silent_executors": silent},
         )
 
+    # Failed before passed before not judged, and the largest gap first.
     gates = [judge_type(name, numbers) for name, numbers in counted.items()]
     return max(gates, key=lambda gate: (gate.passed is False, gate.passed is True, abs(gate.value or 0)), default=None)

@@ -41,6 +41,7 @@ def foreign_cpu_share(
     if shares is None:
         return None
     foreign, busy, own = shares
+    # Other programs may use idle CPUs: only a run that waited for a CPU was disturbed.
     if foreign > FOREIGN_CPU and not _delays(manifest, load, interval, busy, own):
         return None
     return foreign
@@ -56,6 +57,7 @@ def _cpu_by_processes(
     own, host = cpu_of_run(load, io, interval), delta_over(io.host, interval)
     if own is None or own.cores is None or host is None or host.broken:
         return None
+    # Such an array's program would count as foreign.
     models = (manifest.devices.of(role).emulated_array for role in ("data", "wal"))
     if any(model and model.block_device for model in models):
         return None
@@ -104,6 +106,7 @@ class Validity:
         A workload without a primary transaction has no gate on contention: the bank's branches are contended by design.
         """
         executors = sum(bool(interval.of(users["running"]).any()) for users in self.load.users.values())
+        # Without a primary transaction the workload contends by design.
         contended = self.workload.primary is not None
         candidates = [
             self._mix(interval, transactions, max(executors, 1)),
@@ -280,4 +283,5 @@ def _judged_figure(
         return "none", None, 0, ReadSource.NONE, info(ServiceLevelKind.READS_NOT_MEASURED)
     if not data.reads:
         return "none", None, 0, ReadSource.NONE, info(ServiceLevelKind.NOTHING_READ)
+    # The counters of files know only totals, so only the mean can be judged.
     return MEAN_ONLY, data.read_ms, data.reads, ReadSource.FILE_COUNTERS, no_percentile
