@@ -42,6 +42,10 @@ class Capability:
     """A function that returns the section of an experiment's report on these measurements."""
     wording: Place | None = None
     """A module with the sentences of its findings, as those of report/text/."""
+    definition: Place | None = None
+    """A function that reads a user's workload, from a folder or as it is written out, into a definition."""
+    workload: Place | None = None
+    """A function that makes a workload of such a definition."""
     examine: Place | None = None
     """A function that yields what `stallmark doctor` says of this machine."""
 

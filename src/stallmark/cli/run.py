@@ -12,7 +12,7 @@ from stallmark.cli.common import err, escape, json_option, out_option, target_op
 from stallmark.cli.exit_codes import CONDITION_BROKEN, INCOMPLETE, VERDICT
 from stallmark.cli.report import show_report
 from stallmark.errors import CallFailed, StallmarkError, as_reason, as_sentence, in_words
-from stallmark.experiment.companions import Follower, LoadMachines
+from stallmark.experiment.companions import Follower, LoadMachines, QuickScenario
 from stallmark.experiment.progress import Phase, Show
 from stallmark.stopping import StopSignal
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 @json_option
 def run(
     scenario: str | None, target, overrides: tuple[str, ...], devices: tuple[str, ...], out_dir: Path,
-    resume: Path | None, profile: Path | None, as_json: bool, added: Sequence[Follower | LoadMachines],
+    resume: Path | None, profile: Path | None, as_json: bool, added: Sequence[Follower | LoadMachines | QuickScenario],
 ) -> None:  # fmt: skip
     """Run a SCENARIO: one of `stallmark list`, or a YAML file of yours."""
     from stallmark.cli.show import ShowInSentences
@@ -49,10 +49,13 @@ def run(
     from stallmark.experiment.runner import Runner
     from stallmark.experiment.storage_work import carry_out_at_end
     from stallmark.scenarios.model import ProbeScenario, SizingScenario, on_devices
-    from stallmark.scenarios.read import read_any_scenario
+    from stallmark.scenarios.read import read_any_scenario, read_document
 
     show, begun = ShowInSentences(err), None
     model: AnyScenario | ProbeScenario
+    quick = next((each for each in added if isinstance(each, QuickScenario)), None)
+    if quick and (scenario or resume):
+        raise click.UsageError("A scenario says what its users do: leave out --sql and -f, or the scenario.")
     if resume:
         if scenario or overrides or devices:
             raise click.UsageError(
@@ -62,6 +65,8 @@ def run(
         model = begun.scenario
     elif scenario:
         model = read_any_scenario(scenario, overrides)
+    elif quick:
+        model = read_document(quick.document, overrides)
     else:
         raise click.UsageError("Name a scenario (`stallmark list`), or --resume RUNS/… an experiment.")
     machines = next((each for each in added if isinstance(each, LoadMachines)), None)

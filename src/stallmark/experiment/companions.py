@@ -1,14 +1,23 @@
 """The companions of an experiment: what the options of capabilities add to `stallmark run`."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stallmark.driver.load import ExpectedMachines
     from stallmark.engines.base import Engine
     from stallmark.experiment.progress import Show
     from stallmark.scenarios.model import AnyScenario
+
+
+@dataclass(frozen=True)
+class QuickScenario:
+    """A scenario that options describe, in place of a file."""
+
+    document: Mapping[str, Any]
 
 
 class LoadMachines(ABC):

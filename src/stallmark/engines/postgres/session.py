@@ -173,6 +173,11 @@ class AnswerRows(Sequence[tuple]):
         self._result = result
         self._decoders = decoders
 
+    @property
+    def names(self) -> list[str]:
+        """Return the names of the columns."""
+        return [(self._result.fname(column) or b"").decode() for column in range(self._result.nfields)]
+
     def __len__(self) -> int:
         return self._result.ntuples
 
