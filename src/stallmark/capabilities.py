@@ -10,7 +10,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-NAMES = ("attach", "lab", "live", "machines", "profile")
+NAMES = ("attach", "lab", "live", "machines", "own_sql", "profile")
 
 Place = str
 """The place of a part: "module:name", or a module alone."""
