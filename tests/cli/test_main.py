@@ -57,7 +57,7 @@ def test_a_misspelt_workload_is_guessed(given, meant):
 
 
 @pytest.mark.parametrize(
-    ("given", "meant"), [(["rnu"], "run"), (["db", "lst"], "list"), (["run", "--resmue"], "--resume")]
+    ("given", "meant"), [(["rnu"], "run"), (["db", "lst"], "list"), (["probe", "--secnds"], "--seconds")]
 )
 def test_a_misspelt_command_or_option_is_guessed(given, meant):
     result = stallmark(*given)
