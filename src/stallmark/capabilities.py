@@ -46,6 +46,8 @@ class Capability:
     """A function that reads a user's workload, from a folder or as it is written out, into a definition."""
     workload: Place | None = None
     """A function that makes a workload of such a definition."""
+    scenarios: Place | None = None
+    """A package whose folder `scenarios` has scenario files that come with the product."""
     examine: Place | None = None
     """A function that yields what `stallmark doctor` says of this machine."""
 

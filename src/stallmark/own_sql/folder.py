@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from stallmark.errors import StallmarkError, mistake
-from stallmark.own_sql.model import OwnSql
+from stallmark.own_sql.model import TAGGED, OwnSql
 from stallmark.own_sql.sources import names_in
 from stallmark.scenarios.read import NotYaml, load
 from stallmark.transactions import WORKLOADS
@@ -42,12 +42,9 @@ def read_definition(given: str | Mapping[str, Any], beside: Path = Path()) -> di
 
 def _first(error: ValidationError) -> str:
     problem = error.errors(include_url=False)[0]
-    keys = ".".join(str(key) for key in problem["loc"] if key not in _TAGS)
+    keys = ".".join(str(key) for key in problem["loc"] if not str(key).startswith(TAGGED))
     words = mistake(problem).rstrip(".")
     return f"{keys}: {words}" if keys else words
-
-
-_TAGS = ("query", "file", "values", "range", "time", "faker", "result", "Zipf", "Normal", "Exponential")
 
 
 def read_folder(folder: Path) -> dict[str, Any]:

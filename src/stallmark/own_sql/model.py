@@ -10,11 +10,24 @@ from stallmark.errors import StallmarkError
 from stallmark.own_sql.pgbench.scripts import parse_script
 from stallmark.own_sql.sources import names_in
 from stallmark.own_sql.statements import DIALECTS, Kind, Statement, split
-from stallmark.quantities import Seconds, parse_seconds
+from stallmark.quantities import parse_seconds
 from stallmark.scenarios.section import Section
 
 MOST_WEIGHT = 1_000
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
+
+
+def _offset(given: Any) -> Any:
+    """Return a time before (`-30d`) or after now in seconds."""
+    if not isinstance(given, str):
+        return given
+    text = given.strip()
+    sign = -1 if text.startswith("-") else 1
+    return sign * parse_seconds(text.lstrip("+-"))
+
+
+Offset = Annotated[float, BeforeValidator(_offset)]
+
 
 # How one of a source's rows is drawn.
 
@@ -34,8 +47,26 @@ class Exponential(Section):
     """The decline, as in pgbench's random_exponential: the first is drawn most often."""
 
 
-Spread = Literal["uniform"] | Zipf | Normal | Exponential
-RowSpread = Literal["uniform", "in order", "weight"] | Zipf | Normal | Exponential
+TAGGED = ("source ", "draw ")
+"""The beginnings of tags: no keys of a file."""
+
+
+def _draw_kind(given: Any) -> str:
+    if isinstance(given, BaseModel):
+        return f"draw {type(given).__name__.lower()}"
+    keys = [key for key in ("zipf", "normal", "exponential") if isinstance(given, dict) and key in given]
+    return f"draw {keys[0]}" if keys else "draw word"
+
+
+_Curves = (
+    Annotated[Zipf, Tag("draw zipf")]
+    | Annotated[Normal, Tag("draw normal")]
+    | Annotated[Exponential, Tag("draw exponential")]
+)
+Spread = Annotated[Annotated[Literal["uniform"], Tag("draw word")] | _Curves, Discriminator(_draw_kind)]
+RowSpread = Annotated[
+    Annotated[Literal["uniform", "in order", "weight"], Tag("draw word")] | _Curves, Discriminator(_draw_kind)
+]
 
 
 class _Rows(Section):
@@ -102,18 +133,6 @@ class Range(Section):
             yield "a Zipf range has at most ten million numbers: take fewer"
 
 
-def _offset(given: Any) -> Any:
-    """Return a time before (`-30d`) or after now in seconds."""
-    if not isinstance(given, str):
-        return given
-    text = given.strip()
-    sign = -1 if text.startswith("-") else 1
-    return sign * parse_seconds(text.lstrip("+-"))
-
-
-Offset = Annotated[float, BeforeValidator(_offset)]
-
-
 class Window(Section):
     """A stretch of time that moves with the workload's clock."""
 
@@ -163,27 +182,26 @@ class Returned(Section):
     """The column of the first name, counted from 1; further names have the columns behind it."""
 
 
-_KEYS = {"query": "query", "file": "file", "values": "values", "from": "range", "time": "time", "faker": "faker",
-         "result": "result"}  # fmt: skip
-_BY_CLASS = {QueryRows: "query", FileRows: "file", Values: "values", Range: "range", Moment: "time", Fake: "faker",
+_KEYS = ("query", "file", "values", "from", "time", "faker", "result")
+_BY_CLASS = {QueryRows: "query", FileRows: "file", Values: "values", Range: "from", Moment: "time", Fake: "faker",
              Returned: "result"}  # fmt: skip
 
 
 def _source_kind(given: Any) -> str | None:
     if isinstance(given, BaseModel):
-        return _BY_CLASS.get(type(given))
-    keys = [kind for key, kind in _KEYS.items() if key in given] if isinstance(given, dict) else []
-    return keys[0] if keys else None
+        return f"source {_BY_CLASS[type(given)]}"
+    keys = [key for key in _KEYS if key in given] if isinstance(given, dict) else []
+    return f"source {keys[0]}" if keys else None
 
 
 Source = Annotated[
-    Annotated[QueryRows, Tag("query")]
-    | Annotated[FileRows, Tag("file")]
-    | Annotated[Values, Tag("values")]
-    | Annotated[Range, Tag("range")]
-    | Annotated[Moment, Tag("time")]
-    | Annotated[Fake, Tag("faker")]
-    | Annotated[Returned, Tag("result")],
+    Annotated[QueryRows, Tag("source query")]
+    | Annotated[FileRows, Tag("source file")]
+    | Annotated[Values, Tag("source values")]
+    | Annotated[Range, Tag("source from")]
+    | Annotated[Moment, Tag("source time")]
+    | Annotated[Fake, Tag("source faker")]
+    | Annotated[Returned, Tag("source result")],
     Discriminator(
         _source_kind,
         custom_error_type="source",
@@ -214,13 +232,13 @@ class OwnTransaction(Section):
     """Its statements; of a folder, the text of the file of its name."""
     weight: Annotated[int, Field(ge=0, le=MOST_WEIGHT, strict=True)] = 1
     """How often users start it, beside the weights of the others."""
-    every: Annotated[Seconds, Field(gt=0)] | None = None
+    every: Annotated[Offset, Field(gt=0)] | None = None
     """In place of a weight: one session starts it each time this has passed, `10s`."""
     isolation: Literal["read committed", "repeatable read", "serializable"] = "read committed"
     """Its isolation level."""
     one_transaction: bool = True
     """`false` commits each statement by itself."""
-    limit: Seconds | None = None
+    limit: Annotated[Offset, Field(gt=0)] | None = None
     """The time within which nine of ten should end."""
     reads_only: bool | None = None
     """`true` if it only reads; by default judged by the words of its statements."""

@@ -9,7 +9,7 @@ from stallmark.cli.command import Command
 from stallmark.cli.common import escape, out, tell
 from stallmark.errors import StallmarkError
 
-STARTER = Path(__file__).parent / "starter"
+STARTER = Path(__file__).parent / "shop"
 """The files of a workload that works on the database that its setup.sql makes."""
 
 
