@@ -10,19 +10,6 @@ from select import select
 import msgspec
 
 from stallmark.driver.channel import Closed, start_child
-from stallmark.driver.course import (
-    SETTLED_AFTER_S,
-    ClientCpu,
-    Merger,
-    Settling,
-    came_late,
-    changes,
-    not_understood,
-    of_loads,
-    reason,
-    timed,
-    users_in,
-)
 from stallmark.driver.load import ExpectedMachines, LoadSpec, Step, Timeline, background_sessions, shared_out
 from stallmark.driver.messages import (
     Bye,
@@ -48,6 +35,19 @@ from stallmark.driver.messages import (
     SessionLost,
     Stopped,
     Waiting,
+)
+from stallmark.driver.run_state import (
+    SETTLED_AFTER_S,
+    ClientCpu,
+    Merger,
+    Settling,
+    came_late,
+    changes,
+    not_understood,
+    of_loads,
+    reason,
+    timed,
+    users_in,
 )
 from stallmark.driver.searched_load import SearchedLoad, SearchPlan
 from stallmark.errors import ErrorClass, StallmarkError, as_sentence

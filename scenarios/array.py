@@ -175,9 +175,9 @@ class EmulatedArrays(_Choice):
     """Under the embedded server; what is not named stays on the real one."""
 
     data: EmulatedArray | None = None
-    """The array beneath the data files."""
+    """The array under the data files."""
     wal: EmulatedArray | None = None
-    """The array beneath the log."""
+    """The array under the log."""
 
     def resolve(self, data_bytes: int | None) -> dict[str, ArrayModel]:
         named = {"data": self.data, "wal": self.wal}

@@ -136,8 +136,8 @@ def shipped() -> list[str]:
 
 
 def _shipped_files() -> dict[str, Path]:
-    folders = [SHIPPED, *(Path(package.__file__).parent / "scenarios" for package in capabilities.parts("scenarios"))]
-    return {path.stem: path for folder in folders for path in folder.glob("*.yaml")}
+    """Return the scenarios that come with the product and its capabilities, by name."""
+    return {path.stem: path for folder in (SHIPPED, *capabilities.folders()) for path in folder.glob("*.yaml")}
 
 
 def read_scenario(name_or_path: str, overrides: Sequence[str] = ()) -> AnyScenario:
@@ -177,8 +177,8 @@ def read_document(document: Mapping[str, Any], overrides: Sequence[str] = ()) ->
 
 def locate(name_or_path: str) -> Path:
     """Return the file of a scenario shipped under that name, or that path; raise StallmarkError where there is none."""
-    if path_of_shipped := _shipped_files().get(name_or_path):
-        return path_of_shipped
+    if path := _shipped_files().get(name_or_path):
+        return path
     path = Path(name_or_path)
     with suppress(OSError):  # a name that is longer than a file's can be
         if path.is_file():

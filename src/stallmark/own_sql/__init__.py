@@ -9,6 +9,5 @@ CAPABILITY = Capability(
     commands=(CommandEntry("Start", "check-sql", _CHECK, "stallmark.own_sql.check_command"),),
     options={"run": "stallmark.own_sql.run_options:own_sql", "new": "stallmark.own_sql.new_options:own_sql"},
     definition="stallmark.own_sql.folder:read_definition",
-    scenarios="stallmark.own_sql",
     workload="stallmark.own_sql.workload:make_workload",
 )
