@@ -286,7 +286,7 @@ class OwnSql(Section):
     def _mistakes_in(self, name: str, transaction: OwnTransaction) -> Iterator[str]:
         if transaction.script:
             try:
-                parse_script(transaction.sql, frozenset(self.define))
+                parse_script(transaction.sql, self.define)
             except StallmarkError as error:
                 yield str(error)
             return

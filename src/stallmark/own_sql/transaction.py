@@ -231,6 +231,7 @@ class PgbenchScript(OwnTransaction):
         self._rng = random.Random()
         queries = [place for place, step in enumerate(self._steps) if not isinstance(step, Set)]
         self._first = queries[0]
+        self._drawn = [(step.name, step.value.evaluate) for step in self._steps[: self._first] if isinstance(step, Set)]
         self._alone: tuple[str, tuple[str, ...]] | None = None
         last = self._steps[-1]
         if self._first == len(self._steps) - 1 and isinstance(last, Query) and last.prefix is None:
@@ -239,12 +240,12 @@ class PgbenchScript(OwnTransaction):
     def inputs(self, rng: random.Random) -> tuple:
         self._rng, variables = rng, self._variables
         variables["client_id"] = self.user or 0
-        for step in self._steps[: self._first]:
-            assert isinstance(step, Set)
-            try:
-                variables[step.name] = step.value.evaluate(variables, rng)
-            except ExpressionError as error:
-                raise CallFailed(ErrorClass.OTHER, "", f"\\set {step.name}: {error}") from None
+        name = ""
+        try:
+            for name, evaluate in self._drawn:
+                variables[name] = evaluate(variables, rng)
+        except ExpressionError as error:
+            raise CallFailed(ErrorClass.OTHER, "", f"\\set {name}: {error}") from None
         if self._alone:
             return tuple([as_parameter(variables[name]) for name in self._alone[1]])
         return (dict(variables),)
@@ -302,4 +303,4 @@ def _call_name(transaction: str, place: int) -> str:
 
 
 def _steps(given: Mapping[str, Any], define: Mapping[str, Any]) -> list[Step]:
-    return parse_script(given["sql"], frozenset(define))
+    return parse_script(given["sql"], define)

@@ -2,8 +2,10 @@
 
 import random
 import re
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from stallmark.errors import StallmarkError
@@ -44,9 +46,10 @@ class Expression:
         return self.evaluate(variables, rng)
 
 
-def compile_expression(text: str) -> Expression:
-    """Return the function of an expression. Raise StallmarkError, a clause, if pgbench would not take it."""
-    parser = _Parser(_tokens(text))
+def compile_expression(text: str, constants: Mapping[str, Any] = MappingProxyType({})) -> Expression:
+    """Return the function of an expression, in which some variables are always the same. Raise StallmarkError, a
+    clause, if pgbench would not take it."""
+    parser = _Parser(_tokens(text), constants)
     expression = parser.level(0)
     if parser.tokens[parser.position :]:
         raise StallmarkError(f"{parser.tokens[parser.position][1]!r} is not expected there")
@@ -71,6 +74,7 @@ def _tokens(text: str) -> list[tuple[str, str]]:
 @dataclass
 class _Parser:
     tokens: Sequence[tuple[str, str]]
+    constants: Mapping[str, Any]
     position: int = 0
     _depth: int = field(default=0)
 
@@ -135,7 +139,7 @@ class _Parser:
         if kind == "double":
             return _constant(float(text))
         if kind == "variable":
-            return _variable(text)
+            return self._variable(text)
         if text == "(":
             inner = self.level(0)
             self._demand(")")
@@ -143,6 +147,12 @@ class _Parser:
         if kind == "word":
             return self._named(text.lower())
         raise StallmarkError(f"{text if kind == 'end' else repr(text)} is not expected there")
+
+    def _variable(self, name: str) -> Expression:
+        if name in self.constants:
+            with suppress(functions.ExpressionError):  # a text, which only a statement can take
+                return _constant(as_value(self.constants[name]))
+        return _variable(name)
 
     def _named(self, name: str) -> Expression:
         if name in _CONSTANTS:

@@ -64,6 +64,8 @@ def is_true(value: Value) -> bool:
 
 def as_parameter(value: Value) -> Value:
     """Return a variable as it is bound: a double with 15 digits, as pgbench writes it."""
+    if type(value) is int:  # the usual case, fast
+        return value
     if isinstance(value, bool):
         return "true" if value else "false"
     return f"{value:.15g}" if isinstance(value, float) else value

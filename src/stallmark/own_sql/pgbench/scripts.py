@@ -1,8 +1,10 @@
 """pgbench's scripts: statements and backslash commands, parsed into the steps of a transaction."""
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from types import MappingProxyType
+from typing import Any, Literal
 
 from stallmark.errors import StallmarkError
 from stallmark.own_sql.pgbench.expressions import Expression, compile_expression
@@ -23,7 +25,8 @@ _SKIPPED = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
-AUTOMATIC = ("client_id", "default_seed", "random_seed", "scale")
+_DEFAULTS = {"scale": 1}
+AUTOMATIC = ("client_id", "default_seed", "random_seed", *_DEFAULTS)
 """The variables that every script has."""
 
 
@@ -58,23 +61,25 @@ class Jump:
 Step = Set | Query | Sleep | Jump
 
 
-def parse_script(text: str, defined: frozenset[str] = frozenset()) -> list[Step]:
+def parse_script(text: str, defined: Mapping[str, Any] = MappingProxyType({})) -> list[Step]:
     """Return the steps of a script, in which `defined` variables have values already.
 
     Raise StallmarkError, a clause with its line, for what Stallmark does not have, and for a variable without a value.
     """
-    parser = _Script(text)
+    parser = _Script(text, {} if "\\gset" in text else {**_DEFAULTS, **defined})
     steps = parser.parse()
     if not any(isinstance(step, Query) for step in steps):
         raise StallmarkError("it has no statement")
-    _refuse_unset(steps, defined)
+    _refuse_unset(steps, defined.keys())
     _refuse_open(steps)
     return steps
 
 
 class _Script:
-    def __init__(self, text: str):
+    def __init__(self, text: str, defined: Mapping[str, Any]):
         self._text = text
+        changed = set(re.findall(r"\\set\s+(\w+)", text))
+        self._constants = {name: value for name, value in defined.items() if name not in changed}
         self._steps: list[Step] = []
         self._open: list[_If] = []
 
@@ -135,7 +140,7 @@ class _Script:
                 variable, _, expression = rest.strip().partition(" ")
                 if not re.fullmatch(r"[^\W\d]\w*", variable):
                     raise StallmarkError(f"\\set names no variable ({variable!r})")
-                self._steps.append(Set(variable, compile_expression(expression)))
+                self._steps.append(Set(variable, compile_expression(expression, self._constants)))
             elif name == "sleep":
                 self._steps.append(_sleep(rest))
             elif name in ("if", "elif", "else", "endif"):
@@ -204,7 +209,7 @@ def _sleep(rest: str) -> Sleep:
     return Sleep(compile_expression(found[1]), _UNITS[(found[2] or "s").lower()])
 
 
-def _refuse_unset(steps: list[Step], defined: frozenset[str]) -> None:
+def _refuse_unset(steps: list[Step], defined: Iterable[str]) -> None:
     known = {*defined, *AUTOMATIC}
     prefixes: list[str] = []
     for step in steps:
