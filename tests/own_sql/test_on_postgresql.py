@@ -4,14 +4,19 @@ import json
 import random
 import re
 import subprocess
+import sys
 from collections import Counter
+from contextlib import suppress
 
+import psutil
 import pytest
 from scipy import stats
 from support.clusters import ClusterEngine
 from support.command_line import stallmark
+from support.remote import free_port
+from support.waiting import eventually
 
-from stallmark.errors import StallmarkError
+from stallmark.errors import CallFailed, StallmarkError
 from stallmark.own_sql.examine import examine
 from stallmark.own_sql.folder import read_definition
 from stallmark.own_sql.new_options import STARTER
@@ -19,8 +24,8 @@ from stallmark.own_sql.pgbench.expressions import compile_expression
 from stallmark.own_sql.pgbench.functions import random_exponential, random_gaussian, random_zipfian
 from stallmark.own_sql.run_options import scripts_definition
 from stallmark.own_sql.transaction import OwnTransaction
-from stallmark.transactions import define
-from stallmark.transactions.workload import WorkloadContext
+from stallmark.transactions import define, find_workload
+from stallmark.transactions.workload import Outcome, WorkloadContext
 
 pytestmark = pytest.mark.server
 
@@ -133,6 +138,41 @@ def test_a_transaction_is_whole_or_each_statement_by_itself(shop, engine):
         assert engine.query("SELECT * FROM word") == rows
 
 
+@pytest.mark.parametrize("one_transaction", [True, False])
+def test_many_rows_are_counted_and_not_kept(one_transaction, shop, engine, monkeypatch):
+    monkeypatch.setattr("stallmark.own_sql.examine.MANY_ROWS", 1_500)
+    given = {"sql": "SELECT * FROM film; SELECT 1", "one_transaction": one_transaction}
+    workload = workload_of(look=given, other={"sql": "SELECT 2"})
+    workload.examine(engine, 1)
+    examined = find_workload("own")
+    assert examined.definition["counted"] == ["look 1"]
+    assert examined.version == workload.version
+    [look, other] = examined.transactions
+    assert (look.counted, other.counted) == ({"look 1"}, frozenset())
+    session = engine.session(30.0)
+    examined.prepare(session, [look])
+    kept = session.call
+    monkeypatch.setattr(
+        session, "call", lambda name, *rest, **more: kept(name, *rest, **more) if name != "look 1" else 1 / 0
+    )
+    context = WorkloadContext({}, 1, engine.query, lambda *_: None)
+    transaction = look(examined.users.share(context))
+    assert transaction.execute(session, transaction.inputs(random.Random(1))) is Outcome.COMMITTED
+    assert "look 2" in called and "look 1" not in called
+    assert session.count("look 1", ()) == 2000
+    session.close()
+
+
+def test_rows_are_counted_up_to_an_error_and_the_session_goes_on(shop, engine):
+    session = engine.session(30.0)
+    session.prepare("count", "SELECT 1 / (5000 - n) FROM generate_series(1, $1::int) AS n")
+    assert session.count("count", (4999,)) == 4999
+    with pytest.raises(CallFailed, match="division by zero"):
+        session.count("count", (9000,))
+    assert session.count("count", (3,)) == 3
+    session.close()
+
+
 # Beside pgbench itself, on one server.
 
 TPCB = r"""
@@ -226,3 +266,43 @@ def test_expressions_have_the_values_that_pgbench_gives_them(shop, engine, tmp_p
             assert f"{ours:.15g}" == theirs, text
         elif kind != "null":
             assert str(ours).lower() == theirs, text
+
+
+# Processes of their own: load machines, and a driver that is killed.
+
+
+def command(*arguments, cwd) -> subprocess.Popen:
+    argv = [sys.executable, "-m", "stallmark.cli.main", *map(str, arguments)]
+    return subprocess.Popen(argv, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def test_a_killed_driver_leaves_whole_transactions_alone(shop, engine, tmp_path):
+    run = command("run", "--sql", STARTER, "--server", shop, "--shared", "-c", 4, "-T", 60, cwd=tmp_path)
+    try:
+        eventually(lambda: engine.query("SELECT count(*) > 200 FROM rental")[0][0])
+    finally:
+        for process in [*psutil.Process(run.pid).children(recursive=True), psutil.Process(run.pid)]:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        run.wait()
+    sessions = "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name LIKE 'stallmark-user%'"
+    eventually(lambda: engine.query(sessions)[0][0])
+    assert engine.query((STARTER / "conditions/copies_out.sql").read_text()) == []
+    [(rented, counted)] = engine.query("SELECT (SELECT count(*) FROM rental), sum(rentals) FROM customer")
+    assert rented == counted > 200
+
+
+def test_a_load_machine_needs_no_folder(shop, tmp_path):
+    port = free_port()
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    worker = command("worker", "--server", shop, "--master-host", "127.0.0.1", "--master-port", port, cwd=elsewhere)
+    try:
+        given = ("--server", shop, "--shared", "-c", 2, "-T", 2, "--out", tmp_path / "runs", "--json")
+        machines = ("--expect-workers", 1, "--master-bind-host", "127.0.0.1", "--master-bind-port", port)
+        result = stallmark("run", "--sql", STARTER, *given, *machines)
+    finally:
+        worker.terminate()
+        said, _ = worker.communicate(timeout=30)
+    assert result.exit_code == 0, result.output + said
+    [run] = json.loads(result.stdout)["runs"]
+    assert run["steps"][0]["tps"] > 0

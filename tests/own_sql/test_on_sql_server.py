@@ -93,6 +93,18 @@ def test_its_trial_is_rolled_back(engine, server, script):
     assert "ROLLBACK TRANSACTION" in texts[-1]
 
 
+def test_rows_of_all_results_are_counted(engine, script):
+    script.sql("SELECT many", Rows([Column("id", INT)], [(n,) for n in range(2500)]), Rows([Column("id", INT)], [(1,)]))
+    script.sql("SELECT wrong", Error(207, "Invalid column name 'wrong'.", severity=16))
+    session = engine.session(10)
+    for name in ("many", "wrong"):
+        session.prepare(name, f"SELECT {name}")
+    assert [session.count("many", ()) for _ in range(2)] == [2501, 2501]
+    with pytest.raises(CallFailed, match="Invalid column"):
+        session.count("wrong", ())
+    assert session.count("many", ()) == 2501
+
+
 @pytest.mark.parametrize(
     ("given", "named"),
     [

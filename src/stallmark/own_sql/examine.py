@@ -15,6 +15,8 @@ from stallmark.own_sql.transaction import OwnTransaction, prepared_statements
 from stallmark.transactions.workload import Transaction, Workload, WorkloadContext
 
 TIMEOUT_S = 60.0
+MANY_ROWS = 10_000
+"""Rows above which a load counts them a few at a time: every user would hold all of them."""
 _READ_ONLY = "25006"  # PostgreSQL: a statement would write in a transaction that reads only
 _TYPES, _TRIAL, _READING_TRIAL, _END = "stallmark types", "stallmark trial", "stallmark reading trial", "stallmark end"
 _ENDS = {
@@ -30,6 +32,7 @@ class TriedStatement:
     """A statement as the server took it. `types` are those of its parameters, None if the server does not say; `rows`
     and `ms` are None for one that a branch, or an earlier result without a row, has left out."""
 
+    name: str
     transaction: str
     line: int
     text: str
@@ -103,7 +106,7 @@ def _try(session: Session, kind: type[OwnTransaction], transaction: OwnTransacti
     for name, statement in statements.items():
         rows, ms = trial.done.get(name, (None, None))
         names, text = statement.names, statement.text
-        tried.append(TriedStatement(kind.name, statement.line, text, names, types.get(name), rows, ms))
+        tried.append(TriedStatement(name, kind.name, statement.line, text, names, types.get(name), rows, ms))
     return tried
 
 

@@ -77,6 +77,7 @@ class OwnTransaction(Transaction):
     frames: ClassVar = {}
     given: ClassVar[Mapping[str, Any]]
     define: ClassVar[Mapping[str, Any]]
+    counted: ClassVar[frozenset[str]]
 
     @classmethod
     def to_prepare(cls, dialect: str) -> dict[str, str]:
@@ -96,6 +97,7 @@ def transaction_class(name: str, given: Mapping[str, Any], definition: Mapping[s
         "name": name,
         "given": given,
         "define": definition["define"],
+        "counted": frozenset(one for one in definition["counted"] if one.rpartition(" ")[0] == name),
         "reads_only": _only_reads(given, definition["define"]) if given["reads_only"] is None else given["reads_only"],
         "limit_s": given["limit"],
     }
@@ -143,8 +145,9 @@ class OwnStatements(OwnTransaction):
         one_statement = len(self._calls) == 1 and self.given["isolation"] == "read committed"
         self._alone: str | None = None
         self._pick: Pick = tuple
-        if one_statement:
+        if one_statement and not self.counted:
             self._alone, self._pick = self._calls[0]
+        self._is_one = self.given["one_transaction"] and not one_statement
         self._isolation = Isolation(self.given["isolation"].upper())
         self._by_trips = dialect == "postgresql"
 
@@ -161,7 +164,7 @@ class OwnStatements(OwnTransaction):
         if self._alone:
             session.call(self._alone, inputs)
             return Outcome.COMMITTED
-        if not self.given["one_transaction"]:
+        if not self._is_one:
             return self._make_calls(session, inputs, commits=True)
         if not self._by_trips:
             with session.transaction(self._isolation):
@@ -189,6 +192,9 @@ class OwnStatements(OwnTransaction):
     def _make_calls(self, session: Session, inputs: tuple, *, commits: bool) -> Outcome:
         values = [*inputs]
         for number, (name, pick) in enumerate(self._calls):
+            if name in self.counted and number not in self._results:
+                session.count(name, pick(values), commits=commits)
+                continue
             rows = session.call(name, pick(values), commits=commits)
             if columns := self._results.get(number):
                 if not len(rows):
@@ -234,7 +240,7 @@ class PgbenchScript(OwnTransaction):
         self._drawn = [(step.name, step.value.evaluate) for step in self._steps[: self._first] if isinstance(step, Set)]
         self._alone: tuple[str, tuple[str, ...]] | None = None
         last = self._steps[-1]
-        if self._first == len(self._steps) - 1 and isinstance(last, Query) and last.prefix is None:
+        if self._first == len(self._steps) - 1 and isinstance(last, Query) and last.prefix is None and not self.counted:
             self._alone = _call_name(self.name, self._first), last.statement.names
 
     def inputs(self, rng: random.Random) -> tuple:
@@ -267,7 +273,11 @@ class PgbenchScript(OwnTransaction):
                         is_open = True
                     parameters = [as_parameter(variables[name]) for name in statement.names]
                     commits = not is_open or statement.ends
-                    rows = session.call(_call_name(self.name, here), parameters, commits=commits)
+                    name = _call_name(self.name, here)
+                    if name in self.counted and step.prefix is None:
+                        session.count(name, parameters, commits=commits)
+                        continue
+                    rows = session.call(name, parameters, commits=commits)
                     if statement.ends:
                         is_open = False
                     if step.prefix is not None:
