@@ -14,6 +14,7 @@ from rich.text import Text
 
 from stallmark.cli.command import Command
 from stallmark.cli.common import as_seconds, err, json_option, schedule_options, server_option, tell, timezone_option
+from stallmark.cli.document import Outputs
 from stallmark.cli.report import show_profile
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def profile(
 
         wanted = Wanted(_classes(classes), zone, dates, _names(names), schedule_from(start, interval_s, zone))
         import_profile(files, folder, wanted, anonymous=anonymous)
-        show_profile(folder, folder / "report.html", as_json)
+        show_profile(folder, Outputs(folder / "report.html", as_json))
         return
     if classes or dates or names or start or interval_s:
         raise click.UsageError("--class, --map, --dates, --start and --interval are for --from: name a file with it.")
@@ -83,7 +84,7 @@ def profile(
             Collection(source, folder, planned_s, anonymous, told=told).run()
     finally:
         if folder.is_dir() and last_sample(folder) > 0:
-            show_profile(folder, folder / "report.html", as_json)
+            show_profile(folder, Outputs(folder / "report.html", as_json))
 
 
 def _refuse_both(planned_s: float | None) -> None:
