@@ -69,6 +69,7 @@ def document(sql: Any, users: int, duration_s: float, rate: float | None = None)
 
 def scripts_definition(scripts: "Sequence[str]", defined: "Sequence[str]") -> dict[str, Any]:
     """Return the definition of a workload of pgbench's scripts, given as FILE or FILE@WEIGHT."""
+    variables = dict(map(_variable, defined))
     transactions: dict[str, Any] = {}
     for script in scripts:
         file, at, weight = script.rpartition("@")
@@ -84,7 +85,7 @@ def scripts_definition(scripts: "Sequence[str]", defined: "Sequence[str]") -> di
         except (OSError, UnicodeDecodeError) as error:
             raise StallmarkError(f"{path} cannot be read ({getattr(error, 'strerror', 'it is not UTF-8')}).") from None
         transactions[name] = {"sql": text, "weight": int(weight), "script": "pgbench"}
-    return {"name": "scripts", "transactions": transactions, "define": dict(map(_variable, defined))}
+    return {"name": "scripts", "transactions": transactions, "define": variables}
 
 
 def _variable(text: str) -> tuple[str, Any]:
