@@ -73,7 +73,7 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
     absent: set[str] = set()
     for sample in file.samples(lambda counter: _enter(counter) is not None):
         if sample.begins:
-            plan = _Plan(path, file.counters, recording, wanted, absent)
+            plan = _Plan(file, recording, wanted, absent)
             clock = recording.clock(file, wanted)
             steps.begin_anew()
         if (span := steps.span_to(clock.instant(sample.stamp))) is not None:
@@ -97,9 +97,10 @@ def _enter(counter: Counter) -> _Entry | None:
 class _Plan:
     """The counters of a header that count, and what they are. `absent` collects the instances that some row lacks."""
 
-    def __init__(self, path: Path, header: Sequence[Counter], recording: Recording, wanted: Wanted, absent: set[str]):
+    def __init__(self, file: Perfmon, recording: Recording, wanted: Wanted, absent: set[str]):
+        path, header = file.path, file.counters
         self._path, self._recording, self._absent = path, recording, absent
-        if len(hosts := {counter.host.lower() for counter in header}) > 1:
+        if len(hosts := {host.lower() for host in (file.host, *(counter.host for counter in header)) if host}) > 1:
             raise StallmarkError(
                 f"{path} has counters of {len(hosts)} machines: a profile is of one. Record each alone."
             )
@@ -118,7 +119,7 @@ class _Plan:
                 self._single.setdefault(column, (by_key[key].counter, by_key[key].factor))
         foreign = {name for counter in header for name in (counter.object, counter.counter) if not name.isascii()}
         english = "write the English names into the first line"
-        if not (self._disks or self._sums or self._single):
+        if not (self._disks or self._sums or self._single or (wanted.classes and recording.devices)):
             first = f" (it has {some_names(f'{counter.object} {counter.counter}'.strip() for counter in header)})"
             raise StallmarkError(
                 f"{path} has no counter that a profile knows{first if header else ''}: record those of disks, as in "
