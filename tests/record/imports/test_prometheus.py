@@ -43,6 +43,20 @@ def test_a_reset_that_one_counter_shows_hides_the_others_too(import_texts):
     assert found.ends() == ["02 10:00:15", "02 10:00:45"] and any("anew" in note for note in found.manifest.notes)
 
 
+def test_answers_that_were_appended_are_one_series_each(import_texts):
+    series = disk("reads_completed"), [0, 15, 30, 45]
+    whole, begin = answer(series), answer((series[0], series[1][:3]))
+    for text in (whole + whole, begin + "\n" + whole, answer(series, series)):
+        found = import_texts(text)
+        assert found.io("reads") == [15, 15, 15] and not any("not there" in note for note in found.manifest.notes)
+
+
+def test_metrics_of_one_exporter_are_of_one_machine(import_texts):
+    reads, writes = disk("reads_completed"), disk("writes_completed", instance="db2:9100")
+    with pytest.raises(StallmarkError, match=r"node_\* of instance “db1:9100” and “db2:9100”.*instance="):
+        import_texts(answer((reads, [0, 15]), (writes, [0, 15])))
+
+
 def test_postgresql_is_summed_over_its_databases(import_texts):
     def metric(name: str, database: str) -> dict:
         return {"__name__": f"pg_stat_database_{name}", "datname": database, "instance": "db1:9187"}
@@ -134,7 +148,7 @@ def test_disks_of_windows_count_before_its_volumes(import_texts, exporter):
 
 def test_names_of_an_old_node_exporter(import_texts):
     def old(name: str, **labels: str) -> dict:
-        return {"__name__": f"node_{name}", "instance": "db01:9100", **labels}
+        return {"__name__": f"node_{name}", "instance": "db1:9100", **labels}
 
     found = import_texts(
         answer(

@@ -82,6 +82,7 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
     """Add all series of one file; raise StallmarkError if it has none of the metrics that are known."""
     names, known = Counter[str](), list[_Known]()
     others: dict[str, Labels] = {}
+    points: dict[frozenset[tuple[str, str]], list[np.ndarray]] = {}
     query = RangeQuery(path)
     for labels, at, values in query:
         name = labels.get("__name__", "")
@@ -92,7 +93,11 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
         if name not in METRICS:
             continue
         _refuse_other(path, name, labels, others)
-        at, values, disordered = _ordered(at, values)
+        points.setdefault(frozenset({**labels, "__name__": name}.items()), []).append(np.stack([at, values]))
+    for identity, parts in points.items():
+        labels = dict(identity)
+        name = labels["__name__"]
+        at, values, disordered = _ordered(*np.concatenate(parts, axis=1))  # of documents that were appended
         if disordered:
             recording.note(
                 f"{path.name}: points that were not in the order of time are sorted, and double ones left out."
@@ -120,7 +125,11 @@ def _refuse_other(path: Path, name: str, labels: Labels, others: dict[str, Label
     """Raise StallmarkError for a series that is not of the same machine, server and scraper as others of its name."""
     own = {label: text for label, text in labels.items() if label not in _PARTS}
     first = others.setdefault(name, own)
-    if label := next((label for label in sorted(own.keys() | first.keys()) if own.get(label) != first.get(label)), ""):
+    exporter = others.setdefault(name.partition("_")[0], own)
+    differ = {label for label in own.keys() | first.keys() if own.get(label) != first.get(label)}
+    if own.get("instance") != exporter.get("instance"):
+        name, first, differ = f"{name.partition('_')[0]}_*", exporter, {"instance"}
+    if label := min(differ, default=""):
         texts = sorted((first.get(label, ""), own.get(label, "")))
         raise StallmarkError(
             f"{path} has {name} of {label} “{texts[0]}” and “{texts[1]}”: a profile is of one machine. Ask for one, as "
