@@ -290,3 +290,17 @@ def test_every_name_of_ours_is_taken_for_what_it_is(tmp_path_factory, ours, valu
     else:
         expected = [float(value) * meaning.factor * (15 if meaning.kind == "rate" else 1) for value in values[1:]]
     assert table.column(column).to_pylist() == pytest.approx(expected)
+
+
+def test_a_header_may_come_again_and_a_second_machine_is_refused(import_texts):
+    begin, end = (f"Time,reads_per_s\n2026-03-02T1{hour}:00:00Z,1\n2026-03-02T1{hour}:00:15Z,2\n" for hour in (0, 1))
+    assert import_texts(begin + end).io("reads") == [30, 30]
+    rows = "".join(f"2026-03-02T10:00:{second}Z,{host},1\n" for second in (10, 20) for host in ("db01", "db02"))
+    with pytest.raises(StallmarkError, match="is of db01, db02: give each a file of its own"):
+        import_texts("Time,host,reads_per_s\n" + rows)
+
+
+@pytest.mark.parametrize("cell", ['"1,234.5"', "#N/A"])
+def test_a_series_of_ours_that_holds_text_is_refused(import_texts, cell):
+    with pytest.raises(StallmarkError, match=r"“reads_per_s” of .* holds text"):
+        import_texts(f"Time,reads_per_s,writes_per_s\n2026-03-02T10:00:00Z,1,1\n2026-03-02T10:00:15Z,{cell},1\n")

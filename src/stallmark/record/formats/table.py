@@ -35,6 +35,9 @@ _RULE = re.compile(r"[-,;|\s]*--[-,;|\s]*")  # sqlcmd draws one below the header
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?")
 _TIME_NAME = re.compile(r"time|date|epoch|stamp", re.I)
+_HOST_NAME = re.compile(
+    r"(host|server|machine|computer|node|sql_instance|db_?instance)[ _]?(name|id|identifier)?", re.I
+)
 _NO_COUNTER = re.compile(r"interval\b.*|(.*[ _])?(id|index|number)", re.I)  # numbers that measure nothing
 _IN_BRACKETS = re.compile(r"(?P<name>.*\S)\s*[(\[](?P<unit>[^()\[\]]+)[)\]]\s*")
 _UNITS = {  # by the text in brackets
@@ -56,12 +59,13 @@ class _Layout(NamedTuple):
 
 class Table(Recorded):
     """A CSV, which is held whole: what tells rows of one time apart is known from all of them. `hint`: what to do about
-    a file without times; `texts`: the columns that hold text in place of numbers."""
+    a file without times; `texts`: the columns that hold text in place of numbers; `hosts`: the machines that it names."""
 
     def __init__(self, path: Path, time_column: str | None = None, hint: str = "name it with --time-column"):
         super().__init__(path)
         self._time_column, self._hint = time_column, hint
         self.texts: list[str] = []
+        self.hosts: list[str] = []
 
     def samples(self, has: Has = lambda _: True) -> Iterator[Sample]:
         with opened(self.path) as text:
@@ -70,8 +74,9 @@ class Table(Recorded):
             raise StallmarkError(f"{self.path} has more than {_LARGEST:,} characters: cut it to the time of the run.")
         lines = [line for line in content.splitlines() if line.strip() and not _RULE.fullmatch(line)]
         layout = self._layout(lines)
-        table = self._cells(lines[layout.line + 1 :], layout)
-        cut = len(lines) - layout.line - 1 - table.num_rows
+        rows = [line for line in lines[layout.line + 1 :] if line != lines[layout.line]]  # of files that were appended
+        table = self._cells(rows, layout)
+        cut = len(rows) - table.num_rows
         parts = [pc.utf8_trim_whitespace(table[str(column)]) for column in layout.times]
         stamps = pc.binary_join_element_wise(*parts, " ").to_numpy() if len(parts) > 1 else parts[0].to_numpy()
         numbers, texts = _sorted_out(table, layout)
@@ -82,6 +87,8 @@ class Table(Recorded):
             each, at = stamps, np.arange(len(stamps))
         labels = [""] * len(stamps) if instance is None else table[str(instance)].fill_null("").to_pylist()
         self.texts = [layout.header[column] for column in texts if column != instance]
+        named = (table[str(column)] for column in texts if _HOST_NAME.fullmatch(layout.header[column]))
+        self.hosts = sorted({host for column in named for host in column.unique().to_pylist() if host})
         self.notes = [f"columns that hold text: {', '.join(self.texts)}"] if self.texts else []
         self.notes += [f"rows with too few or too many values: {cut}"] if cut > 0 else []
         counted = [

@@ -23,7 +23,7 @@ from stallmark.record.formats.prometheus import as_json
 from stallmark.record.formats.sample import Counter, head_of
 from stallmark.record.formats.table import Table
 from stallmark.record.imports.prometheus import METRICS, unit_factor
-from stallmark.record.imports.recording import COUNTS, Recording, Wanted
+from stallmark.record.imports.recording import COUNTS, Recording, Wanted, some_names
 from stallmark.record.imports.series import Kind, Series, add_series
 from stallmark.record.profile.intervals import IO, STATES, FileClass
 
@@ -96,7 +96,7 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
     parts = [_Part(*name, counter, points[counter]) for counter in points if (name := _our_name(counter, wanted))]
     _refuse(path, file, wanted, parts, list(names))
     if repeated := len(times) - len(set(times)):
-        recording.note(f"{path.name}: {repeated} of its times were there already: their values are left out.")
+        recording.note(f"{path.name}: left out are the values of times that were there already: {repeated}.")
     add_series(list(_series(parts)), recording, path.name, times)
     recording.take_facts(file)
     recording.note(f"{path.name}: each time is taken as the end of what its values cover.")
@@ -164,8 +164,10 @@ def _increments(points: Mapping[float, float]) -> dict[float, float]:
 
 def _refuse(path: Path, file: Table, wanted: Wanted, parts: Sequence[_Part], names: list[str]) -> None:
     """Raise StallmarkError for series that cannot be what they are to be."""
+    if len(file.hosts) > 1:
+        raise StallmarkError(f"{path} is of {some_names(file.hosts)}: give each a file of its own.")
     there = f"it has {', '.join(names[:_NAMED])}{', …' if len(names) > _NAMED else ''}"
-    for theirs in wanted.names:
+    for theirs in [*wanted.names, *(text for text in file.texts if text in MEANINGS)]:
         if any(theirs.endswith(text) for text in file.texts):
             raise StallmarkError(
                 f"“{theirs}” of {path} holds text: export its numbers alone, without a unit, as Grafana does with "
