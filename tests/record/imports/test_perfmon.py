@@ -47,6 +47,18 @@ def test_the_bias_of_the_header_is_minutes_west_of_utc(import_texts):
         import_texts(pdh([r"PhysicalDisk(0 C:)\Disk Reads/sec"], (1,), (2,), zone=""))
 
 
+def test_a_later_header_is_of_the_same_machine(import_texts):
+    text = pdh([r"LogicalDisk(D:)\Disk Reads/sec"], (1,), (2,))
+    assert import_texts(text + text.replace("10:00", "11:00")).io("reads") == [30, 30]
+    with pytest.raises(StallmarkError, match="2 machines"):
+        import_texts(text + text.replace("10:00", "11:00").replace("SQL01", "SQL02"))
+
+
+def test_a_class_of_a_disk_that_is_not_there_names_those_that_are(import_texts):
+    with pytest.raises(StallmarkError, match=r"no device E:: there is D:"):
+        import_texts(pdh([r"LogicalDisk(D:)\Disk Reads/sec"], (1,), (2,)), classes={"E:": FileClass.DATA})
+
+
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "cp1252"])
 def test_encodings_that_windows_writes(import_texts, encoding):
     found = import_texts(perfmon_csv(moments()).encode(encoding))

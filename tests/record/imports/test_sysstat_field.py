@@ -210,6 +210,7 @@ def test_shares_of_cpu_that_are_not_of_one_whole_are_not_known(import_texts, sha
             import_texts(sadf(samples))
     for text, core_s in texts:
         found = import_texts(text, zone="UTC")
+        assert any("CPU is not known" in note for note in found.manifest.notes) == (busy is None)
         assert found.server("cpu_s") == ([] if busy is None else pytest.approx([busy * core_s] * 2, abs=0.005 * core_s))
 
 
@@ -231,6 +232,9 @@ def test_a_device_whose_counters_wrapped_is_not_known(import_texts):
     assert any("counters of sda began anew" in note for note in found.manifest.notes)
     found = import_texts(sadf_of(DISK, DISK | {"rkB": 2.0**63}, DISK))
     assert (found.io("read_bytes")[1], found.io("write_bytes")) == (None, [50 * 1024 * 5] * 3)
+    io = {"io-reads": {"rtps": 2.0**32 / 5}, "io-writes": {"wtps": 5.0}}
+    found = import_texts(sadf_of(DISK, io=io))
+    assert found.io("writes") == [None] and "counters of all disks began anew" in " ".join(found.manifest.notes)
 
 
 def test_all_disks_of_sar_count_before_devices_that_stand_on_others(import_texts):

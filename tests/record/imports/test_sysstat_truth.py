@@ -77,10 +77,13 @@ def test_each_io_of_iostat_counts_once(machine: Machine, zeros: bool, cut: bool)
     assume(zeros or any(machine.reads))  # a device that never worked is in no report
     text = recorders.iostat_text(machine.moments, zeros=zeros)
     found = imported(text.rstrip("\n") if cut else text)
-    assert found["reads"] == pytest.approx(machine.reads, abs=0.01 * STEP_S * 8)
-    assert found["read_bytes"] == pytest.approx([ios * 8192 for ios in machine.reads], abs=0.01 * STEP_S * 8 * 1024)
+    # Of a file without idle devices the last report may lack some, and nothing shows that it is whole.
+    truth = machine.reads[: len(found["reads"])]
+    assert len(truth) >= len(machine.reads) - (cut and not zeros)
+    assert found["reads"] == pytest.approx(truth, abs=0.01 * STEP_S * 8)
+    assert found["read_bytes"] == pytest.approx([ios * 8192 for ios in truth], abs=0.01 * STEP_S * 8 * 1024)
     without = recorders.iostat_text(machine.moments, zeros=zeros, times=False)
-    assert imported(without, schedule=Schedule(BEGIN, STEP_S))["reads"] == found["reads"]
+    assert imported(without, schedule=Schedule(BEGIN, STEP_S))["reads"][: len(truth)] == found["reads"]
 
 
 @settings(max_examples=20, deadline=None)

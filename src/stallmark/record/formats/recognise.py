@@ -97,7 +97,7 @@ def detect_format(path: Path, *, of_profile: bool = False) -> Format:
     OSError for what cannot be opened."""
     start = head_bytes(path)
     for kind in _BINARY if b"\0" in start else ():
-        if start.startswith(kind.start) and path.suffix.lower().endswith(kind.suffix):
+        if start.startswith(kind.start) and path.name.lower().removesuffix(".gz").endswith(kind.suffix):
             raise StallmarkError(f"{path} is {kind.name}: {kind.remedy}.")
     head = head_of(path).lstrip("\ufeff\r\n ")
     for text in _TEXT:

@@ -76,12 +76,6 @@ def _dicts(value: object) -> list[dict[str, Any]]:
     return [member for member in value if isinstance(member, dict) and member] if isinstance(value, list) else []
 
 
-def _cpu_pairs(object: str, shares: Mapping[str, float], instance: str = "") -> Pairs:
-    """Yield the shares of CPU time; none of them if they are not shares of one whole."""
-    if abs(sum(shares.values()) - 100) <= _ROUNDED:
-        yield from ((_counter(object, name, instance), value) for name, value in shares.items())
-
-
 class _Sysstat(Recorded):
     def _take_machine(self, host: str, cores: str | None) -> None:
         """Note the machine of a header. Raise StallmarkError for another one than before."""
@@ -89,6 +83,13 @@ class _Sysstat(Recorded):
             raise StallmarkError(f"{self.path} is of {self.host} and {host}: give each a file of its own.")
         self.host = self.host or host
         self.cores = int(cores) if cores else self.cores
+
+    def _cpu_pairs(self, object: str, shares: Mapping[str, float], instance: str = "") -> Pairs:
+        """Yield the shares of CPU time; none of them if they are not shares of one whole."""
+        if abs(sum(shares.values()) - 100) <= _ROUNDED:
+            yield from ((_counter(object, name, instance), value) for name, value in shares.items())
+        elif shares and instance in ("", "all"):
+            self.remark("CPU is not known at times whose shares do not add up to 100 %")
 
 
 class _Json(_Sysstat):
@@ -150,7 +151,11 @@ class _Iostat(_Sysstat):
                     self.remark(f"{name} is in sectors, and taken as {side}/s times {side}areq-sz")
                 elif kib > 1 and rate <= _COARSE_MB and product <= 2 * _COARSE_MB:
                     values[name] = product
-        yield from ((_counter("", name, device), value) for name, value in values.items() if value < _WRAPPED)
+        for name, value in values.items():
+            if 0 <= value < _WRAPPED:
+                yield _counter("", name, device), value
+            elif name.endswith("/s"):
+                self.remark(f"{name} of {device} is beyond any device, and not known there")
 
 
 class IostatJson(_Json, _Iostat):
@@ -170,7 +175,7 @@ class IostatJson(_Json, _Iostat):
 
     def _pairs(self, sample: dict[str, Any]) -> Pairs:
         for cpu in _dicts([sample.get(CPU)]):
-            yield from _cpu_pairs(CPU, _numbers(cpu))
+            yield from self._cpu_pairs(CPU, _numbers(cpu))
         for disk in _dicts(sample.get("disk")):
             yield from self._disk_pairs(str(disk.get("disk_device", "")), _numbers(disk))
 
@@ -205,7 +210,7 @@ class Sadf(_Json):
                 for member in _dicts(value):
                     (_, name), *rest = member.items()
                     if key in CPU_LOADS:
-                        yield from _cpu_pairs(key, _numbers(dict(rest)), str(name))
+                        yield from self._cpu_pairs(key, _numbers(dict(rest)), str(name))
                     else:
                         yield from self._pairs(dict(rest), *path, key, instance=str(name))
             elif _is_number(value) and value < _WRAPPED:
@@ -244,7 +249,7 @@ class IostatText(_Iostat):
         self.notes += [f"reports {what}: {count}" for what, count in counts.items() if count]
 
     def _pairs(self, report: "_Report") -> Pairs:
-        yield from _cpu_pairs(CPU, report.cpu)
+        yield from self._cpu_pairs(CPU, report.cpu)
         for device, values in report.devices.items():
             yield from self._disk_pairs(device, values)
         if report.rounded:

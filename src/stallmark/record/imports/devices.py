@@ -53,7 +53,8 @@ class Choice(NamedTuple):
 def choose_disks(names: Iterable[str]) -> Choice:
     """Return the disks; without any, what may be one."""
     names = frozenset(names)
-    roles = {name: role_of(name, names) for name in names}
+    plain = frozenset(map(_plain, names))
+    roles = {name: role_of(_plain(name), plain) for name in names}
     by_role = {role: frozenset(name for name in names if roles[name] == role) for role in set(roles.values())}
     disks, uppers, unknown = (by_role.get(role, frozenset()) for role in ("disk", "upper", "unknown"))
     numbered = frozenset(name for name in unknown if NUMBERED.match(name))
@@ -93,13 +94,19 @@ def role_of(name: str, names: frozenset[str]) -> Role:
         else:
             major, minor = name.removeprefix("dev").split("-")
             disks = {f"dev{major}-{int(minor) - int(minor) % kind.minors}"}
-        return "disk" if name in disks or not disks & names else "partition"
+        by_path = name.startswith("nvme") and not disks.isdisjoint(map(_head, names))
+        return "disk" if name in disks or not (disks & names or by_path) else "partition"
     return "unknown"
+
+
+def _plain(name: str) -> str:
+    """Return the name without the folder that old versions of iostat write in front of it."""
+    return name.removeprefix("/dev/")
 
 
 def canonical(name: str) -> str:
     """Return the name of a device as it is compared: sda for /dev/sda, d: for D:\\."""
-    return name.lower().removeprefix("/dev/").rstrip("\\")
+    return _plain(name.lower()).rstrip("\\")
 
 
 def device_io(values: Mapping[str, float], counters: Mapping[str, tuple[str, float]]) -> dict[str, float]:
@@ -194,7 +201,7 @@ class Devices:
         names = frozenset(self._seen)
         left_out: dict[str, list[str]] = {}
         for device in sorted(names - self.counted.keys()):
-            left_out.setdefault(_WORDS[role_of(device, names)], []).append(device)
+            left_out.setdefault(_WORDS[role_of(_plain(device), frozenset(map(_plain, names)))], []).append(device)
         if left_out:
             parts = [f"{some_names(devices)}{words}" for words, devices in left_out.items()]
             self._recording.note(f"{name}: not counted are {'; '.join(parts)}.")
@@ -209,7 +216,7 @@ class Devices:
             self._set(row, classes, float("nan"))
         if unknown:
             self._recording.note(
-                f"{name}: a device was missing in {len(unknown)} samples; what its class did there is not known."
+                f"{name}: what a class did is not known in samples that lack one of its devices: {len(unknown)}."
             )
         at_end = self._lacking[-1] if self._lacking else (0, frozenset[str]())
         if gone := {device for device in at_end[1] if self._last.get(device, -1) < at_end[0]}:
@@ -224,8 +231,8 @@ class Devices:
 
 
 _WORDS: Mapping[Role, str] = {
-    "disk": "", "unknown": "", "partition": " (on the disks)", "path": " (paths to the disks)",
-    "upper": " (on other devices)", "none": " (no disks)",
+    "disk": "", "unknown": " (of a kind that is not known)", "partition": " (on the disks)",
+    "path": " (paths to the disks)", "upper": " (on other devices)", "none": " (no disks)",
 }  # fmt: skip
 
 

@@ -65,6 +65,9 @@ def read(file: Recorded, recording: Recording, wanted: Wanted) -> None:
             # Before those of the devices: a device-mapper device is none of these disks.
             recording.devices.add(ALL_DISKS)
             rates = device_io(of_all, _ALL_DISKS)
+            if _has_wrapped(rates, span[1] - span[0]):
+                rates = {}
+                wrapped.add(ALL_DISKS)
             recording.add_rates(*span, {f"{FileClass.DEVICE}.{name}": rate for name, rate in rates.items()})
         cpu_s = _busy_cores(cpu, file.cores)
         recording.add_rates(*span, {**devices.fold(io), "server.cpu_s": cpu_s})
