@@ -59,7 +59,7 @@ class _Layout(NamedTuple):
 
 class Table(Recorded):
     """A CSV, which is held whole: what tells rows of one time apart is known from all of them. `hint`: what to do about
-    a file without times; `texts`: the columns that hold text in place of numbers; `hosts`: the machines that it names."""
+    a file without times; `texts`: the columns that hold text in place of numbers; `hosts`: machines it names."""
 
     def __init__(self, path: Path, time_column: str | None = None, hint: str = "name it with --time-column"):
         super().__init__(path)
