@@ -74,7 +74,7 @@ def _are_disks(numbered: frozenset[str]) -> bool:
     pairs = [tuple(map(int, name.removeprefix("dev").split("-"))) for name in numbered]
     majors = {major for major, _ in pairs}
     return len(pairs) == 1 or (
-        len(majors) == 1 and 259 not in majors and all(minor % _PART_MINORS == 0 for _, minor in pairs)
+        len(majors) == 1 and _EXTENDED not in majors and all(minor % _PART_MINORS == 0 for _, minor in pairs)
     )
 
 
