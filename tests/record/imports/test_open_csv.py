@@ -304,3 +304,11 @@ def test_a_header_may_come_again_and_a_second_machine_is_refused(import_texts):
 def test_a_series_of_ours_that_holds_text_is_refused(import_texts, cell):
     with pytest.raises(StallmarkError, match=r"“reads_per_s” of .* holds text"):
         import_texts(f"Time,reads_per_s,writes_per_s\n2026-03-02T10:00:00Z,1,1\n2026-03-02T10:00:15Z,{cell},1\n")
+
+
+def test_all_files_and_a_class_of_them_would_count_twice(import_texts):
+    text = "Time,reads_per_s,log.reads_per_s\n2026-03-02T10:00:00Z,3,1\n2026-03-02T10:00:15Z,3,1\n"
+    with pytest.raises(StallmarkError, match=r"reads_per_s and log\.reads_per_s.*other\.reads_per_s"):
+        import_texts(text)
+    found = import_texts(text, names={"reads_per_s": "other.reads_per_s"})
+    assert (found.io("reads", "other"), found.io("reads", "log")) == ([45], [15])
