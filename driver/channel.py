@@ -43,7 +43,7 @@ class Channel:
                 raise Closed from error
 
     def receive(self) -> Message:
-        """Return the next message, NotUnderstood in place of one that is none. Raise Closed, also where no message can
+        """Return the next message, NotUnderstood in place of one that is none. Raise Closed, also if no message can
         follow."""
         (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size))
         if length > LONGEST:

@@ -292,7 +292,7 @@ class DeferredQueue:
         return self._due.qsize()
 
     def works(self) -> bool:
-        """Tell whether the thread that passes on due tasks is alive."""
+        """Return whether the thread that passes on due tasks is alive."""
         return self._thread.is_alive()
 
     def close(self, background_sessions: int) -> None:

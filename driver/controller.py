@@ -344,7 +344,7 @@ class Drive:
             self._writer.note(said)
 
     def _end_loads(self, loads: Sequence[str], because: str) -> None:
-        """Go on without loads that have lost a part of themselves. Raise Interrupted where no other is left."""
+        """Go on without loads that have lost a part of themselves. Raise Interrupted if no other is left."""
         whole_seconds = max(0, int(self.clock() - REPORTED_AFTER_S))
         ended_now = [load for load in loads if load not in self.ended]
         self.ended |= dict.fromkeys(ended_now, (whole_seconds, because))

@@ -169,7 +169,7 @@ class Settling:
 
     @property
     def waiting(self) -> bool:
-        """Tell whether a step is still to be decided."""
+        """Return whether a step is still to be decided."""
         return self.timeline.warm_up_limits is not None and len(self.waited) < len(self.timeline.steps)
 
     def check(self, now_s: float) -> bool:
@@ -199,7 +199,7 @@ class Settling:
         return step.begin_s + step.ramp_s + limits.at_least_s
 
     def _steady(self, step: Step, now_s: float) -> bool:
-        """Tell whether the load is steady: its throughput where one of the loads is a closed loop, else its latency:
+        """Return whether the load is steady: its throughput where one of the loads is a closed loop, else its latency:
         the throughput of an open loop is the rate of arrivals whatever the server does."""
         from stallmark.stats.steady_state import steady_enough
 

@@ -146,7 +146,7 @@ class LoadUsers:
             self._queue.take_rate(per_s, time.monotonic_ns())
 
     def works(self) -> bool:
-        """Tell whether what follows from the users' transactions is passed on."""
+        """Return whether what follows from the users' transactions is passed on."""
         return self._has_ended or self._deferred.works()
 
     def ended(self) -> int:

@@ -150,7 +150,7 @@ class OpenLoop:
             awake.wait(wait_s)
 
     def take(self) -> int | None:
-        """Return the next arrival, however far ahead it is; None where none comes."""
+        """Return the next arrival, however far ahead it is; None if none comes."""
         with self._lock:
             return self._take()
 

@@ -134,7 +134,7 @@ def merge_errors(rows: Sequence[ErrorRow]) -> ErrorRow:
 
 
 def sum_known(values: Sequence[int | None]) -> int | None:
-    """Return the sum; None where a value is not known."""
+    """Return the sum; None if a value is not known."""
     return None if None in values else sum(values)  # type: ignore[arg-type]
 
 

@@ -81,7 +81,7 @@ class SearchPlan:
 
 @dataclass(frozen=True)
 class Judged:
-    """The timeline from now on. `seen` is the level that has ended, None where it goes on; `then` what follows upon it:
+    """The timeline from now on. `seen` is the level that has ended, None if it goes on; `then` what follows upon it:
     the next level, or the answer."""
 
     timeline: Timeline
@@ -210,7 +210,7 @@ class SearchedLoad:
         )
 
     def _backlog(self, step: Step, now_s: float) -> _Backlog | None:
-        """Return the backlog of a level; None where none grows, or it is too early to tell."""
+        """Return the backlog of a level; None if none grows, or it is too early to tell."""
         since, until = math.ceil(step.begin_s + step.ramp_s + 1), math.floor(now_s - REPORTED_AFTER_S)
         until = min(until, math.floor(step.end_s))
         if until - since < BACKLOG_AFTER_S:
@@ -222,7 +222,7 @@ class SearchedLoad:
         return _Backlog(lately, behind) if behind else None
 
     def _transactions_wait(self, since: int, until: int) -> bool:
-        """Tell whether ever more arrivals of a load wait: more of them are missing than chance has it, in the first
+        """Return whether ever more arrivals of a load wait: more of them are missing than chance has it, in the first
         half of these seconds and in the second."""
         middle = (since + until) // 2
         halves = [range(since, middle), range(middle, until)]
@@ -278,8 +278,8 @@ class SearchedLoad:
 
 
 def _ever_more(seen: Mapping[int, QueryQueue], since: int, until: int) -> bool:
-    """Tell whether ever more queries of a load wait: in the first half of these seconds and in the second, by more than
-    the streams execute at once and chance has come due.
+    """Return whether ever more queries of a load wait: in the first half of these seconds and in the second, by more
+    than the streams execute at once and chance has come due.
 
     In a simulation streams that are busy for seven tenths of their time are called behind in one level of twenty at
     most, and nearly always those that get twice what they can do, once a stream has ended some ten queries.
@@ -312,6 +312,6 @@ def _nearest(one: LimitSeen) -> Verdict:
 
 
 def _falls_behind(rate: float, served: Counter[int], seconds: range) -> bool:
-    """Tell whether more of the arrivals that were due at a rate per second are missing than chance has it."""
+    """Return whether more of the arrivals that were due at a rate per second are missing than chance has it."""
     due = rate * len(seconds)
     return due - sum(served[second] for second in seconds) > BACKLOG * due + _CHANCE * math.sqrt(due)

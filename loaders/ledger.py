@@ -73,7 +73,7 @@ def read(engine: Engine) -> Entry | None:
 
 
 def is_empty(engine: Engine) -> bool:
-    """Tell whether Stallmark never built in any of its databases."""
+    """Return whether Stallmark never built in any of its databases."""
     return not any(_read(one) for one in engine.databases())
 
 

@@ -31,7 +31,7 @@ SECTOR = 512  # bytes
 def measure_compressibility(engine: Engine, schemas: Sequence[str]) -> float | None:
     """Return the LZ4 compression ratio of a sample of 8 KiB pages of the schemas' tables and indexes.
 
-    Each page is compressed by itself, to no less than a sector. None where the server shows no pages (SQL Server
+    Each page is compressed by itself, to no less than a sector. None if the server shows no pages (SQL Server
     does not), or not to this user."""
     if engine.dialect != "postgresql":
         return None
@@ -138,7 +138,7 @@ def _versions(found: Identity, wanted: Identity) -> str:
 
 def of_others(engine: Engine, workload: Buildable) -> str | None:
     """Return one thing in the database that belongs neither to the workload nor to the ledger, as schema.name; None
-    where there is none that this login may see."""
+    if there is none that this login may see."""
     return next(iter(things_of_others(engine.schemas_in_use(), engine.dialect, workload)), None)
 
 

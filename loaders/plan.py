@@ -124,7 +124,7 @@ class BatchShare:
         return part
 
     def among(self, batches: int) -> "BatchShare | None":
-        """Return the share of so few batches, where each of them is one; None where none is left for it."""
+        """Return the share of so few batches, where each of them is one; None if none is left for it."""
         if self.n <= batches:
             return self
         return BatchShare(self.k, batches) if self.k <= batches else None
@@ -168,7 +168,7 @@ class LoadPlan:
 
         All groups go on side by side: what is left is of the kind of what was loaded lately, and takes as long.
 
-        Raises StallmarkError where there are more parts than batches.
+        Raises StallmarkError if there are more parts than batches.
         """
         everything = [Batch(group.name, number) for group in self.groups for number in range(group.batches)]
         if part and part.n > (most := len(everything)):

@@ -108,7 +108,7 @@ class AnyScenario(Titled):
         return [*ends, *(variant for variant in self.variants if variant.buffer_pool)]
 
     def same_storage(self, a: Variant, b: Variant | None) -> bool:
-        """Tell whether two variants are one, or, where there is a curve, differ in the size of the pool alone."""
+        """Return whether two variants are one, or, where there is a curve, differ in the size of the pool alone."""
         if b is None or not self.curve:
             return a is b
         return _but_size(a) == _but_size(b)
@@ -127,7 +127,7 @@ class AnyScenario(Titled):
         return isinstance(variant.emulated_array or self.emulated_array, EmulatedArrays)
 
     def emulated_arrays_of(self, variant: Variant, data_bytes: int | None = None) -> dict[str, ArrayModel] | None:
-        """Return the emulated arrays of a variant for a database of that size; None where storage is real.
+        """Return the emulated arrays of a variant for a database of that size; None if storage is real.
 
         Raises StallmarkError for a share of the data that is no size a device can have.
         """

@@ -162,7 +162,7 @@ class LoadsScenario(TimedScenario):
     def contents(self) -> WorkloadChoice:
         """Return the workloads whose data the database holds, as one choice: enough of them for the most cells.
 
-        Raises ValueError where two loads ask for one workload, or for what both have, in two scales.
+        Raises ValueError if two loads ask for one workload, or for what both have, in two scales.
         """
         scales: dict[str, tuple[str, dict[str, Any]]] = {}
         for name, load in self.loads.items():

@@ -68,7 +68,7 @@ class QueriesChoice(Section):
 
     @property
     def refreshes(self) -> bool:
-        """True where the refresh functions are run: as said, else in power and throughput runs."""
+        """True if the refresh functions are run: as said, else in power and throughput runs."""
         return self.run != "each" if self.refresh is None else self.refresh
 
 

@@ -99,7 +99,7 @@ class _LimitedParser(RoundTripParser):
         return event
 
     def _refusal(self, event: Any) -> str | None:
-        """Return why there can be no such value in a scenario; None where there can."""
+        """Return why there can be no such value in a scenario; None if there can."""
         if isinstance(event, CollectionEndEvent):
             anchor, before = self._open.pop()
             if anchor:

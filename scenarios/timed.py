@@ -61,7 +61,7 @@ class PlannedStep:
 
 @dataclass(frozen=True)
 class Searched:
-    """A search, and the load that it is of by its name; None where it is of the `rates` of all loads at once."""
+    """A search, and the load that it is of by its name; None if it is of the `rates` of all loads at once."""
 
     search: Search
     load: str | None
@@ -92,7 +92,7 @@ class TimedScenario(AnyScenario):
         """Return the loads that run in a variant, by name."""
 
     def searched_of(self, variant: Variant) -> Searched | None:
-        """Return the search of a variant's runs; None where steps are fixed."""
+        """Return the search of a variant's runs; None if steps are fixed."""
         for name, load in self.loads_of(variant).items():
             if isinstance(load, UsersLoad) and load.search and (slo := load.slo or self.slo):
                 return Searched(load.search, name, slo)

@@ -171,7 +171,7 @@ class PoolCurve(Section):
                 yield f"from {a} is not below to {b}: a curve needs two sizes"
 
     def asked(self, data_bytes: int) -> Asked:
-        """Return the curve in bytes, of data that large. Raise StallmarkError where that leaves no two sizes."""
+        """Return the curve in bytes, of data that large. Raise StallmarkError if that leaves no two sizes."""
         low, high = self.from_.resolve(data_bytes), self.to.resolve(data_bytes)
         if low >= high:
             raise StallmarkError(

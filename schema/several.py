@@ -12,7 +12,7 @@ def parts_of(name: str) -> list[str]:
 
 
 def are_apart(name: str) -> bool:
-    """Tell whether each of the workloads in a name has a database of its own."""
+    """Return whether each of the workloads in a name has a database of its own."""
     return APART in name
 
 

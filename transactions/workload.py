@@ -120,7 +120,7 @@ class WorkloadContext:
     def part(self, units: int) -> range:
         """Return the part of this cell, of so many units counted from 0. Parts differ by at most one unit.
 
-        Raise StallmarkError where there are fewer units than cells.
+        Raise StallmarkError if there are fewer units than cells.
         """
         if units < self.cells:
             raise StallmarkError(
@@ -179,12 +179,12 @@ class UserLoad:
     primary: type[Transaction] | None = None
     """The transaction whose rate is the result; None: all count."""
     nominal_rate: Callable[[Mapping[str, Any]], float | None] = lambda scale: None
-    """The rate of the primary transaction, per second, that a database of that scale is meant for; None where the
+    """The rate of the primary transaction, per second, that a database of that scale is meant for; None if the
     workload has none."""
     counted: Mapping[type[Transaction], str] = field(default_factory=dict)
     """A number in the database (as a query) that grows by one with each commit of a transaction."""
     has_local_customers: bool = False
-    """True where a load machine can have customers of its own (`WorkloadContext.locality`)."""
+    """True if a load machine can have customers of its own (`WorkloadContext.locality`)."""
     contention: Callable[[Mapping[str, Any], int], str | None] = lambda scale, users: None
     """The function that returns a sentence where so many users are too many for the scale: they would wait for each
     other, not for storage."""
@@ -221,9 +221,9 @@ class Workload:
     users: UserLoad = UserLoad()
     background: Background = Background()
     cells_by: str | None = None
-    """The measure that is larger with more cells; None where all cells use the same data."""
+    """The measure that is larger with more cells; None if all cells use the same data."""
     streams: QueryStreams | None = None
-    """None where its database has no queries for streams."""
+    """None if its database has no queries for streams."""
     build_mib_per_s: float = 40
     """A load with keys, foreign keys and statistics, by two loader processes; see experiment/estimate.py."""
     check_mib_per_s: float = 400

@@ -76,7 +76,7 @@ class Part(NamedTuple):
 
 
 def command() -> str:
-    """Return the path of the generator. Raise StallmarkError where there is none."""
+    """Return the path of the generator. Raise StallmarkError if there is none."""
     path = find_generator()
     if path is None:
         raise StallmarkError(

@@ -121,7 +121,7 @@ class TableGroup:
 
     @property
     def key_is_apart(self) -> bool:
-        """True where the primary key is an index beside the rows, because these lie otherwise."""
+        """True if the primary key is an index beside the rows, because these lie otherwise."""
         return self.storage == "columnstore" or self.cluster_by is not None
 
 

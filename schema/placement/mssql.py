@@ -187,7 +187,7 @@ def _clauses(item: Any, *, filegroup_first: bool = False) -> Iterator[str]:
 
 
 def _is_large(column: sa.Column) -> bool:
-    """Tell whether it is a text or binary without a limit, kept outside its row."""
+    """Return whether it is a text or binary without a limit, kept outside its row."""
     return isinstance(column.type, (sa.String, sa.LargeBinary)) and column.type.length is None
 
 

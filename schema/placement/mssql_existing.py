@@ -41,7 +41,7 @@ class FoundFile:
     growth_percent: int | None = None
 
     def lies_at(self, path: str) -> bool:
-        """Tell whether it lies at this path; Windows does not tell capitals from small letters."""
+        """Return whether it lies at this path; Windows does not tell capitals from small letters."""
         return self.path.casefold() == path.casefold() if is_windows(path) else self.path == path
 
 

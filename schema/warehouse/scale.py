@@ -65,5 +65,5 @@ GENERATOR = "tpchgen-cli"
 
 
 def find_generator() -> str | None:
-    """Return its path, beside our own programs or where commands are looked for; None where it is not installed."""
+    """Return its path, beside our own programs or where commands are looked for; None if it is not installed."""
     return shutil.which(GENERATOR, path=sysconfig.get_path("scripts")) or shutil.which(GENERATOR)

@@ -43,7 +43,7 @@ def of_the_killed() -> Iterator[Leftover]:
 
 
 def is_own(path: Path) -> bool:
-    """Tell whether a file is of this user, and is there still."""
+    """Return whether a file is of this user, and is there still."""
     with suppress(OSError):
         return not hasattr(os, "getuid") or path.lstat().st_uid == os.getuid()
     return False

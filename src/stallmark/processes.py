@@ -178,7 +178,7 @@ OPEN_FILES = 10_240
 
 
 def most_open_files() -> int | None:
-    """Return how many files and connections a process of ours may have open at most; None where there is no limit."""
+    """Return how many files and connections a process of ours may have open at most; None if there is no limit."""
     if resource is None:  # Windows
         return None
     now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -200,7 +200,7 @@ def kill(process: subprocess.Popen) -> int:
 
 
 def code_of(process: subprocess.Popen, within_s: float) -> int | None:
-    """Return the code of a child that is ending, as Popen has it; None where it has not ended after so long."""
+    """Return the code of a child that is ending, as Popen has it; None if it has not ended after so long."""
     with suppress(subprocess.TimeoutExpired):
         process.wait(within_s)
     return process.poll()
@@ -213,7 +213,7 @@ def of_guarded(code: int | None) -> int | None:
 
 
 def killed_by(code: int | None) -> str | None:
-    """Return the signal that ended a process, "signal 9 (SIGKILL)", from its code as Popen has it; None where it ended
+    """Return the signal that ended a process, "signal 9 (SIGKILL)", from its code as Popen has it; None if it ended
     otherwise, or has not."""
     if code is None or code >= 0:
         return None

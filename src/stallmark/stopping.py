@@ -184,7 +184,7 @@ def _deliver(number: int) -> None:
 
 
 def _is_another() -> bool:
-    """Tell whether a signal that arrives now is not the wish to stop that was heard before."""
+    """Return whether a signal that arrives now is not the wish to stop that was heard before."""
     global _last_s
     now = time.monotonic()
     another = now - _last_s >= SAME_WITHIN_S

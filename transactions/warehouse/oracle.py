@@ -143,7 +143,7 @@ def _shown(row: Sequence[Any]) -> str:
 class Oracle:
     """The warehouse in DuckDB; while it is open its data take about 350 MB of disk for each 1 of the scale factor.
 
-    `inserted` and `deleted`: how many refresh sets had their RF1 and their RF2. Raises StallmarkError where the
+    `inserted` and `deleted`: how many refresh sets had their RF1 and their RF2. Raises StallmarkError if the
     generator is not installed, or one of them fails, as on a disk that is too small.
     """
 

@@ -51,7 +51,7 @@ class Refresh:
         self._next: tuple[int, tuple[pa.Table, pa.Table]] | None = None
 
     def state(self) -> RefreshState:
-        """Return the state. Raise StallmarkError where the row is missing or says what no refresh leaves."""
+        """Return the state. Raise StallmarkError if the row is missing or says what no refresh leaves."""
         with connected(self._engine) as connection:
             rows = connection.execute(sa.select(REFRESH)).all()
         if len(rows) != 1 or not rows[0].inserted:
@@ -66,7 +66,7 @@ class Refresh:
         return _undone(self.state())
 
     def repair(self) -> RefreshResult | None:
-        """Execute the RF2 that a run has left undone; return None where there is none."""
+        """Execute the RF2 that a run has left undone; return None if there is none."""
         return None if self.state().deleted else self.delete()
 
     def check_left(self, sets: int) -> None:

@@ -37,11 +37,11 @@ class Wanted:
     time_column: str | None = None
 
     def has(self, name: str) -> bool:
-        """Tell whether `name` contains one of the patterns; `*` and `?` stand for any text and any character."""
+        """Return whether `name` contains one of the patterns; `*` and `?` stand for any text and any character."""
         return not self.counters or any(_contains(name, pattern) for pattern in self.counters)
 
     def refuse_nothing(self, found: bool, names: Iterable[str]) -> None:
-        """Raise StallmarkError where nothing was `found` among the counters called `names`."""
+        """Raise StallmarkError if nothing was `found` among the counters called `names`."""
         if found:
             return
         if not (there := list(dict.fromkeys(names))):

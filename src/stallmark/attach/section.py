@@ -47,7 +47,7 @@ def figures(experiment: ExperimentSummary) -> list[Figure]:
 
 
 def clocks(experiment: ExperimentSummary) -> Table | None:
-    """Return the files with the clock of each; None where nothing was attached."""
+    """Return the files with the clock of each; None if nothing was attached."""
     sources = {source.name: source for _, source in _all(experiment)}.values()
     return Rows(list(_all(experiment))).table_if_any(
         word("run", lambda row: row[0].title, when=len(experiment.runs) > 1),
@@ -65,7 +65,7 @@ def clocks(experiment: ExperimentSummary) -> Table | None:
 
 
 def correlations(experiment: ExperimentSummary) -> Table | None:
-    """Return the correlation of the drawn counters with throughput; None where nothing was attached."""
+    """Return the correlation of the drawn counters with throughput; None if nothing was attached."""
     rows = [(run, source, counter) for run, source in _all(experiment) for counter in source.counters]
     return Rows(rows).table_if_any(
         word("run", lambda row: row[0].title, when=len(experiment.runs) > 1),

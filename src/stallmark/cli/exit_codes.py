@@ -25,7 +25,7 @@ CUT_OFF = 141  # as a shell has it of a command that SIGPIPE ended
 # The log of an error that Stallmark did not foresee: what a maintainer needs, without secrets.
 def write_crash_log(error: BaseException) -> Path | None:
     """Write the log and return its path: in the user's folder of logs, or where that cannot be, a temporary one. None
-    where neither can."""
+    if neither can."""
     at = datetime.now(UTC)
     text = without_secrets(
         f"stallmark {stallmark.__version__}, Python {platform.python_version()}, {platform.platform()}\n"

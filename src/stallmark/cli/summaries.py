@@ -46,7 +46,7 @@ def summarise_each_alike(folders: Sequence[Path]) -> dict[str, ExperimentSummary
 def of_each(
     experiments: Mapping[str, ExperimentSummary], make: Callable[[ExperimentSummary], T]
 ) -> tuple[dict[str, T], dict[str, StallmarkError]]:
-    """Return what is made of each load, and why nothing is of others. Raise StallmarkError where nothing is of any."""
+    """Return what is made of each load, and why nothing is of others. Raise StallmarkError if nothing is of any."""
     made: dict[str, T] = {}
     failed: dict[str, StallmarkError] = {}
     for name, experiment in experiments.items():

@@ -65,7 +65,7 @@ class Collector(ABC):
 
     @property
     def several(self) -> bool:
-        """Tell whether several databases are ours."""
+        """Return whether several databases are ours."""
         return len(self.databases) > 1
 
     def told_apart(self, rows: Sequence[Row]) -> Sequence[Row]:

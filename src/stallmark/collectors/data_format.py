@@ -108,7 +108,7 @@ is executed, and no other file is read. At most 1,000 rows are shown, `--csv` an
 
 @dataclass(frozen=True)
 class RecordTable:
-    """A table of a record. `engine` is the dialect of the servers that have it; empty where all do."""
+    """A table of a record. `engine` is the dialect of the servers that have it; empty if all do."""
 
     name: str
     engine: str

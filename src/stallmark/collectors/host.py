@@ -300,7 +300,7 @@ class DeviceIO(Collector):
 
 
 def _emulated_arrays(devices: Iterable[BlockDevice]) -> dict[BlockDevice, layout.EmulatedDevice | None]:
-    """Return the devices of emulated arrays, with the array's state; None where that may not be opened."""
+    """Return the devices of emulated arrays, with the array's state; None if that may not be opened."""
     found = {device: behind(device.name) for device in devices}
     return {device: _state(array[1]) for device, array in found.items() if array is not None}
 

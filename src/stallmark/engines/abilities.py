@@ -58,7 +58,7 @@ PAGE_BYTES = 8192
 @dataclass(frozen=True)
 class Answer:
     """The answer as it came. `plan`: as the server wrote it, with what its execution did where that stands in it; None
-    where it sent none. `rows` are those of the answer; None where only the plan knows. `noted`: what the server noted
+    if it sent none. `rows` are those of the answer; None if only the plan knows. `noted`: what the server noted
     of the execution beside the plan."""
 
     rows: int | None
@@ -92,7 +92,7 @@ class QuerySession(Protocol):
     """A sentence on what it cannot tell of a query here and why; final after the first execution."""
 
     def set_dop(self, dop: int | None) -> None:
-        """Let at most so many work on a query at once; None: as the server is set. Do nothing where that stands
+        """Let at most so many work on a query at once; None: as the server is set. Do nothing if that stands
         in the text of the query."""
 
     def execute(self, text: str) -> Answer:
@@ -157,7 +157,7 @@ class Memory(Ability, ABC):
     """Below this a cap is possible, and the server hardly works."""
 
     largest_bytes: int | None = None
-    """The memory of the server's machine, above which no pool can be; None where it is not known."""
+    """The memory of the server's machine, above which no pool can be; None if it is not known."""
 
     @abstractmethod
     def cap(self, size_bytes: int) -> int:
@@ -165,14 +165,14 @@ class Memory(Ability, ABC):
 
     @abstractmethod
     def give_back(self) -> None:
-        """Restore the size that the buffer pool had before the first cap. Do nothing where it was not capped."""
+        """Restore the size that the buffer pool had before the first cap. Do nothing if it was not capped."""
 
 
 class Caches(Ability, ABC):
     """Empty the buffer pool for a cold start."""
 
     allowed: bool = False
-    """True where the owner of a server that others may use allows it."""
+    """True if the owner of a server that others may use allows it."""
 
     @abstractmethod
     def empty(self) -> Sequence[str]:
@@ -212,10 +212,10 @@ class Backup(Ability, ABC):
     """Keep a copy of the database that `restore` brings back: a backup, or a copy of its files."""
 
     options: BackupOptions | None = None
-    """None where there are none to choose."""
+    """None if there are none to choose."""
 
     of_server: bool = False
-    """True where a copy holds every database of the server."""
+    """True if a copy holds every database of the server."""
 
     @abstractmethod
     def label(self) -> str | None:
@@ -231,11 +231,11 @@ class Backup(Ability, ABC):
 
     @abstractmethod
     def refuse_folders(self, to: Folders, size_bytes: int) -> None:
-        """Raise StallmarkError where a database of `size_bytes` cannot lie in the folders."""
+        """Raise StallmarkError if a database of `size_bytes` cannot lie in the folders."""
 
     @abstractmethod
     def bring_home(self) -> None:
-        """Have the database lie where it was built again, or at its next use. Do nothing where it does."""
+        """Have the database lie where it was built again, or at its next use. Do nothing if it does."""
 
     def drop(self) -> None:
         """Remove the copy, if there is one."""
@@ -260,11 +260,11 @@ class VariantSetting(Ability, ABC):
 
     @abstractmethod
     def make(self, wanted: Any) -> None:
-        """Make it as a variant wants it. Raise StallmarkError where that cannot be now."""
+        """Make it as a variant wants it. Raise StallmarkError if that cannot be now."""
 
     @abstractmethod
     def give_back(self) -> None:
-        """Restore what was found, also by a run that was killed. Do nothing where nothing was changed.
+        """Restore what was found, also by a run that was killed. Do nothing if nothing was changed.
 
         Raise NotGivenBack.
         """

@@ -128,13 +128,13 @@ class Session(Protocol):
         """Begin a transaction, at the latest with the next call."""
 
     def commit(self) -> None:
-        """Commit; do nothing where no transaction is open. Raise as a `call` that commits does."""
+        """Commit; do nothing if no transaction is open. Raise as a `call` that commits does."""
 
     def roll_back(self) -> None:
-        """Roll back; do nothing where no transaction is open."""
+        """Roll back; do nothing if no transaction is open."""
 
     def own_io(self) -> OwnIO | None:
-        """Return the I/O since the session was opened, outside a transaction; None where the server does not say.
+        """Return the I/O since the session was opened, outside a transaction; None if the server does not say.
 
         Raise CallFailed.
         """
@@ -167,10 +167,10 @@ class BulkWriter(Protocol):
     """Write Arrow tables in a transaction that the caller ends; leaving without `commit` rolls back."""
 
     transactional: bool
-    """False where rows are in for good as they are written, and only what is executed can be rolled back."""
+    """False if rows are in for good as they are written, and only what is executed can be rolled back."""
 
     limited: str | None
-    """A clause that says why rows are written more slowly than this engine can; None where they are not."""
+    """A clause that says why rows are written more slowly than this engine can; None if they are not."""
 
     def write(self, table: str, rows: "pa.Table") -> None: ...
 
@@ -237,11 +237,11 @@ class Engine(ABC):
 
     @abstractmethod
     def has_database(self, name: str) -> bool:
-        """Tell whether the server has a database of that name."""
+        """Return whether the server has a database of that name."""
 
     @abstractmethod
     def make_database(self, name: str) -> None:
-        """Create a database on the server. Raise StallmarkError where this login may not."""
+        """Create a database on the server. Raise StallmarkError if this login may not."""
 
     def databases(self) -> tuple["Engine", ...]:
         """Return the engines of the databases that are ours, each of one database."""
@@ -316,7 +316,7 @@ class Engine(ABC):
 
     @abstractmethod
     def free_bytes(self) -> int | None:
-        """Return the free bytes where the data lies; None where the server cannot say."""
+        """Return the free bytes where the data lies; None if the server cannot say."""
 
     @abstractmethod
     def schemas_in_use(self) -> dict[str, list[str]]:
@@ -391,11 +391,11 @@ class Engine(ABC):
         """Write out what is dirty, so that every run starts from the same state."""
 
     def buffer_pool_bytes(self) -> int | None:
-        """Return the size of the buffer pool now, in bytes; None where the server does not say."""
+        """Return the size of the buffer pool now, in bytes; None if the server does not say."""
         return None
 
     def cores(self) -> int | None:
-        """Return how many CPUs the server may use at once; None where it does not say."""
+        """Return how many CPUs the server may use at once; None if it does not say."""
         return None
 
     def most_users(self) -> int | None:

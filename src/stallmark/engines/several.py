@@ -17,7 +17,7 @@ def with_databases(engine: Engine, workloads: Iterable[str]) -> list[str]:
 
 
 def make_databases(engine: Engine, names: Iterable[str]) -> None:
-    """Create the databases that are not there. Raise StallmarkError where this login may not."""
+    """Create the databases that are not there. Raise StallmarkError if this login may not."""
     for name in names:
         if not engine.has_database(name):
             engine.make_database(name)

@@ -36,7 +36,7 @@ class LoadPace:
 
     def left_s(self, rows: int) -> tuple[float, float] | None:
         """Return how long so many rows will take at least and at most: at the rates of the two halves of what was
-        seen. None where that cannot be said: too little was loaded, or these rates have nothing in common."""
+        seen. None if that cannot be said: too little was loaded, or these rates have nothing in common."""
         if not self._is_known():
             return None
         middle = len(self._seen) // 2

@@ -57,7 +57,7 @@ def _chosen(made: Sequence[Manifest]) -> dict[int, ChosenSize]:
 
 class Course:
     """The course of one experiment: iterate over it for the runs that it lacks, and `add` each that was made. `asked`
-    is the curve of its scenario, in bytes; None where it has none."""
+    is the curve of its scenario, in bytes; None if it has none."""
 
     def __init__(self, scenario: AnyScenario, asked: Asked | None, done: Mapping[int, Record]):
         self._scenario = scenario
@@ -119,7 +119,7 @@ class Course:
 
 
 def _values(record: Record) -> Values:
-    """Return what a run says of its size; nothing where its figures are not to be believed."""
+    """Return what a run says of its size; nothing if its figures are not to be believed."""
     steps = summarise_run(record, "seen").steps
     if not steps or steps[0].validity.invalid:
         return Values(None, None)

@@ -61,7 +61,7 @@ class Estimate:
 
     @property
     def ends_sooner(self) -> bool:
-        """Tell whether it takes as long at most."""
+        """Return whether it takes as long at most."""
         return self.longest_s is None and (self.at_most or self.chooses)
 
     @property

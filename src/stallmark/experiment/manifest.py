@@ -140,11 +140,11 @@ class EndNote:
 
     @property
     def applies(self) -> bool:
-        """Tell whether a run is being prepared after which there is a record of another."""
+        """Return whether a run is being prepared after which there is a record of another."""
         return self._last is not None
 
     def preparing(self, last: Path | None, variant: str) -> None:
-        """Note that a variant is being prepared; `last` is the folder of the record made last, None where it is the
+        """Note that a variant is being prepared; `last` is the folder of the record made last, None if it is the
         first."""
         self._last, self._before = last, variant
         if last:

@@ -60,7 +60,7 @@ def _disk(folder: Path) -> str:
 def place(engine: Engine, scenario: AnyScenario) -> None:
     """Make the database, or each of several, as the scenario designs it; one that exists must already be so.
 
-    Raises StallmarkError where the server cannot have it so, naming what differs.
+    Raises StallmarkError if the server cannot have it so, naming what differs.
     """
     for workload, design in scenario.designs().items():
         choice = scenario.contents if workload == scenario.contents.name else scenario.contents.part(workload)

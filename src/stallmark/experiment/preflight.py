@@ -293,7 +293,7 @@ def _refuse_unseen_io(scenario: TimedScenario, engine: Engine) -> None:
 
 
 def _io_needed(scenario: TimedScenario) -> str | None:
-    """Return the figure of the server's I/O that decides how a run goes on; None where none does."""
+    """Return the figure of the server's I/O that decides how a run goes on; None if none does."""
     if isinstance(scenario, SizingScenario):
         return "the I/O of its loads"
     plans = [search_plan(scenario, variant) for variant in scenario.variants]

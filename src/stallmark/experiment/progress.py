@@ -36,7 +36,7 @@ class Phase(StrEnum):
 @dataclass(frozen=True)
 class Doing:
     """The work of this moment, for the live page. `run` is the number of the run in its experiment, None before the
-    first; `done` of `total` is in the unit of the work, `total` None where it is not known. `asks`: the variant
+    first; `done` of `total` is in the unit of the work, `total` None if it is not known. `asks`: the variant
     before which the operator is asked, and the question."""
 
     phase: Phase = Phase.LOADING

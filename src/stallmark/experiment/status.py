@@ -66,7 +66,7 @@ def _experiments(out: Path, machine: Machine) -> Iterator[tuple[float, float]]:
 
 
 def _tells(made: Manifest, machine: Machine) -> bool:
-    """Tell whether a run is of that machine and its embedded server, and nothing but these and its users decided how
+    """Return whether a run is of that machine and its embedded server, and nothing but these and its users decided how
     long it took."""
     same = (made.machine.cpu, made.machine.cores) == (machine.cpu, machine.cores) and bool(made.devices.built_in)
     whole = made.kind == "transactions" and made.took is not None and made.took.seconds is not None
@@ -92,7 +92,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Now:
-    """The run that is being made. `tps` and `read_ms` are means of the last LATELY_S whole seconds, None where nothing
+    """The run that is being made. `tps` and `read_ms` are means of the last LATELY_S whole seconds, None if nothing
     was measured."""
 
     number: int
@@ -111,8 +111,8 @@ Lately = Callable[[Record], dict[str, float | None]]
 @dataclass(frozen=True)
 class Status:
     """`left_s` is the time that is left, from how long whole runs took with all that belongs to them (`refined`), or as
-    estimated before there are any. None where it is not known. `resume` is the command that makes
-    the runs still lacking; None where none is lacking, or there is no record."""
+    estimated before there are any. None if it is not known. `resume` is the command that makes
+    the runs still lacking; None if none is lacking, or there is no record."""
 
     folder: Path
     title: str

@@ -273,7 +273,7 @@ class StorageWork:
         return PreparedStorage(Array(**array.described()) if array else None, hook, precondition)
 
     def probe(self, title: str, loaded_bytes: int) -> ProbeResult | None:
-        """Probe the storage with reads and writes on a file of its own; return None where the scenario asks for no
+        """Probe the storage with reads and writes on a file of its own; return None if the scenario asks for no
         probe.
 
         A share is of the database as loaded: the file must not grow with the database, or two probes could not

@@ -127,7 +127,7 @@ class Target:
         return self.data_dir or home() / "embedded" / f"{choice.name}-{scale}{seed}"
 
     def is_absent(self, choice: WorkloadChoice) -> bool:
-        """Tell whether there is no embedded database in its place. False for a URL: only the server could tell."""
+        """Return whether there is no embedded database in its place. False for a URL: only the server could tell."""
         return not self.url and not EmbeddedServer(self.folder(choice)).exists
 
     def _refuse_writing(self, databases: Iterable[Engine], choice: WorkloadChoice) -> None:
@@ -239,7 +239,7 @@ def _mount_points() -> Iterator[Path]:
 
 
 def _holds_nothing(engine: Engine) -> bool:
-    """Tell whether no build has begun in it; False where that cannot be told, as of a server that is gone."""
+    """Return whether no build has begun in it; False if that cannot be told, as of a server that is gone."""
     try:
         return ledger.is_empty(engine)
     except (StallmarkError, CallFailed):

@@ -156,7 +156,7 @@ class LoadsBeside:
         return {name: queue for name, streams in self._streams.items() if (queue := streams.queue())}
 
     def poll(self) -> None:
-        """Record what has been done. Raise Interrupted where the server is lost."""
+        """Record what has been done. Raise Interrupted if the server is lost."""
         for streams in self._streams.values():
             streams.poll()
         self._raw.poll()

@@ -71,7 +71,7 @@ def placed(specs: Sequence[LoadSpec], engine: Engine) -> list[LoadSpec]:
 
 
 def search_plan(scenario: TimedScenario, variant: Variant) -> SearchPlan | None:
-    """Return the plan of the search for a ceiling; None where there is none."""
+    """Return the plan of the search for a ceiling; None if there is none."""
     if not (searched := scenario.searched_of(variant)):
         return None
     return SearchPlan(

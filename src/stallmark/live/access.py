@@ -35,7 +35,7 @@ class PageAddress:
 
     @property
     def is_here(self) -> bool:
-        """Tell whether only this machine can reach it."""
+        """Return whether only this machine can reach it."""
         return self.host in HERE
 
     @property
@@ -55,8 +55,8 @@ class Access:
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
 
     def knows_host(self, asked: str) -> bool:
-        """Tell whether the `Host` of a request is this machine: by an address, or by a name it has itself. The port may
-        be that of a tunnel."""
+        """Return whether the `Host` of a request is this machine: by an address, or by a name it has itself. The port
+        may be that of a tunnel."""
         try:
             name = urlsplit(f"//{asked}").hostname or ""
         except ValueError:
@@ -66,13 +66,13 @@ class Access:
         return _is_address(name) or name in (*HERE, self.address.host.lower(), *_own_names())
 
     def may_see(self, cookie: str | None, authorization: str | None) -> bool:
-        """Tell whether a request may read: anybody on this machine, elsewhere who has the token."""
+        """Return whether a request may read: anybody on this machine, elsewhere who has the token."""
         bearer = (authorization or "").removeprefix("Bearer ")
         return self.address.is_here or self.fits(cookie) or self.fits(bearer)
 
     def is_own(self, headers: Mapping[str, str], host: str) -> bool:
-        """Tell whether no other site's page makes the request, but our own, a program, or somebody who follows a link.
-        Browsers say which (Origin, Fetch Metadata)."""
+        """Return whether our own page, a program or a followed link makes the request, and no page of another site.
+        Browsers report which (Origin, Fetch Metadata)."""
         origin, site = headers.get("Origin"), headers.get("Sec-Fetch-Site", "none")
         if origin is not None and origin.partition("://")[2] != host:
             return False

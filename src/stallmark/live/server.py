@@ -69,7 +69,7 @@ class Ending:
 
 
 class LivePage:
-    """The live page of an experiment. `stop` ends the experiment; None where another process runs it."""
+    """The live page of an experiment. `stop` ends the experiment; None if another process runs it."""
 
     def __init__(self, view: View, address: PageAddress, stop: Callable[[], None] | None = None):
         """Take the address; raise StallmarkError where it is not free."""

@@ -182,7 +182,7 @@ def _runs(seen: Seen) -> list[Json]:
 
 
 def _cut(seen: Seen, number: int) -> bool:
-    """Tell whether a run has ended early."""
+    """Return whether a run has ended early."""
     run = seen.runs.get(number)
     return run is not None and run is not seen.running and run.record.incomplete_because is not None
 

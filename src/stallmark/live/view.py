@@ -67,7 +67,7 @@ def sums(record: Record, seconds: int) -> Sums:
 
 def means(of: Sums, line: str, width: int = 1) -> np.ndarray:
     """Return a line as means of `width` seconds each, the last of fewer: each I/O, each transaction counts as much as
-    every other. NaN where there was none, or nothing was measured."""
+    every other. NaN if there was none, or nothing was measured."""
     over, under = MEANS.get(line, (line, None))
     above = of[over]
     below = np.ones(len(above)) if under is None else of[under]
@@ -80,7 +80,7 @@ def means(of: Sums, line: str, width: int = 1) -> np.ndarray:
 
 
 def mean(of: Sums, line: str, pick: slice | np.ndarray) -> float | None:
-    """Return the mean of a line over some seconds, as `means`; None where there is none."""
+    """Return the mean of a line over some seconds, as `means`; None if there is none."""
     picked = {name: values[pick] for name, values in of.items()}
     found = means(picked, line, max(1, len(picked["committed"])))
     return float(found[0]) if len(found) and np.isfinite(found[0]) else None
@@ -258,7 +258,7 @@ class Seen:
 
     @property
     def final(self) -> bool:
-        """Tell whether nothing changes any more, and all runs were read to their ends."""
+        """Return whether nothing changes any more, and all runs were read to their ends."""
         over = self.status.state in (State.COMPLETE, State.ENDED)
         return over and all(run.whole for run in self.runs.values())
 

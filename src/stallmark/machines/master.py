@@ -231,7 +231,7 @@ class Master(MasterRunner):
                 self._deliver(MachineLost(machine.number))
 
     def _is_lost(self, machine: TakenMachine) -> bool:
-        """Tell whether a machine has left, or has been silent for several seconds."""
+        """Return whether a machine has left, or has been silent for several seconds."""
         node = self.clients.get(machine.id)
         return node is None or node.state == STATE_MISSING
 

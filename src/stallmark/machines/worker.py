@@ -72,7 +72,7 @@ class _Runner(WorkerRunner):
         hear: Callable[[OurMessage], None],
         leave_out: Callable[[], None],
     ):
-        """Connect. Raise ConnectionError where nothing answers for minutes."""
+        """Connect. Raise ConnectionError if nothing answers for minutes."""
         self._hear, self._leave_out = hear, leave_out
         super().__init__(environment, order.host, order.port)
         environment.runner = self

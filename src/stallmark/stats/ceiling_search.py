@@ -90,7 +90,7 @@ class Next:
 
 @dataclass(frozen=True)
 class Ceiling:
-    """The answer. The highest level that `holds`, None where none does; the lowest above it that `breaks`, None where
+    """The answer. The highest level that `holds`, None if none does; the lowest above it that `breaks`, None if
     none was seen to."""
 
     outcome: Outcome
@@ -149,20 +149,20 @@ def _in_balance(seen: Sequence[Seen], level: float) -> bool:
 
 
 def _confirmed(seen: Sequence[Seen], level: float) -> bool:
-    """Tell whether a level was seen often enough with one outcome more than with the other."""
+    """Return whether a level was seen often enough with one outcome more than with the other."""
     votes = list(_votes(seen, level))
     return abs(sum(votes)) >= CEILING_CONFIRMED or len(votes) >= CEILING_VISITS
 
 
 def _after_overload(seen: Sequence[Seen], level: float) -> bool:
-    """Tell whether a level has held right after a higher one had broken."""
+    """Return whether a level has held right after a higher one had broken."""
     return any(
         then.level == level < one.level and then.verdict == Verdict.HELD != one.verdict for one, then in pairwise(seen)
     )
 
 
 def _between(asked: Asked, holds: float, breaks: float) -> float | None:
-    """Return the middle of a gap that is wider than the tolerance; None where there is no level in it."""
+    """Return the middle of a gap that is wider than the tolerance; None if there is no level in it."""
     if breaks <= holds * (1 + asked.tolerance):
         return None
     middle = math.sqrt(holds * breaks)
@@ -178,7 +178,7 @@ def _between(asked: Asked, holds: float, breaks: float) -> float | None:
 
 @dataclass(frozen=True)
 class WithinLimit:
-    """The outcome: a ratio with its interval, None where too little was seen, against the limit."""
+    """The outcome: a ratio with its interval, None if too little was seen, against the limit."""
 
     value: float | None
     low: float | None

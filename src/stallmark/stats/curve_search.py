@@ -66,7 +66,7 @@ class MonotoneCurve:
         return float(self._line(np.log(size)))
 
     def size_of(self, value: float) -> float | None:
-        """Return the smallest size at which the curve has reached a value; None where it never does."""
+        """Return the smallest size at which the curve has reached a value; None if it never does."""
         sign = 1 if self.way == "rises" else -1
         if sign * self.fitted[-1] < sign * value:
             return None
@@ -153,7 +153,7 @@ class Asked:
 @dataclass(frozen=True)
 class Choice:
     """The next size. `between`: the sizes on both sides of it that were seen; `error`: the share of the largest value
-    that the curve might be off by between them. None where there was no curve yet."""
+    that the curve might be off by between them. None if there was no curve yet."""
 
     size: int
     why: Why
@@ -163,7 +163,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Values:
-    """The values at one size: something that `falls` with it and something that `rises`; None where it was not
+    """The values at one size: something that `falls` with it and something that `rises`; None if it was not
     measured."""
 
     falls: float | None
@@ -179,7 +179,7 @@ def lattice(asked: Asked) -> list[int]:
 
 
 def next_size(asked: Asked, seen: Mapping[int, Values]) -> Choice | None:
-    """Return the next size to measure; None where the curve is known well enough, or there were as many sizes as
+    """Return the next size to measure; None if the curve is known well enough, or there were as many sizes as
     asked."""
     if len(seen) >= asked.most:
         return None
@@ -217,7 +217,7 @@ def _bend(
     curves: Sequence[MonotoneCurve],
     but: int | None = None,
 ) -> Choice | None:
-    """Return the middle of the gap over which a curve may be off by most; None where none is by more than the
+    """Return the middle of the gap over which a curve may be off by most; None if none is by more than the
     tolerance. The gap that ends at `but` is passed over: a size in it might change what is enough."""
     worst: Choice | None = None
     for curve in curves:
@@ -236,7 +236,7 @@ def _bend(
 
 
 def _middle(sizes: Sequence[int], seen: Mapping[int, Values], low: int, high: int) -> int | None:
-    """Return the size nearest to the middle between two that was not tried yet; None where none is left."""
+    """Return the size nearest to the middle between two that was not tried yet; None if none is left."""
     free = [n for n in range(low + 1, high) if sizes[n] not in seen]
     return sizes[min(free, key=lambda n: abs(2 * n - low - high))] if free else None
 

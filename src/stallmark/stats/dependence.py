@@ -70,7 +70,7 @@ def lag(y: np.ndarray, x: np.ndarray, reach: int = _REACH) -> tuple[int, int, in
     It is where the cross-correlation of the changes is largest, after both went through the filter that makes white
     noise of those of x (G. E. P. Box and G. M. Jenkins, Time Series Analysis, ch. 11): without it x's own
     autocorrelation spreads the peak. The interval is from a bootstrap of blocks (H. R. Künsch, Annals of Statistics 17,
-    1989; blocks that do not overlap), its draws the same every time. None where nothing stands out of chance.
+    1989; blocks that do not overlap), its draws the same every time. None if nothing stands out of chance.
     """
     dy, dx = np.diff(y), np.diff(x)
     known = ~(np.isnan(dy) | np.isnan(dx))
@@ -114,7 +114,7 @@ def _whitened(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def binned(series: np.ndarray, seconds: int) -> np.ndarray:
-    """Return means of stretches of `seconds`, without the last that is not whole; NaN where a second of it
+    """Return means of stretches of `seconds`, without the last that is not whole; NaN if a second of it
     is unknown."""
     whole = len(series) // seconds
     return series[: whole * seconds].reshape(whole, seconds).mean(axis=1)
@@ -149,9 +149,9 @@ class Correlation:
 def correlate_changes(
     left: np.ndarray, right: np.ndarray, left_name: str, right_name: str, unit: str
 ) -> Correlation | None:
-    """Return the correlation of the changes of two per-second series (equal length, NaN where unknown).
+    """Return the correlation of the changes of two per-second series (equal length, NaN if unknown).
 
-    None where too few pairs are known, or where one of the series never changes.
+    None if too few pairs are known, or where one of the series never changes.
     """
     x, y = np.diff(left), np.diff(right)
     known = ~(np.isnan(x) | np.isnan(y))

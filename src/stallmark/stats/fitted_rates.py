@@ -12,7 +12,7 @@ Costs = Mapping[str, Mapping[str, float | None]]
 def fitted_rates(wanted: Mapping[str, float | None], costs: Costs) -> dict[str, float]:
     """Return the rate of each load, per second: none is negative, and the squares of the relative errors are least.
 
-    A quantity counts where it is wanted, above zero, and known of every load. Raise ValueError where none does.
+    A quantity counts where it is wanted, above zero, and known of every load. Raise ValueError if none does.
     """
     counted = [
         name

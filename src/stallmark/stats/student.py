@@ -82,7 +82,7 @@ def pooled_spread(groups: Sequence[Sequence[Sequence[float]]]) -> tuple[float, i
 
     A group has the values of its runs step by step. The steps of one run share its fate, so they make no more degrees
     of freedom than one: a group's mean square is the average over its steps. Groups of one run say nothing of it;
-    None where there are no others. Values must be positive.
+    None if there are no others. Values must be positive.
     """
     squares, df = 0.0, 0
     for group in groups:

@@ -79,7 +79,7 @@ def beneath(device: str) -> list[str]:
 
 
 def file_behind(loop: str) -> Path | None:
-    """Return the present file of a loop device, even a removed one; None where the kernel names none."""
+    """Return the present file of a loop device, even a removed one; None if the kernel names none."""
     try:
         named = (SYS / loop / "loop" / "backing_file").read_text()
     except OSError:
@@ -106,7 +106,7 @@ def behind(device: str) -> tuple[ArrayFacts, Path | None] | None:
 
 
 def _still_has(loop: str, runtime: Path) -> bool:
-    """Tell whether the loop device is still this array's: after a crash it may belong to another by now."""
+    """Return whether the loop device is still this array's: after a crash it may belong to another by now."""
     file = file_behind(loop)
     return file is not None and runtime_folder(file.parent.parent) == runtime
 

@@ -39,7 +39,7 @@ class BlockDevice:
 
 @dataclass(frozen=True)
 class DiskCounters:
-    """Counters of a device, cumulative since it appeared; times in ms. Syncs are None where the kernel does not
+    """Counters of a device, cumulative since it appeared; times in ms. Syncs are None if the kernel does not
     count them."""
 
     reads: int

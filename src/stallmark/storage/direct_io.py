@@ -169,7 +169,7 @@ _SIZES = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 
 def least_direct_bytes(file: Path) -> int:
     """Return the size of the smallest read that the file's device takes, its sector. It is tried: what the file system
-    asks for may be more than what the device tells. Raise StallmarkError where none is taken.
+    asks for may be more than what the device tells. Raise StallmarkError if none is taken.
     """
     if not hasattr(os, "O_DIRECT"):  # macOS asks for no size
         return _SIZES[0]

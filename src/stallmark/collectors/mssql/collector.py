@@ -212,7 +212,7 @@ class MssqlCollector(Collector):
         return None
 
     def hidden_users(self) -> str | None:
-        """Return why the users' sessions are hidden; None where they are seen."""
+        """Return why the users' sessions are hidden; None if they are seen."""
         return None if sees_all_sessions(self.engine) else self.forbidden(_HIDDEN_USERS, ALL_STATE.name(self.engine))
 
     def not_here(self) -> str | None:

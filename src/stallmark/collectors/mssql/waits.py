@@ -137,7 +137,7 @@ def class_of(wait_type: str) -> str:
 
 
 def is_benign(wait_type: str) -> bool:
-    """Tell whether a task waits there for work or for time to pass, so that nobody is held up."""
+    """Return whether a task waits there for work or for time to pass, so that nobody is held up."""
     return wait_type in _BENIGN or wait_type.startswith("SLEEP_")
 
 

@@ -73,7 +73,7 @@ class UserWaits(PostgresCollector):
         return self._polled.finish()
 
     def _hidden_users(self) -> str | None:
-        """Return why the users' sessions are hidden; None where they are seen.
+        """Return why the users' sessions are hidden; None if they are seen.
 
         A role always sees its own sessions, so without pg_read_all_stats only a trial tells.
         """

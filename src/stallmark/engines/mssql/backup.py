@@ -160,7 +160,7 @@ class MssqlBackup(Backup):
         return ", ".join(f"MOVE {odbc.text(name)} TO {odbc.text(path)}" for name, path in paths.items())
 
     def _free_bytes(self, folder: str) -> int | None:
-        """Return the free bytes of a folder's drive; None where it has no letter, as on Linux."""
+        """Return the free bytes of a folder's drive; None if it has no letter, as on Linux."""
         if folder[1:2] != ":":
             return None
         drives = self._master.query(
@@ -183,7 +183,7 @@ class MssqlBackup(Backup):
                 self.restore()
 
     def why_closed(self) -> str | None:
-        """Return why the database cannot be opened and what to do, as a clause; None where it can, or nobody knows."""
+        """Return why the database cannot be opened and what to do, as a clause; None if it can, or nobody knows."""
         try:
             state, was_cut = self._state(), bool(self._journal.read())
         except (CallFailed, StallmarkError):
@@ -216,7 +216,7 @@ class MssqlBackup(Backup):
             )
 
     def _state(self) -> str | None:
-        """Return ONLINE where everybody may open it; None where there is no such database."""
+        """Return ONLINE where everybody may open it; None if there is no such database."""
         for state, access, _ in self._rows():
             return access if (state, access) == ("ONLINE", SINGLE_USER) else state
         return None
@@ -323,7 +323,7 @@ def kept_copies(server: Server) -> list[KeptCopy]:
 
 
 def remove_kept_copy(server: Server, copy: KeptCopy) -> None:
-    """Remove the file. Raise StallmarkError where it is still there."""
+    """Remove the file. Raise StallmarkError if it is still there."""
     try:
         server.execute(_DELETE.format(path=odbc.text(copy.path)))
         why = "the server did nothing"

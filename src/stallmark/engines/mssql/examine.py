@@ -186,7 +186,7 @@ def _has(name: str) -> str:
 
 
 def limits(edition: int, major: int, name: str) -> str | None:
-    """Return what an edition uses at most, as a sentence; None where only the machine is the limit.
+    """Return what an edition uses at most, as a sentence; None if only the machine is the limit.
 
     `name` is that of the edition: Standard and Web have one number. From "Editions and supported features of SQL
     Server", 2017 to 2025.

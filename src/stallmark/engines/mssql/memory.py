@@ -146,7 +146,7 @@ class MssqlMemory(Memory):
             time.sleep(1)
 
     def give_back(self) -> None:
-        """Restore what the journal holds for this server, if it holds anything. Raise NotGivenBack, also where the
+        """Restore what the journal holds for this server, if it holds anything. Raise NotGivenBack, also if the
         connection leads to another server than the one that was capped."""
         if self._capped and (elsewhere := self._leads_elsewhere(self._capped)):
             raise NotGivenBack(self._capped.how_to_undo(f"{elsewhere}; connect to {self._capped.on} itself"))
@@ -217,7 +217,7 @@ class MssqlMemory(Memory):
             self._server.execute("CHECKPOINT; DBCC DROPCLEANBUFFERS WITH NO_INFOMSGS")
 
     def _leads_elsewhere(self, capped: Capped) -> str | None:
-        """Return, as a clause, that the connection leads to another server by now; None where it does not."""
+        """Return, as a clause, that the connection leads to another server by now; None if it does not."""
         self._server.close_idle()  # which may be of the server before
         name = self._server.name()
         return None if name == capped.on else f"the connection leads to {name} since, as after a failover"
@@ -227,12 +227,12 @@ class MssqlMemory(Memory):
 
 
 def target_bytes(server: Server) -> int | None:
-    """Return what the server may hold (Target Server Memory), and will when its load needs it; None where not told."""
+    """Return what the server may hold (Target Server Memory), and will when its load needs it; None if not told."""
     return _counters(server).get("Target Server Memory (KB)")
 
 
 def _may_pass(error: BaseException) -> bool:
-    """Tell whether waiting may help: the server is away, or holds our lock for a dead session."""
+    """Return whether waiting may help: the server is away, or holds our lock for a dead session."""
     if isinstance(error, CallFailed):
         return error.kind in (ErrorClass.CONNECTION_LOST, ErrorClass.TIMEOUT)
     return isinstance(error, NoConnection | RunLockTaken)
@@ -247,7 +247,7 @@ class Option(NamedTuple):
 
     @property
     def is_pending(self) -> bool:
-        """Tell whether RECONFIGURE would install it; what is not dynamic it leaves to the next start."""
+        """Return whether RECONFIGURE would install it; what is not dynamic it leaves to the next start."""
         return self.is_dynamic and self.value != self.in_use
 
 
@@ -300,7 +300,7 @@ def _statements(values: dict[str, int]) -> list[str]:
 
 
 def _counters(server: Server) -> dict[str, int]:
-    """Return Total and Target Server Memory in bytes; nothing where this login may not see them. Where counters are
+    """Return Total and Target Server Memory in bytes; nothing if this login may not see them. Where counters are
     disabled, and have no rows, they are what the server says it has committed, which is nearly the same."""
     try:
         found = dict(server.query(_COUNTERS))

@@ -182,7 +182,7 @@ def failed(error: Exception, *, commits: bool = False) -> CallFailed:
 
 
 def is_gone(failure: CallFailed) -> bool:
-    """Tell whether the connection itself is lost, and not only the way into a database."""
+    """Return whether the connection itself is lost, and not only the way into a database."""
     return failure.kind is ErrorClass.CONNECTION_LOST and failure.code not in map(str, _REFUSED_HERE)
 
 

@@ -288,7 +288,7 @@ class Server:
         return self.identity().product == "Babelfish"
 
     def has_version(self, major: int) -> bool:
-        """Tell whether this is at least that major version; the cloud is ahead of every version."""
+        """Return whether this is at least that major version; the cloud is ahead of every version."""
         return self.edition in AZURE or self.identity().version[0] >= major
 
     @cached_property
@@ -302,7 +302,7 @@ class Server:
         return ServerIdentity("SQL Server", (major, minor), f"{version} {level} {edition}"), engine_edition
 
     def free_bytes(self) -> int | None:
-        """Return what is free in the data files and on the fullest volume that holds one; None where it is not told."""
+        """Return what is free in the data files and on the fullest volume that holds one; None if it is not told."""
         try:
             [(free,)] = self.query(sql_file.read(__package__, "free_space"))
         except CallFailed:
@@ -366,7 +366,7 @@ _LEVEL = "SELECT compatibility_level FROM sys.databases WHERE database_id = DB_I
 
 
 def why_level_too_low(server: Server) -> str | None:
-    """Return that the database is compatible with too old a version, as a sentence; None where it is not."""
+    """Return that the database is compatible with too old a version, as a sentence; None if it is not."""
     if server.is_babelfish:
         return None
     [(level,)] = server.query(_LEVEL)

@@ -34,7 +34,7 @@ class ParameterTypes:
         self._known: dict[str, list[Size | None]] = {}
 
     def of(self, statement: str, cursor: Any) -> list[Size | None] | None:
-        """Return the types of the statement's parameters; None where the server does not tell them, or they are not
+        """Return the types of the statement's parameters; None if the server does not tell them, or they are not
         those of the one procedure that it calls."""
         if not (called := _CALLED.search(statement)):
             return None
@@ -93,7 +93,7 @@ class MssqlSession(Session):
     dialect = "mssql"
 
     def __init__(self, connection: Any, calls_by_rpc: bool, types: ParameterTypes | None = None):
-        """`types` of parameters; None where pyodbc is to take them from the values."""
+        """`types` of parameters; None if pyodbc is to take them from the values."""
         self.is_lost = False
         self._types = types
         self._connection = connection

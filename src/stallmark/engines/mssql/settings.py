@@ -218,7 +218,7 @@ def read(server: Server) -> ServerSettings:
 
 
 def _is_known(server: Server, part: str) -> bool:
-    """Tell whether this version has what the part asks for."""
+    """Return whether this version has what the part asks for."""
     since = part.partition(".")[2]
     return not since or server.has_version(int(since))
 

@@ -62,7 +62,7 @@ class Journal:
         draft.replace(self._file)
 
     def read(self) -> dict[str, Any]:
-        """Return what was found; nothing where nothing is noted."""
+        """Return what was found; nothing if nothing is noted."""
         if text := self._on_server():
             return json.loads(text)
         return json.loads(self._file.read_text()) if self._file.exists() else {}

@@ -120,7 +120,7 @@ def _workers(node: Mapping[str, Any]) -> int:
 
 
 def _waits(plan: Mapping[str, Any]) -> dict[str, float] | None:
-    """Return waits in ms, summed over workers, so that they may exceed the run time; None where not timed."""
+    """Return waits in ms, summed over workers, so that they may exceed the run time; None if not timed."""
     known = {kind: plan[name] for kind, names in _WAITS.items() for name in names if plan.get(name) is not None}
     return {kind: ms for kind, ms in known.items() if ms} if known else None
 

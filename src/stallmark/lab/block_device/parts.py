@@ -107,7 +107,7 @@ class Places:
     def write(self, facts: ArrayFacts) -> None:
         """Write the facts into the array's folder; of a running one also where everybody may read them, root or not.
 
-        Raise BlockDeviceError where that fails; the facts written before are then still there.
+        Raise BlockDeviceError if that fails; the facts written before are then still there.
         """
         targets = [target for target in (self.facts, self.published) if target.parent.is_dir()]
         drafts = [target.with_suffix(".new") for target in targets]
@@ -314,7 +314,7 @@ def _having_open(device: str) -> list[int]:
 
 
 def _is_taken(device: str) -> bool:
-    """Tell whether a file system of any namespace, or the like, holds the device exclusively."""
+    """Return whether a file system of any namespace, or the like, holds the device exclusively."""
     try:
         os.close(os.open(device, os.O_RDONLY | os.O_EXCL))
     except OSError as error:

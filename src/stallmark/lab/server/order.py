@@ -78,7 +78,7 @@ class DeviceLimits:
     def options(self, folders: Sequence[Path]) -> Mapping[str, list[dict[str, Any]]]:
         """Return options for `containers.create`: the limits on every disk under these folders.
 
-        Raises StallmarkError where a folder is on no block device."""
+        Raises StallmarkError if a folder is on no block device."""
         if not self:
             return {}
         if not folders:

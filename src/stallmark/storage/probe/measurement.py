@@ -81,7 +81,7 @@ def measure(
 
 
 def refuse_bare(devices: ProbedArrays | None) -> None:
-    """Raise StallmarkError where emulated arrays are none at the moment."""
+    """Raise StallmarkError if emulated arrays are none at the moment."""
     if devices is not None and all(devices.model(name) is None for name in devices.counters()):
         raise StallmarkError(
             "The emulated array is not slow at the moment, and its probe would be one of the real one."
@@ -116,7 +116,7 @@ def _refuse_elsewhere(devices: ProbedArrays | None, before: dict[str, int], step
 
 
 def refuse_memory(folder: Path) -> None:
-    """Raise StallmarkError where a file in `folder` (which need not exist yet) would be in the machine's memory, or its
+    """Raise StallmarkError if a file in `folder` (which need not exist yet) would be in the machine's memory, or its
     I/O would go through the page cache."""
     if not sys.platform.startswith("linux"):
         return
@@ -140,7 +140,7 @@ def result(file: ProbeFile, steps: tuple[ProbeStep, ...], started: str, devices:
 
 
 def beneath(path: Path) -> tuple[str | None, bool]:
-    """Return the device under a file of this machine in words, None where unknown, and whether it is emulated."""
+    """Return the device under a file of this machine in words, None if unknown, and whether it is emulated."""
     device = behind(path)
     array = emulated_array_of(device) if device else None
     return (f"{device}, {array_name(array)}", True) if array else (device, False)
@@ -152,7 +152,7 @@ def _in_words(devices: ProbedArrays) -> str:
 
 
 def behind(path: Path) -> str | None:
-    """Return the name of the block device under a file of this machine, or of the device itself; None where unknown."""
+    """Return the name of the block device under a file of this machine, or of the device itself; None if unknown."""
     if path.is_block_device():
         return path.resolve().name
     if not sys.platform.startswith("linux"):
@@ -168,7 +168,7 @@ def in_steps(
 ) -> ProbeResult:
     """Probe storage in steps of so many seconds, on a file of its own in `folder`.
 
-    `devices`: the server's arrays, when emulated. Raise StallmarkError where it cannot be probed.
+    `devices`: the server's arrays, when emulated. Raise StallmarkError if it cannot be probed.
     """
     started = now()
     find_tool(emulated=devices is not None)  # before a file is written for nothing

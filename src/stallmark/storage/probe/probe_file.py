@@ -51,7 +51,7 @@ class ProbeFile:
 @contextmanager
 def own_file(folder: Path, size_bytes: int) -> Iterator[ProbeFile]:
     """Yield a file of that size in `folder` (made if missing), written whole with half-compressible data, on the
-    device. The file is removed afterwards. Raise StallmarkError where it cannot be made."""
+    device. The file is removed afterwards. Raise StallmarkError if it cannot be made."""
     if size_bytes < LEAST_BYTES:
         raise StallmarkError(
             f"A file of {size_bytes / 2**20:.0f} MiB is too small to tell a device from its caches: give it at "
@@ -111,7 +111,7 @@ def _mark() -> bytes:
 def existing_file(path: Path, most_bytes: int, i_know: bool) -> Iterator[ProbeFile]:
     """Yield the beginning of the file or device, at most `most_bytes`. `i_know`: reading it was expressly asked for.
 
-    Raise StallmarkError where it was not, or where it cannot be probed.
+    Raise StallmarkError if it was not, or where it cannot be probed.
     """
     if not i_know:
         what = "device" if path.is_block_device() else "file"
@@ -135,7 +135,7 @@ def existing_file(path: Path, most_bytes: int, i_know: bool) -> Iterator[ProbeFi
 
 
 def refuse_little_space(folder: Path, size_bytes: int) -> None:
-    """Raise StallmarkError where a file of that size would leave the file system of a folder too full."""
+    """Raise StallmarkError if a file of that size would leave the file system of a folder too full."""
     space = shutil.disk_usage(folder)
     room = space.free - round(_SPARE * space.total)
     if size_bytes > room:

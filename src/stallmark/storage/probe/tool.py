@@ -56,7 +56,7 @@ def find_tool(name: str | None = None, *, emulated: bool) -> Tool:
     """Return the program, by default the one that probes on this system. `emulated`: for an interposer, which sees only
     the plain calls of threads.
 
-    Raise StallmarkError where there is none that works.
+    Raise StallmarkError if there is none that works.
     """
     name = name or ("diskspd" if sys.platform == "win32" else "fio")
     windows = name == "diskspd"

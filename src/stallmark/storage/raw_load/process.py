@@ -99,7 +99,7 @@ class GuardedProgram:
 
     @property
     def ended(self) -> bool:
-        """Tell whether it has ended, and all that it reported was heard."""
+        """Return whether it has ended, and all that it reported was heard."""
         if self._stopped is not None and time.monotonic() - self._stopped > _PATIENCE_S:
             kill(self._guard)
         code = self._guard.poll()
@@ -110,7 +110,7 @@ class GuardedProgram:
 
     @property
     def failed(self) -> bool:
-        """Tell whether it has ended otherwise than with its work done."""
+        """Return whether it has ended otherwise than with its work done."""
         return bool(self._guard.poll())
 
     def stop(self) -> None:
@@ -177,7 +177,7 @@ class RawProcess(GuardedProgram):
 
     def take(self) -> list[tuple[int, Work, np.ndarray | None]]:
         """Return the work of whole seconds since the last call; after its end, of all that is left. With each: for how
-        long I/Os that were due had waited at its end, as buckets; None where this is not known."""
+        long I/Os that were due had waited at its end, as buckets; None if this is not known."""
         over = self.ended
         while self._reports:
             t, report = self._reports.popleft()

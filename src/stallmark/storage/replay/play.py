@@ -167,7 +167,7 @@ _CLOCK_S = 0.002
 
 @dataclass(frozen=True)
 class Issued:
-    """The I/Os of a stream, in the order in which they were due. `ms`: how long each took, NaN where it has not ended.
+    """The I/Os of a stream, in the order in which they were due. `ms`: how long each took, NaN if it has not ended.
     `late_s`: how long after it was due it was issued, infinite where it never was. `stop_s`: when the level was ended,
     as moments of `due`; by default as soon as an I/O may be left under way."""
 

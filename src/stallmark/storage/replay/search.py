@@ -37,7 +37,7 @@ Played = Mapping[StreamName, Issued]
 
 
 def has_backlog(played: Sequence[Issued]) -> bool:
-    """Tell whether ever more of a stream's I/Os waited to be issued."""
+    """Return whether ever more of a stream's I/Os waited to be issued."""
     return sum(len(one.late_s) for one in played) * BACKLOG < sum(_late(one) for one in played)
 
 
@@ -198,7 +198,7 @@ def replay(
     folders `data` and `log`, and return what was seen; `keep` is given it after each level, too.
 
     Levels of `asked` are multiples. With `devices` the folders must lie on emulated arrays that are engaged. A level is
-    played again where it is undecided, and both count. Raise StallmarkError where there can be no replay.
+    played again where it is undecided, and both count. Raise StallmarkError if there can be no replay.
     """
     pieces = pieces_of(windows, played)
     tool = _tool(pieces)

@@ -126,7 +126,7 @@ def clear_outside(folder: Path) -> None:
 
 
 def shares_blocks(folder: Path) -> bool:
-    """Tell whether a copy made in `folder` takes no space of its own; False where that cannot be tried."""
+    """Return whether a copy made in `folder` takes no space of its own; False if that cannot be tried."""
     if sys.platform != "linux":
         return False
     probe = folder / "probe.new"
@@ -198,7 +198,7 @@ def enter_folders(database: Path, to: Folders) -> None:
 def leave_folders(database: Path) -> None:
     """Remove the files of the database that lie in folders of a variant, and end a server left behind in them.
 
-    Do nothing where there are none.
+    Do nothing if there are none.
     """
     try:
         noted = json.loads((database / _NOTE).read_text())
@@ -215,7 +215,7 @@ def leave_folders(database: Path) -> None:
 
 
 def refuse_impossible_folders(database: Path, to: Folders, size_bytes: int) -> None:
-    """Raise StallmarkError where a database of `size_bytes` cannot lie in the folders."""
+    """Raise StallmarkError if a database of `size_bytes` cannot lie in the folders."""
     if to.filegroups:
         raise StallmarkError("place.filegroups: PostgreSQL has no filegroups: write data and log alone.")
     needs = {Path(to.data): size_bytes}

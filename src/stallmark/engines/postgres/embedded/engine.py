@@ -30,7 +30,7 @@ _CONTENT = "content.json"
 
 @dataclass(frozen=True)
 class FoundDatabase:
-    """A folder of ours. `holds`: workload, scale and seed of each database in it; empty where an older version did not
+    """A folder of ours. `holds`: workload, scale and seed of each database in it; empty if an older version did not
     note them.
     `in_use_by`: the process that has it now."""
 
@@ -86,7 +86,7 @@ def _holds(folder: Path) -> list[dict[str, Any]]:
 
 
 def _user(folder: Path) -> str | None:
-    """Return the process that has the lock of a database; None where none has it."""
+    """Return the process that has the lock of a database; None if none has it."""
     import fcntl  # not on Windows, where there is no embedded server
 
     try:

@@ -85,7 +85,7 @@ def claim_outside(outside: Path, folder: Path) -> None:
 
 
 def is_of(outside: Path, folder: Path) -> bool:
-    """Tell whether a folder outside that of a database was made its own."""
+    """Return whether a folder outside that of a database was made its own."""
     try:
         return (outside / OUTSIDE_MARKER).read_text() == (folder / OUTSIDE_MARKER).read_text()
     except OSError:
@@ -268,7 +268,7 @@ def _mapped_by_nobody() -> Iterator[Leftover]:
 
 
 def _mapped() -> set[str] | None:
-    """Return the files in shared memory that processes of this user have mapped; None where a PostgreSQL does not show
+    """Return the files in shared memory that processes of this user have mapped; None if a PostgreSQL does not show
     them."""
     mapped = set()
     for process in Path("/proc").glob("[0-9]*"):

