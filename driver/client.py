@@ -28,7 +28,7 @@ RUN = 4
 NEVER = sys.maxsize
 
 
-def one_in(types: int) -> int:
+def sampling_interval(types: int) -> int:
     """Return N, where one in N transactions is sampled: fewer samples where a workload has only one type to tell apart.
 
     Samples then take less than 1 % of the CPU (benchmarks/own_io.py at e53481b5). One takes as much as 1.4 of
@@ -43,7 +43,7 @@ class OwnIOSampler:
 
     def __init__(self, types: int, report: Callable[[tuple], None]):
         self.every = False
-        self._mean_pause = RUN * (one_in(types) - 1)
+        self._mean_pause = RUN * (sampling_interval(types) - 1)
         self._report = report
         self._before: tuple[Session, OwnIO] | None = None
         self._left = 0  # of the run under way
@@ -66,7 +66,7 @@ class OwnIOSampler:
         else:
             asked, then = before
             if done and asked is session:
-                self._report((transaction, ended, *_between(then, now)))
+                self._report((transaction, ended, *_io_difference(then, now)))
             self._left -= not self.every
         if not self._left:
             return self.pause()
@@ -74,7 +74,7 @@ class OwnIOSampler:
         return 1
 
 
-def _between(then: OwnIO, now: OwnIO) -> OwnIO:
+def _io_difference(then: OwnIO, now: OwnIO) -> OwnIO:
     read_us = None if then.read_us is None or now.read_us is None else now.read_us - then.read_us
     return OwnIO(
         now.reads - then.reads,
@@ -244,7 +244,7 @@ class Task(NamedTuple):
     inputs: tuple | None = None
     every_s: float | None = None
 
-    def again(self, now_ns: int) -> "Task":
+    def at_next_time(self, now_ns: int) -> "Task":
         """Return a timer's task at its next time; those that are over are not caught up with."""
         assert self.every_s
         every_ns = int(self.every_s * 1e9)
@@ -273,13 +273,13 @@ class DeferredQueue:
     def add(self, task: Task) -> None:
         with self._changed:
             if self._closed:
-                self._leave(task)
+                self._count_left(task)
                 return
             heapq.heappush(self._later, (task.due_ns, next(self._order), task))
             if self._later[0][2] is task:
                 self._changed.notify()
 
-    def take(self) -> Task | None:
+    def next_due(self) -> Task | None:
         """Wait for the next task that is due; return None once nothing more will come."""
         return self._due.get()
 
@@ -291,25 +291,25 @@ class DeferredQueue:
         """Return how many tasks are due and not yet taken."""
         return self._due.qsize()
 
-    def works(self) -> bool:
+    def is_alive(self) -> bool:
         """Return whether the thread that passes on due tasks is alive."""
         return self._thread.is_alive()
 
     def close(self, background_sessions: int) -> None:
-        """Stop passing on tasks, and release as many threads as may wait in `take`."""
+        """Stop passing on tasks, and release as many threads as may wait in `next_due`."""
         with self._changed:
             self._closed = True
             for _, _, task in self._later:
-                self._leave(task)
+                self._count_left(task)
             self._later.clear()
             with suppress(Empty):
                 while due := self._due.get_nowait():  # background sessions may take from it meanwhile
-                    self._leave(due)
+                    self._count_left(due)
             self._changed.notify()
         for _ in range(background_sessions):
             self._due.put(None)
 
-    def _leave(self, task: Task) -> None:
+    def _count_left(self, task: Task) -> None:
         self.left += task.every_s is None
 
     def _pass_on(self) -> None:
@@ -319,7 +319,7 @@ class DeferredQueue:
                 if wait_ns is not None and wait_ns <= 0:
                     task = heapq.heappop(self._later)[2]
                     if task.every_s and self._resting:
-                        again = task.again(time.monotonic_ns())
+                        again = task.at_next_time(time.monotonic_ns())
                         heapq.heappush(self._later, (again.due_ns, next(self._order), again))
                     else:
                         self._due.put(task)
@@ -343,7 +343,7 @@ class BackgroundSession(Client):
         now = time.monotonic_ns
         free_since = now()
         until_sample = self._own_io_sampler.pause()
-        while not self._stopping.is_set() and (task := self._deferred.take()):
+        while not self._stopping.is_set() and (task := self._deferred.next_due()):
             index, transaction = self._mine[task.kind]
             inputs = transaction.inputs(self._rng) if task.inputs is None else task.inputs
             started = now()
@@ -356,4 +356,4 @@ class BackgroundSession(Client):
                 until_sample = self._sample_own_io(index, ended, outcome)
                 free_since = now()
             if task.every_s:
-                self._deferred.add(task.again(ended))
+                self._deferred.add(task.at_next_time(ended))

@@ -72,17 +72,17 @@ class Timeline:
         """Return a timeline whose last step ends then, later or earlier than planned."""
         last = self.steps[-1]
         measure_s = last.measure_s if measured_from is None else measured_from
-        return self._with(replace(last, measure_s=measure_s, end_s=second), self.steps[:-1])
+        return self._ending_with(replace(last, measure_s=measure_s, end_s=second), self.steps[:-1])
 
     def followed_by(self, step: Step) -> "Timeline":
         """Return a timeline with one more step, out of the time that was reserved for it."""
-        return self._with(step, self.steps)
+        return self._ending_with(step, self.steps)
 
-    def over(self) -> "Timeline":
+    def without_reserve(self) -> "Timeline":
         """Return a timeline to which no step is added any more."""
         return replace(self, reserve_s=0.0)
 
-    def _with(self, last: Step, before: tuple[Step, ...]) -> "Timeline":
+    def _ending_with(self, last: Step, before: tuple[Step, ...]) -> "Timeline":
         left_s = self.end_s - COOL_DOWN_S - last.end_s
         return replace(self, steps=(*before, last), reserve_s=max(2 * BETWEEN_LEVELS_S, left_s))
 
@@ -246,11 +246,11 @@ class LoadPart(msgspec.Struct, array_like=True, forbid_unknown_fields=True, froz
     processes: int = 1
 
 
-def shared_out(loads: Sequence[LoadSpec], machines: int = 1) -> list[list[int]]:
+def pack_executors(loads: Sequence[LoadSpec], machines: int = 1) -> list[list[int]]:
     """Return the places of the loads in each executor on this one of `machines`: few users in each, and no more
     executors than cores. A load shares none where there are cores enough: when one dies, other loads go on."""
     users = [math.ceil(load.most_users / machines) for load in loads]
-    wanted = [max(1, math.ceil(each / USERS_PER_EXECUTOR)) for each in users]
+    wanted = [max(1, math.ceil(number / USERS_PER_EXECUTOR)) for number in users]
     if sum(wanted) <= (count := os.cpu_count() or 1):
         return [[place] for place, parts in enumerate(wanted) for _ in range(parts)]
     places: list[list[int]] = [[] for _ in range(count)]
@@ -260,20 +260,20 @@ def shared_out(loads: Sequence[LoadSpec], machines: int = 1) -> list[list[int]]:
         for executor in sorted(range(count), key=lambda executor: given[executor])[:parts]:
             places[executor].append(place)
             given[executor] += users[place] / parts
-    return [each for each in places if each]
+    return [executor_places for executor_places in places if executor_places]
 
 
-def executors(loads: Sequence[LoadSpec], machines: int = 1) -> list[int]:
+def executor_counts(loads: Sequence[LoadSpec], machines: int = 1) -> list[int]:
     """Return the number of executors that have users of each load on this one of `machines`."""
-    found = Counter(place for places in shared_out(loads, machines) for place in places)
-    return [found[place] for place in range(len(loads))]
+    counts = Counter(place for places in pack_executors(loads, machines) for place in places)
+    return [counts[place] for place in range(len(loads))]
 
 
 def background_sessions(loads: Sequence[LoadSpec], machines: Sequence[Sequence[int]]) -> dict[str, int]:
     """Return the background sessions of each load, by name and over all its cells and all machines, where each machine
     has so many executors of every one."""
-    found = dict.fromkeys((load.name for load in loads), 0)
-    for each in machines:
-        for load, here in zip(loads, each, strict=True):
-            found[load.name] += here * load.background_sessions(here * len(machines))
-    return found
+    sessions = dict.fromkeys((load.name for load in loads), 0)
+    for executors_of_loads in machines:
+        for load, here in zip(loads, executors_of_loads, strict=True):
+            sessions[load.name] += here * load.background_sessions(here * len(machines))
+    return sessions

@@ -121,7 +121,7 @@ class Conductor:
                         PlannedShape.users = [*PlannedShape.users, step]
                     PlannedShape.timeline = timeline
                 case Rate() as rate:
-                    self._load.take_rate(rate)
+                    self._load.set_rate(rate)
                 case EndLoad(load):
                     self._end_load(load)
                 case Quit():
@@ -130,10 +130,10 @@ class Conductor:
                     self._leave_out()
 
     def _leave_out(self) -> None:
-        self._tell(NotUnderstood("the load driver's controller"))
+        self._send(NotUnderstood("the load driver's controller"))
 
     def _end_load(self, load: str) -> None:
-        over = {users for users, each in zip(self._classes, self._order.loads, strict=True) if each.name == load}
+        over = {users for users, spec in zip(self._classes, self._order.loads, strict=True) if spec.name == load}
         PlannedShape.users = [
             {users: 0 if users in over else number for users, number in step.items()} for step in PlannedShape.users
         ]
@@ -145,22 +145,22 @@ class Conductor:
             try:
                 machines = self._load.wait_until_ready()
             except MachinesMissing as error:
-                self._tell(Incomplete(str(error)))
+                self._send(Incomplete(str(error)))
                 return
-        self._tell(Ready(machines))
+        self._send(Ready(machines))
 
     def _go(self, start_ns: int) -> None:
         PlannedShape.start_ns = start_ns
         self._load.go(start_ns)
         self._runner.start_shape()
-        self._environment.events.test_stop.add_listener(lambda **_: self._tell(Stopped()))
+        self._environment.events.test_stop.add_listener(lambda **_: self._send(Stopped()))
 
     def _deliver(self, message: Message) -> None:
         if isinstance(message, UsersHere):
             return  # Locust, who starts and stops them, knows
-        self._tell(message)
+        self._send(message)
 
-    def _tell(self, message: Message) -> None:
+    def _send(self, message: Message) -> None:
         with suppress(Closed):  # the parent has gone: `run` ends for that, too
             self._parent.send(message)
 

@@ -140,7 +140,7 @@ class ExecutorReady(Message):
 class CannotStart(Message):
     """The last message of an executor that could not begin: the server refused it, say."""
 
-    why: str
+    reason: str
 
 
 class Report(Message):
@@ -149,7 +149,7 @@ class Report(Message):
     encoded: msgspec.Raw
 
     @classmethod
-    def of(cls, rows: Rows) -> "Report":
+    def from_rows(cls, rows: Rows) -> "Report":
         return cls(msgspec.Raw(_ENCODER.encode(rows)))
 
     def rows(self) -> Rows:
@@ -166,7 +166,7 @@ class SessionLost(Message):
     machine: int = 0
 
 
-class Bye(Message):
+class FinalReport(Message):
     """An executor's last message on a load: transactions that did not end, arrivals nobody took up, and deferred ones
     left."""
 
@@ -184,7 +184,7 @@ class ExecutorDied(Message):
     pid: int
     code: int | None
     machine: int = 0
-    why: str = ""
+    reason: str = ""
 
 
 class ExecutorSilent(Message):
@@ -244,10 +244,10 @@ class Refused(Message):
     """A load machine was refused because of a difference."""
 
     name: str
-    why: str
+    reason: str
 
 
-class CameLate(Message):
+class LateMachine(Message):
     """A load machine came when all were there."""
 
     name: str
@@ -256,7 +256,7 @@ class CameLate(Message):
 class Incomplete(Message):
     """A message that the load machines are not all there, or not all ready."""
 
-    why: str
+    reason: str
 
 
 class MachineLost(Message):
@@ -357,7 +357,17 @@ def _decoder_of(*kinds: type[Message]) -> msgspec.msgpack.Decoder[Message]:
 
 _DECODER = _decoder_of(*Message.__subclasses__())
 _OF_MACHINES = _decoder_of(
-    Bye, Done, ExecutorDied, ExecutorSilent, ExecutorsReady, Join, NotUnderstood, Pong, Report, SessionLost, UsersHere
+    FinalReport,
+    Done,
+    ExecutorDied,
+    ExecutorSilent,
+    ExecutorsReady,
+    Join,
+    NotUnderstood,
+    Pong,
+    Report,
+    SessionLost,
+    UsersHere,
 )
 _OF_MASTERS = _decoder_of(EndLoad, Finish, Go, LoadOrder, Ping, Rate, Refused, UsersElsewhere)
 

@@ -46,7 +46,7 @@ class Pacing(Protocol):
     def give_back(self, scheduled_ns: int) -> None:
         """Return a scheduled transaction whose user leaves before it began."""
 
-    def unserved(self, now_ns: int) -> int:
+    def stop_and_count_unserved(self, now_ns: int) -> int:
         """Return how many transactions were due by now and have not been started."""
 
 
@@ -82,7 +82,7 @@ class ThinkTime:
     def give_back(self, scheduled_ns: int) -> None:
         pass  # who has left has no next transaction
 
-    def unserved(self, now_ns: int) -> int:
+    def stop_and_count_unserved(self, now_ns: int) -> int:
         return 0
 
 
@@ -97,7 +97,7 @@ class OpenLoop:
     closed = False
 
     def __init__(self, arrivals: Arrivals, rng: random.Random):
-        """Prepare the arrivals; nothing arrives before `take_share`."""
+        """Prepare the arrivals; nothing arrives before `set_share`."""
         assert arrivals.rate
         self._rate = arrivals.rate
         self._poisson = arrivals.kind == "poisson"
@@ -112,23 +112,23 @@ class OpenLoop:
         self._line: dict[threading.Event, None] = {}  # behind the first, in order
         self._lock = threading.Lock()
 
-    def take_share(self, share: float, now_ns: int) -> None:
+    def set_share(self, share: float, now_ns: int) -> None:
         """Take `share` (0 to 1) of the whole rate from now on; with 0 nothing arrives here any more."""
         with self._lock:
             self._share = share
             self._retime(now_ns)
             if not share:
                 self._waiting = deque(scheduled for scheduled in self._waiting if scheduled <= now_ns)
-            self._call(everyone=not share)
+            self._wake_next(everyone=not share)
 
-    def take_rate(self, rate: float, now_ns: int) -> None:
+    def set_rate(self, rate: float, now_ns: int) -> None:
         """Let all arrivals come at this rate from now on. Those that nobody has taken up yet are forgotten: they are of
         another rate."""
         with self._lock:
             self._rate = rate
             self._retime(now_ns)
             self._waiting.clear()
-            self._call()
+            self._wake_next()
 
     def next_start(self, ended_ns: int, user: FreeUser) -> int | None:
         awake = user.awake
@@ -136,12 +136,12 @@ class OpenLoop:
             awake.clear()
             with self._lock:
                 if user.is_ending:
-                    self._step_out(awake)
+                    self._leave_queue(awake)
                     return None
                 until_ns = self._next_ns - AHEAD_NS - time.monotonic_ns()
                 if self._waiting or until_ns <= 0 or until_ns == math.inf:
-                    self._step_out(awake)
-                    return self._take()
+                    self._leave_queue(awake)
+                    return self._next_arrival()
                 if self._first is None:
                     self._first = awake
                 elif self._first is not awake:
@@ -149,37 +149,37 @@ class OpenLoop:
                 wait_s = min(until_ns / SECOND_NS, LONGEST_S) if self._first is awake else None
             awake.wait(wait_s)
 
-    def take(self) -> int | None:
+    def next_arrival(self) -> int | None:
         """Return the next arrival, however far ahead it is; None if none comes."""
         with self._lock:
-            return self._take()
+            return self._next_arrival()
 
     def give_back(self, scheduled_ns: int) -> None:
         with self._lock:
             if self._next_ns < math.inf or scheduled_ns <= time.monotonic_ns():
                 self._waiting = deque(sorted([*self._waiting, scheduled_ns]))
-                self._call()
+                self._wake_next()
 
-    def unserved(self, now_ns: int) -> int:
+    def stop_and_count_unserved(self, now_ns: int) -> int:
         """End the arrivals, and return how many were due and not served."""
-        self.take_share(0, now_ns)
+        self.set_share(0, now_ns)
         return len(self._waiting)
 
-    def _take(self) -> int | None:
+    def _next_arrival(self) -> int | None:
         if self._waiting:
             return self._waiting.popleft()
         return self._advance() if self._next_ns < math.inf else None
 
-    def _step_out(self, awake: threading.Event) -> None:
+    def _leave_queue(self, awake: threading.Event) -> None:
         """Let a user out of the line, and have the next one be first."""
         if self._first is awake:
             self._first = None
         else:
             self._line.pop(awake, None)
         if self._first is None:
-            self._call()
+            self._wake_next()
 
-    def _call(self, *, everyone: bool = False) -> None:
+    def _wake_next(self, *, everyone: bool = False) -> None:
         """Have the first of the line look anew, or everyone."""
         if self._first is None and self._line:
             self._first = next(iter(self._line))
@@ -187,8 +187,8 @@ class OpenLoop:
         if self._first is not None:
             self._first.set()
         if everyone:
-            for one in self._line:
-                one.set()
+            for waiting in self._line:
+                waiting.set()
 
     def _retime(self, now_ns: int) -> None:
         while self._next_ns <= now_ns:
@@ -254,7 +254,7 @@ class DueQueries:
     """
 
     def __init__(self, arrivals: Arrivals, rng: random.Random, clock: Callable[[], float]):
-        """Prepare the queries; none comes due before `take_rate`."""
+        """Prepare the queries; none comes due before `set_rate`."""
         self._poisson = arrivals.kind == "poisson"
         self._rng = rng
         self._clock = clock
@@ -264,7 +264,7 @@ class DueQueries:
         self._forgotten: list[float] = []
         self._changed = threading.Condition()
 
-    def take_rate(self, rate: float) -> None:
+    def set_rate(self, rate: float) -> None:
         """Let queries come due at this rate per second from now on; with 0 none does. Those that wait are forgotten:
         they are of another rate."""
         with self._changed:
@@ -277,7 +277,7 @@ class DueQueries:
             self._next_s = now_s + first * self._gap_s if rate else math.inf
             self._changed.notify_all()
 
-    def take(self, stopping: threading.Event) -> tuple[int, float] | None:
+    def next_due(self, stopping: threading.Event) -> tuple[int, float] | None:
         """Wait until a query is due that no stream has begun. Return its number, from 0 without a gap, and when it was
         due; None once `stopping` is set."""
         with self._changed:
@@ -296,7 +296,7 @@ class DueQueries:
             self._fall_due(self._clock())
             return QueryQueue(streams, self._due, len(self._waiting))
 
-    def take_forgotten(self) -> list[float]:
+    def pop_forgotten(self) -> list[float]:
         """Return when those were due that were forgotten before a stream was free, since the last call."""
         with self._changed:
             forgotten, self._forgotten = self._forgotten, []

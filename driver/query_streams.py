@@ -179,7 +179,7 @@ class QueryDrive:
                 self._done, self._ended = self._done + 1, max(self._ended, event.started_s + event.seconds)
                 self._failed += event.error is not None
                 self._record(event)
-                _interrupt(event)
+                _raise_if_fatal(event)
                 event = self._events.get_nowait()
 
     def finish(self) -> None:
@@ -235,7 +235,7 @@ class QueryDrive:
             row |= asdict(measures) | {"wait_ms": waits}
             if done.answer.plan and measures.plan_hash:
                 name = plan_file(done.step.name, measures.plan_hash, session.plan_suffix)
-                _keep(self._writer.folder / name, done.answer.plan)
+                _save_plan(self._writer.folder / name, done.answer.plan)
         self._writer.append("queries", [row])
 
     def _measures(self, session: QuerySession, done: _Done) -> Measures:
@@ -252,14 +252,14 @@ def plan_file(query: str, plan_hash: str, suffix: str) -> str:
     return f"plans/q{int(query.removeprefix('Q')):02d}-{plan_hash}.{suffix}"
 
 
-def _keep(path: Path, plan: str) -> None:
+def _save_plan(path: Path, plan: str) -> None:
     """Keep the plan of the first execution; those of later ones differ in their counts alone."""
     if not path.exists():
         path.parent.mkdir(exist_ok=True)
         path.write_text(plan, encoding="utf-8")
 
 
-def _interrupt(done: _Done) -> None:
+def _raise_if_fatal(done: _Done) -> None:
     if done.error is None:
         return
     if done.error.kind.fatal:
@@ -282,8 +282,8 @@ class _Stream:
         """The step that has not ended."""
         self._drive = drive
         self._stopping = threading.Event()
-        each: Iterable[StreamStep] = itertools.cycle(steps) if over_and_over else steps
-        self._steps = self._as_due(steps, due) if due else ((None, step) for step in each)
+        in_order: Iterable[StreamStep] = itertools.cycle(steps) if over_and_over else steps
+        self._steps = self._as_due(steps, due) if due else ((None, step) for step in in_order)
         has_queries = any(isinstance(step, Query) for step in steps)
         self.session = drive.open_session() if has_queries else None
         self.thread = threading.Thread(target=self._main, name=f"stream {number}", daemon=True)
@@ -303,7 +303,7 @@ class _Stream:
             self.session.close()
 
     def _as_due(self, steps: Sequence[StreamStep], due: DueQueries) -> Iterator[tuple[float | None, StreamStep]]:
-        while taken := due.take(self._stopping):
+        while taken := due.next_due(self._stopping):
             number, due_s = taken
             yield due_s, steps[number % len(steps)]
 

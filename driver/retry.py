@@ -24,7 +24,7 @@ class Failure(NamedTuple):
     """A failed attempt. `given_up`: the transaction was not tried again."""
 
     transaction: str
-    at: int
+    failed_ns: int
     error: CallFailed
     given_up: bool
 

@@ -37,7 +37,7 @@ def test_a_search_of_a_rate_begins_at_its_lowest():
     [spec] = load_specs(scenario, variant)
     assert (spec.arrivals.kind, spec.arrivals.rate, spec.users) == ("poisson", 50, (20,))
     plan = search_plan(scenario, variant)
-    assert plan and plan.of_rate and plan.read_ms == 20
+    assert plan and plan.searches_rate and plan.read_ms == 20
 
 
 def test_limits_on_transactions_are_shares():

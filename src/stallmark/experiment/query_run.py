@@ -81,22 +81,22 @@ class RunningStreams:
         if self._due and self._rate:
             every = self._steps(1, 1)
             self._drive.begin(PHASE, [(number, every) for number in range(1, streams + 1)], due=self._due)
-            self._due.take_rate(cells * self._rate)
+            self._due.set_rate(cells * self._rate)
         else:
             steps = [(number, self._steps(number, streams)) for number in range(1, streams + 1)]
             self._drive.begin(PHASE, steps, over_and_over=True)
 
-    def take_rate(self, rate: float) -> None:
+    def set_rate(self, rate: float) -> None:
         """Let queries come due at this rate from now on. Those under way go on; those that wait are forgotten."""
         self._rate = rate
         if self._due and self._streams:
-            self._due.take_rate(rate)
+            self._due.set_rate(rate)
             self._record_left(self._due)
 
     def finish(self) -> None:
         """End the streams, and give up what is under way."""
         if self._due:
-            self._due.take_rate(0)
+            self._due.set_rate(0)
         self._drive.finish()
         if self._due:
             self._record_left(self._due)
@@ -112,7 +112,7 @@ class RunningStreams:
 
     def _record_left(self, due: DueQueries) -> None:
         """Record the queries that were due and of which there will be no row."""
-        left = [Taken(due_s, None) for due_s in due.take_forgotten()]
+        left = [Taken(due_s, None) for due_s in due.pop_forgotten()]
         self._forgotten += len(left)
         left += self._drive.given_up[self._recorded :]
         self._recorded = len(self._drive.given_up)

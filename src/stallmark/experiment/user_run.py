@@ -147,9 +147,9 @@ class LoadsBeside:
             streams.run(counts.get(name, 0), cells)
         self._raw.set(counts)
 
-    def take_rate(self, name: str, rate: float) -> None:
+    def set_rate(self, name: str, rate: float) -> None:
         """Let the queries of a load come due at this rate per second from now on."""
-        self._streams[name].take_rate(rate)
+        self._streams[name].set_rate(rate)
 
     def queues(self) -> dict[str, QueryQueue]:
         """Return the queries that are due now, of each load that has them at a rate."""
@@ -256,10 +256,10 @@ class Run(AnyRun):
                 writer.save_manifest()
                 sampler.start()
                 enter(self._timeline.steps[0].name)
-                drive.follow(show, check, beside.take_rate)
+                drive.follow(show, check, beside.set_rate)
         except Interrupted as interruption:
             return str(interruption)
-        return ended_early(writer.manifest.loads) or drive.fruitless()
+        return ended_early(writer.manifest.loads) or drive.no_result_reason()
 
     def _show_progress(self, progress: LoadProgress) -> None:
         phase = Phase.WARM_UP if progress.elapsed_s < progress.step.measure_s else Phase.MEASURING
@@ -293,4 +293,6 @@ def _finish(drive: Drive, beside: LoadsBeside, writer: RecordWriter) -> None:
             for load in cut_short(writer.manifest.loads, drive.ended | beside.ended)
         ]
         writer.update(loads=loads)
-        writer.update(unheard=drive.unheard(), left_waiting=drive.left_waiting(), load_machines=drive.load_machines)
+        writer.update(
+            unheard=drive.lost_reports(), left_waiting=drive.left_waiting(), load_machines=drive.load_machines
+        )

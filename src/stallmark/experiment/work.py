@@ -9,7 +9,7 @@ import msgspec
 from stallmark.analysis.read.driver_tables import PERCENTILES
 from stallmark.analysis.read.queries import PHASES
 from stallmark.analysis.thresholds import parse_threshold
-from stallmark.driver.load import LoadSpec, Timeline, background_sessions, executors
+from stallmark.driver.load import LoadSpec, Timeline, background_sessions, executor_counts
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.searched_load import SearchPlan, TransactionLimit
 from stallmark.engines.base import Engine
@@ -97,7 +97,7 @@ def most_sessions(scenario: TimedScenario, machines: int = 1) -> tuple[int, int,
 def sessions(scenario: TimedScenario, variant: Variant, machines: int) -> tuple[int, int, int]:
     """Return the most users, background sessions and streams of queries that a variant's runs have at once."""
     specs, steps, loads = load_specs(scenario, variant), scenario.steps_of(variant), scenario.loads_of(variant)
-    background = sum(background_sessions(specs, [executors(specs, machines)] * machines).values())
+    background = sum(background_sessions(specs, [executor_counts(specs, machines)] * machines).values())
     searched = [load for load in loads.values() if isinstance(load, UsersLoad) and load.search]
     more = sum(load.most_users - load.counts[0] for load in searched)
     users = max(step.users for step in scenario.timeline(variant).steps) + more
@@ -126,7 +126,7 @@ def of_load(scenario: TimedScenario, variant: Variant) -> Work:
     """Describe the loads of a variant, and when each of them runs."""
     steps = scenario.steps_of(variant)
     specs = load_specs(scenario, variant)
-    background = background_sessions(specs, [executors(specs)])
+    background = background_sessions(specs, [executor_counts(specs)])
     loads = [
         _load(scenario, name, load, steps, background.get(name, 0)) for name, load in scenario.loads_of(variant).items()
     ]

@@ -22,16 +22,16 @@ from zmq import Frame, ZMQError
 from stallmark.driver.executor_pool import LAST_WORD_S
 from stallmark.driver.load import USERS_TOLD_AFTER_S, ExpectedMachines, LoadSpec, MachinesMissing
 from stallmark.driver.messages import (
-    Bye,
-    CameLate,
     ClocksCompared,
     Done,
     EndLoad,
     ExecutorDied,
     ExecutorsReady,
+    FinalReport,
     Finish,
     Go,
     Join,
+    LateMachine,
     LoadMachine,
     LoadOrder,
     MachineLost,
@@ -80,8 +80,8 @@ class TakenMachine:
 
 class Master(MasterRunner):
     """The master of one run, which delivers what the executors of all machines report. It adds Refused and Waiting
-    until all have come, CameLate for one too many, MachineLost when one is gone, MessagesLost when messages of one are
-    missing, ClocksCompared at the end, and NotUnderstood once for each sender of what is no message."""
+    until all have come, LateMachine for one too many, MachineLost when one is gone, MessagesLost when messages of one
+    are missing, ClocksCompared at the end, and NotUnderstood once for each sender of what is no message."""
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ class Master(MasterRunner):
         for machine in self._machines.values():
             self._send(machine, EndLoad(load))
 
-    def take_rate(self, rate: Rate) -> None:
+    def set_rate(self, rate: Rate) -> None:
         for machine in self._machines.values():
             self._send(machine, rate)
 
@@ -253,7 +253,7 @@ class Master(MasterRunner):
         match message:
             case UsersHere(load):
                 fits = 0 <= load < len(self._loads)
-            case SessionLost(load) | Bye(load):
+            case SessionLost(load) | FinalReport(load):
                 fits = load in names
             case ExecutorDied(loads):
                 fits = names.issuperset(loads)
@@ -284,7 +284,7 @@ class Master(MasterRunner):
         """Say once that a machine came when all were there."""
         if name not in self._late:
             self._late.add(name)
-            self._deliver(CameLate(name))
+            self._deliver(LateMachine(name))
 
     def _hear(self, machine: TakenMachine, message: OurMessage) -> None:
         match message:

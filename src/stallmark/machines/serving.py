@@ -7,7 +7,7 @@ import msgspec
 
 import stallmark
 from stallmark.driver.channel import Channel, Closed, start_child
-from stallmark.driver.course import not_understood
+from stallmark.driver.course import not_understood_notice
 from stallmark.driver.load import RunFacts
 from stallmark.driver.messages import (
     Begun,
@@ -87,11 +87,11 @@ def _serve_one(channel: Channel, engine: Engine, show: Show) -> None:
                 channel.send(
                     Join(socket.gethostname(), facts_of(engine), MachineFacts(**vars(devices.machine_facts())))
                 )
-            case Refused(_, why):
-                raise StallmarkError(f"The run refused this machine: {why}.")
-            case ExecutorDied(pid=pid, code=code, why=why):
+            case Refused(_, reason):
+                raise StallmarkError(f"The run refused this machine: {reason}.")
+            case ExecutorDied(pid=pid, code=code, reason=reason):
                 above = "; its message stands above" if (code or 0) > 0 else ""
-                how = f"could not begin: {why}" if why else f"{how_ended(code)}{above}"
+                how = f"could not begin: {reason}" if reason else f"{how_ended(code)}{above}"
                 raise StallmarkError(as_sentence(f"The load could not start here: executor process {pid} {how}"))
             case Joined(number, machines):
                 show.say(f"This is load machine {number} of {machines}.")
@@ -99,7 +99,7 @@ def _serve_one(channel: Channel, engine: Engine, show: Show) -> None:
                 begun = True
                 show.say("The run has begun.")
             case NotUnderstood() as message:
-                show.say(not_understood(message))
+                show.say(not_understood_notice(message))
             case MasterLost() if begun:
                 show.say("The master went away: the load here was ended.")
             case Finished():

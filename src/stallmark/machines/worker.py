@@ -23,7 +23,7 @@ from zmq import ZMQError
 
 from stallmark.driver.channel import Channel, Closed, inherited_channel
 from stallmark.driver.executor_pool import Executors
-from stallmark.driver.load import MASTER_SILENT_S, TOLD_AFTER_S, USERS_TOLD_AFTER_S, ThisMachine, executors
+from stallmark.driver.load import MASTER_SILENT_S, TOLD_AFTER_S, USERS_TOLD_AFTER_S, ThisMachine, executor_counts
 from stallmark.driver.messages import (
     Begun,
     Connected,
@@ -168,7 +168,7 @@ class LoadWorker:
                     raise Malformed("users of a load that is not here")
                 self._executors.pools[load].note_elsewhere(users)
             case Rate() as rate if self._executors:
-                self._executors.take_rate(rate)
+                self._executors.set_rate(rate)
 
     def _get_ready(self, order: LoadOrder) -> None:
         here = ThisMachine(order.number, order.machines)
@@ -180,7 +180,7 @@ class LoadWorker:
         self._environment.user_classes = [user_class(place, pool) for place, pool in enumerate(started.pools)]
         self._executors = started
         self._tell_parent(Joined(order.number, order.machines))
-        self._tell_master(ExecutorsReady(len(started), executors(order.loads, order.machines)))
+        self._tell_master(ExecutorsReady(len(started), executor_counts(order.loads, order.machines)))
 
     def _deliver(self, message: OurMessage) -> None:
         """Pass on what an executor says, and gather what need not be told at once: a master has many machines."""
@@ -206,9 +206,9 @@ class LoadWorker:
             gevent.sleep(LOOK_EVERY_S)
 
     def _tell_rows(self, before: float) -> None:
-        rows = self._merger.take_before(before)
+        rows = self._merger.pop_before(before)
         if rows != Rows():
-            self._tell_master(Report.of(rows))
+            self._tell_master(Report.from_rows(rows))
 
     def _tell_users(self) -> None:
         changed, self._users = self._users, {}
