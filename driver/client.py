@@ -29,17 +29,20 @@ NEVER = sys.maxsize
 
 
 def sampling_interval(types: int) -> int:
-    """Return N, where one in N transactions is sampled: fewer samples where a workload has only one type to tell apart.
+    """Return N, where one in N transactions is sampled: fewer samples if a workload has a single transaction type.
 
-    Samples then take less than 1 % of the CPU (benchmarks/own_io.py at e53481b5). One takes as much as 1.4 of
-    the bank's transfers, which are its only type, and 0.4 of the brokerage's mean.
+    Samples then take less than 1 % of the CPU (benchmarks/own_io.py at e53481b5). A sample costs 1.4 of the bank's
+    transfers, which are its only type, and 0.4 of the brokerage's mean transaction.
     """
     return 200 if types == 1 else 75
 
 
 class OwnIOSampler:
-    """The sampler of one client. `report` gets the transaction's place in the workload, when it ended (monotonic ns)
-    and the fields of an OwnIO, of this transaction alone. With `every` it samples all but the first."""
+    """The sampler of one client.
+
+    `report` is called with a tuple: the transaction's place in the workload, its end (monotonic ns), and the fields of
+    an OwnIO for this transaction alone. With `every` all transactions but the first are sampled.
+    """
 
     def __init__(self, types: int, report: Callable[[tuple], None]):
         self.every = False
@@ -94,12 +97,12 @@ CODES = {Outcome.COMMITTED: COMMITTED, Outcome.ROLLED_BACK: ROLLED_BACK, None: G
 
 
 class Client(threading.Thread):
-    """A thread that executes transactions until `stop`, or until the server was away for too long (`lost` then says
-    why).
+    """A thread that executes transactions until `stop`, or until the server was away for too long (`lost` is then the
+    reason).
 
-    `report_sample` gets a tuple for each transaction, retries included: the transaction's place in the workload, then
-    monotonic ns when it was scheduled, started and ended and when the client was done with the one before, the outcome
-    code and the number of retries. A plain tuple, because this is the hot path.
+    `report_sample` is called with a tuple for each transaction, retries included. The tuple holds the transaction's
+    place in the workload, and in monotonic ns its schedule, its start, its end and the end of the client's previous
+    transaction. The outcome code and the number of retries follow. A plain tuple, because this is the hot path.
     """
 
     def __init__(
@@ -169,7 +172,7 @@ class Client(threading.Thread):
 
     @abstractmethod
     def _work(self) -> None:
-        """Execute transactions until told to stop."""
+        """Execute transactions until `stop` is called."""
 
     @abstractmethod
     def _kinds(self) -> list[type[Transaction]]:
@@ -236,8 +239,9 @@ class VirtualUser(Client):
 
 
 class Task(NamedTuple):
-    """A transaction and when it is due (monotonic ns). Inputs of None are drawn when it is executed; with `every_s` it
-    comes again, at the next of these times that is not over."""
+    """A transaction and its due time (monotonic ns). Inputs of None are drawn when the task is executed. With `every_s`
+    the task is due again after each such period.
+    """
 
     due_ns: int
     kind: type[Transaction]
@@ -257,7 +261,7 @@ class DeferredQueue:
 
     def __init__(self) -> None:
         self.left = 0
-        """The number of tasks that nobody will execute because the queue was closed, without those of timers."""
+        """The number of tasks left when the queue was closed, without those of timers."""
         self._later: list[tuple[int, int, Task]] = []
         self._due: SimpleQueue[Task | None] = SimpleQueue()
         self._changed = threading.Condition()
@@ -288,7 +292,7 @@ class DeferredQueue:
         self._resting = rests
 
     def waiting(self) -> int:
-        """Return how many tasks are due and not yet taken."""
+        """Return the number of tasks that are due and not yet taken."""
         return self._due.qsize()
 
     def is_alive(self) -> bool:

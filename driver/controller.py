@@ -81,15 +81,15 @@ class LoadProgress:
 
 
 class Interrupted(Exception):
-    """The run ended before its timeline did; the sentence says why."""
+    """An error: the run ended before its timeline did. The message is the reason."""
 
 
 class Drive:
     """The loads of one run. `start` returns when every process is ready and the clock runs; then call `follow`.
 
-    With `expected` they come from other machines, each of which knows its own way to the server: the URL `engine`,
-    which may hold a password, stays here. `load_machines` then describes them, for the manifest. With a `search`
-    steps follow until one load's ceiling is known, for which `searched` is told the I/Os.
+    With `expected` other machines drive the loads. Each of them knows its own way to the server: the URL `engine`,
+    which may hold a password, stays here. `load_machines` then describes these machines for the manifest. With a
+    `search` steps are added until the ceiling is known; the caller passes the server's I/Os to `searched`.
     """
 
     def __init__(
@@ -238,8 +238,11 @@ class Drive:
             self._merger.write_before(float("inf"))
 
     def no_result_reason(self) -> str | None:
-        """Return why a load has no result: its primary transaction, or where there is none any of them, was tried and
-        never committed. After `finish`."""
+        """Return the reason why a load has no result, or None if all have one. Call it after `finish`.
+
+        A load has no result if its primary transaction was tried and never committed; without a primary one, any
+        transaction.
+        """
         reasons = [reason for name in self._workloads if (reason := self._no_result_reason(name))]
         return "; ".join(reasons) or None
 
@@ -259,15 +262,17 @@ class Drive:
         return f"no {transaction} was committed; the server said of {most:,} that failed: {words}"
 
     def lost_reports(self) -> Unheard:
-        """Return what stayed unknown at the end. Call it after `finish`."""
+        """Return the numbers of transactions and executors without a last report. Call it after `finish`."""
         return Unheard(unfinished=self.unfinished(), silent=self._silent, lost=self._lost)
 
     def unfinished(self, load: str | None = None) -> int:
-        """Return how many transactions did not end, of one load or of all. Call it after `finish`."""
+        """Return the number of transactions that did not end, of one load or of all. Call it after `finish`."""
         return self._counts_left(load)["unfinished"]
 
     def left_waiting(self, load: str | None = None) -> LeftWaiting:
-        """Return what was due, or to come, and nobody began, of one load or of all. Call it after `finish`."""
+        """Return the numbers of arrivals and of deferred tasks that were never begun, of one load or of all. Call it
+        after `finish`.
+        """
         left = self._counts_left(load)
         return LeftWaiting(arrivals=left["unserved"], deferred=left["pending"])
 
@@ -333,13 +338,13 @@ class Drive:
                 raise Interrupted(end_reason(message, self._workloads))
 
     def _conductor_gone(self) -> str:
-        """Return how the conductor ended. What the executors had not reported yet went with it."""
+        """Return the conductor's end as a clause, and count its executors as lost: their last reports went through it."""
         code = code_of(self._process, EXIT_WITHIN_S)
         self._lost = sum(machine.executors for machine in self.load_machines) or len(pack_executors(self._loads))
         return f"{_CONDUCTOR} {how_ended(code)}{', and its message stands above' if (code or 0) > 0 else ''}"
 
     def _leave_out(self, message: NotUnderstood) -> None:
-        """Say, and note in the record, once for each sender, that a message of its was left out."""
+        """Report and record, once for each sender, that a message was ignored."""
         if (sentence := not_understood_notice(message)) not in self._not_understood:
             self._not_understood.add(sentence)
             self._say(sentence)
@@ -356,8 +361,9 @@ class Drive:
             self._send(EndLoad(load))
 
     def _welcome(self, machines: Sequence[LoadMachine], say: Callable[[str], None]) -> None:
-        """Say which load machines there are, and describe them for the manifest without their names: a record tells
-        what a machine was, not whose."""
+        """Report the load machines and describe them for the manifest. Their names are left out: a record describes a
+        machine, not its owner.
+        """
         for machine in machines:
             say(f"Load machine {machine.number} is {machine.name}: {machine.facts.cores} cores.")
             self._parts.append(machine.parts)

@@ -51,7 +51,7 @@ class ClientCpu:
         self._spent = self._now()
 
     def rows(self, now_ns: int) -> Iterator[dict[str, Any]]:
-        """Yield rows of the seconds that have ended by now and were not told yet; no row for what is not known."""
+        """Yield a row for each second that has ended since the last call, if its CPU is known."""
         until_ns = now_ns - (now_ns - self._start_ns) % SECOND_NS
         if until_ns <= self._seen_ns:
             return
@@ -76,7 +76,7 @@ class ClientCpu:
 
 
 def end_reason(message: Message, workloads: Mapping[str, Workload]) -> str:
-    """Return what a message says of the end of a run, or of a load, as the end of a sentence."""
+    """Return the reason for the end of a run or of a load, worded as the end of a sentence."""
     loads = getattr(message, "loads", None) or [load for load in [getattr(message, "load", None)] if load]
     where = load_suffix(loads, workloads)
     if machine := getattr(message, "machine", 0):
@@ -158,7 +158,7 @@ class SecondSeries:
 
 
 class SteadyStateWait:
-    """The decision, step by step, when a timeline with warm-up limits is measured. `waited` tells how each was made."""
+    """The wait for a steady state, which decides for each step when it is measured. `waited` records each decision."""
 
     def __init__(self, timeline: Timeline, loads: Sequence[LoadSpec], seen: SecondSeries):
         self.timeline = timeline
@@ -199,8 +199,10 @@ class SteadyStateWait:
         return step.begin_s + step.ramp_s + limits.at_least_s
 
     def _steady(self, step: Step, now_s: float) -> bool:
-        """Return whether the load is steady: its throughput where one of the loads is a closed loop, else its latency:
-        the throughput of an open loop is the rate of arrivals whatever the server does."""
+        """Return whether the load is steady: by its throughput if any load is a closed loop, else by its latency.
+
+        The throughput of an open loop is the rate of its arrivals, whatever the server does.
+        """
         from stallmark.stats.steady_state import steady_enough
 
         index = self.timeline.steps.index(step)
@@ -277,7 +279,9 @@ def users_in(judged: Judgement, plan: SearchPlan, loads: Sequence[LoadSpec], end
 
 
 def manifest_changes(made: Manifest, judged: Judgement, plan: SearchPlan) -> dict[str, Any]:
-    """Return what changes in the manifest when a level was judged: its step, the step that follows, or the answer."""
+    """Return the fields of the manifest that change once a level was judged: its step, the step that follows, or the
+    answer.
+    """
     steps, loads, search = list(made.steps), list(made.loads), made.search
     if judged.seen:
         steps[-1] = steps[-1].changed(searched=judged.seen)

@@ -26,7 +26,7 @@ class LoadsDispatcher(UsersDispatcher):
         spawn_rate: float,
         user_classes: Mapping[type[User], int] | None = None,  # type: ignore[override]
     ) -> None:
-        """Take the number of users of each class; None, as Locust says it when a machine is lost, changes nothing."""
+        """Set the number of users of each class. Locust passes None when a machine is lost: nothing changes then."""
         if user_classes is not None:
             self._wanted = {user_class.__name__: users for user_class, users in user_classes.items()}
         super().new_dispatch(target_user_count, spawn_rate)
@@ -57,7 +57,7 @@ class LoadsDispatcher(UsersDispatcher):
         return [(name, change) for _, name, change in sorted(changes)]
 
     def _change_users(self, name: str, change: int, times: int) -> None:
-        """Start or stop so many users of this class, each on the machine that has fewest of them then, or most."""
+        """Start or stop `times` users of a class, each on the machine that has fewest users then, or most."""
         here = [self._users_on_workers[machine.id] for machine in self._worker_nodes][::change]
         while times:
             first = sorted(here, key=lambda users: (change * users[name], change * sum(users.values())))[:times]

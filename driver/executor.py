@@ -150,7 +150,7 @@ class LoadUsers:
         return self._has_ended or self._deferred.is_alive()
 
     def ended_count(self) -> int:
-        """Return how many transactions have ended since the last report."""
+        """Return the number of transactions that have ended since the last report."""
         return len(self._samples) + len(self._background_samples) - self._waiting
 
     def report(self, rows: Rows, before_ns: int, begin_ns: int, end_ns: int, cpu_ns: int) -> None:
@@ -167,7 +167,7 @@ class LoadUsers:
         rows.transaction_io += own_io_rows(own_io, load, self._names, start_ns)
 
     def remove_lost(self) -> Iterator[SessionLost]:
-        """Let go of users and background sessions that have lost the server, and tell of them."""
+        """Remove users and background sessions that have lost the server, and yield a message for each."""
         for _ in range(len(self._lost)):
             match self._lost.popleft():
                 case VirtualUser() as user:
@@ -179,8 +179,9 @@ class LoadUsers:
         self._leaving = [user for user in self._leaving if user.is_alive() and not user.lost]
 
     def end(self) -> list[Client]:
-        """Have all users and background sessions finish what they do; return them. Nobody starts any more, and nothing
-        arrives."""
+        """Have all users and background sessions finish their work, and return them. No user starts any more, and no
+        transaction arrives.
+        """
         self._has_ended = True
         for number in list(self._users):
             self.stop(number)
@@ -278,7 +279,7 @@ class Executor:
         }
 
     def run(self) -> None:
-        """Execute orders until told to quit. Nothing is measured before "go" says when the run started."""
+        """Execute orders until Quit. Nothing is measured before Go, which holds the run's start."""
         while not isinstance(message := self._channel.receive(), Go):
             if isinstance(message, Quit):
                 for load in self._loads.values():

@@ -34,9 +34,12 @@ EXIT_WITHIN_S = 5  # for an executor whose channel has closed: it is ending
 
 
 class Executors:
-    """The executors of one machine; `pools` hand out the users of each load. Every message of theirs is delivered, and
-    ExecutorDied when one ends unasked. ExecutorSilent says that one was killed because its last message did not come.
-    Where arrivals have a rate, or there are other machines, UsersHere comes too."""
+    """The executors of one machine; `pools` distribute the users of each load among them.
+
+    Each message of an executor is passed to `deliver`. ExecutorDied is added if an executor ends early, and
+    ExecutorSilent if it was killed because its last message did not come. UsersHere is added if arrivals have a rate,
+    or other machines take part.
+    """
 
     def __init__(
         self, loads: Sequence[LoadSpec], engine: str, deliver: Callable[[Message], None], here: ThisMachine = ALONE
@@ -60,7 +63,7 @@ class Executors:
             executor.send(Go(start_ns))
 
     def end_load(self, load: str) -> None:
-        """Have the users of a load, all of its cells, finish what they do; the others go on."""
+        """Have the users of a load, all of its cells, finish their work. Other loads continue."""
         for executor in self._executors:
             executor.send(EndLoad(load))
 
@@ -192,8 +195,11 @@ class LoadPool:
             self._executors[0].send(Resting(self._place, rests))
 
     def _share_arrivals(self) -> None:
-        """Give each executor the share of an open arrival rate that it has of the users. Until the other machines'
-        numbers are told, they are taken to have as many as this one: users start on all at once."""
+        """Give each executor its share of an open arrival rate, in proportion to its users.
+
+        Until the other machines have reported their users, each is assumed to have as many as this one: users start on
+        all machines at once.
+        """
         here = len(self._numbers)
         elsewhere = here * (self._here.machines - 1) if self._elsewhere is None else self._elsewhere
         for executor, users in zip(self._executors, self._users, strict=True):

@@ -62,13 +62,13 @@ class PlannedShape(LoadTestShape):
 
 
 def spawn_rate(before: Users, users: Users, ramp_s: float) -> float:
-    """Return how many users per second start or stop, so that each load has its number when the ramp ends."""
+    """Return the users to start or stop per second, so that each load has its number when the ramp ends."""
     change = sum(abs(number - before.get(load, 0)) for load, number in users.items()) or 1
     return change / ramp_s if ramp_s >= 1 else float(change)
 
 
 class Conductor:
-    """The conductor of one run, as the controller orders. It ends with the run, or when told to."""
+    """The conductor of one run, as the controller orders. It ends with the run, or on Quit."""
 
     def __init__(self, parent: Channel, order: ConductorOrder):
         self._parent = parent
@@ -112,7 +112,7 @@ class Conductor:
         self._parent.send(Finished())
 
     def _follow_changes(self) -> None:
-        """Take over new timelines and rates, and end loads, until told to quit: steps move when the load is steady."""
+        """Apply new timelines and rates, and end loads, until Quit: steps move when the load is steady."""
         while True:
             match self._parent.receive():
                 case NewTimeline(timeline, users):

@@ -32,10 +32,10 @@ class ConductorOrder(Message):
 
 
 class ExecutorOrder(Message):
-    """The order from a machine's executors to one of them: its parts of loads, and its place among all.
+    """The order from a machine's executors to one of them: its parts of loads, and its place among all executors.
 
-    `index` counts the executors of one machine, `number` those of all machines. `machine` counts from 1; 0 where there
-    is only one.
+    `index` counts the executors of one machine, `number` those of all machines. `machine` counts from 1; it is 0 for a
+    single machine.
     """
 
     engine: str
@@ -76,7 +76,7 @@ class NewTimeline(Message):
 
 
 class EndLoad(Message):
-    """The order to end a load, by its name, that has lost a part of itself: the others go on."""
+    """The order to end a load, by its name, that has lost a part of itself. Other loads continue."""
 
     load: str
 
@@ -101,8 +101,7 @@ class RateShare(Message):
 
 
 class Rate(Message):
-    """The whole rate of a load's open arrivals from now on, by its place in the order. What waited is not asked for any
-    more."""
+    """The whole rate of a load's open arrivals from now on, by its place in the order. Waiting arrivals are dropped."""
 
     load: int
     per_s: float
@@ -138,7 +137,7 @@ class ExecutorReady(Message):
 
 
 class CannotStart(Message):
-    """The last message of an executor that could not begin: the server refused it, say."""
+    """The last message of an executor that could not begin, for instance because the server refused it."""
 
     reason: str
 
@@ -167,8 +166,9 @@ class SessionLost(Message):
 
 
 class FinalReport(Message):
-    """An executor's last message on a load: transactions that did not end, arrivals nobody took up, and deferred ones
-    left."""
+    """An executor's last message on a load: transactions that did not end, arrivals that no user took, and deferred
+    tasks left.
+    """
 
     load: str
     unfinished: int
@@ -178,7 +178,9 @@ class FinalReport(Message):
 
 
 class ExecutorDied(Message):
-    """An executor ended unasked, with the users of its loads: `code` as `subprocess` has it, `why` as it said."""
+    """An executor ended early, with the users of its loads: `code` as `subprocess` has it, `reason` as the executor
+    reported it.
+    """
 
     loads: list[str]
     pid: int
@@ -277,8 +279,9 @@ class ClocksCompared(Message):
 
 
 class NotUnderstood(Message):
-    """A message that one from `sender` made no sense, and was left out; without a name it is of who is at the other end
-    of a channel. `machine`: as in ExecutorOrder."""
+    """A message from `sender` was not understood and was ignored. Without a name, the sender is the other end of a
+    channel. `machine`: as in ExecutorOrder.
+    """
 
     sender: str = ""
     machine: int = 0
@@ -289,7 +292,7 @@ class Stopped(Message):
 
 
 class Finished(Message):
-    """The process has nothing more to say."""
+    """The last message of a process."""
 
 
 # ---- Between the master and load machines, and from these to `stallmark worker` -----------------------------
@@ -395,7 +398,7 @@ Decoded = TypeVar("Decoded")
 
 
 def checked(decoder: msgspec.msgpack.Decoder[Decoded], body: Any) -> Decoded:
-    """Return what the decoder makes of `body`. Raise Malformed."""
+    """Return the decoded message. Raise Malformed."""
     try:
         return decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -20,7 +20,7 @@ SECOND_NS = 1_000_000_000
 AHEAD_NS = SECOND_NS // 20
 """The time before an arrival from which on a user may have it."""
 LONGEST_S = 3600.0
-"""Nobody waits longer without a look: an Event cannot wait for centuries, as a tiny rate asks."""
+"""The longest wait without a check: an Event cannot wait for centuries, as a tiny rate would ask."""
 
 
 class FreeUser(Protocol):
@@ -47,7 +47,7 @@ class Pacing(Protocol):
         """Return a scheduled transaction whose user leaves before it began."""
 
     def stop_and_count_unserved(self, now_ns: int) -> int:
-        """Return how many transactions were due by now and have not been started."""
+        """Stop the arrivals, and return the number of transactions that were due by now and not started."""
 
 
 @dataclass(frozen=True)
@@ -87,11 +87,17 @@ class ThinkTime:
 
 
 class OpenLoop:
-    """The open loop: arrivals come whether or not users are free. One instance per executor, shared by its users:
-    whoever is free takes the next arrival.
+    """The open loop: arrivals come whether or not users are free. One instance per executor, shared by its users: each
+    free user takes the next arrival.
 
-    Free users stand in line. The first of them waits until the next arrival is near, and only then has it. So a rate
-    that changes holds at once: arrivals far ahead are in nobody's hands.
+    Free users queue. Only the first of them (the leader) waits until the next arrival is near, and takes it then; the
+    others wait to be woken. A changed rate therefore takes effect immediately: no user holds an arrival that is far
+    ahead.
+
+    The executor's `share` of the rate sets the mean gap between its arrivals. The rest of the current gap is kept in
+    gaps, not in seconds, so that a change of rate keeps the phase. For example, 100 arrivals per second with a share of
+    0.25 give a gap of 40 ms. If the next arrival is 10 ms ahead (0.25 gaps), and the rate falls to 50 per second, the
+    gap becomes 80 ms, and that arrival comes in 20 ms.
     """
 
     closed = False
@@ -122,8 +128,9 @@ class OpenLoop:
             self._wake_next(everyone=not share)
 
     def set_rate(self, rate: float, now_ns: int) -> None:
-        """Let all arrivals come at this rate from now on. Those that nobody has taken up yet are forgotten: they are of
-        another rate."""
+        """Set the rate of all arrivals from now on. Arrivals that wait for a user are dropped: they belong to another
+        rate.
+        """
         with self._lock:
             self._rate = rate
             self._retime(now_ns)
@@ -180,7 +187,7 @@ class OpenLoop:
             self._wake_next()
 
     def _wake_next(self, *, everyone: bool = False) -> None:
-        """Have the first of the line look anew, or everyone."""
+        """Wake the first free user of the queue, or all of them, to check the arrivals again."""
         if self._first is None and self._line:
             self._first = next(iter(self._line))
             del self._line[self._first]
@@ -234,7 +241,7 @@ class Dealer(Generic[Card]):
 # The queries of an open loop: they come due at a rate, whether or not a stream is free to execute them.
 
 LOOK_S = 0.2
-"""How often a stream that waits for a query looks whether it is to end."""
+"""The time between two checks of a waiting stream, whether it is to end."""
 
 
 @dataclass(frozen=True)
@@ -249,8 +256,8 @@ class QueryQueue:
 class DueQueries:
     """The moments, in seconds of `clock`, at which queries come due. Any thread may take the next one.
 
-    Streams wait for one moment together, and none holds one that lies ahead: at a query a minute it would keep the old
-    rate for minutes after that has changed.
+    Streams wait for one moment together, and none holds a query that is not due yet: at one query a minute, it would
+    keep the old rate for minutes after a change.
     """
 
     def __init__(self, arrivals: Arrivals, rng: random.Random, clock: Callable[[], float]):
@@ -291,13 +298,13 @@ class DueQueries:
         return None
 
     def queue(self, streams: int) -> QueryQueue:
-        """Return how many are due and wait now."""
+        """Return the queue of queries at this moment."""
         with self._changed:
             self._fall_due(self._clock())
             return QueryQueue(streams, self._due, len(self._waiting))
 
     def pop_forgotten(self) -> list[float]:
-        """Return when those were due that were forgotten before a stream was free, since the last call."""
+        """Return the due times of queries that were dropped before a stream was free, since the last call."""
         with self._changed:
             forgotten, self._forgotten = self._forgotten, []
             return forgotten

@@ -62,8 +62,9 @@ class StreamProgress:
 
 @dataclass(frozen=True)
 class _Done:
-    """A step that has ended: well with an answer (of a query) or `rows` (of a refresh), or with an error. `due_s`: when
-    it was due, in an open loop."""
+    """A step that has ended: with an `answer` of a query, the `rows` of a refresh, or an `error`. In an open loop
+    `due_s` is the time at which it was due.
+    """
 
     stream: int
     position: int
@@ -98,10 +99,10 @@ class Stopwatch:
 
 
 class QueryDrive:
-    """The streams of one run, phase by phase. What each query did goes into the record as soon as it is known.
+    """The streams of one run, phase by phase. Each query is recorded as soon as it has ended.
 
-    A phase is either followed to its end, or begun, polled while others work, and given up with `finish`. `application`
-    is the name under which the server sees the sessions.
+    A phase is either followed to its end, or begun, polled while other work goes ahead, and ended with `finish`.
+    `application` is the name under which the server sees the sessions.
     """
 
     def __init__(
@@ -133,12 +134,12 @@ class QueryDrive:
         show: Callable[[StreamProgress], None],
         check: Callable[[], None],
     ) -> tuple[float, float]:
-        """Execute streams, each a number and its steps, at once and to their ends. Return when the first began and the
-        last ended, in seconds of the run.
+        """Execute streams, each a number and its steps, at once and to their ends. Return the start of the first and
+        the end of the last, in seconds of the run.
 
-        A query that fails or takes too long is noted, and its stream goes on. `check` is called several times a second
-        and may raise Interrupted. That is also raised when the server is lost, or when a refresh fails: later queries
-        would find other data than they should.
+        A query that fails or takes too long is recorded, and its stream continues. `check` is called several times a
+        second and may raise Interrupted. That is also raised when the server is lost, or when a refresh fails: later
+        queries would find other data than they should.
         """
         total = sum(len(steps) for _, steps in streams)
         began = self.begin(phase, streams)
@@ -200,7 +201,7 @@ class QueryDrive:
         self._streams = []
 
     def notes(self) -> list[str]:
-        """Return what the server does not tell of queries, as sentences. Call it after `finish`."""
+        """Return sentences about what the server does not report on queries. Call it after `finish`."""
         return list(self._notes)
 
     def open_session(self) -> QuerySession:

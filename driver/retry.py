@@ -1,4 +1,4 @@
-"""The retry: a transaction that the server gave up is executed again, and a session that was lost is opened anew."""
+"""The retry: a transaction that the server gave up is executed again, and a session that was lost is opened again."""
 
 import random
 import threading
@@ -32,7 +32,7 @@ class Failure(NamedTuple):
 class RetryingSession:
     """A session that tries deadlocked transactions again, and reconnects.
 
-    `stopping` ends every pause. It is set here when the server was away for too long; `lost` then says why.
+    `stopping` ends every pause. It is set here when the server was away for too long; `lost` is then the reason.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class RetryingSession:
         self._most_reconnects = most_reconnects
 
     def open(self) -> None:
-        """Log in, unless the client has been told to stop before it is its turn."""
+        """Log in, unless the client was stopped while it waited for its turn."""
         with _logins:
             if not self._stopping.is_set():
                 self.session = self._connect()

@@ -108,7 +108,7 @@ class Rows(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
 
 def merge(rows: Sequence[TransactionRow]) -> TransactionRow:
-    """Return one row of the parts that executors have sent of it."""
+    """Merge the parts of one row that executors have sent."""
     from stallmark.record import histogram as hdr
 
     if len(rows) == 1:

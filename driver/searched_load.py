@@ -1,10 +1,10 @@
-"""The search for the ceiling of a load, or of all at once, while the run goes on: each level is judged when it has been
+"""The search for the ceiling of a load, or of all at once, during the run: each level is judged when it has been
 measured, and the next one follows until the answer is known.
 
 Transactions are counted by executors in whole seconds, I/Os by a collector of the server, of all its data files and
-processes. Both come late: a level is judged BETWEEN_LEVELS_S after it ended, at its own load. One in the balance, or of
-too few transactions, goes on. In an open loop a level ends early where arrivals are not done and ever more of them
-wait: its latency would be that of any backlog one cares to wait for. Of queries it is known how many wait.
+processes. Both come late: a level is judged BETWEEN_LEVELS_S after it ended, at its own load. An inconclusive level, or
+one of too few transactions, is extended. In an open loop a level ends early if arrivals are not served and their
+backlog grows: its latency would depend on the time waited alone. The backlog of queries is counted, not estimated.
 """
 
 import math
@@ -52,8 +52,11 @@ class TransactionLimit:
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """The plan of a search, and the times of a step: of a load's users, of the rate of its arrivals, or, where `load`
-    is None, of a multiple of the `rates` of all loads that have one."""
+    """The plan of a search, and the times of a step.
+
+    Levels are numbers of users or rates of one load. If `load` is None, they are multiples of the `rates` of all loads
+    that have one.
+    """
 
     load: str | None
     asked: Asked
@@ -75,14 +78,16 @@ class SearchPlan:
         return {name: level * rate for name, rate in self.rates.items()}
 
     def users_at(self, load: str, level: float, otherwise: int) -> int:
-        """Return the users of a load at a level: `otherwise`, where the level is not of them."""
+        """Return the users of a load at a level, or `otherwise` if the level does not set them."""
         return round(level) if load == self.load and not self.searches_rate else otherwise
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """The timeline from now on. `seen` is the level that has ended, None if it goes on; `then` what follows upon it:
-    the next level, or the answer."""
+    """The result of a check of the level under way: the timeline from now on, and what changes.
+
+    `seen` is the level that has ended, or None if it continues. `then` follows it: the next level, or the answer.
+    """
 
     timeline: Timeline
     seen: LevelSeen | None = None
@@ -99,7 +104,7 @@ class _Backlog:
 
 @dataclass
 class _Limit:
-    """A limit on transactions and what was seen of it, by second."""
+    """A limit on transactions, with the slow and the completed ones by second."""
 
     limit: TransactionLimit
     slow: Counter[int] = field(default_factory=Counter)
@@ -107,8 +112,9 @@ class _Limit:
 
 
 class SearchedLoad:
-    """The search under way. Call `count_io` from any thread, all else from one. `of_users` are the transactions that
-    users of each load start."""
+    """The search under way. Call `count_io` from any thread, all other methods from one thread. `of_users` holds the
+    transactions that users of each load start.
+    """
 
     def __init__(self, plan: SearchPlan, of_users: Mapping[str, Iterable[type[Transaction]]]):
         self.plan = plan
@@ -133,7 +139,7 @@ class SearchedLoad:
         return self._seen[-1] if self._seen else None
 
     def count_io(self, sample: IOSample) -> None:
-        """Take a sample. One that counts less than the last one is of counters that began anew."""
+        """Add a sample. If it counts less than the last one, the counters were reset, and earlier samples are dropped."""
         if self._io and sample.reads < self._io[-1].reads:
             self._io = []
         self._io.append(sample)
@@ -210,7 +216,7 @@ class SearchedLoad:
         )
 
     def _backlog(self, step: Step, now_s: float) -> _Backlog | None:
-        """Return the backlog of a level; None if none grows, or it is too early to tell."""
+        """Return the backlog of a level, or None if none grows or the level is too short to judge."""
         since, until = math.ceil(step.begin_s + step.ramp_s + 1), math.floor(now_s - REPORTED_AFTER_S)
         until = min(until, math.floor(step.end_s))
         if until - since < BACKLOG_AFTER_S:
@@ -222,8 +228,9 @@ class SearchedLoad:
         return _Backlog(lately, behind) if behind else None
 
     def _transactions_wait(self, since: int, until: int) -> bool:
-        """Return whether ever more arrivals of a load wait: more of them are missing than chance has it, in the first
-        half of these seconds and in the second."""
+        """Return whether the backlog of a load grows: in both halves of these seconds more arrivals are missing than
+        chance explains.
+        """
         middle = (since + until) // 2
         halves = [range(since, middle), range(middle, until)]
         return any(
@@ -262,8 +269,9 @@ class SearchedLoad:
         return tuple(seen_limits)
 
     def _unended_share(self, seconds: range) -> float:
-        """Return how many arrivals were due in these seconds and did not end, as a share of those that did: more than
-        chance leaves out."""
+        """Return the arrivals that were due in these seconds and did not end, as a share of those that ended. A number
+        that chance explains counts as 0.
+        """
         missing = served = 0.0
         for name, rate in self.plan.rates_at(self.next.level).items():
             if name in self._with_users:
@@ -284,11 +292,11 @@ class SearchedLoad:
 
 
 def _backlog_grows(seen: Mapping[int, QueryQueue], since: int, until: int) -> bool:
-    """Return whether ever more queries of a load wait: in the first half of these seconds and in the second, by more
-    than the streams execute at once and chance has come due.
+    """Return whether the backlog of queries grows: in both halves of these seconds by more than the streams execute at
+    once, and more than chance explains.
 
-    In a simulation streams that are busy for seven tenths of their time are called behind in one level of twenty at
-    most, and nearly always those that get twice what they can do, once a stream has ended some ten queries.
+    In a simulation, streams that are busy for 70 % of their time are called overloaded in at most one level of twenty.
+    Streams that get twice the load they can carry nearly always are, once each has ended about ten queries.
     """
     seconds = sorted(second for second in seen if since <= second <= until)
     middle = (since + until) // 2
@@ -320,6 +328,6 @@ def _nearest(limit: LimitSeen) -> Verdict:
 
 
 def _falls_behind(rate: float, served: Counter[int], seconds: range) -> bool:
-    """Return whether more of the arrivals that were due at a rate per second are missing than chance has it."""
+    """Return whether more of the arrivals that were due at this rate are missing than chance explains."""
     due = rate * len(seconds)
     return due - sum(served[second] for second in seconds) > BACKLOG * due + _CHANCE * math.sqrt(due)

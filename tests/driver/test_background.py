@@ -161,7 +161,7 @@ def test_closed_it_lets_go_who_waits_and_counts_what_nobody_will_execute(deferre
     assert taken == [None] * 4
     deferred.post(Deliver, (), 0.0)  # a user's last transaction gives rise to one more
     assert deferred.left == 2
-    eventually(lambda: not deferred.works())
+    eventually(lambda: not deferred.is_alive())
 
 
 def test_closed_while_others_take_it_neither_hangs_nor_loses_count():
@@ -189,10 +189,10 @@ def test_closed_while_others_take_it_neither_hangs_nor_loses_count():
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_it_says_so_when_it_passes_on_nothing_any_more(deferred, monkeypatch):
-    assert deferred.works()
+    assert deferred.is_alive()
     monkeypatch.setattr("stallmark.driver.client.heapq.heappop", lambda heap: 1 / 0)
     deferred.post(Deliver, (), 0.0)
-    eventually(lambda: not deferred.works())
+    eventually(lambda: not deferred.is_alive())
 
 
 # The background_session

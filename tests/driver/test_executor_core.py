@@ -92,7 +92,7 @@ def test_an_executor_that_loses_the_server_while_it_starts_ends_with_a_sentence(
         module.main()
     assert ended.value.code == 1
     [told] = sent
-    assert isinstance(told, CannotStart) and "terminating connection" in told.why and "\n" not in told.why
+    assert isinstance(told, CannotStart) and "terminating connection" in told.reason and "\n" not in told.reason
 
 
 def test_transactions_are_taken_when_their_second_has_ended():

@@ -107,7 +107,7 @@ def test_messages_of_several_threads_do_not_mix(pair):
     threads = [threading.Thread(target=here.send, args=(message,)) for message in messages]
     for thread in threads:
         thread.start()
-    assert sorted(there.receive().why for _ in messages) == [message.reason for message in messages]
+    assert sorted(there.receive().reason for _ in messages) == [message.reason for message in messages]
     for thread in threads:
         thread.join()
 
