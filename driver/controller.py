@@ -56,7 +56,7 @@ from stallmark.processes import code_of, how_ended, kill
 from stallmark.record.manifest.course import LeftWaiting, Unheard
 from stallmark.record.manifest.course import LoadMachine as RecordedMachine
 from stallmark.record.writer import RecordWriter
-from stallmark.stats.ceiling_search import Next, Seen
+from stallmark.stats.ceiling_search import LevelResult, Next
 from stallmark.transactions import find_workload
 
 READY_LIMIT_S = 60
@@ -77,7 +77,7 @@ class LoadProgress:
     waiting: bool  # for a steady state
     tps: float  # committed in the last whole second that has been reported
     errors: int  # failed attempts since the start
-    last_level: Seen | None = None  # of a search, the level that was judged last
+    last_level: LevelResult | None = None  # of a search, the level that was judged last
 
 
 class Interrupted(Exception):
@@ -338,7 +338,8 @@ class Drive:
                 raise Interrupted(end_reason(message, self._workloads))
 
     def _conductor_gone(self) -> str:
-        """Return the conductor's end as a clause, and count its executors as lost: their last reports went through it."""
+        """Return the conductor's end as a clause, and count its executors as lost: their last reports went through
+        it."""
         code = code_of(self._process, EXIT_WITHIN_S)
         self._lost = sum(machine.executors for machine in self.load_machines) or len(pack_executors(self._loads))
         return f"{_CONDUCTOR} {how_ended(code)}{', and its message stands above' if (code or 0) > 0 else ''}"

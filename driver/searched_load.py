@@ -18,7 +18,7 @@ from stallmark.driver.load import BETWEEN_LEVELS_S, Step, Timeline
 from stallmark.driver.pacing import QueryQueue
 from stallmark.driver.rows import Rows
 from stallmark.record.manifest.workload import LevelSeen, LimitSeen
-from stallmark.stats.ceiling_search import Asked, Ceiling, Next, Seen, Verdict, search
+from stallmark.stats.ceiling_search import Ceiling, LevelResult, Next, SearchSpec, Verdict, search
 from stallmark.stats.thresholds import CEILING_LONGEST
 from stallmark.transactions.workload import Transaction
 
@@ -59,7 +59,7 @@ class SearchPlan:
     """
 
     load: str | None
-    asked: Asked
+    asked: SearchSpec
     read_ms: float | None
     transactions: tuple[TransactionLimit, ...]
     ramp_s: float
@@ -130,16 +130,17 @@ class SearchedLoad:
         first = search(plan.asked, [])
         assert isinstance(first, Next)
         self.next: Next = first
-        self._seen: list[Seen] = []
+        self._seen: list[LevelResult] = []
         self._over = False
 
     @property
-    def last(self) -> Seen | None:
+    def last(self) -> LevelResult | None:
         """Return the level that was judged last."""
         return self._seen[-1] if self._seen else None
 
     def count_io(self, sample: IOSample) -> None:
-        """Add a sample. If it counts less than the last one, the counters were reset, and earlier samples are dropped."""
+        """Add a sample. If it counts less than the last one, the counters were reset, and earlier samples are
+        dropped."""
         if self._io and sample.reads < self._io[-1].reads:
             self._io = []
         self._io.append(sample)
@@ -186,13 +187,13 @@ class SearchedLoad:
         verdict = Verdict.BROKE if backlog else _verdict(limits, nearest=True)
         seen = LevelSeen(
             level=self.next.level,
-            tried=self.next.why.value,
+            tried=self.next.reason.value,
             verdict=verdict.value,
             backlog=backlog is not None,
             behind=backlog.behind if backlog else (),
             limits=limits,
         )
-        self._seen.append(Seen(self.next.level, verdict))
+        self._seen.append(LevelResult(self.next.level, verdict))
         then = search(self.plan.asked, self._seen)
         if isinstance(then, Ceiling):
             self._over = True

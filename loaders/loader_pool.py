@@ -68,7 +68,7 @@ def _load(order: LoaderOrder, waiting: Iterator[Batch], workers: int) -> Iterato
                 worker.kept, worker.limited = _NOTHING if answer.transactional else _SOME, answer.limited
                 continue
             if isinstance(answer, Failed):
-                reason = answer.why
+                reason = answer.reason
                 reason += "" if reason.endswith(("?", ".")) else "."
                 batch = worker.batches[0]
                 raise StallmarkError(f"Loading {batch.group}, batch {batch.number}, failed: {reason} {worker.kept}")

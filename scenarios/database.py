@@ -100,7 +100,7 @@ class WorkloadChoice(Section):
 
     def part(self, workload: str) -> "WorkloadChoice":
         """Return the choice of one of its workloads alone."""
-        return WorkloadChoice(name=workload, scale=loader_for(workload).own(self.scale), seed=self.seed)
+        return WorkloadChoice(name=workload, scale=loader_for(workload).own_scale(self.scale), seed=self.seed)
 
     def __str__(self) -> str:
         if not self.scale:

@@ -12,7 +12,7 @@ from stallmark.quantities import Seconds
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
 from stallmark.scenarios.variant import Tolerance
-from stallmark.stats.ceiling_search import Asked
+from stallmark.stats.ceiling_search import SearchSpec
 
 # The service level of a scenario: how long a read and a transaction may take. The time of reads is judged by
 # analysis/validity/service_level.py, that of transactions as thresholds are.
@@ -88,5 +88,5 @@ class Search(Section):
         if self.of == "users" and not (self.from_.is_integer() and self.to.is_integer() and self.to <= MOST_USERS):
             yield f"users come in whole numbers up to {MOST_USERS:,}: change from or to"
 
-    def asked(self) -> Asked:
-        return Asked(self.from_, self.to, self.tolerance, whole=self.of == "users", multiple=self.of == "load")
+    def asked(self) -> SearchSpec:
+        return SearchSpec(self.from_, self.to, self.tolerance, whole=self.of == "users", multiple=self.of == "load")

@@ -12,7 +12,7 @@ from stallmark.quantities import Pool, PoolSize, Seconds, parse_share
 from stallmark.redact import holds_secret
 from stallmark.scenarios.array import Array, EmulatedArrays
 from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
-from stallmark.stats.curve_search import Asked
+from stallmark.stats.curve_search import CurveSpec
 
 # The `variants:` of a scenario, and the `before:` hook that reconfigures the array for one.
 
@@ -170,7 +170,7 @@ class PoolCurve(Section):
             if low is not None and high is not None and low >= high:
                 yield f"from {a} is not below to {b}: a curve needs two sizes"
 
-    def asked(self, data_bytes: int) -> Asked:
+    def asked(self, data_bytes: int) -> CurveSpec:
         """Return the curve in bytes, of data that large. Raise StallmarkError if that leaves no two sizes."""
         low, high = self.from_.resolve(data_bytes), self.to.resolve(data_bytes)
         if low >= high:
@@ -178,7 +178,7 @@ class PoolCurve(Section):
                 f"buffer_pool: from {self.from_} ({written(low)}) is not below to {self.to} ({written(high)}), of "
                 f"{written(data_bytes)} of data: change one of the two, or choose a larger scale."
             )
-        return Asked(low, high, self.sizes, self.tolerance)
+        return CurveSpec(low, high, self.sizes, self.tolerance)
 
 
 class Cost(Section):

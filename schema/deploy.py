@@ -109,17 +109,17 @@ def telling_blockers(engine: Engine, say: Callable[[str], Any]) -> Iterator[None
 
 
 @contextmanager
-def failing_in_words(engine: Engine, what: str) -> Iterator[None]:
+def failing_in_words(engine: Engine, action: str) -> Iterator[None]:
     """Turn an error of the server or its driver into a sentence: `what`, the reason, and what to do."""
     try:
         yield
     except NoConnection as error:  # it was there when the build began
-        raise StallmarkError(f"{what} failed: {error} {KEPT}") from error
+        raise StallmarkError(f"{action} failed: {error} {KEPT}") from error
     except (_driver_error(engine), CallFailed) as error:
         message = error.message if isinstance(error, CallFailed) else error
         reason = str(message).strip().splitlines()
-        said = as_reason(reason[0]) if reason else "no reason given"
-        raise StallmarkError(f"{what} failed: {said}. {KEPT}") from error
+        text = as_reason(reason[0]) if reason else "no reason given"
+        raise StallmarkError(f"{action} failed: {text}. {KEPT}") from error
 
 
 def _driver_error(engine: Engine) -> type[Exception]:
@@ -162,23 +162,23 @@ def finish(
         table = table_of(items[0])
         return len(items) * size.table_bytes(table, rows.get(table.fullname, 0), engine.dialect)
 
-    def everywhere(what: str, action: Callable[[Sequence[OfTable]], None], items: Iterable[OfTable]) -> None:
-        step(what, 0.0)
+    def everywhere(stage: str, action: Callable[[Sequence[OfTable]], None], items: Iterable[OfTable]) -> None:
+        step(stage, 0.0)
         to_do = sorted(_by_table(items), key=work, reverse=True)
         total, done = sum(map(work, to_do)), 0
 
         def ended(items: Sequence[OfTable]) -> None:
             nonlocal done
             done += work(items)
-            step(what, done / total if total else 0.0)
+            step(stage, done / total if total else 0.0)
 
         _in_parallel(workers, action, to_do, ended)
 
-    there = {schema: present(engine, schema) for schema in schemas_of(ddl.tables)}
+    existing = {schema: present(engine, schema) for schema in schemas_of(ddl.tables)}
 
     def is_there(item: Constraint | Index) -> bool:
         table = table_of(item)
-        return (table.name, name_of(item, engine.dialect)) in there[str(table.schema)]
+        return (table.name, name_of(item, engine.dialect)) in existing[str(table.schema)]
 
     keys, foreign_keys = ([item for item in items if not is_there(item)] for items in (ddl.keys, ddl.foreign_keys))
 

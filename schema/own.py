@@ -99,9 +99,9 @@ def drop_schemas(engine: Engine, workloads: Sequence[Deployable]) -> list[str]:
     """
     dropped = []
     with connected(engine) as connection:
-        there = set(sa.inspect(connection).get_schema_names())
+        existing = set(sa.inspect(connection).get_schema_names())
         owned = [
-            (metadata, [schema for schema in schemas_of(metadata) if schema in there])
+            (metadata, [schema for schema in schemas_of(metadata) if schema in existing])
             for metadata in (*(workload.metadata for workload in workloads), METADATA)
         ]
         _refuse_others(engine, workloads, {schema for _, schemas in owned for schema in schemas})

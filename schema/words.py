@@ -133,25 +133,25 @@ _LETTERS = np.frombuffer(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0
 _SEEN, _NEW = 3.9, 31.7
 
 
-def prose(seed: int, what: str, number: Ints, lengths: Ints, compressibility: float) -> pa.StringArray:
+def prose(seed: int, name: str, number: Ints, lengths: Ints, compressibility: float) -> pa.StringArray:
     """Return a text of the given length for each of `number`; `what` tells the columns apart. All together below
     2 GiB."""
     phrases = -(-lengths // WIDTH)
     ends = np.cumsum(phrases)
     within = np.arange(ends[-1]) - np.repeat(ends - phrases, phrases)
-    draws = bits(seed, f"{what} phrase", np.repeat(number << 16, phrases) + within)
-    themes = np.repeat(whole(seed, f"{what} theme", number // NEIGHBOURS, _PHRASES), phrases)
+    draws = bits(seed, f"{name} phrase", np.repeat(number << 16, phrases) + within)
+    themes = np.repeat(whole(seed, f"{name} theme", number // NEIGHBOURS, _PHRASES), phrases)
     is_noise = (draws & np.uint64(0xFFFF)) < np.uint64(noise_share(compressibility) * 0x10000)
     drawn = (draws >> np.uint64(32)).astype(np.int64)
     places = np.where(is_noise, _PHRASES + drawn % _NOISE, (themes + drawn % STOCK) % _PHRASES)
     return _cut(_article_pool().take(places).view(np.uint8), phrases * WIDTH, lengths)
 
 
-def short(seed: int, what: str, number: Ints, phrases: Ints) -> pa.StringArray:
+def short(seed: int, name: str, number: Ints, phrases: Ints) -> pa.StringArray:
     """Return English texts of so many phrases, which end with a whole word and a full stop."""
     ends = np.cumsum(phrases)
     within = np.arange(ends[-1]) - np.repeat(ends - phrases, phrases)
-    draws = whole(seed, f"{what} phrase", np.repeat(number << 16, phrases) + within, _PHRASES)
+    draws = whole(seed, f"{name} phrase", np.repeat(number << 16, phrases) + within, _PHRASES)
     text = _article_pool().take(draws).view(np.uint8)
     text[ends * WIDTH - 1] = ord(".")
     text[(ends - phrases) * WIDTH] -= ord("a") - ord("A")

@@ -24,28 +24,28 @@ if TYPE_CHECKING:
 class WorkloadsTogether(Workload):
     """The data of several workloads. Its users, their transactions and the conditions are those of its `parts`."""
 
-    of: tuple[Workload, ...] = ()
+    parts_together: tuple[Workload, ...] = ()
 
     @property
     def parts(self) -> tuple[Workload, ...]:
-        return self.of
+        return self.parts_together
 
     @cached_property
     def metadata(self) -> "MetaData":
-        from stallmark.schema.ddl import together
+        from stallmark.schema.ddl import combined_metadata
 
-        return together([part.metadata for part in self.of])
+        return combined_metadata([part.metadata for part in self.parts_together])
 
     def procedures(self, dialect: str) -> str:
-        return "\nGO\n".join(filter(None, (part.procedures(dialect) for part in self.of)))
+        return "\nGO\n".join(filter(None, (part.procedures(dialect) for part in self.parts_together)))
 
 
-def together(parts: Sequence[Workload], *, apart: bool = False) -> WorkloadsTogether:
+def combine(parts: Sequence[Workload], *, apart: bool = False) -> WorkloadsTogether:
     """Return the workload that is these together, or `apart` in a database each. Its version changes with that of
     each."""
     version = version_of([part.version for part in parts])
     name = joined([part.name for part in parts], apart=apart)
-    return WorkloadsTogether(name, version, schema="", tables="", package="", of=tuple(parts))
+    return WorkloadsTogether(name, version, schema="", tables="", package="", parts_together=tuple(parts))
 
 
 WORKLOADS = tuple(sorted(module.name for module in iter_modules(__path__) if module.ispkg))
@@ -58,7 +58,7 @@ def find_workload(name: str) -> Workload:
     Names joined by "+", in the order of the alphabet, are several in one database; joined by ",", in one each.
     """
     if TOGETHER in name or APART in name:
-        return together([find_workload(part) for part in parts_of(name)], apart=are_apart(name))
+        return combine([find_workload(part) for part in parts_of(name)], apart=are_apart(name))
     return import_module(name if "." in name else f"stallmark.transactions.{name}").WORKLOAD
 
 

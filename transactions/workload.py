@@ -147,7 +147,7 @@ class Condition:
     fresh_only: bool = False
 
     @classmethod
-    def of_file(cls, package: str, file: str, name: str, cost: str = "scan", **marks: bool) -> "Condition":
+    def from_file(cls, package: str, file: str, name: str, cost: str = "scan", **marks: bool) -> "Condition":
         """Return a condition with the SQL of `conditions/<file>.sql` in a workload's package."""
         return cls(name, sql_file.read(package, f"conditions/{file}"), cost, **marks)
 
@@ -250,7 +250,7 @@ class Workload:
 
     def procedures(self, dialect: str) -> str:
         """Return the SQL that is deployed for all transactions, in batches."""
-        names = (*self.called, *(each.name for each in self.transactions))
+        names = (*self.called, *(transaction.name for transaction in self.transactions))
         return "\nGO\n".join(sql_file.read(self.package, f"{name}.{dialect}") for name in names)
 
     def prepare(self, session: Session, kinds: Iterable[type[Transaction]]) -> None:
@@ -317,7 +317,7 @@ def background_per_user(workload: Workload, deck: Mapping[str, int]) -> float:
 
 def _following(workload: Workload, deck: Mapping[str, int]) -> float:
     """Return how many transactions follow, on average, for each that users start."""
-    return sum(deck[of.name] * each for of, each in workload.background.followers.values()) / sum(deck.values())
+    return sum(deck[kind.name] * share for kind, share in workload.background.followers.values()) / sum(deck.values())
 
 
 def apportioned(weights: Mapping[Kind, Fraction], cards: int, least: Mapping[Kind, int]) -> dict[Kind, int]:
@@ -340,8 +340,8 @@ def _by_name(workload: Workload, mix: Mix) -> dict[str, int]:
     for name, weight in mix.items():
         if name not in names:
             others = [kind.name for kind in workload.transactions]
-            what = "is not started by users" if name in others else f"is no transaction of {workload.name}"
-            raise StallmarkError(f"{name} {what}: there are {', '.join(names)}, or {READ_SHARE} alone")
+            problem = "is not started by users" if name in others else f"is no transaction of {workload.name}"
+            raise StallmarkError(f"{name} {problem}: there are {', '.join(names)}, or {READ_SHARE} alone")
         if weight <= 0:
             raise StallmarkError(
                 f"{name} has the weight {weight:g}: give it more than 0, or leave it out to have none started"

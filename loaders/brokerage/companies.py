@@ -84,8 +84,8 @@ def company_names(seed: int, company: Ints) -> pa.StringArray:
     combinations = len(families) ** 2 * len(forms)
     first_combination = whole(seed, "first company's name", np.zeros(1, np.int64), combinations)
     number, form = np.divmod((first_combination + company * _SPREAD) % combinations, len(forms))
-    one, other = np.divmod(number, len(families))
-    return pc.binary_join_element_wise(chosen(families, one), chosen(families, other), chosen(forms, form), " ")
+    first, other = np.divmod(number, len(families))
+    return pc.binary_join_element_wise(chosen(families, first), chosen(families, other), chosen(forms, form), " ")
 
 
 def security_names(seed: int, security: Ints) -> pa.StringArray:

@@ -108,10 +108,10 @@ def _telephones(seed: int, customer: Ints) -> dict[str, pa.Array]:
     return columns
 
 
-def _email(seed: int, customer: Ints, one: pa.Array, other: pa.Array, number: int) -> pa.StringArray:
+def _email(seed: int, customer: Ints, first: pa.Array, other: pa.Array, number: int) -> pa.StringArray:
     domains = words.email_domains()
     domain = chosen(domains, whole(seed, f"e-mail {number}", customer, len(domains)))
-    person = pc.ascii_lower(pc.binary_join_element_wise(one, other, "."))
+    person = pc.ascii_lower(pc.binary_join_element_wise(first, other, "."))
     return pc.binary_join_element_wise(person, domain, "@")
 
 

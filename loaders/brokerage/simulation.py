@@ -69,7 +69,7 @@ class Orders:
     def __len__(self) -> int:
         return len(self.number)
 
-    def take(self, which: Ints | Bools) -> "Orders":
+    def select(self, which: Ints | Bools) -> "Orders":
         return Orders(**{name: column[which] for name, column in vars(self).items()})
 
     @classmethod
@@ -98,21 +98,21 @@ class OrderBook:
         )
         self._seconds_each = population.days * DAY_S / population.unit_trades
 
-    def placed(self, number: Ints) -> Floats:
+    def order_times(self, number: Ints) -> Floats:
         """Return the times at which orders are placed: one in each equal slice of the initial trade days."""
         second = (number + unit(self._bits(0, number))) * self._seconds_each
         return np.floor(second * 1000) / 1000
 
     def orders(self, first: int, end: int) -> Orders:
         number = np.arange(first, end)
-        who, what, when = (self._bits(stream, number) for stream in (1, 2, 3))
+        who, action, when = (self._bits(stream, number) for stream in (1, 2, 3))
         customer = self._at_rank[busy_rank(who)]
         place = below(self._accounts_of[customer], who << np.uint64(32))
         account = self._first_account[customer] + place
-        held = below(self._held_by[account], what)
+        held = below(self._held_by[account], action)
         security = self.securities[account, held]
-        kind = _KIND_BY_PERCENT[_percent(what, 32)]
-        placed = self.placed(number)
+        kind = _KIND_BY_PERCENT[_percent(action, 32)]
+        placed = self.order_times(number)
         bid, submitted = _limits(security, kind, placed, below(MOST_LIMIT_CENTS, when << np.uint64(32)) + 1)
         return Orders(
             number=number,
@@ -120,10 +120,10 @@ class OrderBook:
             held=held,
             security=security,
             type=kind,
-            quantity=QUANTITIES[(what & np.uint64(3)).astype(np.int64)],
+            quantity=QUANTITIES[(action & np.uint64(3)).astype(np.int64)],
             bid_cents=bid,
-            lifo=_percent(what, 18) < LIFO_PERCENT,
-            cash=_percent(what, 4) >= MARGIN_PERCENT,
+            lifo=_percent(action, 18) < LIFO_PERCENT,
+            cash=_percent(action, 4) >= MARGIN_PERCENT,
             placed=placed,
             submitted=submitted,
             completed=_whole_ms(submitted + np.minimum(ANSWER_MOST_S, ANSWER_LEAST_S - np.log1p(-unit(when)))),
@@ -245,11 +245,11 @@ class Holdings:
             place = place + (left == 0)
             going_on = place < upto
             if not going_on.all():
-                position, place, upto, left = (each[going_on] for each in (position, place, upto, left))
+                position, place, upto, left = (values[going_on] for values in (position, place, upto, left))
             fresh = left == 0
             left[fresh] = trades.quantity[order[place[fresh]]]
         self._end = end
-        holdings, keys, befores, afters = (np.concatenate(each) for each in zip(*changes, strict=True))
+        holdings, keys, befores, afters = (np.concatenate(parts) for parts in zip(*changes, strict=True))
         return History(holdings, keys, befores, afters), earned
 
     def _begin(self, holding: Ints, trades: Trades, trade: Ints) -> None:
@@ -329,15 +329,15 @@ class Simulation:
             orders = Orders.joined([*waiting, self.book.orders(first, end)])
             certain = np.ones(len(orders), bool)
             if end < total:
-                certain = orders.completed < self.book.placed(np.array([end]))[0]
+                certain = orders.completed < self.book.order_times(np.array([end]))[0]
             ready = np.flatnonzero(certain)
             in_order = ready[np.lexsort((orders.number[ready], orders.completed[ready]))]
-            waiting = [orders.take(~certain)]
+            waiting = [orders.select(~certain)]
             if len(in_order):
-                yield self._complete(orders.take(in_order))
+                yield self._complete(orders.select(in_order))
         self.holdings.close_ranks()
 
-    def held(self) -> tuple[Ints, Ints, Ints]:
+    def holdings_left(self) -> tuple[Ints, Ints, Ints]:
         """Return accounts (from 0 in the load unit), which of their securities, and how much of it they have,
         if any."""
         net = np.zeros(self.holdings.positions, np.int64)

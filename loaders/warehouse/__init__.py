@@ -163,8 +163,8 @@ def _as_they_are_made(
                 file.unlink()
         if missing and has_ended:
             ended = _answer(guard, lines, Ended)
-            said = " ".join(ended.stderr.split()) or f"it {how_ended(ended.code)}"
-            raise StallmarkError(f"{GENERATOR} made no {min(missing).table}: {as_reason(said)}.")
+            message = " ".join(ended.stderr.split()) or f"it {how_ended(ended.code)}"
+            raise StallmarkError(f"{GENERATOR} made no {min(missing).table}: {as_reason(message)}.")
         if missing:
             time.sleep(LOOK_EVERY_S)
 
@@ -211,13 +211,13 @@ class WarehouseLoader(Loader):
             raise StallmarkError(f"The warehouse's scale has no {sorted(unknown)[0]!r}: it is `factor: F`.")
         factor = given.get("factor")
         if type(factor) not in (int, float) or factor not in sizes.FACTORS:
-            allowed = ", ".join(f"{one:g}" for one in sizes.FACTORS[:-1])
+            allowed = ", ".join(f"{allowed_factor:g}" for allowed_factor in sizes.FACTORS[:-1])
             raise StallmarkError(
                 f"The warehouse's scale factor is {allowed} or {sizes.FACTORS[-1]} (about 2 GB of disk for each 1; "
                 f"below 1 it is for trying out), not {'nothing' if factor is None else repr(factor)}: "
                 "write `factor: 1`."
             )
-        return {"factor": next(one for one in sizes.FACTORS if one == factor)}
+        return {"factor": next(allowed for allowed in sizes.FACTORS if allowed == factor)}
 
     def ready(self) -> None:
         command()
@@ -250,8 +250,8 @@ class WarehouseLoader(Loader):
 
     def batch(self, seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
         with self.supply(scale, [batch], 1) as supply:
-            for one in supply.batches:
-                yield from self.supplied(supply.folders, seed, scale, one)
+            for record_batch in supply.batches:
+                yield from self.supplied(supply.folders, seed, scale, record_batch)
 
     def supplied(self, folders: Mapping[str, str], seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
         table = f"warehouse.{batch.group}"

@@ -32,12 +32,12 @@ def main() -> None:
     order, over = json.loads(sys.stdin.readline()), threading.Event()
     threading.Thread(target=_wait_for_the_end, args=[over], daemon=True).start()
     with tempfile.TemporaryDirectory(prefix=f"stallmark-warehouse-{os.getpid()}-", ignore_cleanup_errors=True) as name:
-        _say({"folder": name})
-        _say(_made(order, Path(name), over))
+        _send({"folder": name})
+        _send(_run_commands(order, Path(name), over))
         over.wait()
 
 
-def _made(order: dict[str, Any], folder: Path, over: threading.Event) -> dict[str, Any]:
+def _run_commands(order: dict[str, Any], folder: Path, over: threading.Event) -> dict[str, Any]:
     """Run the commands; return how the last of them ended."""
     stderr, code = folder / "stderr", 0
     try:
@@ -89,7 +89,7 @@ def _wait_for_the_end(over: threading.Event) -> None:
     over.set()
 
 
-def _say(answer: dict[str, Any]) -> None:
+def _send(answer: dict[str, Any]) -> None:
     with suppress(BrokenPipeError):  # nobody is left to read it
         print(json.dumps(answer), flush=True)
 

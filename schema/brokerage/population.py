@@ -62,7 +62,7 @@ class Population:
     days: float
 
     @classmethod
-    def of(cls, scale: Any) -> "Population":
+    def from_scale(cls, scale: Any) -> "Population":
         return cls(scale["customers"], scale["days"])
 
     @property
@@ -337,11 +337,11 @@ def second_reached(security: Ints, second: Floats, cents: Ints, rising: npt.NDAr
     """Return the first trading second, from `second` on, in which the price reaches `cents`.
 
     It is reached from below where `rising`, else from above; a price that is there already is reached at once."""
-    there = np.where(rising, price_cents(security, second) >= cents, price_cents(security, second) <= cents)
+    reached = np.where(rising, price_cents(security, second) >= cents, price_cents(security, second) <= cents)
     into = (np.clip(cents, LOW_CENTS, HIGH_CENTS) - LOW_CENTS) / _CENTS_PER_S  # into a rising half
     target = np.where(rising, into, PERIOD_S - into)
     wait = (target - second - phase_s(security)) % PERIOD_S
-    return np.where(there, second, second + wait)
+    return np.where(reached, second, second + wait)
 
 
 def moment(second: Floats) -> npt.NDArray[np.datetime64]:

@@ -64,7 +64,7 @@ def likely_sizes() -> Ints:
     shape = [exp(normal.inv_cdf((place + 0.5) / _QUANTILES)) for place in range(_QUANTILES)]
 
     def scaled(median: float) -> list[int]:
-        return [round(min(MOST_BYTES, max(LEAST_BYTES, median * one))) for one in shape]
+        return [round(min(MOST_BYTES, max(LEAST_BYTES, median * factor))) for factor in shape]
 
     low, high = 1.0, float(MEAN_BYTES)
     for _ in range(60):

@@ -165,11 +165,11 @@ class Design:
         if PRIMARY.casefold() in (group.name.casefold() for group in self.filegroups):
             raise StallmarkError("PRIMARY is the filegroup of the database's own files: name the other differently.")
         _once("filegroup", [group.name for group in self.filegroups])
-        _once("file", [file.name for file in self._own_files()])
+        _once("file", [file.name for file in self._declared_files()])
         _once("table", [name for group in self.tables for name in group.tables])
         tempdb = [*self.tempdb.files, *([self.tempdb.log] if self.tempdb.log else [])] if self.tempdb else []
         _once("file of tempdb", [file.name for file in tempdb])
-        everything = [file.path for file in (*self._own_files(), *tempdb)]
+        everything = [file.path for file in (*self._declared_files(), *tempdb)]
         if len({is_windows(path) for path in everything}) > 1:
             raise StallmarkError("Some files are on a Windows server and some on a Linux one: write all paths one way.")
         _once("path", everything)
@@ -211,10 +211,13 @@ class Design:
                     f"There are several tables {name}: write {' or '.join(table.fullname for table in named[name])}."
                 )
         for table in metadata.sorted_tables:
-            _once("table", [table.fullname for group in self.tables for name in group.tables if name in _own(table)])
+            _once(
+                "table",
+                [table.fullname for group in self.tables for name in group.tables if name in _table_name(table)],
+            )
             _check_columns(self.group_of(table), table)
 
-    def _own_files(self) -> list[File]:
+    def _declared_files(self) -> list[File]:
         return [file for group in self.groups() for file in group.files] + list(self.log)
 
 
@@ -270,19 +273,19 @@ def _shared(files: Sequence[File], need: float, most: int) -> tuple[File, ...]:
     if not open_files:
         return tuple(files)
     left = max(0.0, need - sum(file.size_bytes or 0 for file in files))
-    each = max(LEAST_BYTES, -(-int(left) // len(open_files) // MIB) * MIB)
-    if each > most:
+    size = max(LEAST_BYTES, -(-int(left) // len(open_files) // MIB) * MIB)
+    if size > most:
         raise StallmarkError(
-            f"{open_files[0].path} would need {each / TIB:.1f} TiB, and a file holds {most // TIB} TiB: "
+            f"{open_files[0].path} would need {size / TIB:.1f} TiB, and a file holds {most // TIB} TiB: "
             "name more files."
         )
-    return tuple(replace(file, size_bytes=each) if file.size_bytes is None else file for file in files)
+    return tuple(replace(file, size_bytes=size) if file.size_bytes is None else file for file in files)
 
 
-def _check_name(name: str, what: str) -> None:
+def _check_name(name: str, kind: str) -> None:
     if not 1 <= len(name) <= 128 or not name.isprintable() or name != name.strip():
         raise StallmarkError(
-            f"{name!r} is no name of {what}: write 1 to 128 printable characters, no blank at either end."
+            f"{name!r} is no name of {kind}: write 1 to 128 printable characters, no blank at either end."
         )
 
 
@@ -300,14 +303,14 @@ def _check_path(path: str) -> None:
         )
 
 
-def _own(table: sa.Table) -> tuple[str, str]:
+def _table_name(table: sa.Table) -> tuple[str, str]:
     return table.fullname, table.name
 
 
 def _names_of(table: sa.Table) -> list[str]:
     """Return the names by which a group may have a table, those first that go before others."""
     kinds = [*([GROWING] if table.info.get(GROWING) else []), ALL]
-    return [*_own(table), *(name for kind in kinds for name in (f"{table.schema}.{kind}", kind))]
+    return [*_table_name(table), *(name for kind in kinds for name in (f"{table.schema}.{kind}", kind))]
 
 
 def _check_columns(group: TableGroup, table: sa.Table) -> None:
@@ -322,11 +325,11 @@ def _check_columns(group: TableGroup, table: sa.Table) -> None:
         raise StallmarkError(f"{table.name} can have partitions {has}, not by {group.partition_by}.")
 
 
-def _once(what: str, names: Sequence[str]) -> None:
+def _once(kind: str, names: Sequence[str]) -> None:
     """Refuse names that occur twice, compared without regard to case as the server may."""
     seen: set[str] = set()
     for name in names:
-        key = name if what == "path" and not is_windows(name) else name.casefold()
+        key = name if kind == "path" and not is_windows(name) else name.casefold()
         if key in seen:
-            raise StallmarkError(f"The {what} {name} is there twice: give each its own.")
+            raise StallmarkError(f"The {kind} {name} is there twice: give each its own.")
         seen.add(key)

@@ -58,14 +58,14 @@ def bounds(group: TableGroup, table: sa.Table) -> list[date]:
 def partition_statements(group: TableGroup, table: sa.Table) -> Iterator[str]:
     """Return the statements that create missing partitions: a build may have been stopped after them."""
     called, filegroup = name(partitions(group, table)), name(group.filegroup or PRIMARY)
-    found = text(partitions(group, table))
+    partitioning = text(partitions(group, table))
     days = ", ".join(text(day.isoformat()) for day in bounds(group, table))
     yield (
-        f"IF NOT EXISTS (SELECT 1 FROM sys.partition_functions WHERE name = {found}) "
+        f"IF NOT EXISTS (SELECT 1 FROM sys.partition_functions WHERE name = {partitioning}) "
         f"CREATE PARTITION FUNCTION {called} (date) AS RANGE RIGHT FOR VALUES ({days})"
     )
     yield (
-        f"IF NOT EXISTS (SELECT 1 FROM sys.partition_schemes WHERE name = {found}) "
+        f"IF NOT EXISTS (SELECT 1 FROM sys.partition_schemes WHERE name = {partitioning}) "
         f"CREATE PARTITION SCHEME {called} AS PARTITION {called} ALL TO ({filegroup})"
     )
 

@@ -67,9 +67,9 @@ _ORDERS = (  # of words in a sentence
 )
 
 
-def comment_texts(seed: int, what: str, numbers: Ints, shortest: int, longest: int) -> pa.StringArray:
+def comment_texts(seed: int, name: str, numbers: Ints, shortest: int, longest: int) -> pa.StringArray:
     """Return a text for each of `numbers`, of evenly spread lengths; `what` tells the columns apart."""
-    return chosen(_pieces(shortest, longest), whole(seed, what, numbers, _PIECES))
+    return chosen(_pieces(shortest, longest), whole(seed, name, numbers, _PIECES))
 
 
 @lru_cache
@@ -262,7 +262,7 @@ def _lineitem(orders: pa.Table, lines: _Lines) -> pa.Table:
     )
 
 
-def _numbered(what: str, numbers: Ints) -> pa.Array:
+def _numbered(prefix: str, numbers: Ints) -> pa.Array:
     """Return `what` and the number with nine digits."""
     digits = pc.utf8_lpad(pc.cast(pa.array(numbers), pa.string()), 9, "0")
-    return pc.binary_join_element_wise(what, digits, "")
+    return pc.binary_join_element_wise(prefix, digits, "")

@@ -25,13 +25,13 @@ from stallmark.driver.searched_load import (
 )
 from stallmark.record import histogram as hdr
 from stallmark.record.manifest.workload import LevelSeen
-from stallmark.stats.ceiling_search import Asked, Ceiling, Outcome, Verdict
+from stallmark.stats.ceiling_search import Ceiling, Outcome, SearchSpec, Verdict
 from stallmark.transactions import find_workload
 
 BANK = find_workload("bank").users.deck
 P95 = TransactionLimit(None, "p95", 0.05, 50)
-PLAN = SearchPlan("bank", Asked(2, 64, 0.05, True), None, (P95,), ramp_s=0, warm_up_s=2, measure_s=10)
-RATE = replace(PLAN, asked=Asked(50, 1600, 0.1, False))
+PLAN = SearchPlan("bank", SearchSpec(2, 64, 0.05, True), None, (P95,), ramp_s=0, warm_up_s=2, measure_s=10)
+RATE = replace(PLAN, asked=SearchSpec(50, 1600, 0.1, False))
 
 
 @dataclass
@@ -190,7 +190,9 @@ def test_users_have_no_backlog() -> None:
 
 @pytest.mark.parametrize("behind", [False, True])
 def test_a_search_of_all_loads_multiplies_the_rate_of_each_and_none_may_fall_behind(behind: bool) -> None:
-    plan = replace(PLAN, load=None, asked=Asked(0.5, 8, 0.1, False, multiple=True), rates={"bank": 100, "mail": 50})
+    plan = replace(
+        PLAN, load=None, asked=SearchSpec(0.5, 8, 0.1, False, multiple=True), rates={"bank": 100, "mail": 50}
+    )
     assert plan.rates_at(2) == {"bank": 200, "mail": 100}
     assert plan.users_at("bank", 2, 7) == 7
     load = SearchedLoad(plan, {"bank": BANK, "mail": BANK, "beside": BANK})
@@ -218,7 +220,7 @@ def replace_load(row: TransactionRow, name: str) -> TransactionRow:
 BOTH = replace(
     PLAN,
     load=None,
-    asked=Asked(0.5, 8, 0.1, False, multiple=True),
+    asked=SearchSpec(0.5, 8, 0.1, False, multiple=True),
     transactions=(replace(P95, limit_ms=1e6),),
     rates={"bank": 100, "reports": 2},
     measure_s=20,

@@ -131,7 +131,7 @@ def run(
         memory=None,
         checkpoint=lambda: None,
         buffer_pool_bytes=lambda: None,
-        why_sessions_are_hidden=lambda: hidden,
+        hidden_sessions_reason=lambda: hidden,
         database_name=lambda: "bank",
         directories=lambda: {},
         identity=lambda: SimpleNamespace(product="PostgreSQL"),

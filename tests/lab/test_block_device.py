@@ -17,7 +17,7 @@ from stallmark.lab.block_device import parts
 from stallmark.lab.block_device.lifecycle import SMALLEST, BlockDeviceArray, _allocate, arrays
 from stallmark.lab.block_device.parts import Places
 from stallmark.record.manifest.storage import EmulatedArray
-from stallmark.storage.array_facts import RUNTIME, ArrayFacts, BlockDeviceError, behind, emulated_array_of
+from stallmark.storage.array_facts import RUNTIME, ArrayFacts, BlockDeviceError, emulated_array_of, emulated_array_under
 from stallmark.storage.emulator import ArrayModel, FlashCache
 from stallmark.storage.emulator.arrays import SharedState
 
@@ -87,7 +87,7 @@ def test_an_array_is_created_changed_and_destroyed(array: BlockDeviceArray, home
     with pytest.raises(BlockDeviceError, match=r"exists \(/dev/loop.*destroy one"):
         array.create(SMALLEST, MODEL)
     array.destroy()
-    assert remains(home) == [] and behind(Path(facts.loop).name) is None
+    assert remains(home) == [] and emulated_array_under(Path(facts.loop).name) is None
     with pytest.raises(BlockDeviceError, match="There is no emulated array one"):
         array.destroy()
 

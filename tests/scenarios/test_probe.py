@@ -144,7 +144,7 @@ def test_a_probe_that_cannot_begin_is_told_by_the_record_before_it(found, write,
         (tmp_path / name).mkdir()
     monkeypatch.setenv("STALLMARK_HOME", str(tmp_path / "home"))
     variants = "".join(f"  - {{name: {name}, folder: {tmp_path / name}}}\n" for name in ("first", "second"))
-    real = probe_run.own_file
+    real = probe_run.make_probe_file
 
     def full(folder, size_bytes):
         if folder.name == "second":

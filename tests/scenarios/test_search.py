@@ -7,7 +7,7 @@ from stallmark.experiment.work import load_specs, of_load, search_plan, sessions
 from stallmark.quantities import PoolSize
 from stallmark.scenarios.model import Scenario
 from stallmark.scenarios.read import read_any_scenario, read_scenario
-from stallmark.stats.curve_search import MIB, Asked
+from stallmark.stats.curve_search import MIB, CurveSpec
 
 USERS = ["users=null", "search={of: users, from: 4, to: 100}", "slo=oltp"]
 RATE = ["users=20", "search={of: rate, from: 50, to: 800}", "arrivals={kind: poisson}", "slo=oltp"]
@@ -141,7 +141,7 @@ def test_all_loads_with_a_rate_are_multiplied_together():
 
 def test_a_curve_is_of_the_data_and_survives_the_record():
     scenario = read_scenario("memory-curve", ["buffer_pool={curve: auto, from: 2 %, to: 1GiB, sizes: 12}"])
-    assert scenario.curve.asked(1000 * MIB) == Asked(20 * MIB, 1024 * MIB, 12, 0.05)
+    assert scenario.curve.asked(1000 * MIB) == CurveSpec(20 * MIB, 1024 * MIB, 12, 0.05)
     assert type(scenario).model_validate(scenario.model_dump(mode="json")) == scenario
     assert [scenario.pool_of(variant).share for variant in scenario.sized()] == [0.02, None]
 

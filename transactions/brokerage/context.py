@@ -127,7 +127,7 @@ class LocalUnits:
     locality: float
 
     @classmethod
-    def of(cls, cell: range, machine: int, machines: int, locality: float) -> "LocalUnits":
+    def for_machine(cls, cell: range, machine: int, machines: int, locality: float) -> "LocalUnits":
         """Return the units of `machine`, 1 to `machines`; a single one has all. Where there are fewer units than
         machines, machines share them."""
         if machines < 2:
@@ -202,7 +202,7 @@ def open_context(
     around: WorkloadContext, result: type[Transaction], feed: type[Transaction], clock: Clock | None = None
 ) -> Context:
     """Make the context. `result` and `feed` are the transactions with which the market answers."""
-    population = Population.of(around.scale)
+    population = Population.from_scale(around.scale)
     clock = clock or RunClock()
     symbols = [symbol(security) for security in range(population.securities)]
     price = _prices(population)
@@ -219,7 +219,7 @@ def open_context(
 
     return Context(
         population,
-        LocalUnits.of(cell, around.machine, around.machines, around.locality),
+        LocalUnits.for_machine(cell, around.machine, around.machines, around.locality),
         symbols,
         company_names=names("SELECT co_name FROM brokerage.company ORDER BY co_id"),
         broker_names=brokers[cell.start * BROKERS : cell.stop * BROKERS],
@@ -277,9 +277,9 @@ class FrameCall(NamedTuple):
 
 
 def ask(session: Session, asked: FrameCall) -> None:
-    found = len(session.call(asked.frame, asked.parameters))
-    if found < asked.expected:
-        missing = f"{asked.expected - found} of {asked.expected} trades are not there"
+    count = len(session.call(asked.frame, asked.parameters))
+    if count < asked.expected:
+        missing = f"{asked.expected - count} of {asked.expected} trades are not there"
         raise CallFailed(ErrorClass.OTHER, "", f"{missing}: run `stallmark check`")
 
 
@@ -300,11 +300,11 @@ class PastTrades:
         """Return ids of different trades, in order."""
         return next(self._ids)
 
-    def of_account(self) -> tuple[int, str]:
+    def account_time(self) -> tuple[int, str]:
         """Return an account, and a time from which on it normally has enough trades."""
         return next(self._choices).account, next(self._since_of_account)
 
-    def of_security(self) -> tuple[str, str]:
+    def security_time(self) -> tuple[str, str]:
         """Return a symbol, and a time from which on the security normally has enough trades."""
         return self._symbols[self._rng.randrange(len(self._symbols))], next(self._since_of_security)
 

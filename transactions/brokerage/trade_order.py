@@ -123,8 +123,8 @@ class TradeOrder(Transaction):
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         order = TradeOrderInputs(*inputs)
         now = self._context.clock.now()
-        at = None if order.wait_s is None else now + timedelta(seconds=order.wait_s)
-        limit = None if at is None else dollars(self._context.price(order.security, at))
+        due = None if order.wait_s is None else now + timedelta(seconds=order.wait_s)
+        limit = None if due is None else dollars(self._context.price(order.security, due))
         with session.transaction(Isolation.REPEATABLE_READ):
             account = _account(session, order.account)
             executor = account.first_name, account.last_name
@@ -146,10 +146,10 @@ class TradeOrder(Transaction):
                 session.roll_back()
                 return Outcome.ROLLED_BACK
             session.finish("trade_order_submit", submitted)
-        if at is None:
+        if due is None:
             self._context.market.send(Order(trade, order.security, order.quantity))
         else:
-            self._context.market.await_price(order.security, at)
+            self._context.market.await_price(order.security, due)
         return Outcome.COMMITTED
 
 
@@ -194,8 +194,8 @@ def _account(session: Session, account: int) -> _Account:
 
 def _estimate(session: Session, order: TradeOrderInputs, account: _Account, limit: str | None) -> _Estimate:
     who = order.account, account.customer, account.tier, account.tax_status
-    what = order.symbol, order.company, order.issue, order.type, order.quantity
-    [row] = session.call("trade_order_estimate", (*who, *what, order.lifo, order.on_margin, limit))
+    content = order.symbol, order.company, order.issue, order.type, order.quantity
+    [row] = session.call("trade_order_estimate", (*who, *content, order.lifo, order.on_margin, limit))
     estimate = _Estimate(*row)
     if None in (estimate.symbol, estimate.bid, estimate.commission, estimate.charge):
         name = order.symbol or f"{order.issue} of {order.company}"
@@ -216,12 +216,12 @@ def _candidates(context: Context, rng: random.Random) -> Iterator[_Candidate]:
     """Yield choices without end, each with what NumPy derives for many as quickly as for one."""
     choices = context.choices(rng)
     while True:
-        some = list(islice(choices, AT_ONCE))
-        accounts = np.array([choice.account for choice in some])
-        securities = np.array([choice.security for choice in some])
+        batch = list(islice(choices, AT_ONCE))
+        accounts = np.array([choice.account for choice in batch])
+        securities = np.array([choice.security for choice in batch])
         others = others_permitted(context.seed, accounts)
         another = [permitted(context.seed, context.population, accounts, which).tolist() for which in (1, 2)]
         issues = np.where(is_preferred(securities), "PREF_A", "COMMON").tolist()
         yield from map(
-            _Candidate, some, others.tolist(), zip(*another, strict=True), company_of(securities).tolist(), issues
+            _Candidate, batch, others.tolist(), zip(*another, strict=True), company_of(securities).tolist(), issues
         )

@@ -89,8 +89,8 @@ class Refresh:
         """Execute RF1 of the next set. Raise StallmarkError when there is none, or the RF2 of the last is still
         to come."""
         state = self.state()
-        if why := _undone(state):
-            raise StallmarkError(f"{why} These are to be deleted before others are inserted.")
+        if reason := _undone(state):
+            raise StallmarkError(f"{reason} These are to be deleted before others are inserted.")
         number = state.set + 1
         orders, lineitem = self._rows_of(number)
         with self._engine.transactional_writer() as writer:

@@ -197,7 +197,7 @@ def _drop(url: str, *, yes: bool) -> None:
             raise StallmarkError("The database holds nothing that Stallmark built: nothing was removed.")
         if not yes:
             raise StallmarkError(_unconfirmed(entry, engine))
-        if why := engine.why_not_writable(()):
+        if why := engine.not_writable_reason(()):
             raise StallmarkError(why)
         workload = find_workload(known_name(entry.identity.workload))  # another version may have made it
         try:

@@ -46,7 +46,7 @@ def doctor(target: "Target", remove_leftovers: bool, as_json: bool, added: Seque
             mark = {"ok": "[green]ok     [/]", "limited": "[yellow]limited[/]", "missing": "[red]missing[/]"}[
                 finding.state
             ]
-            item(mark, f"{escape(finding.what)}: {escape(finding.sentence)}")
+            item(mark, f"{escape(finding.subject)}: {escape(finding.sentence)}")
     if any(finding.state == "missing" for finding in findings):
         sys.exit(FAILED)
 
@@ -141,7 +141,7 @@ def _examined(engine: "Engine") -> Iterator[Examined]:
             yield Examined(what, "limited", f"{why}.")
     limits: dict[str, list[str]] = {}  # those of one reason together: a server without the views lacks them all
     for collector in collectors_for(engine, tuple(ON_REQUEST.get(engine.dialect, ()))):
-        if why := collector.unavailable() or collector.limited():
+        if why := collector.unavailable() or collector.limitation():
             limits.setdefault(why, []).append(collector.title)
         else:
             yield Examined(collector.title, "ok", "can be measured.")
@@ -153,7 +153,7 @@ def _others(engine: "Engine") -> Iterator[Examined]:
     from stallmark.experiment.target import others_in
 
     try:
-        found, hidden, unseen = others_in(engine), engine.why_sessions_are_hidden(), engine.why_things_are_hidden()
+        found, hidden, unseen = others_in(engine), engine.hidden_sessions_reason(), engine.hidden_objects_reason()
     except (StallmarkError, CallFailed) as error:
         yield Examined("others", "limited", f"what others have in the database is not known ({as_reason(error)}).")
         return

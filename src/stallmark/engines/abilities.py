@@ -23,7 +23,7 @@ Availability = Literal["ok", "limited", "missing"]
 
 @dataclass(frozen=True)
 class Examined:
-    what: str
+    subject: str
     state: Availability
     sentence: str
 
@@ -289,7 +289,7 @@ class Maintenance(Ability, ABC):
     """Maintenance of the database that a scenario may have beside its users."""
 
     @abstractmethod
-    def open(self, what: str) -> MaintenanceWork:
+    def open(self, name: str) -> MaintenanceWork:
         """Connect for it. `what`: the file of a backup, the table of a rebuild."""
 
 

@@ -325,7 +325,7 @@ class Engine(ABC):
         What this login may not see is missing.
         """
 
-    def why_things_are_hidden(self) -> str | None:
+    def hidden_objects_reason(self) -> str | None:
         """Return why this login does not see what others have in the database, as a clause; None if it does."""
         return None
 
@@ -333,7 +333,7 @@ class Engine(ABC):
         """Return the sessions in the database that are not Stallmark's, as far as this login may see them."""
         return []
 
-    def why_sessions_are_hidden(self) -> str | None:
+    def hidden_sessions_reason(self) -> str | None:
         """Return why this login does not see the sessions of others, as a clause; None if it does."""
         return None
 
@@ -341,7 +341,7 @@ class Engine(ABC):
         """Return the sessions that keep one of ours in the database from a lock, as far as this login may see them."""
         return []
 
-    def why_not_writable(self, schemas: Sequence[str]) -> str | None:
+    def not_writable_reason(self, schemas: Sequence[str]) -> str | None:
         """Return why nothing can be written in the database, as a sentence, or None. `schemas`: those of a workload."""
         return None
 
@@ -383,7 +383,7 @@ class Engine(ABC):
         """Return the server's first process, or None if it is not seen on this machine."""
         return None
 
-    def gone(self) -> str | None:
+    def unexpected_end(self) -> str | None:
         """Return a sentence when a server of ours has ended by itself."""
         return None
 

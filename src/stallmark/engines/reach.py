@@ -27,7 +27,7 @@ BROWSER_ASKED = 3  # UDP may be lost
 _ASK_FOR_INSTANCE, _ANSWER = 4, 5  # MC-SQLR, CLNT_UCAST_INST and SVR_RESP
 
 
-def why_unreachable(host: str, port: int) -> str | None:
+def unreachable_reason(host: str, port: int) -> str | None:
     """Return why a port takes no connection, as a clause without a full stop; None if it does."""
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -43,7 +43,7 @@ def why_unreachable(host: str, port: int) -> str | None:
     return f"port {port} cannot be reached ({os.strerror(errors[0])})"
 
 
-def why_instance_unreachable(host: str, instance: str) -> str | None:
+def instance_unreachable_reason(host: str, instance: str) -> str | None:
     """Return why a named instance of SQL Server takes no connection, as `why_unreachable` does. SQL Server Browser
     is asked for its port."""
     try:
@@ -55,7 +55,7 @@ def why_instance_unreachable(host: str, instance: str) -> str | None:
             f"SQL Server Browser (UDP port {BROWSER_PORT}) does not tell the TCP port of {instance}: start it there, "
             f"or write {host}:1433 with the instance's port"
         )
-    return why_unreachable(host, port)
+    return unreachable_reason(host, port)
 
 
 def _connect(addresses: Iterable[tuple[Any, ...]]) -> list[int] | None:
@@ -88,8 +88,8 @@ def _connect(addresses: Iterable[tuple[Any, ...]]) -> list[int] | None:
 
 
 def _unknown(host: str, error: Exception) -> str:
-    why = error.strerror if isinstance(error, OSError) else error
-    return f"the host name {host} is unknown here ({why})"
+    reason = error.strerror if isinstance(error, OSError) else error
+    return f"the host name {host} is unknown here ({reason})"
 
 
 def _instance_port(host: str, instance: str) -> int | None:
@@ -151,7 +151,7 @@ def _is_here(host: str) -> bool:
     with suppress(ValueError):
         return _is_own(host)
     with suppress(OSError, UnicodeError):
-        addresses = {str(found[4][0]) for found in socket.getaddrinfo(host, None)}
+        addresses = {str(info[4][0]) for info in socket.getaddrinfo(host, None)}
         return bool(addresses) and all(map(_is_own, addresses))
     return False
 
@@ -160,7 +160,7 @@ def _is_own(address: str) -> bool:
     """Return whether an IP address is of this machine. Raise ValueError if it is not an IP address."""
     if ipaddress.ip_address(address.partition("%")[0]).is_loopback:
         return True
-    own = (one.address.partition("%")[0] for several in psutil.net_if_addrs().values() for one in several)
+    own = (interface.address.partition("%")[0] for several in psutil.net_if_addrs().values() for interface in several)
     return address.partition("%")[0] in own
 
 
@@ -172,14 +172,14 @@ def find_server(
     `names`: those of its programs. `session`: the process of a session that is open, as the server numbers it. Without
     one, a server is not known if another of its kind started within `apart_s`.
     """
-    found = set()
+    servers = set()
     for process in psutil.process_iter():
         with suppress(psutil.Error):
-            if process.name() in names and session in (None, _own_number(process.pid)):
+            if process.name() in names and session in (None, _pid_in_namespace(process.pid)):
                 root = _root(process, names)
                 if abs(started - root.create_time()) <= apart_s:
-                    found.add(root.pid)
-    return found.pop() if len(found) == 1 else None
+                    servers.add(root.pid)
+    return servers.pop() if len(servers) == 1 else None
 
 
 def _root(process: psutil.Process, names: Sequence[str]) -> psutil.Process:
@@ -190,10 +190,10 @@ def _root(process: psutil.Process, names: Sequence[str]) -> psutil.Process:
 
 def shares_paths(pid: int) -> bool:
     """Return whether a process sees the files of this machine: one in a container sees its own."""
-    return _own_number(pid) == pid
+    return _pid_in_namespace(pid) == pid
 
 
-def _own_number(pid: int) -> int:
+def _pid_in_namespace(pid: int) -> int:
     """Return a process's number as it sees itself: in a container that is another one."""
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines():

@@ -21,7 +21,7 @@ from stallmark.record.manifest.course import ChosenSize
 from stallmark.record.reader import Record, find_records, recorded_seconds
 from stallmark.scenarios.model import AnyScenario, ProbeScenario, Variant, WorkloadChoice, model_for
 from stallmark.scenarios.run_order import PlannedRun
-from stallmark.stats.curve_search import Asked, Values, next_size
+from stallmark.stats.curve_search import CurveSpec, Values, next_size
 from stallmark.transactions import find_workload
 
 # The runs of an experiment in their order. Those of a curve of memory are chosen as it goes, from what was seen.
@@ -59,7 +59,7 @@ class Course:
     """The course of one experiment: iterate over it for the runs that it lacks, and `add` each that was made. `asked`
     is the curve of its scenario, in bytes; None if it has none."""
 
-    def __init__(self, scenario: AnyScenario, asked: Asked | None, done: Mapping[int, Record]):
+    def __init__(self, scenario: AnyScenario, asked: CurveSpec | None, done: Mapping[int, Record]):
         self._scenario = scenario
         self._asked = asked
         self._done = set(done)
@@ -79,7 +79,7 @@ class Course:
                     continue
                 planned = replace(planned, variant=self._scenario.with_size(choice.size))
                 chosen = ChosenSize(
-                    bytes=choice.size, why=choice.why.value, between_bytes=choice.between, error=choice.error
+                    bytes=choice.size, why=choice.reason.value, between_bytes=choice.between, error=choice.error
                 )
             yield Turn(number, len(order), planned, chosen)
             if number not in self._done:

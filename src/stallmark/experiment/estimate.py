@@ -102,7 +102,7 @@ def estimate(
         return _of_sizing(scenario, dialect, to_build, to_copy, pace, windows)
     contents = scenario.contents
     sizes = [
-        (part, expected_bytes(dialect, part, loader_for(part.name).own(contents.scale)))
+        (part, expected_bytes(dialect, part, loader_for(part.name).own_scale(contents.scale)))
         for part in find_workload(contents.name).parts
     ]
     data_bytes = sum(size for _, size in sizes)

@@ -112,7 +112,7 @@ def _describe(collector: Collector) -> RecordedCollector:
         help=collector.help,
         interval_s=collector.interval_s,
         unavailable=why,
-        limited=None if why else collector.limited(),
+        limited=None if why else collector.limitation(),
     )
 
 

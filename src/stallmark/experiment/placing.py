@@ -94,7 +94,7 @@ def _place_one(engine: Engine, scenario: AnyScenario, choice: WorkloadChoice, de
         raise StallmarkError(f"{scenario.name} asks for `sequential_key`, which SQL Server has from 2019 on.")
     if why := master.placement.refusal():
         raise StallmarkError(f"{scenario.name} asks for `database`, but {why}.")
-    if design.tempdb and (why := master.service.why_no_tempdb):
+    if design.tempdb and (why := master.service.no_tempdb_reason):
         raise StallmarkError(f"{scenario.name} asks for `database.tempdb`, but {why}.")
     with master.hold():  # two runs never change one server at once
         _place(engine, choice, design)

@@ -15,7 +15,7 @@ from stallmark.engines.several import copied
 from stallmark.errors import StallmarkError
 from stallmark.experiment import raw_loads, storage_work
 from stallmark.experiment.work import most_sessions, search_plan
-from stallmark.loaders.databases import of_others
+from stallmark.loaders.databases import foreign_object
 from stallmark.loaders.ledger import Entry
 from stallmark.loaders.load import expected_bytes
 from stallmark.processes import most_open_files
@@ -191,7 +191,7 @@ def refuse_restoring_others(scenario: AnyScenario, engine: Engine) -> None:
     """
     if scenario.reset != "restore" or engine.is_local:
         return
-    if other := of_others(engine, find_workload(scenario.contents.name)):
+    if other := foreign_object(engine, find_workload(scenario.contents.name)):
         raise StallmarkError(
             f"{scenario.name} asks for `reset: restore`, but the database holds {other}, which Stallmark did not make: "
             "every restore would take back what others have changed since. Name a database of its own, or use `reset: "

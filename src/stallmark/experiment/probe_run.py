@@ -15,7 +15,7 @@ from stallmark.record.writer import experiment_folder, folder_of
 from stallmark.scenarios.model import ProbeScenario, ProbeVariant
 from stallmark.storage.emulator import EmulatedArrays
 from stallmark.storage.probe.measurement import ProbePlace, Progress, now, record_probe, refuse_memory
-from stallmark.storage.probe.probe_file import ProbeFile, own_file
+from stallmark.storage.probe.probe_file import ProbeFile, make_probe_file
 from stallmark.storage.probe.tool import find_tool
 
 DEVICE = "probe"
@@ -108,5 +108,5 @@ def shown_file(show: Show, title: str, folder: Path, size_bytes: int) -> Iterato
     """Make a file for a probe, showing a bar while it is written; remove it at the end."""
     with ExitStack() as kept:
         with show.bar(f"{title}: writing a file of {size(size_bytes)}", None):
-            file = kept.enter_context(own_file(folder, size_bytes))
+            file = kept.enter_context(make_probe_file(folder, size_bytes))
         yield file

@@ -21,7 +21,7 @@ from stallmark.storage.direct_io import direct_io, least_direct_bytes
 from stallmark.storage.emulator import PROBE_FOLDER
 from stallmark.storage.probe.measurement import refuse_memory
 from stallmark.storage.probe.patterns import with_least_block
-from stallmark.storage.probe.probe_file import own_file, refuse_little_space, remove_leftovers
+from stallmark.storage.probe.probe_file import make_probe_file, refuse_little_space, remove_leftovers
 from stallmark.storage.probe.tool import find_tool
 from stallmark.storage.raw_load.arrivals import Plan, Work
 from stallmark.storage.raw_load.process import RawProcess, command
@@ -95,7 +95,7 @@ class RawLoads:
             blocks: dict[int, float] = {}
             for number in range(1, max(load.counts) + 1):
                 say(f"{name}: writing file {number} of {max(load.counts)}")
-                file = self._files.enter_context(own_file(folder, load.raw.size_bytes))
+                file = self._files.enter_context(make_probe_file(folder, load.raw.size_bytes))
                 blocks = with_least_block(load.raw.blocks, least_direct_bytes(file.path))
                 seed = len(self._cells) + 1  # no two cells go to the same places
                 argv = _argv(file.path, load.raw, blocks, seed, emulated)
@@ -119,16 +119,16 @@ class RawLoads:
     def poll(self) -> None:
         """Write down what was done in the seconds that are over, and note which loads have ended early."""
         for key, process in list(self._running.items()):
-            if process.ended:
+            if process.has_ended:
                 cell = self._cells[key]
                 which = f"cell {cell.number} of it ended: " if self._loads[cell.load].cells > 1 else ""
-                self.ended.setdefault(cell.load, (int(self._clock()), which + process.why()))
+                self.ended.setdefault(cell.load, (int(self._clock()), which + process.end_reason()))
                 self._stop(key)
         working = [(self._cells[key], process) for key, process in self._running.items()]
-        over = [(cell, process) for cell, process in self._ending if process.ended]
+        over = [(cell, process) for cell, process in self._ending if process.has_ended]
         rows = defaultdict(list)
         for cell, process in [*working, *self._ending]:
-            for second, work, waiting in process.take():
+            for second, work, waiting in process.pop_work():
                 rows[second].append(_row(second, cell, work, waiting))
         self._ending = [one for one in self._ending if one not in over]
         self._writer.append("raw_io", [row for second in sorted(rows) for row in rows[second]])

@@ -271,7 +271,12 @@ class AnyRun(ABC):
             (folder / name).write_text(text, encoding="utf-8")
 
     def _check_server(self) -> None:
-        if why := self._writer.failed or self._engine.gone() or storage_alarm(self._collectors) or self._watch.why:
+        if (
+            why := self._writer.failed
+            or self._engine.unexpected_end()
+            or storage_alarm(self._collectors)
+            or self._watch.why
+        ):
             raise Interrupted(why)
 
     def _check(self, writer: RecordWriter) -> None:

@@ -300,7 +300,7 @@ class StorageWork:
         rounds: list[float] = []
         with (
             self._show.bar(f"{variant.name}: writing until writes are steady", choice.round * choice.rounds),
-            probe.own_file(folder, size) as file,
+            probe.make_probe_file(folder, size) as file,
         ):
             while len(rounds) < choice.rounds and not steady_rounds(rounds):
                 # Each round at other places, or the same few would be overwritten again and again.

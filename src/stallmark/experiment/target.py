@@ -54,7 +54,7 @@ def refuse_others(engine: Engine) -> None:
                 f"The database {database.database_name()} holds what is not Stallmark's: {found}. Name a database of "
                 "its own, or add --shared to build and drive load beside it."
             )
-        if why := database.why_things_are_hidden():
+        if why := database.hidden_objects_reason():
             raise StallmarkError(
                 f"Whether the database {database.database_name()} holds what is not Stallmark's is not known: {why}, "
                 "or add --shared to build and drive load beside it."
@@ -66,7 +66,7 @@ def advice_on_unseen(engine: Engine) -> list[str]:
     return [
         f"Whether others have sessions in the database {database.database_name()} is not known: {why}."
         for database in engine.databases()
-        if (why := database.why_sessions_are_hidden())
+        if (why := database.hidden_sessions_reason())
     ]
 
 
@@ -135,7 +135,7 @@ class Target:
         that."""
         schemas = schemas_of(find_workload(choice.name).metadata)
         for database in databases:
-            if why := database.why_not_writable(schemas):
+            if why := database.not_writable_reason(schemas):
                 raise StallmarkError(why)
             if not self.may_share:
                 refuse_others(database)

@@ -25,7 +25,7 @@ from stallmark.driver.messages import (
 )
 from stallmark.engines import open_engine
 from stallmark.engines.base import Engine
-from stallmark.engines.reach import why_unreachable
+from stallmark.engines.reach import unreachable_reason
 from stallmark.errors import StallmarkError, as_sentence
 from stallmark.experiment.progress import Show
 from stallmark.loaders import ledger
@@ -60,7 +60,7 @@ def serve(server: str, host: str, port: int, show: Show) -> None:
     engine = open_engine(server)
     engine.identity()  # an unreachable server is said now
     show.say(f"Waiting for runs of {host}:{port}. Ctrl-C ends this.")
-    if why := hearing(lambda: why_unreachable(host, port)):
+    if why := hearing(lambda: unreachable_reason(host, port)):
         show.say(f"No run is there yet: {why}. Trying on.")
     while True:
         process, channel = start_child("stallmark.machines.worker")

@@ -54,12 +54,14 @@ class MonotoneCurve:
         return cls(tuple(sizes), tuple(seen[size] for size in sizes), way)
 
     @cached_property
-    def fitted(self) -> tuple[float, ...]:
+    def monotone_values(self) -> tuple[float, ...]:
         """Return the values at its own sizes, with what goes the wrong way levelled."""
-        found = scipy.optimize.isotonic_regression(np.array(self.values, dtype=float), increasing=self.way == "rises")
-        return tuple(map(float, found.x))
+        regression = scipy.optimize.isotonic_regression(
+            np.array(self.values, dtype=float), increasing=self.way == "rises"
+        )
+        return tuple(map(float, regression.x))
 
-    def at(self, size: float) -> float:
+    def value_at(self, size: float) -> float:
         """Return the value at a size; raise ValueError outside the sizes seen."""
         if not self.sizes[0] <= size <= self.sizes[-1]:
             raise ValueError(f"{size} is outside the sizes seen")
@@ -68,11 +70,11 @@ class MonotoneCurve:
     def size_of(self, value: float) -> float | None:
         """Return the smallest size at which the curve has reached a value; None if it never does."""
         sign = 1 if self.way == "rises" else -1
-        if sign * self.fitted[-1] < sign * value:
+        if sign * self.monotone_values[-1] < sign * value:
             return None
-        if sign * self.fitted[0] >= sign * value:
+        if sign * self.monotone_values[0] >= sign * value:
             return float(self.sizes[0])
-        upper = next(n for n, one in enumerate(self.fitted) if sign * one >= sign * value)
+        upper = next(n for n, fitted in enumerate(self.monotone_values) if sign * fitted >= sign * value)
         low, high = (float(np.log(self.sizes[n])) for n in (upper - 1, upper))
         for _ in range(60):
             middle = (low + high) / 2
@@ -85,7 +87,7 @@ class MonotoneCurve:
         if len(self.sizes) < FEWEST:
             return ()
         return tuple(
-            LeftOut(self.sizes[n], self.values[n], self._without(n).at(self.sizes[n]))
+            LeftOut(self.sizes[n], self.values[n], self._leave_out(n).value_at(self.sizes[n]))
             for n in range(1, len(self.sizes) - 1)
         )
 
@@ -99,13 +101,16 @@ class MonotoneCurve:
         largest = max(map(abs, self.values))
         if not self.left_out or not largest:
             return 0.0 if self.left_out else None
-        return float(np.sqrt(np.mean([(one.predicted - one.seen) ** 2 for one in self.left_out]))) / largest
+        return (
+            float(np.sqrt(np.mean([(prediction.predicted - prediction.seen) ** 2 for prediction in self.left_out])))
+            / largest
+        )
 
     @cached_property
     def _line(self) -> "scipy.interpolate.PchipInterpolator":
-        return scipy.interpolate.PchipInterpolator(np.log(self.sizes), self.fitted)
+        return scipy.interpolate.PchipInterpolator(np.log(self.sizes), self.monotone_values)
 
-    def _without(self, n: int) -> "MonotoneCurve":
+    def _leave_out(self, n: int) -> "MonotoneCurve":
         return MonotoneCurve(self.sizes[:n] + self.sizes[n + 1 :], self.values[:n] + self.values[n + 1 :], self.way)
 
 
@@ -140,7 +145,7 @@ class Why(StrEnum):
 
 
 @dataclass(frozen=True)
-class Asked:
+class CurveSpec:
     """The curve that is asked for: from `low` to `high` bytes, at `most` sizes at most, known within the `tolerance`, a
     share of its largest value."""
 
@@ -156,7 +161,7 @@ class Choice:
     that the curve might be off by between them. None if there was no curve yet."""
 
     size: int
-    why: Why
+    reason: Why
     between: tuple[int, int] | None = None
     error: float | None = None
 
@@ -170,7 +175,7 @@ class Values:
     rises: float | None
 
 
-def lattice(asked: Asked) -> list[int]:
+def lattice(asked: CurveSpec) -> list[int]:
     """Return the sizes that may be chosen, in whole MiB, ascending; the ends are as asked."""
     nearest = asked.low * 2 ** (0.5 / PER_OCTAVE)
     steps = range(1, 1 + int(PER_OCTAVE * math.log2(asked.high / asked.low)))
@@ -178,7 +183,7 @@ def lattice(asked: Asked) -> list[int]:
     return sorted({asked.low, asked.high, *(size for size in between if nearest <= size < asked.high)})
 
 
-def next_size(asked: Asked, seen: Mapping[int, Values]) -> Choice | None:
+def next_size(asked: CurveSpec, seen: Mapping[int, Values]) -> Choice | None:
     """Return the next size to measure; None if the curve is known well enough, or there were as many sizes as
     asked."""
     if len(seen) >= asked.most:
@@ -201,8 +206,8 @@ def next_size(asked: Asked, seen: Mapping[int, Values]) -> Choice | None:
 
 def smallest_enough(curve: MonotoneCurve) -> int:
     """Return the smallest of the sizes seen from which no larger one gives more than SAME more."""
-    sizes = zip(curve.sizes, curve.fitted, strict=True)
-    return next(size for size, value in sizes if curve.fitted[-1] <= value * (1 + SAME))
+    sizes = zip(curve.sizes, curve.monotone_values, strict=True)
+    return next(size for size, value in sizes if curve.monotone_values[-1] <= value * (1 + SAME))
 
 
 def _curve(seen: Mapping[int, Values], way: Way) -> MonotoneCurve | None:
@@ -211,7 +216,7 @@ def _curve(seen: Mapping[int, Values], way: Way) -> MonotoneCurve | None:
 
 
 def _bend(
-    asked: Asked,
+    asked: CurveSpec,
     sizes: Sequence[int],
     seen: Mapping[int, Values],
     curves: Sequence[MonotoneCurve],
@@ -221,9 +226,9 @@ def _bend(
     tolerance. The gap that ends at `but` is passed over: a size in it might change what is enough."""
     worst: Choice | None = None
     for curve in curves:
-        largest = max(map(abs, curve.fitted))
-        missed = {one.size: abs(one.predicted - one.seen) for one in curve.left_out}
-        for (a, of_a), (b, of_b) in pairwise(zip(curve.sizes, curve.fitted, strict=True)):
+        largest = max(map(abs, curve.monotone_values))
+        missed = {prediction.size: abs(prediction.predicted - prediction.seen) for prediction in curve.left_out}
+        for (a, of_a), (b, of_b) in pairwise(zip(curve.sizes, curve.monotone_values, strict=True)):
             if b == but:
                 continue
             differ = abs(of_b - of_a)
@@ -246,9 +251,9 @@ def _for_answer(sizes: Sequence[int], seen: Mapping[int, Values], enough: int) -
     less = max((size for size in seen if size < enough), default=enough)
     if enough > NARROW * less and (middle := _middle(sizes, seen, sizes.index(less), sizes.index(enough))):
         return Choice(middle, Why.ENOUGH, (less, enough))
-    for why, wanted in ((Why.DOUBLE, 2.0 * enough), (Why.HALF, enough / 2)):
+    for reason, wanted in ((Why.DOUBLE, 2.0 * enough), (Why.HALF, enough / 2)):
         if sizes[0] <= wanted <= sizes[-1]:
             nearest = min(sizes, key=lambda size: abs(math.log(size / wanted)))
             if nearest not in seen:
-                return Choice(nearest, why)
+                return Choice(nearest, reason)
     return None

@@ -34,14 +34,14 @@ def elasticity(y: np.ndarray, x: np.ndarray) -> tuple[float, float, float] | Non
     bring pandas with it.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
-        dy, dx = (np.diff(np.log(np.where(one > 0, one, np.nan))) for one in (y, x))
+        dy, dx = (np.diff(np.log(np.where(series > 0, series, np.nan))) for series in (y, x))
     known = ~(np.isnan(dy) | np.isnan(dx))
     dy, dx = dy[known], dx[known]
     n = len(dx)
     if n < CORRELATION_PAIRS:
         return None
     weight = _weights(dx)
-    dy, dx = (one - np.average(one, weights=weight) for one in (dy, dx))
+    dy, dx = (changes - np.average(changes, weights=weight) for changes in (dy, dx))
     power = float(weight @ dx**2)
     if power <= 1e-12 * n:
         return None
@@ -95,10 +95,10 @@ def lag(y: np.ndarray, x: np.ndarray, reach: int = _REACH) -> tuple[int, int, in
     whole = len(products) // length
     sums = products[: whole * length].reshape(whole, length, -1).sum(axis=1)
     draws = np.random.default_rng(1).multinomial(whole, np.full(whole, 1 / whole), size=_DRAWS)
-    found = lags[np.argmax(np.abs(draws @ sums), axis=1)]
-    low, high = np.quantile(found, [_ALPHA / 2, 1 - _ALPHA / 2], method="nearest")
-    at = int(lags[best])
-    return at, min(int(low), at), max(int(high), at)
+    drawn_lags = lags[np.argmax(np.abs(draws @ sums), axis=1)]
+    low, high = np.quantile(drawn_lags, [_ALPHA / 2, 1 - _ALPHA / 2], method="nearest")
+    best_lag = int(lags[best])
+    return best_lag, min(int(low), best_lag), max(int(high), best_lag)
 
 
 def _whitened(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

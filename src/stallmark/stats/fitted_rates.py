@@ -18,16 +18,16 @@ def fitted_rates(wanted: Mapping[str, float | None], costs: Costs) -> dict[str, 
         name
         for name, value in wanted.items()
         if value
-        and all(one.get(name) is not None for one in costs.values())
-        and any(one[name] for one in costs.values())
+        and all(cost.get(name) is not None for cost in costs.values())
+        and any(cost[name] for cost in costs.values())
     ]
     if not counted:
         raise ValueError("nothing that is wanted is known of the loads")
-    relative = np.array([[(one[name] or 0.0) / (wanted[name] or 1.0) for one in costs.values()] for name in counted])
+    relative = np.array([[(cost[name] or 0.0) / (wanted[name] or 1.0) for cost in costs.values()] for name in counted])
     # A load is scaled to one that alone does all of its largest part: rates differ by powers of ten.
     scale = np.maximum(relative.max(axis=0), np.finfo(float).tiny)
-    found, _ = nnls(relative / scale, np.ones(len(counted)))
-    return {load: float(rate) for load, rate in zip(costs, found / scale, strict=True)}
+    solution, _ = nnls(relative / scale, np.ones(len(counted)))
+    return {load: float(rate) for load, rate in zip(costs, solution / scale, strict=True)}
 
 
 def corrected(
@@ -36,9 +36,9 @@ def corrected(
     """Return the costs as they turned out with the loads together: each quantity by as much as it was off."""
     factors = {}
     for name, value in reached.items():
-        foreseen = sum(rates[load] * (one.get(name) or 0.0) for load, one in costs.items())
+        foreseen = sum(rates[load] * (by_quantity.get(name) or 0.0) for load, by_quantity in costs.items())
         factors[name] = value / foreseen if value and foreseen else 1.0
     return {
-        load: {name: None if cost is None else cost * factors.get(name, 1.0) for name, cost in one.items()}
-        for load, one in costs.items()
+        load: {name: None if cost is None else cost * factors.get(name, 1.0) for name, cost in by_quantity.items()}
+        for load, by_quantity in costs.items()
     }

@@ -53,7 +53,9 @@ def _smaller_before(values: np.ndarray) -> np.ndarray:
         smaller += np.where(later, before[:-1] - left, 0)
         # All parts' halves without the bit move to the front, in order; then all with it.
         begins = np.where(later, zeros + begins - left, left)
-        places, smaller, begins = (np.concatenate([one[~later], one[later]]) for one in (places, smaller, begins))
-    found = np.empty(count, dtype=np.int32)
-    found[places] = smaller
-    return found
+        places, smaller, begins = (
+            np.concatenate([values[~later], values[later]]) for values in (places, smaller, begins)
+        )
+    counts = np.empty(count, dtype=np.int32)
+    counts[places] = smaller
+    return counts

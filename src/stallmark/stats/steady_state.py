@@ -47,13 +47,13 @@ class Batches:
 
     means: np.ndarray
     length: int
-    alike: float
+    correlation: float
     skipped: int = 0
 
     @property
     def inflation(self) -> float:
         """Return how much larger the variance of a mean is than that of independent batches (AR(1))."""
-        return (1 + self.alike) / (1 - self.alike)
+        return (1 + self.correlation) / (1 - self.correlation)
 
     @property
     def independent(self) -> float:
@@ -77,7 +77,7 @@ class Change:
     """The place where a level changes, if it does: before value `at`. `p` of no change (Pettitt); the means on
     both sides."""
 
-    at: int
+    index: int
     p: float
     before: float
     after: float
@@ -96,13 +96,13 @@ def batches(series: np.ndarray) -> Batches:
     length = max(1, round(len(series) / BATCHES))
     fine = -(-len(series) // VALUES_MOST)
     means = batch_means(series, length)
-    seen = resemblance(means)[0] - RESEMBLANCE_NOISE
-    expected = _expected(batch_means(series, fine), length / fine)
+    seen = lag_correlations(means)[0] - RESEMBLANCE_NOISE
+    expected = _batch_correlation(batch_means(series, fine), length / fine)
     alike = min(max(seen, expected, 0.0), RESEMBLANCE_MOST)
     return Batches(means, length, alike, len(series) % length)
 
 
-def resemblance(values: np.ndarray) -> tuple[float, float]:
+def lag_correlations(values: np.ndarray) -> tuple[float, float]:
     """Return the correlation of values one and two apart, about a straight line, or two where the level changes. A
     trend or change that is searched for would otherwise hide itself. What the parameters take from the correlation is
     added again."""
@@ -113,8 +113,8 @@ def resemblance(values: np.ndarray) -> tuple[float, float]:
     total, lost = float(left @ left), 2 * len(parts)
     if total <= 1e-18 * float(values @ values):
         return 0.0, 0.0
-    one, two = ((count * float(left[lag:] @ left[:-lag]) / total + lost) / (count - 1.5 * lost) for lag in (1, 2))
-    return one, two
+    lag1, two = ((count * float(left[lag:] @ left[:-lag]) / total + lost) / (count - 1.5 * lost) for lag in (1, 2))
+    return lag1, two
 
 
 def _without_line(values: np.ndarray) -> np.ndarray:
@@ -124,15 +124,15 @@ def _without_line(values: np.ndarray) -> np.ndarray:
     return rest
 
 
-def _expected(values: np.ndarray, size: float) -> float:
+def _batch_correlation(values: np.ndarray, size: float) -> float:
     """Return the correlation of an AR(1) process that inflates the variance as much as batches of `size` of these
     values do. The values are taken as a slow AR(1) process with quick noise. Their correlations are a·φ, a·φ² … for
     values one, two … apart."""
-    one, two = resemblance(values)
-    if one < 2 / np.sqrt(len(values)):
+    lag1, two = lag_correlations(values)
+    if lag1 < 2 / np.sqrt(len(values)):
         return 0.0
-    phi = min(max(two / one, one), 0.98)
-    slow = min(one / phi, 1.0)
+    phi = min(max(two / lag1, lag1), 0.98)
+    slow = min(lag1 / phi, 1.0)
     apart = np.arange(1, max(int(size), 1))
     of_a_batch = (1 + 2 * slow * float(np.sum((1 - apart / size) * phi**apart))) / size
     inflation = (1 + 2 * slow * phi / (1 - phi)) / (size * of_a_batch)
@@ -154,10 +154,10 @@ def truncation(series: np.ndarray) -> int:
     centred = means - means.mean()
     total, squares = np.cumsum(centred[::-1])[::-1], np.cumsum((centred**2)[::-1])[::-1]
     error = np.maximum((squares - total**2 / left) / left**2, 0.0)
-    found = error[: count // 2 + 1]
+    searched = error[: count // 2 + 1]
     # The first of those that differ by no more than what rounding leaves of differences of large sums.
-    equal = _ROUNDING * float(means @ means) / left[: len(found)] ** 2
-    best = int(np.argmax(found <= found.min() + equal))
+    equal = _ROUNDING * float(means @ means) / left[: len(searched)] ** 2
+    best = int(np.argmax(searched <= searched.min() + equal))
     return best * MSER_BATCH + (len(series) % MSER_BATCH if best else 0)
 
 
@@ -264,8 +264,8 @@ def steady_enough(per_second: np.ndarray, to_measure_s: float) -> bool:
     series = filled(per_second)
     if len(series) < BATCHES_FEWEST or series.mean() <= 0:
         return False
-    found = tests_over(series, to_measure_s)
-    return not found.changing and found.drift_low > -DRIFT and found.drift_high < DRIFT
+    tests = tests_over(series, to_measure_s)
+    return not tests.changing and tests.drift_low > -DRIFT and tests.drift_high < DRIFT
 
 
 def tests_over(series: np.ndarray, horizon: float) -> StretchTests:

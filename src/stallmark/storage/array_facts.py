@@ -67,15 +67,15 @@ def read_facts(file: Path) -> ArrayFacts | None:
         ) from None
 
 
-def beneath(device: str) -> list[str]:
+def base_devices(device: str) -> list[str]:
     """Return the names of the lowest devices: `["loop0"]` of `loop0p1`, or of an encrypted volume on it (LVM, dm-crypt,
     md, bcache: `slaves`). Return the device itself where nothing lies beneath it, or outside Linux."""
     folder = (SYS / device).resolve()
     if (folder / "partition").exists():
-        return beneath(folder.parent.name)
+        return base_devices(folder.parent.name)
     slaves = folder / "slaves"
-    parts = [each.name for each in slaves.iterdir()] if slaves.is_dir() else []
-    return sorted({bottom for part in parts for bottom in beneath(part)}) or [device]
+    parts = [slave.name for slave in slaves.iterdir()] if slaves.is_dir() else []
+    return sorted({bottom for part in parts for bottom in base_devices(part)}) or [device]
 
 
 def file_behind(loop: str) -> Path | None:
@@ -87,13 +87,13 @@ def file_behind(loop: str) -> Path | None:
     return Path(named.removesuffix("\n").removesuffix(" (deleted)"))
 
 
-def behind(device: str) -> tuple[ArrayFacts, Path | None] | None:
+def emulated_array_under(device: str) -> tuple[ArrayFacts, Path | None] | None:
     """Return the emulated array that a block device (`loop0`, `loop0p1`, `dm-0`) is or lies on, even in part.
 
     With it comes the array's state file, which only root may open. It is None for a partition or a volume, as the array
     counts the I/O of all that lie on it. None altogether where there is no emulated array.
     """
-    bottom = beneath(device)
+    bottom = base_devices(device)
     for published in RUNTIME.glob("stallmark-array-*/facts"):
         try:
             facts = read_facts(published)
@@ -113,7 +113,7 @@ def _still_has(loop: str, runtime: Path) -> bool:
 
 def emulated_array_of(device: str) -> EmulatedArray | None:
     """Return the emulated array that a block device is or lies on, in the form of the manifest; None without one."""
-    if (found := behind(device)) is None:
+    if (array := emulated_array_under(device)) is None:
         return None
-    facts, _ = found
+    facts, _ = array
     return EmulatedArray(block_device=True, name=facts.name, **asdict(facts.model))

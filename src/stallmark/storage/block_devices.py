@@ -94,8 +94,8 @@ def device_behind(directory: Path) -> BlockDevice:
     directory = directory.resolve()
     number = os.stat(directory).st_dev
     if not _sys(number).exists():  # the file system has an anonymous number: btrfs, overlay, tmpfs, network …
-        return _behind_mount(directory, mount_of(directory))
-    return described(number)
+        return _device_of_mount(directory, mount_of(directory))
+    return device_of_number(number)
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def mount_of(directory: Path) -> Mount:
     return [mount for mount in mounts if len(mount.point.parts) == longest][-1]  # the last one covers the others
 
 
-def _behind_mount(directory: Path, mount: Mount) -> BlockDevice:
+def _device_of_mount(directory: Path, mount: Mount) -> BlockDevice:
     if mount.file_system in _IN_MEMORY:
         raise InMemory(f"{directory} is in memory ({mount.file_system}): no device is behind it.")
     if mount.file_system == "overlay":
@@ -136,7 +136,7 @@ def _behind_mount(directory: Path, mount: Mount) -> BlockDevice:
         source = None
     if source is None or not stat.S_ISBLK(source.st_mode) or not _sys(source.st_rdev).exists():
         raise NoBlockDevice(f"{directory} is on {mount.file_system}, which is no block device of this machine.")
-    device = described(source.st_rdev)
+    device = device_of_number(source.st_rdev)
     if (members := _btrfs_members(device.name)) > 1:
         raise NoBlockDevice(f"{directory} is on a {mount.file_system} file system spread over {members} devices.")
     return device
@@ -153,7 +153,7 @@ def _sys(number: int) -> Path:
     return SYS_BLOCK / f"{os.major(number)}:{os.minor(number)}"
 
 
-def described(number: int) -> BlockDevice:
+def device_of_number(number: int) -> BlockDevice:
     """Return the block device of a device number (st_dev of a file on it, st_rdev of its node)."""
     folder = _sys(number).resolve()
     is_partition = (folder / "partition").exists()
@@ -198,7 +198,7 @@ def _groups(pid: int) -> Iterator[Path]:
         if kind is None or (root := mounts.get(kind)) is None:
             continue
         folder = root / path.lstrip("/")
-        yield from (each for each in (folder, *folder.parents) if each.is_relative_to(root))
+        yield from (parent for parent in (folder, *folder.parents) if parent.is_relative_to(root))
 
 
 def _mounts() -> dict[str, Path]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.storage import Device
 from stallmark.record.probe import DirectIo
-from stallmark.storage.array_facts import beneath, emulated_array_of
+from stallmark.storage.array_facts import base_devices, emulated_array_of
 from stallmark.storage.block_devices import SECTOR_BYTES, SYS_BLOCK, NoBlockDevice, device_behind, io_limits, mount_of
 
 # A trial of direct I/O: a small file tells if I/O with O_DIRECT really goes past the page cache in a folder.
@@ -35,19 +35,19 @@ def direct_io(folder: Path) -> DirectIo | None:
         return None
     if folder.is_block_device():
         return None
-    there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.is_dir())
-    file_system = _file_system(there)
+    existing = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.is_dir())
+    file_system = _file_system(existing)
     if file_system and file_system.startswith(_HIDES_A_CACHE):
         return DirectIo("unknown", file_system)
     if folder.is_file():  # nothing is written beside another's file
         return DirectIo("through" if file_system and _JOURNALLED in file_system else "unknown", file_system)
     try:
-        cached = _is_cached(there)
+        cached = _is_cached(existing)
     except OSError:
         return DirectIo("unknown", file_system)
     if cached:
         return DirectIo("through", file_system)
-    loop = _cached_loop(there)
+    loop = _cached_loop(existing)
     return DirectIo("unknown" if loop else "past", file_system, loop)
 
 
@@ -114,7 +114,7 @@ def _cached_loop(folder: Path) -> str | None:
         return None
     if emulated_array_of(device):
         return None
-    for name in beneath(device):
+    for name in base_devices(device):
         with suppress(OSError):
             if Path("/sys/block", name, "loop", "dio").read_text().strip() == "0":
                 return name
@@ -131,14 +131,14 @@ def describe(folder: Path, server: int | None = None) -> Device:
         device = device_behind(folder)
     except NoBlockDevice as reason:
         return Device(why=str(reason))
-    found = SYS_BLOCK / device.number
-    queue = found / "queue"
+    entry = SYS_BLOCK / device.number
+    queue = entry / "queue"
     if not queue.exists():  # a partition: its disk has the queue
-        queue = found.resolve().parent / "queue"
+        queue = entry.resolve().parent / "queue"
     mount = mount_of(folder.resolve())
-    sectors, tags = _read(found / "size"), _read(queue / "nr_requests")
+    sectors, tags = _read(entry / "size"), _read(queue / "nr_requests")
     disk = queue.parent.resolve().name
-    numbers = {_read(Path("/sys/class/block", name, "dev")) or "" for name in (device.name, disk, *beneath(disk))}
+    numbers = {_read(Path("/sys/class/block", name, "dev")) or "" for name in (device.name, disk, *base_devices(disk))}
     return Device(
         name=device.name,
         disk=disk,
@@ -194,8 +194,8 @@ def _takes(descriptor: int, part: memoryview, offset: int) -> bool:
         return False
 
 
-def _refusal(file: Path, why: str | None) -> StallmarkError:
+def _refusal(file: Path, reason: str | None) -> StallmarkError:
     return StallmarkError(
-        f"Files in {file.parent} take no direct I/O ({why}), and the system's memory would be measured: choose a "
+        f"Files in {file.parent} take no direct I/O ({reason}), and the system's memory would be measured: choose a "
         "folder on a file system that has it (ext4, XFS)."
     )

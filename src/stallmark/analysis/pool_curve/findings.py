@@ -74,7 +74,7 @@ def _against(curve: PoolCurve, point: Point, of_flash: int, cost: dict[str, floa
     fitted = throughput_curve(curve)
     if pool is None or not fitted.sizes[0] <= pool <= fitted.sizes[-1]:
         return None
-    without = fitted.at(pool)
+    without = fitted.value_at(pool)
     facts = {
         "variant": point.first.variant,
         "pool_bytes": pool,

@@ -88,8 +88,8 @@ class LogLatency(MssqlCollector):
         self._unreadable = 0  # histograms
 
     def refusal(self) -> str | None:
-        if why := super().refusal():
-            return why
+        if reason := super().refusal():
+            return reason
         [may] = one_row(ask(self.engine, _MAY), 1)
         if not may:
             return self.forbidden("it may make no event sessions", "ALTER ANY EVENT SESSION")
@@ -103,8 +103,8 @@ class LogLatency(MssqlCollector):
     def open(self) -> None:
         try:
             drop_sessions(self.engine)
-            for number, one in enumerate(self.databases, 1):
-                files = ask(one, _FILES)
+            for number, database in enumerate(self.databases, 1):
+                files = ask(database, _FILES)
                 for kind in self.sessions:
                     self._make(kind, number, files)
         except CallFailed as failure:
@@ -134,18 +134,18 @@ class LogLatency(MssqlCollector):
         return None
 
     def sample(self, now: float) -> Rows:
-        found = {row["session"]: row for row in self.connection.rows(self.sql)}
+        by_session = {row["session"]: row for row in self.connection.rows(self.sql)}
         names = {
-            session_name(kind, number): (SESSIONS[kind][0], name_of(one) if self.several else None)
+            session_name(kind, number): (SESSIONS[kind][0], name_of(database) if self.several else None)
             for kind in self.sessions
-            for number, one in enumerate(self.databases, 1)
+            for number, database in enumerate(self.databases, 1)
         }
-        if missing := names.keys() - found.keys():
+        if missing := names.keys() - by_session.keys():
             raise StallmarkError(f"somebody stopped the event session {min(missing)}")
         rows: list[tuple] = []
-        for session, of in names.items():
+        for session, database_name in names.items():
             try:
-                rows += list(_rows(found[session], *of))
+                rows += list(_rows(by_session[session], *database_name))
             except (ElementTree.ParseError, KeyError, ValueError):  # no reason to lose the others
                 self._unreadable += 1
                 self.incomplete = f"{self._unreadable} of its histograms could not be read"
@@ -261,8 +261,8 @@ class Volumes(MssqlCollector):
 
     def sample(self, now: float) -> list[Row]:
         if self._process is None or self._process.poll() is not None:
-            said = " ".join(line.strip() for line in self._lines if line.strip()) or "it said nothing"
-            raise StallmarkError(f"typeperf has ended ({said}): {_ELSEWHERE}")
+            text = " ".join(line.strip() for line in self._lines if line.strip()) or "it said nothing"
+            raise StallmarkError(f"typeperf has ended ({text}): {_ELSEWHERE}")
         lines = [self._lines.popleft() for _ in range(len(self._lines))]
         cells = (cells for line in lines for cells in csv.reader([line], delimiter=separator(line)) if cells)
         return [row for line in cells for row in self._rows(line)]
@@ -280,18 +280,18 @@ class Volumes(MssqlCollector):
         if not is_time(time) or not any(text.strip() for text in texts):
             return []
         values = [_number(text) for text in texts]
-        each = len(_COUNTERS)
-        if len(values) != each * len(self._volumes) or not any(value is not None for value in values):
+        width = len(_COUNTERS)
+        if len(values) != width * len(self._volumes) or not any(value is not None for value in values):
             self._misfits += 1
             self.incomplete = f"{self._misfits} of typeperf's lines had other values than were asked for"
             return []
-        found = []
-        for at, volume in enumerate(self._volumes):
-            row: Row = dict(zip(_COUNTERS, values[at * each : (at + 1) * each], strict=True))
+        readings = []
+        for index, volume in enumerate(self._volumes):
+            row: Row = dict(zip(_COUNTERS, values[index * width : (index + 1) * width], strict=True))
             for name in ("read_ms", "write_ms"):
                 row[name] = None if row[name] is None else row[name] * 1000
-            found.append({"volume": volume} | row)
-        return found
+            readings.append({"volume": volume} | row)
+        return readings
 
     def _read(self, process: "subprocess.Popen[str]") -> None:
         assert process.stdout

@@ -305,7 +305,9 @@ class Deadlocks(MssqlCollector):
         except ElementTree.ParseError:  # as SSMS's templates leave names in <…>: a deadlock all the same
             unknown = {"victim": "", "others": "", "isolation": "", "resources": "unreadable", "graph": None}
             return {"happened": happened} | unknown if "stallmark" in text else None
-        if graph is None or not any("stallmark" in (one.get("clientapp") or "") for one in graph.iter("process")):
+        if graph is None or not any(
+            "stallmark" in (process.get("clientapp") or "") for process in graph.iter("process")
+        ):
             return None
         name = None
         if len(self._graphs) < MOST_GRAPHS:
@@ -319,11 +321,11 @@ class Deadlocks(MssqlCollector):
 
 def shape(graph: ElementTree.Element) -> dict[str, Any]:
     """Return the victim, the others and what they fought for in a deadlock graph."""
-    processes = {one.get("id"): one for one in graph.iter("process")}
-    victims = [one.get("id") for one in graph.iter("victimProcess")]
+    processes = {process.get("id"): process for process in graph.iter("process")}
+    victims = [element.get("id") for element in graph.iter("victimProcess")]
     victim = processes.get(victims[0]) if victims else None
-    others = [_procedure(one) for key, one in processes.items() if key not in victims]
-    resources = [_resource(one) for one in graph.find("resource-list") or []]
+    others = [_procedure(process) for key, process in processes.items() if key not in victims]
+    resources = [_resource(resource) for resource in graph.find("resource-list") or []]
     return {
         "victim": "" if victim is None else _procedure(victim),
         "others": ", ".join(sorted(set(others))),
@@ -349,10 +351,10 @@ def _file_name(target: str) -> str | None:
 
 def _resource(resource: ElementTree.Element) -> str:
     # With optimized locking a transaction is locked, and the row or page of it stands inside (UnderlyingResource).
-    locked = next((one for one in resource.iter() if one.get("objectname")), resource)
+    locked = next((element for element in resource.iter() if element.get("objectname")), resource)
     name = ".".join((locked.get("objectname") or locked.tag).split(".")[-2:])
     index = f" ({locked.get('indexname')})" if locked.get("indexname") else ""
     held, wanted = (
-        "/".join(sorted({one.get("mode") or "" for one in resource.iter(kind)})) for kind in ("owner", "waiter")
+        "/".join(sorted({lock.get("mode") or "" for lock in resource.iter(kind)})) for kind in ("owner", "waiter")
     )
     return f"{name}{index}: {held} held, {wanted} wanted"

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from stallmark.collectors.base import WAITS, EachDatabase, Polled, Row, ServerConnection, polled_columns
-from stallmark.collectors.postgres.collector import CollectorConnection, PostgresCollector, no_privilege
+from stallmark.collectors.postgres.collector import CollectorConnection, PostgresCollector, missing_privilege_sentence
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
@@ -86,7 +86,7 @@ class UserWaits(PostgresCollector):
             finally:
                 user.close()
             hidden = [column.name for column in cursor.description].index("hidden")
-            return no_privilege(cursor, _HIDDEN) if any(row[hidden] for row in rows) else None
+            return missing_privilege_sentence(cursor, _HIDDEN) if any(row[hidden] for row in rows) else None
 
 
 class RowLocks(PostgresCollector):
@@ -133,8 +133,8 @@ class RowLocks(PostgresCollector):
         """Return the rows with the names of their tables; the catalogues are read when one of an unknown is met."""
         met = {(row["database"], row["number"]) for row in rows if row["number"] is not None}
         if not met <= self._tables.keys():
-            found = self._catalogues.rows(sql_file.read(__package__, "row_locks.tables"))
+            relations = self._catalogues.rows(sql_file.read(__package__, "row_locks.tables"))
             self._tables = dict.fromkeys(met, _UNKNOWN)
-            self._tables |= {(table["database"], table["number"]): table["relation"] for table in found}
+            self._tables |= {(table["database"], table["number"]): table["relation"] for table in relations}
         named = [row | {"relation": self._tables.get((row["database"], row["number"]), _UNKNOWN)} for row in rows]
-        return self.told_apart(named)
+        return self.with_database_names(named)

@@ -134,13 +134,15 @@ def try_bulk_copy(server: Server) -> Examined:
             read_all(cursor.execute(sql_file.read(__package__, "bulk_probe").format(table=table)))
             copier.copy(table, ROWS)
             columns = ", ".join(f"[{name}]" for name in ROWS.column_names)
-            found = read_all(cursor.execute(f"SELECT {columns} FROM {table} ORDER BY [key]"))
+            stored = read_all(cursor.execute(f"SELECT {columns} FROM {table} ORDER BY [key]"))
     except CallFailed as error:
         return Examined(WHAT, "missing", f"it failed when it was tried: {error.message}.")
     except StallmarkError as error:
         return Examined(WHAT, "missing", str(error))
     changed = [
-        name for at, name in enumerate(ROWS.column_names) if ROWS[name].to_pylist() != [row[at] for row in found]
+        name
+        for column, name in enumerate(ROWS.column_names)
+        if ROWS[name].to_pylist() != [row[column] for row in stored]
     ]
     if changed:
         return Examined(

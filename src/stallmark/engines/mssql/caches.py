@@ -118,8 +118,8 @@ class MssqlPrefill(Prefill):
         total = 0
         for schema in schemas:
             with self._server.cursor() as cursor:
-                found = cursor.execute(sql_file.read(__package__, "indexes"), schema).fetchall()
-                for table, index, pages, is_columnstore, long_texts in found:
+                indexes = cursor.execute(sql_file.read(__package__, "indexes"), schema).fetchall()
+                for table, index, pages, is_columnstore, long_texts in indexes:
                     read = [_SEGMENTS if is_columnstore else _ROWS]
                     read += [f"SUM(CAST({long_texts} AS bigint))"] * bool(long_texts)
                     cursor.execute(f"SELECT {', '.join(read)} FROM {table} WITH (INDEX({index}), TABLOCK)").fetchall()
@@ -148,15 +148,15 @@ class MssqlMaintenance(Maintenance):
     def refusal(self) -> str | None:
         if self._server.is_babelfish:
             return f"{self._server.identity().product} has no such statement"
-        if self._backs_up and (why := self._server.service.why_no_backup):
-            return why
+        if self._backs_up and (reason := self._server.service.no_backup_reason):
+            return reason
         [(may_back_up, owner)] = self._server.query(_PERMITTED)
         if not (may_back_up if self._backs_up else owner):
             return f"this login may not: {'GRANT BACKUP DATABASE TO it' if self._backs_up else 'make it a db_owner'}"
         return None
 
-    def open(self, what: str) -> "_Work":
-        return _Work(self._server.connect("stallmark-maintenance"), self._statement(self._server, what))
+    def open(self, name: str) -> "_Work":
+        return _Work(self._server.connect("stallmark-maintenance"), self._statement(self._server, name))
 
 
 class _Work(MaintenanceWork):
@@ -187,11 +187,11 @@ def maintenance(server: Server) -> Mapping[str, MssqlMaintenance]:
     }
 
 
-def _backup(server: Server, what: str) -> str:
-    return _BACKUP.format(name=odbc.name(server.address.database), disk=odbc.text(what))
+def _backup(server: Server, file: str) -> str:
+    return _BACKUP.format(name=odbc.name(server.address.database), disk=odbc.text(file))
 
 
-def _rebuild(server: Server, what: str) -> str:
+def _rebuild(server: Server, table: str) -> str:
     """Return the statement; online where the edition can, else users wait for the table."""
-    name = ".".join(map(odbc.name, what.split(".")))
+    name = ".".join(map(odbc.name, table.split(".")))
     return _REBUILD.format(name=name, state="ON" if server.edition in (ENTERPRISE, *AZURE) else "OFF")

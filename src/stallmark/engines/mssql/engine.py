@@ -40,7 +40,7 @@ class MssqlPlacement(Placement):
         self._server = server
 
     def refusal(self) -> str | None:
-        return self._server.why_no_placement()
+        return self._server.no_placement_reason()
 
 
 class MssqlEngine(Server, Engine):
@@ -64,9 +64,9 @@ class MssqlEngine(Server, Engine):
         self.maintenance = maintenance(self)
         self._types = ParameterTypes()
 
-    def why_no_connection(self, error: Exception) -> str:
+    def no_connection_reason(self, error: Exception) -> str:
         closed = failed(error).code in _CLOSED and self.address.database != "master"
-        return (closed and self.backup.why_closed()) or super().why_no_connection(error)
+        return (closed and self.backup.closed_database_reason()) or super().no_connection_reason(error)
 
     def failure(self, error: Exception) -> CallFailed:
         return failed(error)
@@ -98,8 +98,8 @@ class MssqlEngine(Server, Engine):
             try:
                 copier = Copier(self)
             except NoBulkCopy as why:
-                said = None if self.is_babelfish or not self.address.bulk_copy else f"{why}, so {INSERTED_INSTEAD}."
-                yield InsertWriter(connection, said, transactional=self.is_babelfish)
+                sentence = None if self.is_babelfish or not self.address.bulk_copy else f"{why}, so {INSERTED_INSTEAD}."
+                yield InsertWriter(connection, sentence, transactional=self.is_babelfish)
                 return
             with closing(copier):
                 yield BulkCopyWriter(connection, copier)
@@ -127,7 +127,7 @@ class MssqlEngine(Server, Engine):
             schemas.setdefault(schema, []).append(name)
         return schemas
 
-    def why_things_are_hidden(self) -> str | None:
+    def hidden_objects_reason(self) -> str | None:
         if self.is_babelfish:  # whose catalogue shows everything to everybody
             return None
         try:
@@ -139,16 +139,16 @@ class MssqlEngine(Server, Engine):
     def other_sessions(self) -> list[ServerSession]:
         return lock.other_sessions(self)
 
-    def why_sessions_are_hidden(self) -> str | None:
-        return lock.why_hidden(self)
+    def hidden_sessions_reason(self) -> str | None:
+        return lock.hidden_sessions_reason(self)
 
     def blockers(self) -> list[ServerSession]:
         return lock.blockers(self)
 
-    def why_not_writable(self, schemas: Sequence[str]) -> str | None:
-        return self._why_reads_only() or self._why_no_right([*schemas, "stallmark"])
+    def not_writable_reason(self, schemas: Sequence[str]) -> str | None:
+        return self._reads_only_message() or self._missing_right_message([*schemas, "stallmark"])
 
-    def _why_reads_only(self) -> str | None:
+    def _reads_only_message(self) -> str | None:
         try:
             [(updateability,)] = self.query(UPDATEABILITY)
         except CallFailed:  # not known
@@ -156,11 +156,11 @@ class MssqlEngine(Server, Engine):
         if updateability != "READ_ONLY":
             return None
         return (
-            f"{self.where} is read-only, as a readable secondary is, or one that was set so: name the primary, or "
+            f"{self.location} is read-only, as a readable secondary is, or one that was set so: name the primary, or "
             "ALTER DATABASE … SET READ_WRITE."
         )
 
-    def _why_no_right(self, schemas: Sequence[str]) -> str | None:
+    def _missing_right_message(self, schemas: Sequence[str]) -> str | None:
         """Return the right that the login lacks in the database, as a sentence; None if it has all, or that is not
         known."""
         if self.is_babelfish:  # whose rights are those of PostgreSQL
@@ -172,14 +172,14 @@ class MssqlEngine(Server, Engine):
             return None
         if only_read:
             return (
-                f"This login may not read and change {only_read} on {self.where}: name the login that built the "
+                f"This login may not read and change {only_read} on {self.location}: name the login that built the "
                 "database, or make it a member of db_owner."
             )
         things = {"tables": creates_tables, "schemas": creates_schemas}
         if (lacking := [thing for thing, may in things.items() if may == 0]) and not is_built:
             return (
-                f"This login may not create {' or '.join(lacking)} on {self.where}, so no database can be built: make "
-                "it a member of db_owner."
+                f"This login may not create {' or '.join(lacking)} on {self.location}, so no database can be built: "
+                "make it a member of db_owner."
             )
         return None
 
@@ -234,17 +234,17 @@ class MssqlEngine(Server, Engine):
     def storage_here(self) -> Mapping[str, Path]:
         if (pid := self.process()) is None or not shares_paths(pid):
             return {}
-        found: dict[str, set[Path]] = {"data": set(), "wal": set()}
+        places: dict[str, set[Path]] = {"data": set(), "wal": set()}
         for kind, name in self.query("SELECT type, physical_name FROM sys.database_files WHERE type IN (0, 1)"):
-            found["wal" if kind == 1 else "data"].add(Path(name).parent)
-        return {role: folders.pop() for role, folders in found.items() if len(folders) == 1}
+            places["wal" if kind == 1 else "data"].add(Path(name).parent)
+        return {role: folders.pop() for role, folders in places.items() if len(folders) == 1}
 
     def checkpoint(self) -> None:
         if not self.is_babelfish:
             self.execute("CHECKPOINT")
 
     def unfit(self) -> str | None:
-        return server.why_level_too_low(self)
+        return server.compatibility_message(self)
 
     def examine(self) -> Iterator[Examined]:
         return examine(self)
@@ -252,7 +252,7 @@ class MssqlEngine(Server, Engine):
     @contextmanager
     def hold(self) -> Iterator[Callable[[], None]]:
         """Hold a lock on the server while a run lasts. What a killed run has left changed is given back first."""
-        with lock.held(self) as check:
+        with lock.hold(self) as check:
             self.memory.give_back()
             for setting in self._settings.values():
                 setting.give_back()

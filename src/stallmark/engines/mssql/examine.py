@@ -14,7 +14,7 @@ from stallmark.engines.mssql.server import (
     STANDARD,
     Server,
     auto_close_advice,
-    why_level_too_low,
+    compatibility_message,
 )
 from stallmark.engines.mssql.settings import ERROR_LOG, FILES, IN_DATABASE, PERFORMANCE, SECURITY, Right
 from stallmark.errors import CallFailed
@@ -56,8 +56,8 @@ def examine(server: Server) -> Iterator[Examined]:
     ):
         yield Examined("edition", "limited" if server.edition == EXPRESS else "ok", most)
     if statements := variant_settings.noted_tempdb(server):
-        said = f"Stallmark has placed its files. {variant_settings.how_to_give_back_tempdb(server, statements)}"
-        yield Examined("tempdb", "limited", said)
+        sentence = f"Stallmark has placed its files. {variant_settings.tempdb_restore_hint(server, statements)}"
+        yield Examined("tempdb", "limited", sentence)
     if server.is_babelfish:
         yield from _isolation(server)
     yield from _rights(server)
@@ -71,8 +71,10 @@ def _service(server: Server) -> Iterator[Examined]:
     if server.service is BOX:
         return
     keys = ", ".join(f"`{key}`" for key in server.service.refused_keys)
-    said = f"this is {server.service.name}, where a scenario cannot have {keys}: docs/sql-server.md says what to do."
-    yield Examined("service", "limited", said)
+    sentence = (
+        f"this is {server.service.name}, where a scenario cannot have {keys}: docs/sql-server.md says what to do."
+    )
+    yield Examined("service", "limited", sentence)
 
 
 def _recovery(server: Server) -> Iterator[Examined]:
@@ -128,7 +130,7 @@ def _rights(server: Server) -> Iterator[Examined]:
             yield _missing_right(server, right)
     if server.is_azure_database:
         yield from _role(server)
-    if low := why_level_too_low(server):
+    if low := compatibility_message(server):
         yield Examined("compatibility level", "missing", low)
     if updateability == "READ_ONLY":
         yield Examined("database", "missing", "it is read-only: ALTER DATABASE … SET READ_WRITE, or name another.")
@@ -151,14 +153,14 @@ def _role(server: Server) -> Iterator[Examined]:
 
 
 def _missing_right(server: Server, right: str) -> Examined:
-    consequence = next((lost for each, lost in _WITHOUT.items() if each.name(server) == right), None)
+    consequence = next((lost for known, lost in _WITHOUT.items() if known.name(server) == right), None)
     if consequence is None:
         return Examined(right, "missing", f"this login has no {right}, so {_CANNOT_BUILD}.")
     place, grantor = "in master, ", server.service.grantor  # where alone rights on the server are granted
     if " DATABASE " in right:
         place, grantor = "", ""
-    said = f"this login has no {right}, so {consequence}: {place}GRANT {right} TO it{grantor}."
-    return Examined(right, "limited", said)
+    sentence = f"this login has no {right}, so {consequence}: {place}GRANT {right} TO it{grantor}."
+    return Examined(right, "limited", sentence)
 
 
 def _granted(server: Server) -> dict[str, int]:

@@ -321,9 +321,9 @@ def _in_wheel() -> Path | None:
         return None
     machine = platform.machine().lower().replace("aarch64", "arm64")
     pattern = _IN_WHEEL.get(platform.system(), "").format(machine=machine.replace("amd64", "x86_64"))
-    found = sorted(Path(spec.origin).parent.glob(pattern)) if pattern else []
-    ours = [path for path in found if _family() in path.parts]
-    return next(iter(ours or found), None)
+    libraries = sorted(Path(spec.origin).parent.glob(pattern)) if pattern else []
+    ours = [path for path in libraries if _family() in path.parts]
+    return next(iter(ours or libraries), None)
 
 
 def _family() -> str:
@@ -382,13 +382,13 @@ def rows(cursor: Any) -> list[tuple]:
     All results are read: the error of a later statement comes with its own, a backup whose messages are not read is
     broken off, and what is unread keeps the connection busy.
     """
-    found: list[tuple] = []
+    all_rows: list[tuple] = []
     more = True
     while more:
         if cursor.description:
-            found += map(tuple, cursor.fetchall())
+            all_rows += map(tuple, cursor.fetchall())
         more = cursor.nextset()
-    return found
+    return all_rows
 
 
 def one_row(answer: Sequence[_Row], columns: int) -> _Row:

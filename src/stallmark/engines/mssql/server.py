@@ -135,8 +135,8 @@ class Server:
             ) from None
 
     @property
-    def where(self) -> str:
-        return self.address.where
+    def location(self) -> str:
+        return self.address.location
 
     def spec(self) -> str:
         return self.address.url()
@@ -146,8 +146,8 @@ class Server:
 
     def connect(self, application: str = _OWN, *, autocommit: bool = True) -> Any:
         lost, was_reached = lost_connections(), self._logins.succeed()
-        if not was_reached and (why := hearing(self._why_unreachable)):
-            raise NoConnection(f"No connection to {self.where}: {why}.")
+        if not was_reached and (reason := hearing(self._unreachable_reason)):
+            raise NoConnection(f"No connection to {self.location}: {reason}.")
         text = self.address.connection_string(self.driver, application)
         try:
             connection = hearing(lambda: api().connect(text, autocommit=autocommit, timeout=LOGIN_TIMEOUT_S))
@@ -159,14 +159,14 @@ class Server:
         except api().Error as error:
             self._logins.lost = None
             # In this thread, which may have the lock of a cached property that the reason asks for.
-            why = (was_reached and hearing(self._why_unreachable)) or self.why_no_connection(error)
-            raise NoConnection(f"No connection to {self.where}: {why}. The driver was {self.driver}.") from None
+            reason = (was_reached and hearing(self._unreachable_reason)) or self.no_connection_reason(error)
+            raise NoConnection(f"No connection to {self.location}: {reason}. The driver was {self.driver}.") from None
         self._logins.lost = lost
         return connection
 
-    def _why_unreachable(self) -> str | None:
-        if why := self.address.why_unreachable():
-            return f"{why}. {did_you_mean('mssql', self.address.port) or _CHECK}"
+    def _unreachable_reason(self) -> str | None:
+        if reason := self.address.unreachable_reason():
+            return f"{reason}. {did_you_mean('mssql', self.address.port) or _CHECK}"
         return None
 
     @contextmanager
@@ -197,7 +197,7 @@ class Server:
         A session under another name than our own is always new, as the server sorts sessions when they log in.
         """
         try:
-            connection, state = self._take() if application == _OWN else (self.connect(application), None)
+            connection, state = self._checkout() if application == _OWN else (self.connect(application), None)
             cursor, is_whole = connection.cursor(), True
             try:
                 yield cursor
@@ -210,7 +210,7 @@ class Server:
         except api().Error as error:
             raise failed(error) from error
 
-    def _take(self) -> tuple[Any, tuple | None]:
+    def _checkout(self) -> tuple[Any, tuple | None]:
         """Return a connection with the state of its session: an idle one that answers, or a new one. No state outside
         of `few_logins`."""
         idle = self._logins.idle
@@ -247,7 +247,7 @@ class Server:
         with self.cursor() as cursor:
             return rows(cursor.execute(sql, *(parameters or ())))
 
-    def why_no_connection(self, error: Exception) -> str:
+    def no_connection_reason(self, error: Exception) -> str:
         """Return why the driver could not connect and what to do, as a clause without a full stop."""
         failure = failed(error)
         number = int(failure.code) if failure.code.isdigit() else 0
@@ -298,7 +298,7 @@ class Server:
         if "Babelfish" in banner:
             return ServerIdentity("Babelfish", (major, minor), _babelfish_version(banner)), engine_edition
         if major < OLDEST_MAJOR and engine_edition not in AZURE:  # which call themselves version 12 for ever
-            raise StallmarkError(f"{self.where} runs SQL Server {version}; Stallmark needs 2017 (14.0) or later.")
+            raise StallmarkError(f"{self.location} runs SQL Server {version}; Stallmark needs 2017 (14.0) or later.")
         return ServerIdentity("SQL Server", (major, minor), f"{version} {level} {edition}"), engine_edition
 
     def free_bytes(self) -> int | None:
@@ -309,10 +309,10 @@ class Server:
             return None
         return free
 
-    def why_no_placement(self) -> str | None:
+    def no_placement_reason(self) -> str | None:
         """Return why it cannot be said here where a database's files are to lie; None when it can."""
-        if why := self.service.why_no_placement:
-            return why
+        if reason := self.service.no_placement_reason:
+            return reason
         if self.is_babelfish:
             return f"{self.identity().product} ignores where a database's files are to lie"
         [(may,)] = self.query(_MAY_CREATE)
@@ -351,8 +351,8 @@ def _close(connection: Any) -> None:
 
 def _babelfish_version(banner: str) -> str:
     """Return the version of Babelfish itself, which stands behind that of the SQL Server it acts as, or that."""
-    found = re.search(r"\(Babelfish ([\d.]+)\)", banner) or re.search(r"Compatibility - ([\d.]+)", banner)
-    return found[1] if found else banner.splitlines()[0]
+    version = re.search(r"\(Babelfish ([\d.]+)\)", banner) or re.search(r"Compatibility - ([\d.]+)", banner)
+    return version[1] if version else banner.splitlines()[0]
 
 
 # The version of SQL Server that a database is compatible with, and the least that its procedures need.
@@ -365,7 +365,7 @@ WHY_LEAST_LEVEL = (
 _LEVEL = "SELECT compatibility_level FROM sys.databases WHERE database_id = DB_ID()"
 
 
-def why_level_too_low(server: Server) -> str | None:
+def compatibility_message(server: Server) -> str | None:
     """Return that the database is compatible with too old a version, as a sentence; None if it is not."""
     if server.is_babelfish:
         return None

@@ -33,7 +33,7 @@ class ParameterTypes:
     def __init__(self) -> None:
         self._known: dict[str, list[Size | None]] = {}
 
-    def of(self, statement: str, cursor: Any) -> list[Size | None] | None:
+    def lookup(self, statement: str, cursor: Any) -> list[Size | None] | None:
         """Return the types of the statement's parameters; None if the server does not tell them, or they are not
         those of the one procedure that it calls."""
         if not (called := _CALLED.search(statement)):
@@ -114,7 +114,7 @@ class MssqlSession(Session):
         sets ends with it if it has parameters, and not if it has none.
         """
         cursor = self._cursor()
-        if self._types and (sizes := self._types.of(sql, self._aside)):
+        if self._types and (sizes := self._types.lookup(sql, self._aside)):
             cursor.setinputsizes(sizes)  # of every call from here on
         self._statements[name] = cursor, sql if self._by_rpc else as_exec(sql)
 
@@ -232,14 +232,14 @@ class MssqlQueries:
     def set_dop(self, dop: int | None) -> None: ...
 
     def execute(self, text: str) -> Answer:
-        found = 0
+        count = 0
         try:
             self._cursor.execute(text)
             more = True
             while more:
                 if self._cursor.description:
                     while block := self._cursor.fetchmany(ROWS_AT_ONCE):
-                        found += len(block)
+                        count += len(block)
                 more = self._cursor.nextset()
         except self._error as error:
             failure = failed(error)
@@ -247,24 +247,24 @@ class MssqlQueries:
                 with suppress(self._error):
                     rows(self._cursor)
             raise failure from None
-        return Answer(found, None)
+        return Answer(count, None)
 
     def with_notes(self, answer: Answer) -> Answer:
         if self._aside is None:
             return answer
         try:
-            found = rows(self._aside.execute(self._noted))
+            statements = rows(self._aside.execute(self._noted))
             before, self._waited = self._waited, self._wait_ms()
         except self._error as error:
             self._give_up_notes(error)
             return answer
-        if not found:
+        if not statements:
             self.limited = _ONLY_TIME.format(why=_FORGOTTEN)
             return answer
         waits = {kind: float(ms - before.get(kind, 0)) for kind, ms in self._waited.items()}
         most = sorted(((ms, kind) for kind, ms in waits.items() if ms > 0), reverse=True)[:MOST_WAITS]
-        noted = _measures(found[0], {kind: ms for ms, kind in most})
-        return Answer(answer.rows, found[0][_PLAN], noted)
+        noted = _measures(statements[0], {kind: ms for ms, kind in most})
+        return Answer(answer.rows, statements[0][_PLAN], noted)
 
     def measures(self, answer: Answer) -> Measures:
         noted = answer.noted or Measures()
@@ -284,8 +284,8 @@ class MssqlQueries:
         return dict(rows(self._aside.execute(self._waits)))
 
     def _give_up_notes(self, error: Exception) -> None:
-        why = str(error) if isinstance(error, StallmarkError) else failed(error).message
-        self.limited = _ONLY_TIME.format(why=f"the server does not show what it noted of them ({why.rstrip('.')})")
+        reason = str(error) if isinstance(error, StallmarkError) else failed(error).message
+        self.limited = _ONLY_TIME.format(why=f"the server does not show what it noted of them ({reason.rstrip('.')})")
         if self._aside is not None:
             with suppress(self._error):
                 self._aside.close()
@@ -320,14 +320,14 @@ def plan_hash(xml: str) -> str:
 def _shape(element: ElementTree.Element) -> list[Any]:
     """Return the plan's shape: operators lie within others at any depth, and an operator's tables above those of the
     next one."""
-    found: list[Any] = []
+    shapes: list[Any] = []
     for child in element:
         name = child.tag.removeprefix(_PLAN_NAMESPACE)
         if name == "RelOp":
             own = [child.get(part) for part in ("PhysicalOp", "LogicalOp", "Parallel")]
-            found.append([own, _shape(child)])
+            shapes.append([own, _shape(child)])
         elif name == "Object":
-            found.append([child.get(part) for part in ("Table", "Index", "Alias")])
+            shapes.append([child.get(part) for part in ("Table", "Index", "Alias")])
         else:
-            found += _shape(child)
-    return found
+            shapes += _shape(child)
+    return shapes

@@ -132,8 +132,8 @@ class Rebuild(Maintenance):
     def __init__(self, connect: Callable[[str], psycopg.Connection]):
         self._connect = connect
 
-    def open(self, what: str) -> "_Work":
-        table = sql.Identifier(*what.split("."))
+    def open(self, name: str) -> "_Work":
+        table = sql.Identifier(*name.split("."))
         statement = sql.SQL("REINDEX TABLE CONCURRENTLY {}").format(table)
         return _Work(self._connect("stallmark-maintenance"), statement)
 

@@ -114,30 +114,30 @@ class Trips:
         for name, parameters in statements:
             connection.send_query_prepared(name, parameters)  # type: ignore[arg-type]
             connection.pipeline_sync()
-        found = [self._results(SYNC) for _ in statements]
+        results = [self._results(SYNC) for _ in statements]
         if connection.status == _ALIVE:
             connection.exit_pipeline_mode()
-        return found
+        return results
 
     def _results(self, end: int | None) -> list[pq.abc.PGresult]:
         """Return the results up to one of status `end`; None: all of them."""
         connection, wait = self._connection, self._wait
-        found: list[pq.abc.PGresult] = []
+        results: list[pq.abc.PGresult] = []
         try:
             while True:
                 while connection.is_busy():
                     wait()
                     connection.consume_input()
                 if result := connection.get_result():
-                    found.append(result)
+                    results.append(result)
                     if result.status == end:
-                        return found
+                        return results
                 elif end is None or connection.status != _ALIVE:  # in a pipeline there is none after each statement
-                    return found
+                    return results
         except psycopg.OperationalError:
             while result := connection.get_result():
-                found.append(result)
-            return found
+                results.append(result)
+            return results
 
 
 def _waiting_for(socket: int) -> Callable[[], object]:
@@ -159,7 +159,7 @@ _DECODERS: dict[int, Any] = {20: int, 21: int, 23: int, 700: float, 701: float, 
 
 _DONE = int(pq.ExecStatus.COMMAND_OK)  # the enumeration compares slowly
 _GOOD = (int(pq.ExecStatus.TUPLES_OK), _DONE)
-_BEGIN = {each: f"BEGIN ISOLATION LEVEL {each}; " for each in Isolation}
+_BEGIN = {level: f"BEGIN ISOLATION LEVEL {level}; " for level in Isolation}
 _BEGIN_BY_DEFAULT = _BEGIN[Isolation.READ_COMMITTED]
 
 _MAKE_KNOWN, _OWN_IO = "stallmark_make_known", "stallmark_own_io"
@@ -262,7 +262,7 @@ class PostgresSession(Session):
         results = self._trips.query(f"{text}; COMMIT".encode())
         expected = 3 if begin else 2
         answers = results[:expected]
-        failed = next((each for each in answers if each.status not in _GOOD), None)
+        failed = next((answer for answer in answers if answer.status not in _GOOD), None)
         if self.is_lost and (failed or len(answers) < expected):
             raise self._unanswered(failed, commits=True)
         self._in_transaction = self._connection.transaction_status != pq.TransactionStatus.IDLE
@@ -294,7 +294,7 @@ class PostgresSession(Session):
 
     def _answer(self, name: str, part: Sequence[pq.abc.PGresult]) -> Sequence[tuple] | CallFailed:
         """Return the rows of a call that was a part of a trip, or why it failed, be it at its commit."""
-        failed = next((each for each in part if each.status not in (*_GOOD, SYNC)), None)
+        failed = next((answer for answer in part if answer.status not in (*_GOOD, SYNC)), None)
         if not part or part[-1].status != SYNC:
             return self._unanswered(failed, commits=True)
         return self._failure(failed, commits=True) if failed else self._rows(name, part[0])
@@ -375,10 +375,10 @@ class PostgresSession(Session):
         # No code: libpq itself lost the server while the call was under way; the connection has its last word.
         return self._unanswered(None, commits)
 
-    def _unanswered(self, said: pq.abc.PGresult | None, commits: bool) -> CallFailed:
+    def _unanswered(self, result: pq.abc.PGresult | None, commits: bool) -> CallFailed:
         """Return the failure of a connection that was lost; the server's last words are in `said`, if it had any."""
         kind = ErrorClass.UNKNOWN_OUTCOME if commits else ErrorClass.CONNECTION_LOST
-        words = (said or self._connection).error_message
+        words = (result or self._connection).error_message
         return CallFailed(kind, "08006", first_line(words.decode(errors="replace")))
 
 

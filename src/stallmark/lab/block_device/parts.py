@@ -20,7 +20,7 @@ from statistics import median
 import psutil
 
 from stallmark.storage.array_facts import ArrayFacts, BlockDeviceError, ReadTimes, read_facts, runtime_folder
-from stallmark.storage.block_devices import described, read_counters
+from stallmark.storage.block_devices import device_of_number, read_counters
 from stallmark.storage.emulator import ArrayModel, NoCompiler, build, layout
 from stallmark.storage.emulator.arrays import empty_flash, engage
 
@@ -39,7 +39,7 @@ _STILL = ArrayModel(layout.MAX_SPINDLES, read_ms=_SERVICE_MS, write_ms=_SERVICE_
 
 def read_times(block_device: str) -> ReadTimes:
     """Return the kernel's counts of a block device."""
-    counted = read_counters(described(os.stat(block_device).st_rdev))
+    counted = read_counters(device_of_number(os.stat(block_device).st_rdev))
     return ReadTimes(counted.reads, counted.read_ms)
 
 

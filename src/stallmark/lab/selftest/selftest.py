@@ -197,7 +197,7 @@ def _examined(engine: Engine) -> list[SelftestResult]:
     def examine() -> str:
         for one in engine.examine():
             checks.append(
-                SelftestResult(one.what, states[one.state], one.sentence, FAILED if one.state == "missing" else 0)
+                SelftestResult(one.subject, states[one.state], one.sentence, FAILED if one.state == "missing" else 0)
             )
         return "all was told"
 

@@ -249,11 +249,11 @@ def since(before: ArrayCounters, now: ArrayCounters) -> ArrayCounters:
     present one."""
     flash = None
     if now.flash and before.flash:
-        flash = replace(FlashCounters(**_grown(before.flash, now.flash)), used_bytes=now.flash.used_bytes)
-    return ArrayCounters(**_grown(replace(before, flash=None), replace(now, flash=None)), flash=flash)
+        flash = replace(FlashCounters(**_increments(before.flash, now.flash)), used_bytes=now.flash.used_bytes)
+    return ArrayCounters(**_increments(replace(before, flash=None), replace(now, flash=None)), flash=flash)
 
 
-def _grown(before: ArrayCounters | FlashCounters, now: ArrayCounters | FlashCounters) -> dict[str, int]:
+def _increments(before: ArrayCounters | FlashCounters, now: ArrayCounters | FlashCounters) -> dict[str, int]:
     then = asdict(before)
     return {name: value - then[name] for name, value in asdict(now).items() if value is not None}
 

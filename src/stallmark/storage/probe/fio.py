@@ -111,9 +111,9 @@ def parse(asked: Asked, seconds: float, text: str, log: str) -> ProbeStep:
             "fio ended without a result that can be read: Stallmark needs fio 3.0 or later (fio --version)."
         ) from None
     if error or not ios or not milliseconds:
-        why = f"error {error}" if error else "no I/O ended in time"
+        reason = f"error {error}" if error else "no I/O ended in time"
         raise StallmarkError(
-            f"fio could not measure {asked.pattern.title} at {asked.outstanding} outstanding ({why}): look at the "
+            f"fio could not measure {asked.pattern.title} at {asked.outstanding} outstanding ({reason}): look at the "
             "device, or give it more --seconds."
         )
     return ProbeStep(

@@ -96,9 +96,12 @@ and 512 KiB beyond the sizes of its sister "File Server" (thessdreview.com, serv
 RAW_LOAD_PATTERNS: dict[str, RawPattern] = {
     **{
         name: RawPattern(
-            name, "read" if one.reads else "write", "random" if one.random else "sequential", {one.block_bytes: 1.0}
+            name,
+            "read" if pattern.reads else "write",
+            "random" if pattern.random else "sequential",
+            {pattern.block_bytes: 1.0},
         )
-        for name, one in PATTERNS.items()
+        for name, pattern in PATTERNS.items()
     },
     WEB.name: WEB,
 }
@@ -108,8 +111,8 @@ NAMES = (*ALIASES, WEB.name, *PATTERNS)
 
 def find_pattern(name: str) -> RawPattern:
     """Return a pattern by its name or alias. Raise ValueError, with a name that is near, for an unknown one."""
-    if found := RAW_LOAD_PATTERNS.get(ALIASES.get(name, name)):
-        return found
+    if pattern := RAW_LOAD_PATTERNS.get(ALIASES.get(name, name)):
+        return pattern
     near = difflib.get_close_matches(name, NAMES, 1)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(NAMES)}"
     raise ValueError(f"there is no pattern {name!r}: {hint}")

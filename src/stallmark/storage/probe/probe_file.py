@@ -49,7 +49,7 @@ class ProbeFile:
 
 
 @contextmanager
-def own_file(folder: Path, size_bytes: int) -> Iterator[ProbeFile]:
+def make_probe_file(folder: Path, size_bytes: int) -> Iterator[ProbeFile]:
     """Yield a file of that size in `folder` (made if missing), written whole with half-compressible data, on the
     device. The file is removed afterwards. Raise StallmarkError if it cannot be made."""
     if size_bytes < LEAST_BYTES:
@@ -114,9 +114,9 @@ def existing_file(path: Path, most_bytes: int, i_know: bool) -> Iterator[ProbeFi
     Raise StallmarkError if it was not, or where it cannot be probed.
     """
     if not i_know:
-        what = "device" if path.is_block_device() else "file"
+        kind = "device" if path.is_block_device() else "file"
         raise StallmarkError(
-            f"{path} is an existing {what}, which a probe leaves alone: name a folder on that storage, or give "
+            f"{path} is an existing {kind}, which a probe leaves alone: name a folder on that storage, or give "
             "--i-know to have it read (it is never written to)."
         )
     if not (path.is_file() or path.is_block_device()):
@@ -156,14 +156,14 @@ def _fill(path: Path, size_bytes: int) -> None:
         source = np.random.default_rng()
         left = size_bytes - SKIP_BYTES
         while left > 0:
-            left -= file.write(half_random(source, _PIECE_BYTES)[: min(left, _PIECE_BYTES)])
+            left -= file.write(half_compressible(source, _PIECE_BYTES)[: min(left, _PIECE_BYTES)])
         file.flush()
         os.fsync(file.fileno())
         if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def half_random(source: np.random.Generator, size_bytes: int) -> memoryview:
+def half_compressible(source: np.random.Generator, size_bytes: int) -> memoryview:
     """Return pages that compress 2 to 1, as databases' do, with no two alike. Otherwise arrays that compress or
     deduplicate would look too fast."""
     pages = np.zeros((size_bytes // _PAGE_BYTES, _PAGE_BYTES), dtype=np.uint8)

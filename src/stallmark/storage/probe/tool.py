@@ -39,8 +39,8 @@ class Tool:
                 order = fio.diskspd_command(self.program, file.path, file.bytes, asked, seconds, seed)
             else:
                 order = fio.command(self.program, file.path, file.bytes, asked, seconds, self.how, scratch, seed)
-            said = _run(order, seconds, asked, clean(environment_without_secrets()) | dict(environment or {}))
-            return fio.parse_diskspd(asked, said) if self.how == "diskspd" else fio.read(asked, seconds, scratch)
+            output = _run(order, seconds, asked, clean(environment_without_secrets()) | dict(environment or {}))
+            return fio.parse_diskspd(asked, output) if self.how == "diskspd" else fio.read(asked, seconds, scratch)
 
 
 def can_probe() -> str | None:
@@ -73,12 +73,12 @@ def find_tool(name: str | None = None, *, emulated: bool) -> Tool:
     if windows:
         return Tool(program, name, "diskspd")
     # In our own environment an interposer might keep it from starting.
-    said = subprocess.run(
+    completed = subprocess.run(
         [program, "--version"], capture_output=True, text=True, env=clean(environment_without_secrets()), check=False
     )
-    version = said.stdout.strip()
-    if said.returncode or not version.startswith("fio-"):
-        raise StallmarkError(f"{program} does not start as fio ({reason_in(said.stderr)}): install it anew.")
+    version = completed.stdout.strip()
+    if completed.returncode or not version.startswith("fio-"):
+        raise StallmarkError(f"{program} does not start as fio ({reason_in(completed.stderr)}): install it anew.")
     return Tool(program, version, "psync" if emulated else "libaio" if sys.platform.startswith("linux") else "posixaio")
 
 
@@ -107,7 +107,7 @@ def _run(order: list[str], seconds: float, asked: Asked, environment: dict[str, 
     except OSError as error:
         raise StallmarkError(f"{order[0]} could not be started ({error.strerror}): install it anew.") from None
     try:
-        said, errors = process.communicate(timeout=seconds + GRACE_S)
+        output, errors = process.communicate(timeout=seconds + GRACE_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
@@ -120,10 +120,10 @@ def _run(order: list[str], seconds: float, asked: Asked, environment: dict[str, 
         process.communicate()
         raise
     if process.returncode:
-        if (by := killed_by(process.returncode)) and not (errors + said).strip():
+        if (by := killed_by(process.returncode)) and not (errors + output).strip():
             raise StallmarkError(f"{Path(order[0]).stem} was killed by {by}: nothing of this step can be used.")
-        raise StallmarkError(_failed(order[0], errors + said))
-    return said
+        raise StallmarkError(_failed(order[0], errors + output))
+    return output
 
 
 def _failed(program: str, text: str) -> str:

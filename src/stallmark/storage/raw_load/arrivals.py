@@ -29,7 +29,7 @@ import numpy as np
 from stallmark.errors import StallmarkError
 from stallmark.record import histogram
 from stallmark.storage.probe.fio import SKIP_BYTES
-from stallmark.storage.probe.probe_file import half_random
+from stallmark.storage.probe.probe_file import half_compressible
 
 NS_PER_US = 1000
 
@@ -111,7 +111,7 @@ def parse(document: dict[str, Any], operation: str) -> Report:
 
 
 def _buckets(bins: dict[str, int]) -> np.ndarray:
-    ns = np.array([int(each) for each in bins], dtype=np.int64)
+    ns = np.array([int(bin_ns) for bin_ns in bins], dtype=np.int64)
     return histogram.count(ns // NS_PER_US, np.array(list(bins.values()), dtype=np.int64))
 
 
@@ -129,7 +129,7 @@ class Seconds:
             begin, work = boundary, work - first
         self._add(int(begin), work)
 
-    def take(self, until: float) -> list[tuple[int, Work]]:
+    def pop_ended(self, until: float) -> list[tuple[int, Work]]:
         """Return the seconds that ended by then, and forget them."""
         ended = sorted(second for second in self._found if second + 1 <= until)
         return [(second, self._found.pop(second)) for second in ended]
@@ -190,7 +190,7 @@ class Arrivals:
         self._drawn: deque[tuple[np.ndarray, np.ndarray, np.ndarray]] = deque()  # moments, sizes, places
         self._taken = 0  # of the first of these
 
-    def take(self) -> Arrival:
+    def next_arrival(self) -> Arrival:
         if not self._drawn:
             self._draw()
         due, sizes, offsets = (float(drawn[self._taken]) for drawn in self._drawn[0])
@@ -277,10 +277,10 @@ class Threads:
         free = -math.inf
         while True:
             with self._lock:
-                arrival = self._taken[number] = self._arrivals.take()
+                arrival = self._taken[number] = self._arrivals.next_arrival()
             part = buffer[: arrival.bytes]
             if self._plan.operation == "write":
-                part[:] = half_random(rng, arrival.bytes)
+                part[:] = half_compressible(rng, arrival.bytes)
             if self._stop.wait(max(0.0, arrival.due - time.monotonic())):
                 return
             issued = time.monotonic()

@@ -98,7 +98,7 @@ class GuardedProgram:
         self._reader.start()
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """Return whether it has ended, and all that it reported was heard."""
         if self._stopped is not None and time.monotonic() - self._stopped > _PATIENCE_S:
             kill(self._guard)
@@ -122,21 +122,21 @@ class GuardedProgram:
     def wait(self) -> None:
         """Wait until it has ended, once it was told to."""
         self._reader.join(_PATIENCE_S)
-        while not self.ended:
+        while not self.has_ended:
             time.sleep(0.05)
 
-    def why(self) -> str:
+    def end_reason(self) -> str:
         """Return why it ended before it was told to, as the end of a sentence."""
         if self._unreadable:  # then we have stopped it ourselves, by a signal
             return self._unreadable
         self._errors.seek(0)
-        said = "\n".join([self._errors.read().decode(errors="replace"), *self._said])
+        output = "\n".join([self._errors.read().decode(errors="replace"), *self._said])
         code = self._guard.poll()
         if killed_by(code):
             return f"its guard {how_ended(code)}"
         if killed_by(of_guarded(code)):
             return f"its program {how_ended(of_guarded(code))}"
-        return as_reason(reason_in(said))
+        return as_reason(reason_in(output))
 
     def hear(self, document: dict[str, Any]) -> None:
         """Take a document of its output, in a thread of its own. Raise StallmarkError for one that cannot be read."""
@@ -144,11 +144,11 @@ class GuardedProgram:
     def _read(self) -> None:
         """Read reports until there are no more: a thread's work, so that each has the time at which it came."""
         try:
-            for found in documents(line.decode(errors="replace") for line in self._stdout):
-                if isinstance(found, str):
-                    self._said.append(found)
+            for document in documents(line.decode(errors="replace") for line in self._stdout):
+                if isinstance(document, str):
+                    self._said.append(document)
                 else:
-                    self.hear(found)
+                    self.hear(document)
         except (StallmarkError, ValueError) as error:
             self._unreadable = as_reason(error)
             self.stop()
@@ -175,10 +175,10 @@ class RawProcess(GuardedProgram):
         report = parse(document, self._operation)
         self._reports.append((document.get("t", self._clock()), report))
 
-    def take(self) -> list[tuple[int, Work, np.ndarray | None]]:
+    def pop_work(self) -> list[tuple[int, Work, np.ndarray | None]]:
         """Return the work of whole seconds since the last call; after its end, of all that is left. With each: for how
         long I/Os that were due had waited at its end, as buckets; None if this is not known."""
-        over = self.ended
+        over = self.has_ended
         while self._reports:
             t, report = self._reports.popleft()
             began, before = self._before or (t - report.seconds, NOTHING)
@@ -188,4 +188,4 @@ class RawProcess(GuardedProgram):
                 self._seconds.add(began, t, report.work - before)
                 self._before = t, report.work
         until = float("inf") if over or self._before is None else self._before[0]
-        return [(second, work, self._waiting.pop(second, None)) for second, work in self._seconds.take(until)]
+        return [(second, work, self._waiting.pop(second, None)) for second, work in self._seconds.pop_ended(until)]

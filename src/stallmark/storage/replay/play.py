@@ -41,11 +41,11 @@ _IOS = {"reads": "reads", "writes": "writes", "log": "log_writes"}
 class Due:
     """I/Os in the order in which they are due: `at` in seconds since the warm-up began, and `bytes` of each."""
 
-    at: np.ndarray
+    times_s: np.ndarray
     bytes: np.ndarray
 
     def __len__(self) -> int:
-        return len(self.at)
+        return len(self.times_s)
 
 
 def pieces_of(windows: Sequence[Window], played: float) -> tuple[Piece, ...]:
@@ -64,11 +64,11 @@ class Span:
 
 def spans_of(windows: Sequence[Window], played: float) -> tuple[Span, ...]:
     """Return the time in which each window is played."""
-    found: list[Span] = []
+    spans: list[Span] = []
     for window in windows:
-        start = found[-1].start + found[-1].seconds if found else 0.0
-        found.append(Span(window, start, sum(piece.seconds for piece in _joined(window, played))))
-    return tuple(found)
+        start = spans[-1].start + spans[-1].seconds if spans else 0.0
+        spans.append(Span(window, start, sum(piece.seconds for piece in _joined(window, played))))
+    return tuple(spans)
 
 
 def _joined(window: Window, played: float) -> Iterator[Piece]:
@@ -76,13 +76,13 @@ def _joined(window: Window, played: float) -> Iterator[Piece]:
     left = window.seconds * played
     for piece in window.pieces:
         together.append(piece)
-        seconds = sum(one.seconds for one in together) * played
+        seconds = sum(part.seconds for part in together) * played
         if seconds >= LEAST_PIECE_S and left - seconds >= LEAST_PIECE_S:
             yield _mean(together, seconds)
             left -= seconds
             together = []
     if together:
-        yield _mean(together, sum(one.seconds for one in together) * played)
+        yield _mean(together, sum(piece.seconds for piece in together) * played)
 
 
 def _mean(pieces: Sequence[Piece], seconds: float) -> Piece:
@@ -177,18 +177,18 @@ class Issued:
     stop_s: float = -math.inf
 
     @property
-    def ended(self) -> np.ndarray:
+    def completed(self) -> np.ndarray:
         return np.isfinite(self.ms)
 
     @property
     def since_due_ms(self) -> np.ndarray:
         """Return how long after it was due each I/O ended. One that had not ended has waited until the level was."""
-        waited_ms = (np.maximum(self.stop_s, self.due.at + _END_S) - self.due.at) * 1000
-        return np.where(self.ended, self.ms + self.late_s * 1000, waited_ms)
+        waited_ms = (np.maximum(self.stop_s, self.due.times_s + _END_S) - self.due.times_s) * 1000
+        return np.where(self.completed, self.ms + self.late_s * 1000, waited_ms)
 
     def part(self, those: np.ndarray) -> "Issued":
         return replace(
-            self, due=Due(self.due.at[those], self.due.bytes[those]), ms=self.ms[those], late_s=self.late_s[those]
+            self, due=Due(self.due.times_s[those], self.due.bytes[those]), ms=self.ms[those], late_s=self.late_s[those]
         )
 
 
@@ -221,25 +221,27 @@ class Player:
             jobs = [
                 (name, part)
                 for name, due in streams.items()
-                for part in dealt(due, 1 if name == "log" else self._threads(due))
+                for part in deal(due, 1 if name == "log" else self._threads(due))
             ]
             order = [*self._common(start + seconds + _END_S)]
             for number, (name, part) in enumerate(jobs):
                 listed = scratch / f"{number}.list"
                 listed.write_text(self._list(name, streams[name], part, start, rng))
                 order += self._job(name, listed, scratch / f"{number}")
-            last = max((due.at[-1] for due in streams.values() if len(due)), default=0.0)
+            last = max((due.times_s[-1] for due in streams.values() if len(due)), default=0.0)
             self._run(order, start + last, start + seconds, lambda over: tell(max(0.0, over - start)))
             took = [_took(scratch / f"{number}") for number in range(len(jobs))]
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
         return {
-            name: _issued(due, [(p, t) for (of, p), t in zip(jobs, took, strict=True) if of == name], seconds + _END_S)
+            name: _issued(
+                due, [(p, t) for (stream, p), t in zip(jobs, took, strict=True) if stream == name], seconds + _END_S
+            )
             for name, due in streams.items()
         }
 
     def _threads(self, due: Due) -> int:
-        busiest = np.bincount(due.at.astype(np.int64)).max(initial=0)
+        busiest = np.bincount(due.times_s.astype(np.int64)).max(initial=0)
         return int(np.clip(_DEPTH * busiest * self.limit_ms / 1000 + 2, 2, MOST_THREADS))
 
     def _list(self, name: StreamName, due: Due, part: slice, start: float, rng: np.random.Generator) -> str:
@@ -250,7 +252,7 @@ class Player:
             offsets = _in_order(sizes, self.log.bytes, self.contiguous)
         else:
             offsets = SKIP_BYTES + rng.integers(0, (self.data.bytes - SKIP_BYTES) // sizes, len(sizes)) * sizes
-        moments = np.round((start + due.at[part]) * 1000).astype(np.int64)
+        moments = np.round((start + due.times_s[part]) * 1000).astype(np.int64)
         lines = (
             f"f wait {moment} 0\nf {verb} {offset} {size}\n"
             for moment, offset, size in zip(moments.tolist(), offsets.tolist(), sizes.tolist(), strict=True)
@@ -293,7 +295,7 @@ class Player:
         began = time.monotonic()
         fio = GuardedProgram(order, self.environment)
         try:
-            while not fio.ended:
+            while not fio.has_ended:
                 if (over := time.monotonic() - began) > most + _HANGS_S:
                     raise StallmarkError(
                         f"The I/O of the replay did not end {_HANGS_S:.0f} s after its time: the device hangs; look at "
@@ -305,7 +307,7 @@ class Player:
             fio.stop()
             fio.wait()
         if fio.failed:
-            raise StallmarkError(f"The replay could not go on: {fio.why()}.")
+            raise StallmarkError(f"The replay could not go on: {fio.end_reason()}.")
         if time.monotonic() - began < least - _EARLY_S:
             raise StallmarkError(
                 f"{self.program} issued the replay's I/Os before they were due: it takes lists of I/Os otherwise than "
@@ -313,7 +315,7 @@ class Player:
             )
 
 
-def dealt(due: Due, threads: int) -> list[slice]:
+def deal(due: Due, threads: int) -> list[slice]:
     """Return which I/Os each thread has: they are dealt in turn."""
     return [slice(number, None, threads) for number in range(min(threads, len(due)))]
 
@@ -337,17 +339,15 @@ def _issued(due: Due, parts: Sequence[tuple[slice, tuple[np.ndarray, np.ndarray]
     ms, late = np.full(len(due), np.nan), np.full(len(due), np.inf)
     for part, (ended, took) in parts:
         ms[part][: len(took)] = took
-        moments = due.at[part][: len(took)]
+        moments = due.times_s[part][: len(took)]
         # A thread's clock begins with it, some ms after fio: its most punctual I/O is taken to be in time.
         after = (ended - took) / 1000 - moments
         noted = after - after.min(initial=np.inf)
-        late[part][: len(took)] = np.maximum(
-            _behind_others_s(moments, took / 1000), np.where(noted > _CLOCK_S, noted, 0.0)
-        )
+        late[part][: len(took)] = np.maximum(_queued_s(moments, took / 1000), np.where(noted > _CLOCK_S, noted, 0.0))
     return Issued(due, ms, late, stop_s)
 
 
-def _behind_others_s(due_s: np.ndarray, took_s: np.ndarray) -> np.ndarray:
+def _queued_s(due_s: np.ndarray, took_s: np.ndarray) -> np.ndarray:
     """Return how long each I/O of a thread waited for those before it to end."""
     before = np.cumsum(took_s) - took_s
     return np.maximum.accumulate(due_s - before) + before - due_s

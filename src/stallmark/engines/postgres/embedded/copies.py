@@ -37,12 +37,12 @@ class Snapshot:
         self._folder = folder
 
     @property
-    def of(self) -> str | None:
+    def label(self) -> str | None:
         """Return the label of the copy; None when there is none."""
         label = self._folder / "of"
         return label.read_text() if label.exists() else None
 
-    def keep(self, data: Path, of: str) -> None:
+    def keep(self, data: Path, name: str) -> None:
         """Copy `data` into the place of an earlier copy."""
         self.drop()
         _refuse_full_disk(data, self._folder.parent)
@@ -54,7 +54,7 @@ class Snapshot:
                 wal.unlink()
                 wal.mkdir(mode=0o700)
                 _copy(outside_contents(data / "pg_wal"), wal)
-            (draft / "of").write_text(of)
+            (draft / "of").write_text(name)
 
     def restore(self, data: Path, wal: Path | None) -> None:
         """Put the copy in the place of `data`, and its WAL into `wal` if that is given.
@@ -227,8 +227,8 @@ def refuse_impossible_folders(database: Path, to: Folders, size_bytes: int) -> N
         if folder.resolve().is_relative_to(database.resolve()):
             raise StallmarkError(f"{folder} is in the database's own folder: name one outside it.")
         nearest = folder if folder.is_dir() else folder.parent
-        there = bytes_in(folder) if is_of(folder, database) else 0
-        free = shutil.disk_usage(nearest).free + there
+        copied_bytes = bytes_in(folder) if is_of(folder, database) else 0
+        free = shutil.disk_usage(nearest).free + copied_bytes
         if needed > free and not (_on_one_file_system(nearest, database) and shares_blocks(database)):
             raise StallmarkError(
                 f"{folder} has {size(free)} free, and the files there need {size(needed)}: free some space, or name "

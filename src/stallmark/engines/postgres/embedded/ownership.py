@@ -245,20 +245,20 @@ def leftover_segments() -> Iterator[Leftover]:
 
 def _attached_by_nobody() -> Iterator[Leftover]:
     """Yield segments of System V: every process of a server has the server's attached."""
-    for one in unattached_segments():
-        if one.age_s > _YOUNG_S and one.is_postgres:
-            yield Leftover(_KILLED, f"System V segment {one.number}", one.size_bytes, one.remove)
+    for segment in unattached_segments():
+        if segment.age_s > _YOUNG_S and segment.is_postgres:
+            yield Leftover(_KILLED, f"System V segment {segment.number}", segment.size_bytes, segment.remove)
 
 
 def _mapped_by_nobody() -> Iterator[Leftover]:
     """Yield files that nobody has mapped, nor are in the list of segments that every server keeps mapped. Yield none
     where that cannot be seen."""
-    found = [path for path in SHARED_MEMORY.glob("PostgreSQL.*") if is_own(path)]
-    mapped = _mapped() if found else None
+    paths = [path for path in SHARED_MEMORY.glob("PostgreSQL.*") if is_own(path)]
+    mapped = _mapped() if paths else None
     if mapped is None:
         return
-    lists = b"".join(_content(path) for path in found if str(path) in mapped)
-    for path in found:
+    lists = b"".join(_content(path) for path in paths if str(path) in mapped)
+    for path in paths:
         handle = int(path.suffix[1:]).to_bytes(4, "little") if path.suffix[1:].isdecimal() else None
         if handle is None or str(path) in mapped or handle in lists:
             continue

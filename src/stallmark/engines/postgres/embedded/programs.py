@@ -47,7 +47,7 @@ def as_other_user() -> list[str]:
     return prefix
 
 
-def why_failed(program: str, code: int | None, log: str) -> str:
+def failure_message(program: str, code: int | None, log: str) -> str:
     """Return what went wrong: the signal that killed a program, by the code that Popen has of it, or the first line of
     its output that says so, and what to do against a full disk."""
     if killed_by(code):
@@ -58,6 +58,6 @@ def why_failed(program: str, code: int | None, log: str) -> str:
         code = of_guarded(int(child[2])) if "code" in child[1] else -int(child[2])
         return f"the server that {program} had started {how_ended(code)}."
     lines = log.strip().splitlines() or ["it said nothing"]
-    found = next(filter(None, map(_WENT_WRONG.search, lines)), None)
-    said = (found[1] or found[2] if found else lines[-1]).strip().rstrip(".") + "."
-    return f"{said} Free some space on that disk, and do the same again." if _FULL in said else said
+    match = next(filter(None, map(_WENT_WRONG.search, lines)), None)
+    message = (match[1] or match[2] if match else lines[-1]).strip().rstrip(".") + "."
+    return f"{message} Free some space on that disk, and do the same again." if _FULL in message else message

@@ -39,7 +39,7 @@ from stallmark.engines.postgres.embedded.ownership import (
     end_leftover,
     private_folder,
 )
-from stallmark.engines.postgres.embedded.programs import MAJOR, as_other_user, binary, why_failed
+from stallmark.engines.postgres.embedded.programs import MAJOR, as_other_user, binary, failure_message
 from stallmark.errors import StallmarkError
 from stallmark.format import size
 from stallmark.leftovers import SHARED_MEMORY, own_name
@@ -130,7 +130,7 @@ class EmbeddedServer:
         ownership.remove_segment(self.data, unfinished=True)
         ownership.remove_segment(draft_of(self.data))
         sweep(self.folder)
-        if not self.data.exists() and self.snapshot.of is not None:
+        if not self.data.exists() and self.snapshot.label is not None:
             self.restore()  # an earlier restore was cut
         if not self.data.exists():
             self._initialise()
@@ -216,7 +216,7 @@ class EmbeddedServer:
     @property
     def exists(self) -> bool:
         """Return whether a database was made here; its data may be away for a restore."""
-        return self.data.exists() or self.snapshot.of is not None
+        return self.data.exists() or self.snapshot.label is not None
 
     def remove(self) -> None:
         """Stop the server and remove what it has made: its folder, and what is in that of its WAL.
@@ -239,10 +239,10 @@ class EmbeddedServer:
     def snapshot(self) -> Snapshot:
         return Snapshot(self.folder / "snapshot")
 
-    def keep(self, of: str) -> None:
+    def keep(self, label: str) -> None:
         """Keep a copy of the data as it is now, labelled `of`. The server is stopped meanwhile."""
         with self._stopped():
-            self.snapshot.keep(self.data, of)
+            self.snapshot.keep(self.data, label)
 
     def restore(self, to: Folders | None = None) -> None:
         """Bring back the data as it was kept, into the folders given, if any. The server is stopped meanwhile."""
@@ -300,7 +300,7 @@ class EmbeddedServer:
                 )
             if result.returncode:
                 ownership.remove_segment(draft)
-                reason = why_failed("initdb", result.returncode, f"{result.stdout}\n{result.stderr}")
+                reason = failure_message("initdb", result.returncode, f"{result.stdout}\n{result.stderr}")
                 raise StallmarkError(f"PostgreSQL could not make a data directory in {self.folder}: {reason}")
             if self.wal_folder:
                 place_wal(draft, self.wal_folder)
@@ -342,13 +342,13 @@ class EmbeddedServer:
         # The eighth line of postmaster.pid is the server's own word on its state.
         while (state := self._state()) == stale or state[7:] != ["ready"]:
             if self._guard.poll() is not None or time.monotonic() > deadline:
-                who, code = self._ended()
+                who, code = self._ended_process()
                 self.stop()
-                said = ""
+                log_text = ""
                 with suppress(FileNotFoundError), self.log.open() as log:  # a guard that was killed made none
                     log.seek(log_start)
-                    said = log.read()
-                reason = why_failed(who, code, said)
+                    log_text = log.read()
+                reason = failure_message(who, code, log_text)
                 raise StallmarkError(f"The embedded PostgreSQL did not start: {reason} Its log is {self.log}.")
             time.sleep(0.02)
 
@@ -356,16 +356,16 @@ class EmbeddedServer:
         """Return the process id of the postmaster, or None while it does not run."""
         return int(self._state()[0]) if self.running and self._state() else None
 
-    def _ended(self) -> tuple[str, int | None]:
+    def _ended_process(self) -> tuple[str, int | None]:
         """Return who ended, the server or its guard, and the code of it as Popen has it; None while they run."""
         code = self._guard.poll() if self._guard else None
         return ("its guard", code) if killed_by(code) else ("the server", of_guarded(code))
 
-    def gone(self) -> str | None:
+    def unexpected_end(self) -> str | None:
         """Return how a server that was started has ended by itself; None while it runs."""
         if self.running:
             return None
-        who, code = self._ended()
+        who, code = self._ended_process()
         how = f"{who} {how_ended(code)}" if killed_by(code) else "it ended by itself"
         return f"the embedded server is gone: {how}; its log is {self.log}"
 
