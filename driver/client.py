@@ -49,7 +49,7 @@ class OwnIOSampler:
         self._mean_pause = RUN * (sampling_interval(types) - 1)
         self._report = report
         self._before: tuple[Session, OwnIO] | None = None
-        self._left = 0  # of the run under way
+        self._left = 0  # samples left of the current run
 
     def pause(self) -> int:
         """Return after how many transactions to call `sample`, at random with a constant probability for each."""
@@ -62,6 +62,7 @@ class OwnIOSampler:
             now = session.own_io()
         except CallFailed:  # the next transaction will meet it, too
             return self.pause()
+        # The engine has no such counters: never ask again.
         if now is None:
             return NEVER
         if before is None:
@@ -265,7 +266,7 @@ class DeferredQueue:
         self._later: list[tuple[int, int, Task]] = []
         self._due: SimpleQueue[Task | None] = SimpleQueue()
         self._changed = threading.Condition()
-        self._order = count()  # of tasks that are due at once
+        self._order = count()  # breaks ties of tasks due at the same time
         self._resting = False
         self._closed = False
         self._thread = threading.Thread(target=self._pass_on, name="deferred queue", daemon=True)

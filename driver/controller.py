@@ -51,8 +51,8 @@ from stallmark.driver.messages import (
 )
 from stallmark.driver.searched_load import SearchedLoad, SearchPlan
 from stallmark.errors import ErrorClass, StallmarkError, as_sentence
-from stallmark.format import spoken
-from stallmark.processes import code_of, how_ended, kill
+from stallmark.format import display_name
+from stallmark.processes import exit_clause, kill, wait_for_exit_code
 from stallmark.record.manifest.course import LeftWaiting, Unheard
 from stallmark.record.manifest.course import LoadMachine as RecordedMachine
 from stallmark.record.writer import RecordWriter
@@ -60,7 +60,7 @@ from stallmark.stats.ceiling_search import LevelResult, Next
 from stallmark.transactions import find_workload
 
 READY_LIMIT_S = 60
-EXIT_WITHIN_S = 5  # for a conductor whose channel has closed: it is ending
+EXIT_WITHIN_S = 5  # a conductor whose channel has closed is ending
 FAREWELL_S = 40  # the conductor gives the executors 15 s, they give their users 10 s
 CHECK_EVERY_S = 0.2
 _CONDUCTOR = "the load driver's conductor"
@@ -72,12 +72,12 @@ class LoadProgress:
     """The state of a run at this moment, for display."""
 
     elapsed_s: float
-    ends_s: float  # at the latest, where a steady state is waited for
+    ends_s: float  # latest end, if steps wait for a steady state
     step: Step
-    waiting: bool  # for a steady state
+    waiting: bool  # waiting for a steady state
     tps: float  # committed in the last whole second that has been reported
     errors: int  # failed attempts since the start
-    last_level: LevelResult | None = None  # of a search, the level that was judged last
+    last_level: LevelResult | None = None  # last judged level of a search
 
 
 class Interrupted(Exception):
@@ -257,7 +257,7 @@ class Drive:
         ]
         if not failed or any(self._merger.committed[load, name] for name in names):
             return None
-        transaction = (spoken(primary.name) if primary else "transaction") + load_suffix([load], self._workloads)
+        transaction = (display_name(primary.name) if primary else "transaction") + load_suffix([load], self._workloads)
         most, words = max(failed)
         return f"no {transaction} was committed; the server said of {most:,} that failed: {words}"
 
@@ -302,6 +302,7 @@ class Drive:
             case Report():
                 try:
                     rows = message.rows()
+                # One unreadable report must not end a run that has gone on for hours.
                 except Malformed:
                     self._leave_out(NotUnderstood("an executor process"))
                     return
@@ -324,11 +325,14 @@ class Drive:
                 self._say(late_machine_notice(message))
             case Finished():
                 self._ended = True
+            # Executors of a lost machine cannot report any more: the load is not the one that was asked for.
             case MachineLost(machine) if self.load_machines and not farewell:
                 self._lost += self.load_machines[machine - 1].executors
                 raise Interrupted(end_reason(message, self._workloads))
+            # Locust stops the users at the timeline's end; before that it is an error, below.
             case Stopped() if farewell or self.clock() >= self._timeline.end_s:
                 pass
+            # Other loads can continue: only the loads of that executor have lost users.
             case ExecutorDied(loads) if not farewell:
                 self._lost += 1
                 self._end_loads(loads, end_reason(message, self._workloads))
@@ -340,9 +344,9 @@ class Drive:
     def _conductor_gone(self) -> str:
         """Return the conductor's end as a clause, and count its executors as lost: their last reports went through
         it."""
-        code = code_of(self._process, EXIT_WITHIN_S)
+        code = wait_for_exit_code(self._process, EXIT_WITHIN_S)
         self._lost = sum(machine.executors for machine in self.load_machines) or len(pack_executors(self._loads))
-        return f"{_CONDUCTOR} {how_ended(code)}{', and its message stands above' if (code or 0) > 0 else ''}"
+        return f"{_CONDUCTOR} {exit_clause(code)}{', and its message stands above' if (code or 0) > 0 else ''}"
 
     def _leave_out(self, message: NotUnderstood) -> None:
         """Report and record, once for each sender, that a message was ignored."""

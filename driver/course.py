@@ -26,7 +26,7 @@ from stallmark.driver.rows import RowMerger, Rows, TransactionRow
 from stallmark.driver.searched_load import Judgement, SearchPlan
 from stallmark.driver.tally import SECOND_NS, parts_by_second
 from stallmark.errors import as_reason
-from stallmark.processes import how_ended, killed_by
+from stallmark.processes import exit_clause, killed_by
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.workload import Step as RecordedStep
 from stallmark.record.manifest.workload import Waited
@@ -85,7 +85,7 @@ def end_reason(message: Message, workloads: Mapping[str, Workload]) -> str:
         case ExecutorDied(pid=pid, reason=reason) if reason:
             return f"executor process {pid}{where} could not begin: {reason}"
         case ExecutorDied(loads, pid, code):
-            how = how_ended(code)
+            how = exit_clause(code)
             if code is None:
                 how = "closed its channel without a word"
             elif not killed_by(code):
@@ -129,8 +129,8 @@ def load_suffix(loads: Sequence[str], workloads: Mapping[str, Workload]) -> str:
 # The wait for a steady state during a run: it decides for every step when to begin to measure it.
 
 CHECK_EVERY_S = 5
-SETTLED_AFTER_S = 2  # by then all executors have reported a second
-LAST_PART = 0.5  # of the time since the ramp: what a step began with must not be held against it for ever
+SETTLED_AFTER_S = 2  # all executors have reported a second after this time
+LAST_PART = 0.5  # share of the time since the ramp: a step's beginning must not count for ever
 
 
 @dataclass
@@ -181,6 +181,7 @@ class SteadyStateWait:
         step, earliest_s = self.timeline.steps[index], self._earliest_s()
         steady = earliest_s <= now_s < step.measure_s and self._steady(step, now_s)
         if not steady and now_s < step.measure_s:
+            # Before the shortest warm-up there is nothing to check.
             next_s = earliest_s if now_s < earliest_s else now_s + CHECK_EVERY_S
             self._check_s = min(next_s, step.measure_s)
             return False
@@ -208,8 +209,10 @@ class SteadyStateWait:
         index = self.timeline.steps.index(step)
         began_s = step.begin_s + step.ramp_s
         until = math.floor(now_s - SETTLED_AFTER_S)
+        # Only the last part of the time since the ramp: the beginning is expected to differ.
         since = math.ceil(until - LAST_PART * (until - began_s))
         active = [load for load in self._loads if load.users_in(index)]
+        # A step without users, of loads that rest, is steady by definition.
         if not active:
             return True
         closed = any(load.arrivals.kind == "closed" for load in active)

@@ -58,6 +58,7 @@ class LoadsDispatcher(UsersDispatcher):
 
     def _change_users(self, name: str, change: int, times: int) -> None:
         """Start or stop `times` users of a class, each on the machine that has fewest users then, or most."""
+        # Reversed for stops: of machines with equally many users, the one that started a user last stops one first.
         here = [self._users_on_workers[machine.id] for machine in self._worker_nodes][::change]
         while times:
             first = sorted(here, key=lambda users: (change * users[name], change * sum(users.values())))[:times]

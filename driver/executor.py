@@ -303,6 +303,7 @@ class Executor:
                 if isinstance(message, Quit):
                     return
                 self._obey(message)
+            # Without its thread the deferred queue would collect tasks silently, and users would seem to do less.
             if not all(load.is_active() for load in self._loads.values()):
                 raise RuntimeError("The deferred queue has ended: users would go on without what follows from them.")
             self._send_report()
@@ -345,6 +346,7 @@ class Executor:
             threading.Thread(target=client.cancel, daemon=True).start()
         _join(leaving, CANCELLED_WITHIN_S)
         self._send_report(everything=True)
+        # Cancelled clients may still have ended before this moment.
         unfinished = {client for client in leaving if client.is_alive()}
         for load, members in clients.items():
             self._channel.send(load.final_report(len(unfinished.intersection(members))))
@@ -355,6 +357,7 @@ class Executor:
         before = now if everything else now - (now - self._start_ns) % SECOND_NS
         rows, loads = Rows(), list(self._loads.values())
         ended = [load.ended_count() for load in loads]
+        # CPU is shared out by transactions ended; with none at all evenly, since an idle process still uses some.
         for load, share in zip(loads, ended if any(ended) else [1] * len(loads), strict=True):
             spent = (cpu - self._cpu_ns) * share // (sum(ended) or len(loads))
             load.report(rows, before, self._reported_ns, now, spent)

@@ -27,10 +27,10 @@ from stallmark.driver.messages import (
     StopUser,
     UsersHere,
 )
-from stallmark.processes import code_of, kill
+from stallmark.processes import kill, wait_for_exit_code
 
 LAST_WORD_S = 15  # after Quit: executors give their users 12 s
-EXIT_WITHIN_S = 5  # for an executor whose channel has closed: it is ending
+EXIT_WITHIN_S = 5  # an executor whose channel has closed is ending
 
 
 class Executors:
@@ -104,7 +104,7 @@ class _Executor:
         self.listener = gevent.spawn(self._listen)
 
     def send(self, message: Message) -> None:
-        with suppress(Closed):  # its death is told where its next message is awaited
+        with suppress(Closed):  # its death is reported where its next message is awaited
             self._channel.send(message)
 
     def end(self) -> None:
@@ -129,7 +129,7 @@ class _Executor:
                 self._report_death()
 
     def _report_death(self, reason: str = "") -> None:
-        code = code_of(self._process, EXIT_WITHIN_S)
+        code = wait_for_exit_code(self._process, EXIT_WITHIN_S)
         self._deliver(ExecutorDied(list(dict.fromkeys(self._loads)), self._process.pid, code, reason=reason))
 
 

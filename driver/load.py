@@ -265,10 +265,12 @@ def pack_executors(loads: Sequence[LoadSpec], machines: int = 1) -> list[list[in
     """
     users = [math.ceil(load.most_users / machines) for load in loads]
     wanted = [max(1, math.ceil(number / USERS_PER_EXECUTOR)) for number in users]
+    # With enough cores no executor serves two loads.
     if sum(wanted) <= (count := os.cpu_count() or 1):
         return [[place] for place, parts in enumerate(wanted) for _ in range(parts)]
     places: list[list[int]] = [[] for _ in range(count)]
     given = [0.0] * count
+    # Greedy bin packing: the largest load first, onto the executors with the fewest users.
     for place in sorted(range(len(loads)), key=lambda place: -users[place]):
         parts = min(count, wanted[place])
         for executor in sorted(range(count), key=lambda executor: given[executor])[:parts]:

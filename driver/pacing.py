@@ -80,7 +80,7 @@ class ThinkTime:
         return ended_ns + int(self._draw(1 / self._mean_ns) if self._draw else self._mean_ns)
 
     def give_back(self, scheduled_ns: int) -> None:
-        pass  # who has left has no next transaction
+        pass  # nothing to return: the user has no next transaction
 
     def stop_and_count_unserved(self, now_ns: int) -> int:
         return 0
@@ -110,12 +110,13 @@ class OpenLoop:
         self._rng = rng
         self._share = 0.0
         self._gap_ns = math.inf
+        # A fixed rate begins at a random phase: executors that begin together must not act at the same moments.
         self._left = rng.expovariate(1) if self._poisson else rng.random()  # gaps until the next arrival
         self._last_ns = 0  # the arrival that was handed out last
         self._next_ns = math.inf
         self._waiting: deque[int] = deque()  # due, or given back: earliest first
-        self._first: threading.Event | None = None  # of the line of free users
-        self._line: dict[threading.Event, None] = {}  # behind the first, in order
+        self._leader: threading.Event | None = None  # the leader among the free users
+        self._followers: dict[threading.Event, None] = {}  # the followers, in order
         self._lock = threading.Lock()
 
     def set_share(self, share: float, now_ns: int) -> None:
@@ -140,20 +141,23 @@ class OpenLoop:
     def next_start(self, ended_ns: int, user: FreeUser) -> int | None:
         awake = user.awake
         while True:
+            # Cleared before the check under the lock, so that a wake-up that comes later stays set.
             awake.clear()
             with self._lock:
                 if user.is_ending:
                     self._leave_queue(awake)
                     return None
                 until_ns = self._next_ns - AHEAD_NS - time.monotonic_ns()
+                # Without further arrivals the user leaves the queue too: `_next_arrival` then returns None.
                 if self._waiting or until_ns <= 0 or until_ns == math.inf:
                     self._leave_queue(awake)
                     return self._next_arrival()
-                if self._first is None:
-                    self._first = awake
-                elif self._first is not awake:
-                    self._line.setdefault(awake)
-                wait_s = min(until_ns / SECOND_NS, LONGEST_S) if self._first is awake else None
+                if self._leader is None:
+                    self._leader = awake
+                elif self._leader is not awake:
+                    self._followers.setdefault(awake)
+                # Leader and followers: only the leader wakes up by the clock, the others when they are woken.
+                wait_s = min(until_ns / SECOND_NS, LONGEST_S) if self._leader is awake else None
             awake.wait(wait_s)
 
     def next_arrival(self) -> int | None:
@@ -179,22 +183,22 @@ class OpenLoop:
 
     def _leave_queue(self, awake: threading.Event) -> None:
         """Let a user out of the line, and have the next one be first."""
-        if self._first is awake:
-            self._first = None
+        if self._leader is awake:
+            self._leader = None
         else:
-            self._line.pop(awake, None)
-        if self._first is None:
+            self._followers.pop(awake, None)
+        if self._leader is None:
             self._wake_next()
 
     def _wake_next(self, *, everyone: bool = False) -> None:
         """Wake the first free user of the queue, or all of them, to check the arrivals again."""
-        if self._first is None and self._line:
-            self._first = next(iter(self._line))
-            del self._line[self._first]
-        if self._first is not None:
-            self._first.set()
+        if self._leader is None and self._followers:
+            self._leader = next(iter(self._followers))
+            del self._followers[self._leader]
+        if self._leader is not None:
+            self._leader.set()
         if everyone:
-            for waiting in self._line:
+            for waiting in self._followers:
                 waiting.set()
 
     def _retime(self, now_ns: int) -> None:

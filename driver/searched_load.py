@@ -22,7 +22,7 @@ from stallmark.stats.ceiling_search import Ceiling, LevelResult, Next, SearchSpe
 from stallmark.stats.thresholds import CEILING_LONGEST
 from stallmark.transactions.workload import Transaction
 
-REPORTED_AFTER_S = 2.0  # by then all executors have reported a second
+REPORTED_AFTER_S = 2.0  # all executors have reported a second after this time
 
 BACKLOG_AFTER_S = 10
 """Seconds of a level by which a backlog is judged."""
@@ -158,7 +158,8 @@ class SearchedLoad:
                     places, counts = hdr.used(row.latency)
                     slow = int(counts[hdr.VALUES_US[places] > counted.limit.limit_ms * 1000].sum())
                     counted.done[row.second] += int(counts.sum()) + row.failed
-                    counted.slow[row.second] += slow + row.failed  # what was given up never ended
+                    # Transactions given up never ended, so they count as slow.
+                    counted.slow[row.second] += slow + row.failed
 
     def count_queries(self, now_s: float, queues: Mapping[str, QueryQueue]) -> None:
         """Note how many queries wait now, of each load that has them at a rate."""
@@ -168,6 +169,7 @@ class SearchedLoad:
     def check(self, timeline: Timeline, now_s: float) -> Judgement | None:
         """Judge the level under way, the last step of the timeline, if it is time."""
         step = timeline.steps[-1]
+        # During the ramp neither transactions nor a backlog belong to the level.
         if self._over or now_s < step.begin_s + step.ramp_s:
             return None
         if self.plan.searches_rate and (backlog := self._backlog(step, now_s)):
@@ -177,6 +179,7 @@ class SearchedLoad:
             return None
         limits = self._limits_of(step)
         longer_s = step.end_s + self.plan.measure_s
+        # Too close to call: measure longer, up to CEILING_LONGEST times as long as planned.
         if _verdict(limits) == Verdict.UNDECIDED and longer_s <= step.measure_s + CEILING_LONGEST * self.plan.measure_s:
             return Judgement(timeline.ending(longer_s))
         return self._judge(timeline, now_s)
@@ -220,6 +223,7 @@ class SearchedLoad:
         """Return the backlog of a level, or None if none grows or the level is too short to judge."""
         since, until = math.ceil(step.begin_s + step.ramp_s + 1), math.floor(now_s - REPORTED_AFTER_S)
         until = min(until, math.floor(step.end_s))
+        # A backlog of a few seconds may be chance.
         if until - since < BACKLOG_AFTER_S:
             return None
         lately = max(since, until - 2 * BACKLOG_AFTER_S)
@@ -255,6 +259,7 @@ class SearchedLoad:
                 [float(counted[second]) for second in seconds] for counted in (transactions.slow, transactions.done)
             )
             never = unended * sum(done)
+            # Arrivals that never ended are slow. They count in the last second, for want of a time of their own.
             slow[-1], done[-1] = slow[-1] + never, done[-1] + never
             limit, allowed = transactions.limit, transactions.limit.allowed
             seen = judge(slow, done, allowed, enough(allowed))

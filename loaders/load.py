@@ -137,8 +137,10 @@ def _versions(stored: Identity, wanted: Identity) -> str:
 
 
 def foreign_object(engine: Engine, workload: Buildable) -> str | None:
-    """Return one thing in the database that belongs neither to the workload nor to the ledger, as schema.name; None
-    if there is none that this login may see."""
+    """Return one thing in the database that belongs neither to the workload nor to the ledger, as schema.name.
+
+    None if this login sees nothing of the kind.
+    """
     return next(iter(things_of_others(engine.schemas_in_use(), engine.dialect, workload)), None)
 
 
@@ -163,10 +165,10 @@ def build(
 ) -> BuildResult:
     """Make the database what is asked for, or say why not.
 
-    Loads the missing batches (of `part`) with `workers` processes; the build that finds all batches in also
-    makes keys, procedures and statistics. Raises StallmarkError on another database, too small a disk (for a copy
-    beside it, if it is `to_be_copied`), or a failed batch. May be killed at any moment and called again. `arrange`
-    says of tables and keys where they lie on the server.
+    Loads the missing batches (of `part`) with `workers` processes; the build that finds all batches in also makes keys,
+    procedures and statistics. Raises StallmarkError on another database, too small a disk (for a copy beside it, if it
+    is `to_be_copied`), or a failed batch. May be killed at any moment and called again. `arrange` says of tables and
+    keys where they are on the server.
     """
     if workers < 1:
         raise StallmarkError(f"A build needs at least one loader process, not {workers}.")
@@ -251,7 +253,7 @@ def _finish(
     if not set(plan.batches()) <= loaded.keys():
         return False
     entry = ledger.read(engine)
-    if not (entry and entry.complete):  # as it may be, when another part ended just before
+    if not (entry and entry.complete):  # another part may have made them just before
         total = sum(plan.rows.values())
         sent = sum(size for _, size in loaded.values())
         procedures = workload.procedures(engine.dialect)

@@ -88,7 +88,7 @@ class MailLoader(Loader):
 
 
 def _mailboxes_per_batch(scale: Scale) -> int:
-    """Return how many mailboxes a batch has."""
+    """Return the number of mailboxes that a batch has."""
     return max(1, _BATCH_BYTES // (scale["messages"] * MEAN_BYTES))
 
 

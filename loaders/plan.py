@@ -166,7 +166,7 @@ class LoadPlan:
         """Return the batches of a part, or all. Parts are disjoint, have as many batches of each group, or one more,
         and together they are the whole.
 
-        All groups go on side by side: what is left is of the kind of what was loaded lately, and takes as long.
+        All groups continue side by side: what is left is of the kind of what was loaded lately, and takes as long.
 
         Raises StallmarkError if there are more parts than batches.
         """

@@ -52,7 +52,7 @@ class Opened(msgspec.Struct, tag=True, forbid_unknown_fields=True):
 
 
 class Written(msgspec.Struct, tag=True, forbid_unknown_fields=True):
-    """A batch is committed; with no rows when somebody else has loaded it."""
+    """A batch is committed; with no rows when someone else has loaded it."""
 
     rows: int
     bytes: int
@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def load(engine: Engine, loader: Loader, order: LoaderOrder, batches: Iterator[Batch]) -> Iterator[Answer]:
-    """Load batch after batch; yields Opened, also after each batch that somebody else has loaded, and Written."""
+    """Load batch after batch; yields Opened, also after each batch that someone else has loaded, and Written."""
     coming = _begun_ahead(lambda batch: loader.supplied(order.folders, order.seed, order.scale, batch), batches)
     while True:
         try:

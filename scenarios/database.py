@@ -80,7 +80,7 @@ class WorkloadChoice(Section):
 
     @field_validator("mix")
     @classmethod
-    def _dealt(cls, given: dict[str, float] | None, info: ValidationInfo) -> dict[str, float] | None:
+    def _check_keys(cls, given: dict[str, float] | None, info: ValidationInfo) -> dict[str, float] | None:
         if given is not None and "name" in info.data:
             refusing(deck_of)(find_workload(info.data["name"]), given)
         return given
@@ -176,13 +176,13 @@ class TableChoice(Section):
     """The tables, as `bank.history` where several workloads have one of that name; `growing` are all that a run adds
     rows to, `*` all that are not named otherwise; `bank.growing` and `bank.*` are those of one workload."""
     filegroup: str | None = None
-    """The filegroup that they lie in (SQL Server)."""
+    """The filegroup that they are in (SQL Server)."""
     indexes: str | None = None
     """The filegroup of their indexes, if another (SQL Server)."""
     compression: placement.Compression = "none"
     """The compression of their pages (SQL Server)."""
     tablespace: Annotated[str, Field(min_length=1)] | None = None
-    """The tablespace that they lie in (PostgreSQL)."""
+    """The tablespace that they are in (PostgreSQL)."""
     index_tablespace: Annotated[str, Field(min_length=1)] | None = None
     """The tablespace of their indexes, if another (PostgreSQL)."""
     storage: placement.Storage = "rowstore"

@@ -85,10 +85,10 @@ class QueryScenario(AnyScenario):
 
     @model_validator(mode="before")
     @classmethod
-    def _no_users(cls, data: dict) -> dict:
-        if isinstance(data, dict) and (found := sorted(_OF_USERS & set(data))):
+    def _refuse_users(cls, data: dict) -> dict:
+        if isinstance(data, dict) and (unwanted := sorted(_OF_USERS & set(data))):
             raise ValueError(
-                f"{found[0]} belongs to users who execute transactions, and `queries` has streams in their place: "
+                f"{unwanted[0]} belongs to users who execute transactions, and `queries` has streams in their place: "
                 "remove one of the two"
             )
         return data

@@ -37,8 +37,8 @@ _NUMBER = re.compile(r"[-+]?[0-9][0-9a-fA-FoxX_.:+-]*")
 class NotYaml(Exception):
     """The text is no YAML, or more than a scenario can be. The message ends a sentence; `line` counts from 1."""
 
-    def __init__(self, why: str, line: int | None = None):
-        super().__init__(why)
+    def __init__(self, reason: str, line: int | None = None):
+        super().__init__(reason)
         self.line = line
 
 
@@ -54,14 +54,14 @@ def load(text: str, *, with_lines: bool = False) -> Any:
             return yaml.load(text)
     except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
-        raise NotYaml(_why(error), line) from None
+        raise NotYaml(_syntax_error(error), line) from None
     except YAMLError:
         raise NotYaml("this is not YAML (it holds characters that no text has)") from None
     except (ValueError, OverflowError) as error:  # 2026-02-30 looks like a date
         raise NotYaml(f"it holds what looks like a date or a number and is none ({error}): put it in quotes") from None
 
 
-def _why(error: MarkedYAMLError) -> str:
+def _syntax_error(error: MarkedYAMLError) -> str:
     if isinstance(error, _Beyond):
         return str(error.problem)
     if isinstance(error, DuplicateKeyError):
@@ -94,12 +94,12 @@ class _LimitedParser(RoundTripParser):
 
     def get_event(self) -> Any:
         event = super().get_event()
-        if why := self._refusal(event):
-            raise _Beyond(problem=why, problem_mark=event.start_mark)
+        if reason := self._refusal(event):
+            raise _Beyond(problem=reason, problem_mark=event.start_mark)
         return event
 
     def _refusal(self, event: Any) -> str | None:
-        """Return why there can be no such value in a scenario; None if there can."""
+        """Return the reason why there can be no such value in a scenario; None if there can."""
         if isinstance(event, CollectionEndEvent):
             anchor, before = self._open.pop()
             if anchor:
@@ -109,7 +109,7 @@ class _LimitedParser(RoundTripParser):
         self._values += 1
         anchor = event.anchor
         if isinstance(event, AliasEvent):
-            if anchor in [one for one, _ in self._open]:
+            if anchor in [opened for opened, _ in self._open]:
                 return f"*{anchor} refers to what it is a part of: write it out"
             self._values += self._within.get(anchor, 0)
         elif isinstance(event, CollectionStartEvent | ScalarEvent) and event.ctag:

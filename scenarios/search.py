@@ -47,7 +47,7 @@ ReadyMade = Literal["oltp", "dss", "mail"]
 ServiceLevelChoice = Annotated[Annotated[ReadyMade, Tag(WORD)] | Annotated[OwnLevel, Tag(MAPPING)], WordOrMapping]
 
 
-def described(choice: ServiceLevelChoice) -> ServiceLevelObjective:
+def objective(choice: ServiceLevelChoice) -> ServiceLevelObjective:
     """Return the service level for the manifest."""
     if isinstance(choice, str):
         return declared(choice, None, PERCENTILES[0])
@@ -88,5 +88,5 @@ class Search(Section):
         if self.of == "users" and not (self.from_.is_integer() and self.to.is_integer() and self.to <= MOST_USERS):
             yield f"users come in whole numbers up to {MOST_USERS:,}: change from or to"
 
-    def asked(self) -> SearchSpec:
+    def spec(self) -> SearchSpec:
         return SearchSpec(self.from_, self.to, self.tolerance, whole=self.of == "users", multiple=self.of == "load")

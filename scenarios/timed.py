@@ -132,7 +132,7 @@ class TimedScenario(AnyScenario):
             steps.append(Step(name, users, begin_s, self.ramp, measure_s, measure_s + self.measure))
         one_s = self.ramp + warm_up_s + CEILING_LONGEST * self.measure + BETWEEN_LEVELS_S
         searched = self.searched_of(variant)
-        reserve_s = searched.search.asked().most_levels * one_s - steps[-1].end_s if searched else 0.0
+        reserve_s = searched.search.spec().most_levels * one_s - steps[-1].end_s if searched else 0.0
         return Timeline(tuple(steps), limits, reserve_s)
 
     def usual_s(self, variant: Variant) -> float:
@@ -141,7 +141,7 @@ class TimedScenario(AnyScenario):
         timeline = self.timeline(variant)
         if not (searched := self.searched_of(variant)):
             return timeline.end_s
-        return searched.search.asked().usual_levels * (timeline.steps[0].end_s + BETWEEN_LEVELS_S) + COOL_DOWN_S
+        return searched.search.spec().usual_levels * (timeline.steps[0].end_s + BETWEEN_LEVELS_S) + COOL_DOWN_S
 
 
 # A scenario of one load: users execute the transactions of a workload, for a time.
@@ -181,5 +181,5 @@ class Scenario(Users, TimedScenario):
 
     def steps_of(self, variant: Variant) -> Sequence[PlannedStep]:
         if self.search:
-            return [PlannedStep(self.search.asked().name_of(self.search.from_), {self.workload.name: self.counts[0]})]
+            return [PlannedStep(self.search.spec().name_of(self.search.from_), {self.workload.name: self.counts[0]})]
         return [PlannedStep(f"{users} users", {self.workload.name: users}) for users in self.counts]

@@ -32,7 +32,7 @@ class Hook(Section):
 
     @field_validator("command")
     @classmethod
-    def _no_secrets(cls, given: list[str] | None) -> list[str] | None:
+    def _refuse_secrets(cls, given: list[str] | None) -> list[str] | None:
         if any(map(holds_secret, given or ())):
             raise ValueError("a password in it would be in every record: let the command read it from a file")
         return given
@@ -96,7 +96,7 @@ class PlaceChoice(Section):
     log: Folder | None = None
     """The folder of the log; by default with the data."""
     filegroups: dict[str, Folder] = {}
-    """SQL Server: the folders of filegroups that lie elsewhere than `data`, by name."""
+    """SQL Server: the folders of filegroups that are elsewhere than `data`, by name."""
 
     def folders(self) -> Folders:
         return Folders(self.data, self.log, self.filegroups)
@@ -108,7 +108,7 @@ EmulatedArraysOrBare = Annotated[
 
 
 class Variant(Section):
-    """One side of a comparison. What it does not say is as the scenario says."""
+    """One side of a comparison. What it leaves out is as in the scenario."""
 
     name: VariantName
     """The variant's name in reports."""
@@ -117,8 +117,9 @@ class Variant(Section):
     emulated_array: EmulatedArraysOrBare | None = None
     """An emulated array, in place of the scenario's; `bare` is the real disk."""
     place: PlaceChoice | None = None
-    """The folders that its database lies in, in place of those it was built in: `{data: /mnt/ssd/db, log: /mnt/log}`.
-    The database is built once and restored into them before each run."""
+    """The folders that its database is in, in place of those it was built in: `{data: /mnt/ssd/db, log: /mnt/log}`. The
+    database is built once and restored into them before each run.
+    """
     array: Array | None = None
     """Facts of the real array in this variant, over those of the scenario."""
     before: Hook | None = None
@@ -170,7 +171,7 @@ class PoolCurve(Section):
             if low is not None and high is not None and low >= high:
                 yield f"from {a} is not below to {b}: a curve needs two sizes"
 
-    def asked(self, data_bytes: int) -> CurveSpec:
+    def spec(self, data_bytes: int) -> CurveSpec:
         """Return the curve in bytes, of data that large. Raise StallmarkError if that leaves no two sizes."""
         low, high = self.from_.resolve(data_bytes), self.to.resolve(data_bytes)
         if low >= high:
@@ -193,7 +194,7 @@ class Cost(Section):
 PoolOrCurve = Annotated[Annotated[Pool, Tag(WORD)] | Annotated[PoolCurve, Tag(MAPPING)], WordOrMapping]
 
 
-def of_size(variant: Variant, size_bytes: int, alone: bool) -> Variant:
+def variant_of_size(variant: Variant, size_bytes: int, alone: bool) -> Variant:
     """Return the curve's variant with one size; its name is the size, where there is no other variant (`alone`)."""
     size = written(size_bytes).replace("\u00a0", " ")  # a name is typed
     name = size if alone else f"{variant.name}, {size}"

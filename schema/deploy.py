@@ -1,13 +1,12 @@
 """The order in which a database comes to be, the same for every workload.
 
-    create_tables   Stallmark's own, then the workload's, bare: heaps without a key are the fastest to load
-    … the load …
-    finish          primary keys and indexes, statistics → foreign keys → procedures
+create_tables Stallmark's own, then the workload's, bare: heaps without a key are the fastest to load … the load …
+finish primary keys and indexes, statistics → foreign keys → procedures
 
-What is there is looked up once and only what is missing is added, so a build that was interrupted goes on where it
-stopped. Tables are worked on in parallel, the one with most to do first, but no two workers are at the same table:
-they would wait for each other's locks, and SQL Server makes the other indexes twice if they are there before the
-primary key.
+What is there is looked up once and only what is missing is added, so a build that was interrupted continues where it
+stopped. Tables are worked on in parallel, the one with most to do first, but no two workers are at the same table: they
+would wait for each other's locks, and SQL Server makes the other indexes twice if they are there before the primary
+key.
 """
 
 import re
@@ -31,7 +30,7 @@ Item = TypeVar("Item")
 OfTable = TypeVar("OfTable", bound=Index | Constraint | sa.Table)
 
 KEPT = "What was done is kept: the same build again continues."
-SAY_AFTER_S = 1.0  # of waiting for another build
+SAY_AFTER_S = 1.0  # seconds of waiting for another build before it is reported
 
 _DRIVERS = {"postgresql": "postgresql+psycopg://", "mssql": "mssql+pyodbc://"}
 
@@ -47,7 +46,7 @@ def connected(engine: Engine) -> Iterator[sa.Connection]:
             pool = sa.create_engine(
                 _DRIVERS[engine.dialect],
                 creator=lambda: cursor.connection,
-                poolclass=sa.StaticPool,  # which leaves it open
+                poolclass=sa.StaticPool,  # leaves the connection open
                 isolation_level="AUTOCOMMIT",
             )
             with pool.connect() as connection:
@@ -69,7 +68,7 @@ def exclusive(engine: Engine, waiting: Callable[[], Any]) -> Iterator[None]:
         try:
             cursor = connection.cursor()
             cursor.execute(sql_file.read(__package__, f"build_lock.{engine.dialect}"))
-            while cursor.nextset():  # what went wrong may come behind the first result
+            while cursor.nextset():  # an error may follow the first result
                 pass
         except _driver_error(engine) as error:
             raise engine.failure(error) from error
@@ -82,7 +81,7 @@ def exclusive(engine: Engine, waiting: Callable[[], Any]) -> Iterator[None]:
 def _blockers(engine: Engine) -> list[ServerSession]:
     try:
         return [session for database in engine.databases() for session in database.blockers()]
-    except (StallmarkError, CallFailed):  # what waits goes on to wait
+    except (StallmarkError, CallFailed):  # keep waiting
         return []
 
 

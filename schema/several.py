@@ -1,4 +1,4 @@
-"""The name of several workloads on one server: "bank+mail" lie in one database, "bank,mail" in a database each."""
+"""The name of several workloads on one server: "bank+mail" are in one database, "bank,mail" in a database each."""
 
 import re
 from collections.abc import Iterable, Sequence

@@ -82,7 +82,7 @@ def company_suffixes() -> pa.StringArray:
 
 @lru_cache
 def email_domains() -> pa.StringArray:
-    """Return domains that never belong to anybody (RFC 2606)."""
+    """Return domains that never belong to anyone (RFC 2606)."""
     return _pool(Internet.safe_domain_names)
 
 
@@ -120,14 +120,14 @@ def _pool(words: Iterable[str]) -> pa.StringArray:
 # The ratio is that of LZ4, as fast as what arrays use inline. A compressor that also codes single letters finds more:
 # zlib and zstd make 2.8:1 of 2:1.
 
-WIDTH = 32  # of a phrase, with the blank after it
+WIDTH = 32  # bytes of a phrase, with the blank after it
 STOCK = 32  # English phrases
 NEIGHBOURS = 256  # texts that share a stock
 
 COMPRESSIBILITY, COMPRESSIBILITIES = 2.0, (1.3, 4.0)  # unless a scale says otherwise; the least and the most
 
 _PAGE = 8192
-_PHRASES, _NOISE = 2**12, 2**15  # in the pool: English first
+_PHRASES, _NOISE = 2**12, 2**15  # phrases in the pool: English first
 _LETTERS = np.frombuffer(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-", np.uint8)
 # What LZ4 needs for a phrase, in bytes: one that it has seen in the page, and one that it has not. Fitted.
 _SEEN, _NEW = 3.9, 31.7

@@ -276,7 +276,7 @@ MOST_CARDS = 1_000
 
 READ_SHARE = "read_share"
 
-FEWEST = 0.1  # of a workload's background_sessions, for the timers where nothing follows
+FEWEST = 0.1  # share of a workload's background sessions, for timers if nothing follows
 
 Kind = TypeVar("Kind")
 Mix = Mapping[str, float]
@@ -316,7 +316,7 @@ def background_per_user(workload: Workload, deck: Mapping[str, int]) -> float:
 
 
 def _following(workload: Workload, deck: Mapping[str, int]) -> float:
-    """Return how many transactions follow, on average, for each that users start."""
+    """Return the number of transactions that follow, on average, for each that users start."""
     return sum(deck[kind.name] * share for kind, share in workload.background.followers.values()) / sum(deck.values())
 
 
@@ -385,7 +385,7 @@ def _by_read_share(workload: Workload, mix: Mix) -> dict[str, int]:
 
 
 def _exact(weight: float) -> Fraction:
-    return Fraction(str(weight))  # as it is written: 0.1 is a tenth
+    return Fraction(str(weight))  # decimal as written: 0.1 is a tenth
 
 
 def _exactly(weights: Mapping[Kind, Fraction]) -> dict[Kind, int] | None:

@@ -33,7 +33,7 @@ from stallmark.schema.brokerage.population import (
 T = TypeVar("T")
 
 WEEK_DAYS = 5
-COMPETITORS, NEWS = 3, 2  # of a company
+COMPETITORS, NEWS = 3, 2  # rows per company
 FIXED_ROWS = {
     "charge": 15,
     "commission_rate": 240,
@@ -45,7 +45,7 @@ FIXED_ROWS = {
     "trade_type": 5,
     "zip_code": 14_741,
 }
-PERMISSIONS = 1.42  # of an account
+PERMISSIONS = 1.42  # average permissions of an account
 
 
 def rows(population: Population) -> dict[str, dict[str, int]]:

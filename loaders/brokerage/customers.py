@@ -29,8 +29,8 @@ from stallmark.schema.brokerage.population import (
 from stallmark.schema.draw import Ints, percent, whole
 from stallmark.schema.words import chosen
 
-TAX_STATUS_PERCENT = (20, 70)  # of the accounts have status 0, and 0 or 1; the others have 2
-_RIGHTS = ("0000", "0001", "0011")  # of the owner, the second and the third who may trade
+TAX_STATUS_PERCENT = (20, 70)  # cumulated percent of accounts with tax status 0, and 0 or 1; the others have 2
+_RIGHTS = ("0000", "0001", "0011")  # permissions of the owner, the second and the third who may trade
 _KINDS_OF_ACCOUNT = ("Savings", "Retirement", "Education", "Household", "Travel", "Reserve", "Growth", "Income")
 _OLDEST, _YOUNGEST = np.datetime64("1920-01-01"), np.datetime64("1987-01-01")
 

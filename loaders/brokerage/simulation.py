@@ -44,8 +44,8 @@ MARKET_BUY, MARKET_SELL, LIMIT_BUY, LIMIT_SELL, STOP_LOSS = range(5)
 SHARES = (30, 30, 20, 10, 10)
 QUANTITIES = np.array([100, 200, 400, 800])
 LIFO_PERCENT, MARGIN_PERCENT = 35, 8
-ANSWER_LEAST_S, ANSWER_MOST_S = 1, 6  # of the market
-LONGEST_S = PERIOD_S + ANSWER_MOST_S  # from the placing of an order to its completion
+ANSWER_LEAST_S, ANSWER_MOST_S = 1, 6  # seconds until the market answers
+LONGEST_S = PERIOD_S + ANSWER_MOST_S  # longest time from an order to its completion
 MOST_LIMIT_CENTS = 100  # how far from the price a limit is set, at most
 
 
@@ -53,9 +53,9 @@ MOST_LIMIT_CENTS = 100  # how far from the price a limit is set, at most
 class Orders:
     """Arrays of one length. Times are trading seconds, with whole milliseconds."""
 
-    number: Ints  # in the load unit, in the order of submission
-    account: Ints  # from 0 in the load unit
-    held: Ints  # which of the account's securities
+    number: Ints  # index in the load unit, in the order of submission
+    account: Ints  # counted from 0 in the load unit
+    held: Ints  # index among the account's securities
     security: Ints
     type: Ints
     quantity: Ints
@@ -93,7 +93,7 @@ class OrderBook:
         self.owners = owner
         self.account_keys = account_key(owner, np.arange(len(owner)) - np.repeat(self._first_account, counts))
         self._held_by = held_by(self.account_keys)
-        self.securities = security_of(  # by account (from 0 in the load unit) and number
+        self.securities = security_of(  # indexed by account (from 0 in the load unit) and number
             self.account_keys[:, None], np.arange(MOST_HELD)[None, :], population.securities
         )
         self._seconds_each = population.days * DAY_S / population.unit_trades
@@ -203,15 +203,15 @@ class Holdings:
 
     def __init__(self, positions: int):
         self.positions = positions
-        self._end = 0  # of what is used of the arrays
+        self._end = 0  # length in use of the arrays
         self.key = np.empty(0, np.int64)
         self.position = np.empty(0, np.int64)
         self.quantity = np.empty(0, np.int64)
         self.cents = np.empty(0, np.int64)
         self.begun = np.empty(0, "datetime64[ms]")
-        self._older = np.empty(0, np.int64)  # its neighbours in the queue
+        self._older = np.empty(0, np.int64)  # neighbours in the queue
         self._newer = np.empty(0, np.int64)
-        self._oldest = np.full(positions, NONE)  # by position
+        self._oldest = np.full(positions, NONE)  # indexed by position
         self._newest = np.full(positions, NONE)
 
     def match(self, trades: Trades) -> tuple[History, Ints]:
@@ -287,7 +287,7 @@ class Holdings:
     def close_ranks(self) -> None:
         """Forget what is used up, and the room that was not needed."""
         open_ones = np.flatnonzero(self.quantity[: self._end])
-        moved = np.full(len(self.key) + 1, NONE)  # its last element: where NONE points, when used as an index
+        moved = np.full(len(self.key) + 1, NONE)  # dummy last element, where the index NONE points
         moved[open_ones] = np.arange(len(open_ones))
         for name in _OF_HOLDINGS:
             setattr(self, name, getattr(self, name)[open_ones])
@@ -307,7 +307,7 @@ class Completed:
     key: Ints
     completed: npt.NDArray[np.datetime64]
     sells: npt.NDArray[np.bool_]
-    cents: Ints  # of one share
+    cents: Ints  # price of one share
     earned: Ints
     history: History
 

@@ -32,7 +32,7 @@ from stallmark.schema.brokerage.population import (
 from stallmark.schema.draw import Ints
 from stallmark.schema.words import chosen, decimals
 
-TAXED_NOT_AT_ALL, TAXED_AT_SOURCE = 0, 1  # of an account; 2 is taxed elsewhere
+TAXED_NOT_AT_ALL, TAXED_AT_SOURCE = 0, 1  # tax statuses of an account; 2 is taxed elsewhere
 SETTLED_AFTER_DAYS = 2  # Saturdays and Sundays do not count
 
 

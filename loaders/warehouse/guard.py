@@ -75,7 +75,8 @@ def _bytes_in(folder: Path) -> int:
 
 def _ends_with_us() -> dict[str, Any]:
     """Return options of a process that does not outlive a guard that is killed: Linux kills it. macOS ends one that is
-    held up, as a group that nobody could let go on; another ends when it is done."""
+    held up, as a group that nobody could let continue; another ends when it is done.
+    """
     if os.name != "posix":
         return {}
     if sys.platform != "linux":

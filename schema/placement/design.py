@@ -1,4 +1,4 @@
-"""The physical design of a database on SQL Server: its files, what lies in which, and the settings that decide I/O. On
+"""The physical design of a database on SQL Server: its files, what is in which, and the settings that decide I/O. On
 PostgreSQL (`placement.postgres`): in which of the server's tablespaces tables and indexes lie.
 
 Plain data, checked as it is made: a mistake raises StallmarkError. `placement.mssql` writes a design in T-SQL,
@@ -20,10 +20,10 @@ from stallmark.schema import size
 MIB, GIB, TIB = 1024**2, 1024**3, 1024**4
 
 PRIMARY = "PRIMARY"
-GROWING = "growing"  # as a table's name: all tables that the schema marks so, in `Table.info`
-ALL = "*"  # as a table's name: all that are not named otherwise
-MOST_DATA_BYTES, MOST_LOG_BYTES = 16 * TIB, 2 * TIB  # of one file
-LEAST_BYTES = 8 * MIB  # of one file: as large as the first one of a new database is anyway
+GROWING = "growing"  # in place of a table's name: all tables that the schema marks so, in `Table.info`
+ALL = "*"  # in place of a table's name: all tables without an entry
+MOST_DATA_BYTES, MOST_LOG_BYTES = 16 * TIB, 2 * TIB  # largest file
+LEAST_BYTES = 8 * MIB  # smallest file: as large as the first one of a new database is anyway
 GROWTH_BYTES = 64 * MIB
 GROWTH_STEP = 64 * 1024  # the server rounds to it
 
@@ -35,7 +35,7 @@ LEAST_LOG = GIB
 Compression = Literal["none", "row", "page"]
 Storage = Literal["rowstore", "columnstore"]
 Period = Literal["month", "year"]
-DATES = "dates"  # in `Column.info` of a date: the first and the last one that its rows have
+DATES = "dates"  # key in `Column.info` of a date: the first and last date of its rows
 Recovery = Literal["simple", "bulk_logged", "full"]
 DelayedDurability = Literal["disabled", "allowed", "forced"]
 PageVerify = Literal["checksum", "torn_page_detection", "none"]
@@ -47,7 +47,7 @@ class File:
     """A data or log file on the server's own disks. `size_bytes` None: as large as what it holds needs."""
 
     path: str
-    name: str  # in the database, unique there
+    name: str  # name, unique in the database
     size_bytes: int | None = None
     growth_bytes: int = GROWTH_BYTES  # 0: it never grows
 
@@ -79,18 +79,18 @@ class Filegroup:
 class TableGroup:
     """Tables by their names, with the schema where several have one of that name; or GROWING, or ALL. Of one schema:
     `bank.growing`, `bank.*`. A filegroup of None is the one the server takes: PRIMARY for tables, that of its table for
-    an index. A tablespace of None is PostgreSQL's own choice for tables, that of its
-    table for an index.
+    an index. A tablespace of None is PostgreSQL's own choice for tables, that of its table for an index.
 
-    Rows lie in the order of their primary key, unless they lie by a column (`cluster_by`) or in a columnstore; of
-    either kind they may be in partitions, one for each period of a date (`partition_by`)."""
+    Rows are in the order of their primary key, unless they lie by a column (`cluster_by`) or in a columnstore; of
+    either kind they may be in partitions, one for each period of a date (`partition_by`).
+    """
 
     tables: tuple[str, ...]
     filegroup: str | None = None
-    index_filegroup: str | None = None  # of all but the clustered index, which is the table
+    index_filegroup: str | None = None  # filegroup of all but the clustered index, which is the table
     compression: Compression = "none"
     tablespace: str | None = None
-    index_tablespace: str | None = None  # of keys and indexes
+    index_tablespace: str | None = None  # tablespace of keys and indexes
     storage: Storage = "rowstore"
     cluster_by: str | None = None
     partition_by: str | None = None
@@ -152,7 +152,7 @@ class Settings:
 class Design:
     """The physical design of one database; without `files` the server chooses where it lies."""
 
-    files: tuple[File, ...] = ()  # of PRIMARY
+    files: tuple[File, ...] = ()  # files of PRIMARY
     filegroups: tuple[Filegroup, ...] = ()
     log: tuple[File, ...] = ()
     tables: tuple[TableGroup, ...] = ()

@@ -47,13 +47,13 @@ class FoundFile:
 
 @dataclass(frozen=True)
 class FoundIndex:
-    table: str  # with its schema
+    table: str  # name with schema
     number: int  # 0 the heap, 1 the clustered index, others from 2
     name: str | None
     filegroup: str
     compression: str
     storage: str  # rowstore or columnstore
-    ordered_by: str | None  # its first column; None: a heap or a columnstore
+    ordered_by: str | None  # first column of the clustered index; None: a heap or a columnstore
     partitioned_by: str | None
     partitions: int | None
     fill_factor: int = 0  # 0: the server's, which is all of a page
@@ -67,7 +67,7 @@ class Found:
 
 
 def read(server: Server, schemas: Sequence[str]) -> Found:
-    """Return the engine's database as it is, and where the tables of these schemas lie in it. Raise StallmarkError."""
+    """Return the engine's database as it is, and where the tables of these schemas are in it. Raise StallmarkError."""
     with closing(server.connect()) as connection:
         [row] = _ask(connection, "existing_settings")
         recovery, rcsi, snapshot, level, target_s, durability, verify, legacy, updates = row
@@ -282,14 +282,14 @@ def rehearsal(wanted: TempDb, present: Sequence[FoundFile]) -> Design | None:
     if not data and not log:
         return None
     if not data:
-        data = [File(f"{log[0].path}.rehearsal", "rehearsal")]  # as large as the server's model database
+        data = [File(f"{log[0].path}.rehearsal", "rehearsal")]  # size of the server's model database
     if not log:
         log = [File(f"{data[0].path}.rehearsal", "rehearsal", LEAST_BYTES)]
     return Design(files=tuple(data), log=tuple(log))
 
 
 def _rehearse(connection: Any, trial: Design) -> None:
-    run(connection, f"DROP DATABASE IF EXISTS {name(REHEARSAL)}", REHEARSAL)  # of a run that was killed
+    run(connection, f"DROP DATABASE IF EXISTS {name(REHEARSAL)}", REHEARSAL)  # left by a run that was killed
     [create] = create_database(REHEARSAL, trial)
     try:
         run(connection, create, REHEARSAL)

@@ -1,6 +1,6 @@
 """A physical design on PostgreSQL: tables, keys and indexes in tablespaces that the server has.
 
-A tablespace is a directory on somebody's server: its administrator makes it, we only name it.
+A tablespace is a directory on someone's server: its administrator makes it, we only name it.
 """
 
 from collections.abc import Iterator
@@ -37,12 +37,13 @@ def refuse_impossible(engine: PostgresEngine, design: Design) -> None:
                 )
             raise StallmarkError(
                 f"{engine.location} has no tablespace {wanted} for tables, only {', '.join(existing)}: name one of "
-                f"these, or have the administrator add it: CREATE TABLESPACE {name} LOCATION '/an/empty/directory/there'."
+                f"these, or have its administrator make it: CREATE TABLESPACE {name} LOCATION "
+                "'/an/empty/directory/there'."
             )
 
 
 def refuse_other(engine: PostgresEngine, design: Design, metadata: sa.MetaData) -> None:
-    """Raise StallmarkError naming every table and index that is there and lies elsewhere than designed."""
+    """Raise StallmarkError naming every table and index that is there and is elsewhere than designed."""
     phrases = []
     for schema in schemas_of(metadata):
         for name, index, tablespace in engine.query(sql_file.read(__package__, "existing_tables.postgresql"), [schema]):

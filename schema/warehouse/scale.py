@@ -19,7 +19,7 @@ REGIONS, NATIONS = 5, 25
 SUPPLIERS, PARTS, CUSTOMERS, ORDERS = 10_000, 200_000, 150_000, 1_500_000
 CLERKS = 1_000
 SUPPLIERS_OF_A_PART = 4
-MOST_LINES = 7  # of an order
+MOST_LINES = 7  # lines of an order
 
 # How many lineitems the generator makes, which draws 1 to 7 for each order.
 LINEITEMS = {

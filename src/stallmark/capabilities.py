@@ -1,7 +1,7 @@
-"""The capabilities: what stands beside the core, each in a folder of its name, and what each adds to the core.
+"""The capabilities: optional parts beside the core, each in a folder of its name.
 
-The core imports none of them. It asks here for the parts that they add, and a part is imported when it is asked for.
-One whose folder is gone adds nothing.
+The core imports none of them. It asks here for the parts that they add, and a part is imported when it is asked for. A
+capability whose folder is removed adds nothing.
 """
 
 from collections.abc import Iterable, Mapping
@@ -43,7 +43,7 @@ class Capability:
     wording: Place | None = None
     """A module with the sentences of its findings, as those of report/text/."""
     examine: Place | None = None
-    """A function that yields what `stallmark doctor` says of this machine."""
+    """A function that yields the lines of `stallmark doctor` on this machine."""
 
 
 @cache
@@ -65,17 +65,17 @@ def _module(name: str) -> Any:
 
 def missing(names: Iterable[str]) -> list[str]:
     """Return those of the named capabilities that are not there."""
-    return sorted(set(names) - {each.name for each in installed()})
+    return sorted(set(names) - {capability.name for capability in installed()})
 
 
 def parts(kind: str) -> list[Any]:
     """Return the parts of a kind, a field of Capability, of all that have one."""
-    return [_load(place) for each in installed() if (place := getattr(each, kind))]
+    return [_load(place) for capability in installed() if (place := getattr(capability, kind))]
 
 
 def added_options(command: str) -> list[Any]:
     """Return the click commands whose options are added to a command of the core."""
-    return [_load(each.options[command]) for each in installed() if command in each.options]
+    return [_load(capability.options[command]) for capability in installed() if command in capability.options]
 
 
 def _load(place: Place) -> Any:

@@ -86,7 +86,7 @@ def _pool(value: Any) -> PoolSize:
 
 
 def _size(value: Any) -> int:
-    """Return a number of bytes that is no share of anything."""
+    """Return a number of bytes that is given as such, not as a share."""
     size = _pool(value)
     if size.size_bytes is None:
         raise ValueError(f"{value} is a share, and of what is not known here: write a size, 64GiB or 800GB")
@@ -123,14 +123,14 @@ def parse_seconds(value: Any) -> float:
 
 
 def finite(text: str) -> float:
-    """Parse a number; raise ValueError for what is none, NaN and infinity among it."""
+    """Parse a finite number. Raise ValueError for anything else, NaN and infinity included."""
     if not _is_number(text):
         raise ValueError(f"{text!r} is no number")
     return float(text)
 
 
 def parse_milliseconds(text: str) -> float:
-    """Return the milliseconds that `20ms`, `1s` or a plain number of them means. Raises ValueError."""
+    """Return the milliseconds of `20ms`, `1s` or a plain number. Raises ValueError."""
     return float(text) if _is_number(text) else parse_seconds(text) * 1000
 
 

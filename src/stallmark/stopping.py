@@ -22,7 +22,7 @@ SAME_WITHIN_S = 2.0
 in order is not to be cut by the second."""
 
 AGAIN_AFTER_S = 0.01
-"""A signal that arrived where Python ignores every exception is delivered again after so long."""
+"""The delay after which a signal that arrived where Python ignores every exception is delivered again."""
 
 LISTEN_EVERY_S = 0.2
 """Windows interrupts no wait for a thread: there a signal is heard between two of these."""
@@ -84,7 +84,7 @@ def later() -> Iterator[None]:
     raises StopSignal, or is held back by the `later` around this one."""
     arrived: list[int] = []
     try:
-        with held() as arrived:
+        with defer_signals() as arrived:
             yield
     finally:
         if arrived:
@@ -93,9 +93,10 @@ def later() -> Iterator[None]:
 
 
 @contextmanager
-def held() -> Iterator[list[int]]:
-    """Hold back signals while inside, and yield the list of those that come. In a thread, where none arrives, do
-    nothing."""
+def defer_signals() -> Iterator[list[int]]:
+    """Defer signals while inside, and yield the list of signals that arrive. Do nothing in a thread, where none
+    arrives.
+    """
     arrived: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield arrived

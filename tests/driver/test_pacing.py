@@ -275,13 +275,13 @@ def test_whoever_stands_first_may_end_and_what_is_given_back_finds_a_user():
     users = Users(loop, 300)
     ended: set[threading.Event] = set()
     for number in range(1, 21):
-        first = eventually(lambda: loop._first if loop._first not in ended else None)
+        first = eventually(lambda: loop._leader if loop._leader not in ended else None)
         next(user for user in users.users if user.awake is first).end()
         ended.add(first)
         loop.give_back(time.monotonic_ns())
         eventually(lambda number=number: len(users.started) == number)
     users.end()
-    assert loop._first is None and not loop._line
+    assert loop._leader is None and not loop._followers
 
 
 def test_users_in_line_end_where_nothing_arrives_any_more():

@@ -29,7 +29,7 @@ from stallmark.engines.postgres.embedded.programs import failure_message
 from stallmark.engines.postgres.embedded.server import MINIMUM_POOL_BYTES, EmbeddedServer
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
-from stallmark.leftovers import own_name
+from stallmark.leftovers import temporary_name
 from stallmark.storage.emulator import ArrayModel
 
 MB = 1024**2
@@ -340,7 +340,7 @@ def test_devices_are_emulated_slow_when_engaged_and_gone_when_relaxed(table: Emb
         start = devices.counters()
         assert start.keys() == models.keys()
         state = devices._state_file
-        assert state.exists() and state.name.startswith(own_name("devices"))
+        assert state.exists() and state.name.startswith(temporary_name("devices"))
         for step in ("relaxed", "engaged", "relaxed again"):
             table.devices.engage() if step == "engaged" else table.devices.relax()
             for name in models:

@@ -233,7 +233,7 @@ def made(
     """Make the runs of a course that records of `folder` lack, up to a kill; return all, by number."""
     records = {read_manifest(path.parent).sequence: Record(path.parent) for path in folder.glob("*/manifest.json")}
     assert bool(records) == begun
-    course = Course(scenario, scenario.curve.asked(DATA), records)
+    course = Course(scenario, scenario.curve.spec(DATA), records)
     for turn in course:
         if len(records) >= kill_after:
             break
@@ -304,8 +304,8 @@ def test_the_order_holds_the_most_runs_until_the_choice_has_ended(tmp_path):
 def test_sizes_that_are_no_range_of_these_data_are_refused():
     curve = a_scenario("buffer_pool={curve: auto, from: 600MiB, to: 100 %}").curve
     with pytest.raises(StallmarkError, match="600"):
-        curve.asked(DATA)
-    assert curve.asked(2 * DATA).low == 600 * MIB
+        curve.spec(DATA)
+    assert curve.spec(2 * DATA).low == 600 * MIB
 
 
 def test_sizes_have_one_storage_and_a_hook_another():

@@ -261,7 +261,7 @@ def test_what_the_doctor_says_comes_first_even_if_it_cannot_say_all():
             yield Examined("encryption", "limited", "the server's certificate is not checked.")
             raise RuntimeError("a driver's own")
 
-    found = selftest._examined(Strange())  # type: ignore[arg-type]
+    found = selftest._examine(Strange())  # type: ignore[arg-type]
     assert [(check.what, check.state, check.exit_code) for check in found] == [
         ("bulk copy", "failed", 3), ("encryption", "off", 0), ("driver, edition and rights", "failed", 3),
     ]  # fmt: skip

@@ -21,7 +21,7 @@ from stallmark.quantities import PoolSize
 from stallmark.scenarios.model import SHIPPED, Observation, QueryScenario
 from stallmark.scenarios.read import read_any_scenario, read_scenario, shipped
 from stallmark.scenarios.run_order import run_order
-from stallmark.scenarios.search import ReadyMade, described
+from stallmark.scenarios.search import ReadyMade, objective
 from stallmark.scenarios.variant import Variant
 from stallmark.schema.placement.design import GIB, MIB, Design, File, Filegroup, Settings, TableGroup, TempDb
 
@@ -339,14 +339,14 @@ def test_it_is_waited_for_half_a_minute_at_least(read):
 
 def test_the_record_says_what_the_service_level_is(read):
     assert read().slo is None
-    assert described(read(sets=("slo=oltp",)).slo).model_dump() == {
+    assert objective(read(sets=("slo=oltp",)).slo).model_dump() == {
         "name": "oltp",
         "read_ms": 20,
         "ideal_ms": 10,
         "percentile": "p95",
         "transactions": (),
     }
-    assert described(read(sets=("slo={read: 500ms, percentile: p99}",)).slo).model_dump() == {
+    assert objective(read(sets=("slo={read: 500ms, percentile: p99}",)).slo).model_dump() == {
         "name": "read",
         "read_ms": 500,
         "ideal_ms": None,
@@ -366,7 +366,7 @@ def test_queries_have_a_service_level_and_no_warm_up(tmp_path):
         "workload: {name: warehouse, scale: {factor: 0.01}}, queries: {run: power}, variants: [{name: only}]}"
     )
     scenario = read_scenario(str(path))
-    assert isinstance(scenario, QueryScenario) and described(scenario.slo).read_ms == 30
+    assert isinstance(scenario, QueryScenario) and objective(scenario.slo).read_ms == 30
 
 
 def test_thresholds_are_understood_before_anything_starts(read):

@@ -74,7 +74,7 @@ class Net:
 
     def hear(self, id: str, kind: str, data: object = None) -> None:
         """Take a message as it comes over the connection."""
-        self.master.take([id.encode(), Message(kind, data, id).serialize()], "192.0.2.7")
+        self.master.handle([id.encode(), Message(kind, data, id).serialize()], "192.0.2.7")
 
     def _send(self, message: Message) -> None:
         if message.type == STALLMARK:
@@ -270,7 +270,7 @@ def test_a_load_machine_tells_of_its_executors_together_once_a_second(monkeypatc
     told: list[OurMessage] = []
     here = worker.LoadWorker.__new__(worker.LoadWorker)
     here._merger, here._users, here._executors = RowMerger(), {}, object()
-    here._tell_master = told.append
+    here._send_to_master = told.append
     for executor in range(16):
         here._deliver(of_executor(executor, 0, 1000, 2000 + executor))
         here._deliver(of_executor(executor, 1, 500))
@@ -295,7 +295,7 @@ def test_a_load_machine_tells_of_its_executors_together_once_a_second(monkeypatc
     here._executors = SimpleNamespace(quit=lambda: here._deliver(of_executor(0, 2, 9)))
     here._end_load()
     assert [row.second for row in told[4].rows().transactions] == [1, 2]
-    here._tell_rows(math.inf)
+    here._send_rows(math.inf)
     gevent.sleep(0.2)
     assert len(told) == 5 and reporting.ready()
 
@@ -303,7 +303,7 @@ def test_a_load_machine_tells_of_its_executors_together_once_a_second(monkeypatc
 def test_what_an_executor_sends_that_is_no_report_is_left_out_and_told():
     told: list[OurMessage] = []
     here = worker.LoadWorker.__new__(worker.LoadWorker)
-    here._merger, here._tell_master = RowMerger(), told.append
+    here._merger, here._send_to_master = RowMerger(), told.append
     here._deliver(Report(msgspec.Raw(b"\x91\x91\x01")))
     assert told == [NotUnderstood("an executor process")] and here._merger.pop_before(9) == Rows()
 
@@ -383,7 +383,7 @@ def test_a_machine_that_came_and_left_does_not_make_a_later_loss_go_untold(net):
     here.join("a")
     here.together()
     here.hear("a", "quit")
-    here.master._tell_of_lost()
+    here.master._report_lost()
     assert list(map(type, here.delivered)) == [MachineLost]
 
 

@@ -47,7 +47,7 @@ from stallmark.transactions.workload import Clock, RunClock, Transaction, Worklo
 # Here fewer bits stand for the `width` of them, each 1 so much more often that all together are as far from uniform, in
 # bits of information (Kullback and Leibler). So the hottest share of the blocks has the same share of the draws.
 
-_PUBLISHED_SHARE = 0.75  # of draws in which a bit is 1
+_PUBLISHED_SHARE = 0.75  # share of draws in which a bit is 1
 _MOST_SHARE = 0.999
 _HALVINGS = 40  # more than a double has digits for
 
@@ -257,7 +257,7 @@ _AT_ONCE = 64  # are drawn, with as many trades each
 _SPARE = 12  # ids, for those that are drawn twice
 
 ID_SKEW = Skew(width=16, shift=7)
-TIME_SKEW = Skew(width=12, shift=16)  # of milliseconds
+TIME_SKEW = Skew(width=12, shift=16)  # skew of times, in milliseconds
 
 # How long before the end of the initial days start times end, in seconds: so that enough trades follow.
 BEFORE_END_S = {"account": 4 * DAY_S, "security": 200 * 60, "first of account": 500 * 60}
@@ -314,7 +314,7 @@ class PastTrades:
 
 
 def ids(population: Population, units: range, rng: random.Random) -> Iterator[list[int]]:
-    """Yield lists of `TRADES` ids of these load units; fewer only if there are hardly as many trades."""
+    """Yield lists of `TRADES` ids of these load units; fewer only if there are barely as many trades."""
     while True:
         bits = _bits(rng, 2 * _AT_ONCE * (TRADES + _SPARE)).reshape(2, _AT_ONCE, -1)
         number = ID_SKEW.draw(population.unit_trades, bits[0]).astype(np.int64)

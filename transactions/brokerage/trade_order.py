@@ -1,7 +1,7 @@
-"""Trade-Order: a customer, or somebody permitted to act for one, orders to buy or sell a security.
+"""Trade-Order: a customer, or someone permitted to act for one, orders to buy or sell a security.
 
 Market orders go to the market after the commit, limit orders wait until their security comes to the limit. One order in
-101 is rolled back after all its rows were written, which burns its trade id; one by somebody who may not is rolled back
+101 is rolled back after all its rows were written, which burns its trade id; one by someone who may not is rolled back
 before it has an id.
 """
 
@@ -31,12 +31,12 @@ from stallmark.transactions.workload import Outcome, Transaction, as_text
 LIMIT_SHARE = 0.4
 SELL_SHARE = 0.5
 BY_COMPANY_SHARE = 0.4
-BY_ANOTHER_SHARE = 0.1  # of all orders; only some accounts have another who may
-NOT_PERMITTED_SHARE = 0.01  # of those by another
+BY_ANOTHER_SHARE = 0.1  # share of all orders; only some accounts have another trader
+NOT_PERMITTED_SHARE = 0.01  # share of the orders by another trader
 LIFO_SHARE = 0.35
 MARGIN_SHARE = 0.08
 QUANTITIES = (100, 200, 400, 800)
-LONGEST_WAIT_S = 10.0  # of a limit order for its price
+LONGEST_WAIT_S = 10.0  # longest wait of a limit order for its price
 
 _BY_ANOTHER_WHERE_POSSIBLE = BY_ANOTHER_SHARE / (1 - PERMISSIONS_PERCENT[0] / 100)
 
@@ -47,7 +47,7 @@ class TradeOrderInputs(NamedTuple):
     account: int
     security: int
     executor: str | None
-    """The tax id of somebody other than the owner, who may not be permitted; None for the owner."""
+    """The tax id of someone other than the owner, who may not be permitted; None for the owner."""
     symbol: str | None
     company: str | None
     issue: str | None

@@ -13,7 +13,7 @@ from stallmark.transactions.brokerage.context import Context, dollars
 from stallmark.transactions.brokerage.market_emulator import Order
 from stallmark.transactions.workload import Outcome, Transaction, as_text
 
-TAXED_NOT_AT_ALL, TAXED_AT_SOURCE = 0, 1  # of an account; 2 is taxed elsewhere
+TAXED_NOT_AT_ALL, TAXED_AT_SOURCE = 0, 1  # tax statuses of an account; 2 is taxed elsewhere
 
 # From a Monday, a Tuesday … to the second business day after it: Saturdays and Sundays are none.
 _DAYS_TO_SETTLE = (2, 2, 2, 4, 4, 3, 2)

@@ -26,7 +26,7 @@ class BackgroundScan(Transaction):
         self._context = context
 
     def inputs(self, rng: random.Random) -> tuple[()]:
-        """Return no inputs: it goes on where it has been."""
+        """Return no inputs: it continues where it has been."""
         return ()
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:

@@ -15,7 +15,7 @@ import duckdb
 
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
-from stallmark.leftovers import own_name
+from stallmark.leftovers import temporary_name
 from stallmark.schema.warehouse import refresh as warehouse_refresh
 from stallmark.schema.warehouse import scale
 from stallmark.schema.warehouse.tables import METADATA
@@ -154,7 +154,7 @@ class Oracle:
         self._within = folder
 
     def __enter__(self) -> "Oracle":
-        self._folder = Path(tempfile.mkdtemp(prefix=own_name("oracle"), dir=self._within))
+        self._folder = Path(tempfile.mkdtemp(prefix=temporary_name("oracle"), dir=self._within))
         try:
             _generate(self._factor, self._folder)
             self._connection = duckdb.connect(self._folder / "oracle.duckdb")

@@ -121,5 +121,5 @@ def order(stream: int) -> tuple[int, ...]:
 
 
 def streams_for(factor: float) -> int:
-    """Return how many streams a throughput run at that scale factor has by default; 2 below 1."""
+    """Return the number of streams that a throughput run at that scale factor has by default; 2 below 1."""
     return max((streams for least, streams in _STREAMS.items() if factor >= least), default=2)

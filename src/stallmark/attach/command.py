@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import escape, json_option, out, runs_argument, tell
+from stallmark.cli.common import escape, json_option, out, print_markup, runs_argument
 from stallmark.errors import StallmarkError, as_sentence, mistake
 
 if TYPE_CHECKING:
@@ -45,13 +45,13 @@ def attach(
     request = Request(name, format, zone, offset_s(offset), replace)
     attached = attach_to(find_records(runs), Wanted(file, counters, time_column), request)
     if as_json:
-        told = [{"run": one.run, "entry": one.entry.model_dump(mode="json")} for one in attached]
-        click.echo(json.dumps(told, indent=2))
+        entries = [{"run": source.run, "entry": source.entry.model_dump(mode="json")} for source in attached]
+        click.echo(json.dumps(entries, indent=2))
         return
-    for one in attached:
-        for sentence in _sentences(one):
-            tell(out, escape(sentence))
-    tell(out, escape(f"stallmark report {' '.join(map(str, runs))} draws it beside the throughput."))
+    for entry in attached:
+        for sentence in _sentences(entry):
+            print_markup(out, escape(sentence))
+    print_markup(out, escape(f"stallmark report {' '.join(map(str, runs))} draws it beside the throughput."))
 
 
 def offset_s(text: str) -> float:

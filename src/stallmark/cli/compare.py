@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import err, escape, json_option, out, page_file, runs_argument, tell, timezone_option
+from stallmark.cli.common import err, escape, json_option, out, page_file, print_markup, runs_argument, timezone_option
 from stallmark.cli.exit_codes import INCONCLUSIVE, VERDICT
 from stallmark.errors import StallmarkError
 
@@ -40,8 +40,8 @@ def compare(
     """
     from stallmark.analysis.compare.verdicts import compare_runs
     from stallmark.analysis.thresholds import fail_rule
-    from stallmark.cli.document import say_where
-    from stallmark.cli.summaries import of_each, summarise_each
+    from stallmark.cli.document import print_path
+    from stallmark.cli.summaries import make_each, summarise_each
     from stallmark.report.comparison.document import comparison_document, summary_for_a_ticket
     from stallmark.report.renderers import dumped, in_json, in_terminal, page_beside, refuse_target, write_pages
     from stallmark.report.text.steady import comparison_doubts, comparison_failures
@@ -55,33 +55,37 @@ def compare(
     if ticket:
         refuse_target(ticket, replace=False)
     experiments = summarise_each(runs)
-    compared, failed = of_each(experiments, lambda one: compare_runs(one.runs, between, baseline))  # type: ignore[arg-type]
+    compared, failed = make_each(experiments, lambda experiment: compare_runs(experiment.runs, between, baseline))  # type: ignore[arg-type]
     for name, error in failed.items():
-        tell(err, escape(f"{name}: {error}"))
+        print_markup(err, escape(f"{name}: {error}"))
     target = target or page_file(runs[0], "comparison.html", for_machines=as_json or markdown == "-")
     pages = {name: page_beside(target, name) if name else target for name in compared} if target else {}
     documents = {name: comparison_document(experiments[name], compared[name]) for name in pages}
     for name, page in pages.items():
         write_pages(documents[name], page)
-    said = "\n\n".join(summary_for_a_ticket(found, name) for name, found in compared.items())
+    text = "\n\n".join(summary_for_a_ticket(comparison, name) for name, comparison in compared.items())
     if markdown == "-":
-        click.echo(said)
+        click.echo(text)
     elif ticket:
         ticket.parent.mkdir(parents=True, exist_ok=True)
-        ticket.write_text(said + "\n", encoding="utf-8")
+        ticket.write_text(text + "\n", encoding="utf-8")
     if as_json:
         where = {name: str(page.resolve()) for name, page in pages.items()}
-        each = {name: in_json(found) | {"report": where.get(name)} for name, found in compared.items()}
+        each = {name: in_json(comparison) | {"report": where.get(name)} for name, comparison in compared.items()}
         click.echo(dumped(each.get("", {"loads": each})))
     elif markdown != "-":
         for name, document in documents.items():
             out.print(*([f"[bold]{escape(name)}[/]\n"] if name else []), in_terminal(document.brief), sep="")
-            say_where(pages[name])
+            print_path(pages[name])
     if failing:
-        why = {name: comparison_failures(failing, found) for name, found in compared.items()}
-        why |= {name: ["it was not compared"] for name in failed}
-        doubts = {name: comparison_doubts(failing, found) for name, found in compared.items()}
-        for word, code, by_name in (("Failed", VERDICT, why), ("Inconclusive", INCONCLUSIVE, doubts)):
-            if reasons := [f"{name}: {one}" if name else one for name, some in by_name.items() for one in some]:
-                tell(err, f"[bold red]{word}:[/] {escape('; '.join(reasons))}.")
+        reasons_by_name = {name: comparison_failures(failing, comparison) for name, comparison in compared.items()}
+        reasons_by_name |= {name: ["it was not compared"] for name in failed}
+        doubts = {name: comparison_doubts(failing, comparison) for name, comparison in compared.items()}
+        for word, code, by_name in (("Failed", VERDICT, reasons_by_name), ("Inconclusive", INCONCLUSIVE, doubts)):
+            if reasons := [
+                f"{name}: {reason}" if name else reason
+                for name, reasons_of_name in by_name.items()
+                for reason in reasons_of_name
+            ]:
+                print_markup(err, f"[bold red]{word}:[/] {escape('; '.join(reasons))}.")
                 sys.exit(code)

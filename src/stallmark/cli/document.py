@@ -35,10 +35,10 @@ def show(
         click.echo(dumped(values(summary) | {name: own or None} | beside))
     elif document:
         out.print(in_terminal(document.brief))
-        say_where(target, name)
-        say_where(slide, "summary")
+        print_path(target, name)
+        print_path(slide, "summary")
 
 
-def say_where(target: Path | None, name: str = "report") -> None:
+def print_path(target: Path | None, name: str = "report") -> None:
     if target:
         out.print(f"{name.capitalize()}: {target.resolve()}", soft_wrap=True, highlight=False, markup=False)

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from stallmark.errors import StallmarkError
-from stallmark.leftovers import Leftover, of_the_killed
+from stallmark.leftovers import Leftover, leftovers_of_dead_processes
 
 
 def ours() -> Iterator[Leftover]:
     """Yield what is certainly Stallmark's own."""
-    yield from of_the_killed()
+    yield from leftovers_of_dead_processes()
     if os.name == "posix":
         from stallmark.engines.postgres.embedded.ownership import leftover_servers
 
@@ -30,6 +30,6 @@ def sweep() -> None:
     """Remove what is ours: every command begins with it. A failure is nothing that a command should end for; `doctor`
     says what is left."""
     with suppress(OSError, StallmarkError):
-        for one in ours():
+        for leftover in ours():
             with suppress(OSError, StallmarkError):
-                one.remove()
+                leftover.remove()

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import escape, out, tell
+from stallmark.cli.common import escape, out, print_markup
 from stallmark.errors import StallmarkError
 
 OF_THE_SHIPPED = r"^(title|answers|needs):.*\n(?:[ \t].*\n)*"
@@ -36,4 +36,6 @@ def new(file: Path, source: str) -> None:
     except FileExistsError:
         raise StallmarkError(f"{file} is there: name another file, or remove it.") from None
     read_any_scenario(str(file))
-    tell(out, escape(f"{file} holds a copy of {source}: change it, then stallmark run {shlex.quote(str(file))}"))
+    print_markup(
+        out, escape(f"{file} holds a copy of {source}: change it, then stallmark run {shlex.quote(str(file))}")
+    )

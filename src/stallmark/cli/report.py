@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import err, escape, json_option, page_file, runs_argument, tell, timezone_option
+from stallmark.cli.common import err, escape, json_option, page_file, print_markup, runs_argument, timezone_option
 from stallmark.cli.exit_codes import VERDICT
 from stallmark.cli.size import show_candidate
 from stallmark.errors import StallmarkError
@@ -53,7 +53,7 @@ def report(
     name = "report.html" if len(runs) == 1 else "report-of-several.html"  # the first has one of its own
     target = target or page_file(runs[0], name, for_machines=as_json)
     for kind, shown in (("profile", is_profile), ("sizing", is_sizing)):
-        if apart := [one for one in runs if shown(one)]:
+        if apart := [run for run in runs if shown(run)]:
             _refuse_beside(kind, apart[0], len(runs), failing)
             show = show_profile if kind == "profile" else show_candidate
             show(runs[0], target, as_json, slide)
@@ -99,7 +99,7 @@ def show_report(
         loads = on_all_cores(records, summarise_loads)
         show(loads, loads_document, loads_in_json, target, as_json, slide)
         _fail(failing, [finding for view in loads.loads.values() for finding in view.findings])
-        return [f"{name}: {why}" for name, view in loads.loads.items() for why in failures(view)]
+        return [f"{name}: {reason}" for name, view in loads.loads.items() for reason in failures(view)]
     summary = on_all_cores(records, summarise)
     show(summary, experiment_document, experiment_in_json, target, as_json, slide)
     _fail(failing, summary.findings)
@@ -110,8 +110,8 @@ def _fail(failing: "Rule | None", findings: Sequence["Finding"]) -> None:
     """Exit where the rule says so."""
     from stallmark.report.text.steady import run_failure
 
-    if failing and (why := run_failure(failing, findings)):
-        tell(err, f"[bold red]Failed:[/] {escape(why)}.")
+    if failing and (reason := run_failure(failing, findings)):
+        print_markup(err, f"[bold red]Failed:[/] {escape(reason)}.")
         sys.exit(VERDICT)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark.cli.command import Extensible
-from stallmark.cli.common import err, escape, json_option, out_option, target_options, tell, timezone_option
+from stallmark.cli.common import err, escape, json_option, out_option, print_markup, target_options, timezone_option
 from stallmark.cli.exit_codes import CONDITION_BROKEN, INCOMPLETE, VERDICT
 from stallmark.cli.report import show_report
 from stallmark.errors import CallFailed, StallmarkError, as_reason, as_sentence, in_words
@@ -64,8 +64,8 @@ def run(
         model = read_any_scenario(scenario, overrides)
     else:
         raise click.UsageError("Name a scenario (`stallmark list`), or --resume RUNS/… an experiment.")
-    machines = next((each for each in added if isinstance(each, LoadMachines)), None)
-    followers = [each for each in added if isinstance(each, Follower)]
+    machines = next((addition for addition in added if isinstance(addition, LoadMachines)), None)
+    followers = [addition for addition in added if isinstance(addition, Follower)]
     if profile and not isinstance(model, SizingScenario):
         raise StallmarkError(f"{model.name} is no sizing, and --profile is of one: leave it out, or run `sizing`.")
     if isinstance(model, SizingScenario):
@@ -102,7 +102,7 @@ def run(
                 because = in_words(error)
                 if any(runner.folder.glob("*/manifest.json")):
                     _report_if_possible(runner.folder, show, as_json)
-                    _say_how_to_resume(runner.folder, model)
+                    _print_resume_hint(runner.folder, model)
                 raise
         because = finished.incomplete_because or ""
         state = "incomplete" if because else "complete"
@@ -120,14 +120,14 @@ def run(
         for follower in followers:
             follower.end(state == "complete", because)
     if because:
-        tell(err, f"[bold red]Incomplete:[/] {escape(as_sentence(because))}")
-        _say_how_to_resume(runner.folder, model)
+        print_markup(err, f"[bold red]Incomplete:[/] {escape(as_sentence(because))}")
+        _print_resume_hint(runner.folder, model)
         sys.exit(INCOMPLETE)
     if not finished.conditions_hold:
-        tell(err, "[bold red]Failed:[/] the data are wrong: the report names the condition that does not hold.")
+        print_markup(err, "[bold red]Failed:[/] the data are wrong: the report names the condition that does not hold.")
         sys.exit(CONDITION_BROKEN)
     if broken:
-        tell(err, f"[bold red]Failed:[/] {escape('; '.join(broken))}.")
+        print_markup(err, f"[bold red]Failed:[/] {escape('; '.join(broken))}.")
         sys.exit(VERDICT)
 
 
@@ -140,7 +140,7 @@ def _report_if_possible(folder: Path, show: Show, as_json: bool) -> None:
         show.say(f"There is no report: {as_sentence(as_reason(error))}")
 
 
-def _say_how_to_resume(folder: Path, model: "AnyScenario") -> None:
+def _print_resume_hint(folder: Path, model: "AnyScenario") -> None:
     from stallmark.experiment.course import command, with_records
     from stallmark.record.reader import find_records
     from stallmark.report.text import experiment
@@ -148,4 +148,4 @@ def _say_how_to_resume(folder: Path, model: "AnyScenario") -> None:
     if not (places := with_records(folder)):  # somebody has removed them
         return
     made = [record.manifest for record in find_records(places)]
-    tell(err, escape(experiment.go_on(command(folder, model.contents, made))))
+    print_markup(err, escape(experiment.go_on(command(folder, model.contents, made))))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import err, escape, json_option, page_file, tell, timezone_option
+from stallmark.cli.common import err, escape, json_option, page_file, print_markup, timezone_option
 from stallmark.cli.exit_codes import INCOMPLETE, VERDICT
 from stallmark.errors import CallFailed, StallmarkError, as_sentence
 from stallmark.experiment.progress import Phase, Show
@@ -69,7 +69,7 @@ def size(
     found = summary.size(profile, candidates, percentile, growth, _level(level), today)
     show_sizing(found, target, as_json)
     if not found.carried:
-        tell(err, f"[bold red]Failed:[/] {escape(' '.join(map(sentence, found.answers)))}")
+        print_markup(err, f"[bold red]Failed:[/] {escape(' '.join(map(sentence, found.answers)))}")
         sys.exit(VERDICT)
 
 
@@ -145,7 +145,7 @@ def run_sizing(
         raise
     _report(runner.folder, show, as_json)
     if because:
-        tell(err, f"[bold red]Incomplete:[/] {escape(as_sentence(because))}")
+        print_markup(err, f"[bold red]Incomplete:[/] {escape(as_sentence(because))}")
         sys.exit(INCOMPLETE)
 
 

@@ -24,7 +24,7 @@ Sink = Callable[[str, Sequence[Row]], None]
 """The taker of the rows of a table, by its name."""
 
 DATABASE = "database"
-"""The column of an answer that says which of our databases a row is of."""
+"""The column of an answer that names the database of a row, if several databases are ours."""
 OF_SEVERAL = "the database; null where one alone is under load"
 
 
@@ -54,7 +54,7 @@ class Collector(ABC):
     """The ends of the measured intervals as they are planned, in seconds since the run's start."""
 
     alarm: str | None = None
-    """Why the run must stop and gives no verdict, once there is a reason."""
+    """The reason why the run must stop without a verdict, once there is one."""
 
     incomplete: str | None = None
     """The part that its rows lack because it could not be read, as a clause without a full stop; None if nothing."""
@@ -84,16 +84,19 @@ class Collector(ABC):
         return copied
 
     def unavailable(self) -> str | None:
-        """Return why it can measure nothing here, as a sentence; None when it can. Called once, before the run."""
+        """Return the reason why it can measure nothing here, as a sentence; None when it can. Called once, before the
+        run.
+        """
         return None
 
     def limitation(self) -> str | None:
-        """Return which of its columns stay empty here and why, as a sentence; None when all is measured."""
+        """Return a sentence on the columns that stay empty here, with the reason; None when all is measured."""
         return None
 
     def open(self) -> None:
         """Get ready to sample (connect). Called in the sampler's thread, and again after a failure, for what that has
-        broken: a query that was refused is no reason for another login."""
+        broken: a query that was refused is not a reason for another login.
+        """
 
     @abstractmethod
     def sample(self, now: float) -> Sequence[Row]:
@@ -127,7 +130,7 @@ class ServerConnection(ABC):
     def rows(self, sql: str) -> Rows:
         """Return the rows of a query.
 
-        Raise StallmarkError when there is no connection, the server refuses, or does not answer.
+        Raise StallmarkError without a connection, or if the server refuses or does not answer.
         """
 
     @abstractmethod

@@ -57,9 +57,10 @@ PAGE_BYTES = 8192
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer as it came. `plan`: as the server wrote it, with what its execution did where that stands in it; None
-    if it sent none. `rows` are those of the answer; None if only the plan knows. `noted`: what the server noted
-    of the execution beside the plan."""
+    """The answer as it came. `plan`: as the server wrote it, with what its execution did where that is in it; None if
+    it sent none. `rows` are those of the answer; None if only the plan knows. `noted`: what the server noted of the
+    execution beside the plan.
+    """
 
     rows: int | None
     plan: str | None
@@ -78,8 +79,8 @@ class Measures:
     grant_kib: int | None = None  # memory the server set aside for it
     cpu_ms: float | None = None
     actual_dop: int | None = None  # 1: nothing ran in parallel
-    wait_ms: Mapping[str, float] | None = None  # by what was waited for, as the server calls it
-    plan_hash: str | None = None  # of the plan's shape: operators, tables and indexes
+    wait_ms: Mapping[str, float] | None = None  # milliseconds by the server's wait type
+    plan_hash: str | None = None  # hash of the plan's shape: operators, tables and indexes
 
 
 class QuerySession(Protocol):
@@ -92,8 +93,9 @@ class QuerySession(Protocol):
     """A sentence on what it cannot tell of a query here and why; final after the first execution."""
 
     def set_dop(self, dop: int | None) -> None:
-        """Let at most so many work on a query at once; None: as the server is set. Do nothing if that stands
-        in the text of the query."""
+        """Let at most so many work on a query at once; None: as the server is set. Do nothing if that is in the text of
+        the query.
+        """
 
     def execute(self, text: str) -> Answer:
         """Execute a query and take its whole answer. Raises CallFailed; TIMEOUT after the session's timeout."""
@@ -143,7 +145,7 @@ def required(ability: AnyAbility | Missing) -> AnyAbility:
 
 class Ability:
     def refusal(self) -> str | None:
-        """Return why it cannot be had on this server, as a clause without a full stop; None when it can."""
+        """Return the reason why it cannot be had on this server, as a clause without a full stop; None when it can."""
         return None
 
 
@@ -154,7 +156,7 @@ class Memory(Ability, ABC):
     """`cap` cannot go below this."""
 
     scarce_bytes: int = 0
-    """Below this a cap is possible, and the server hardly works."""
+    """Below this a cap is possible, and the server barely works."""
 
     largest_bytes: int | None = None
     """The memory of the server's machine, above which no pool can be; None if it is not known."""
@@ -201,7 +203,8 @@ class BackupOptions:
 @dataclass(frozen=True)
 class Folders:
     """Folders of the server's machine for the files of a database. `log` None: with the data; `filegroups`: those of
-    SQL Server that lie elsewhere than `data`, by name."""
+    SQL Server that are elsewhere than `data`, by name.
+    """
 
     data: str
     log: str | None = None
@@ -231,7 +234,7 @@ class Backup(Ability, ABC):
 
     @abstractmethod
     def refuse_folders(self, to: Folders, size_bytes: int) -> None:
-        """Raise StallmarkError if a database of `size_bytes` cannot lie in the folders."""
+        """Raise StallmarkError if a database of `size_bytes` cannot be in the folders."""
 
     @abstractmethod
     def bring_home(self) -> None:

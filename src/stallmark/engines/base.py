@@ -1,7 +1,7 @@
 """The interface of a database engine: what the layers above may ask of a server.
 
 Engines know SQL dialects, settings and error codes, nothing of workloads or runs. What not every server can do is an
-ability of its own (see `abilities`), which says why it cannot be had.
+ability of its own (see `abilities`), which gives the reason it cannot be had.
 """
 
 from abc import ABC, abstractmethod
@@ -89,8 +89,8 @@ class Session(Protocol):
 
         Raises CallFailed. The class is UNKNOWN_OUTCOME where the server may or may not have committed: the connection
         broke while a call that `commits` was under way, or such a call was given up (timeout, `cancel`) and the server
-        does not say whether that came before its end; the session then goes on. Inside `transaction` only the `last`
-        call commits.
+        does not report whether that came before its end; the session then continues. Inside `transaction` only the
+        `last` call commits.
         """
 
     def finish(self, name: str, parameters: Sequence[Any]) -> None:
@@ -134,7 +134,7 @@ class Session(Protocol):
         """Roll back; do nothing if no transaction is open."""
 
     def own_io(self) -> OwnIO | None:
-        """Return the I/O since the session was opened, outside a transaction; None if the server does not say.
+        """Return the I/O since the session was opened, outside a transaction; None if the server does not report.
 
         Raise CallFailed.
         """
@@ -170,12 +170,12 @@ class BulkWriter(Protocol):
     """False if rows are in for good as they are written, and only what is executed can be rolled back."""
 
     limited: str | None
-    """A clause that says why rows are written more slowly than this engine can; None if they are not."""
+    """A clause with the reason why rows are written more slowly than this engine can; None if they are not."""
 
     def write(self, table: str, rows: "pa.Table") -> None: ...
 
     def execute(self, sql: str) -> int:
-        """Return how many rows the statement changed, -1 for one that changes none."""
+        """Return the number of rows that the statement changed, -1 for one that changes none."""
 
     def commit(self) -> None: ...
 
@@ -225,7 +225,7 @@ class Engine(ABC):
     """By the key of a variant that asks for it."""
 
     by_workload: Mapping[str, "Engine"] = MappingProxyType({})
-    """The engines of databases that hold one workload each. Empty where all lie in the database of this engine."""
+    """The engines of databases that hold one workload each. Empty where all are in the database of this engine."""
 
     @abstractmethod
     def database_name(self) -> str:
@@ -326,7 +326,8 @@ class Engine(ABC):
         """
 
     def hidden_objects_reason(self) -> str | None:
-        """Return why this login does not see what others have in the database, as a clause; None if it does."""
+        """Return the reason why this login does not see what others have in the database, as a clause; None if it
+        does."""
         return None
 
     def other_sessions(self) -> list[ServerSession]:
@@ -334,7 +335,7 @@ class Engine(ABC):
         return []
 
     def hidden_sessions_reason(self) -> str | None:
-        """Return why this login does not see the sessions of others, as a clause; None if it does."""
+        """Return the reason why this login does not see the sessions of others, as a clause; None if it does."""
         return None
 
     def blockers(self) -> list[ServerSession]:
@@ -342,11 +343,14 @@ class Engine(ABC):
         return []
 
     def not_writable_reason(self, schemas: Sequence[str]) -> str | None:
-        """Return why nothing can be written in the database, as a sentence, or None. `schemas`: those of a workload."""
+        """Return the reason why nothing can be written in the database, as a sentence, or None. `schemas`: those of a
+        workload.
+        """
         return None
 
     def unfit(self) -> str | None:
-        """Return why no workload can be built in the database as it is set, as a sentence; None when it can."""
+        """Return the reason why no workload can be built in the database as it is set, as a sentence; None when it
+        can."""
         return None
 
     def examine(self) -> Iterator[Examined]:
@@ -363,12 +367,13 @@ class Engine(ABC):
         return nullcontext(lambda: None)
 
     def directories(self) -> Mapping[str, Path]:
-        """Return where "data" and "wal" lie on this machine; empty for a server that is not ours."""
+        """Return where "data" and "wal" are on this machine; empty for a server that is not ours."""
         return {}
 
     def storage_here(self) -> Mapping[str, Path]:
         """Return where "data" and "wal" lie, of a server that runs on this machine, whoever started it; empty if that
-        is not known, or each lies in several places."""
+        is not known, or each is in several places.
+        """
         return self.directories()
 
     def built_in(self) -> Mapping[str, Path]:
@@ -391,11 +396,11 @@ class Engine(ABC):
         """Write out what is dirty, so that every run starts from the same state."""
 
     def buffer_pool_bytes(self) -> int | None:
-        """Return the size of the buffer pool now, in bytes; None if the server does not say."""
+        """Return the size of the buffer pool now, in bytes; None if the server does not report."""
         return None
 
     def cores(self) -> int | None:
-        """Return how many CPUs the server may use at once; None if it does not say."""
+        """Return the number of CPUs that the server may use at once; None if it is not reported."""
         return None
 
     def most_users(self) -> int | None:

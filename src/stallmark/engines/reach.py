@@ -28,7 +28,7 @@ _ASK_FOR_INSTANCE, _ANSWER = 4, 5  # MC-SQLR, CLNT_UCAST_INST and SVR_RESP
 
 
 def unreachable_reason(host: str, port: int) -> str | None:
-    """Return why a port takes no connection, as a clause without a full stop; None if it does."""
+    """Return the reason why a port takes no connection, as a clause without a full stop; None if it does."""
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (socket.gaierror, UnicodeError) as error:
@@ -44,8 +44,10 @@ def unreachable_reason(host: str, port: int) -> str | None:
 
 
 def instance_unreachable_reason(host: str, instance: str) -> str | None:
-    """Return why a named instance of SQL Server takes no connection, as `why_unreachable` does. SQL Server Browser
-    is asked for its port."""
+    """Return the reason why a named instance of SQL Server takes no connection, as `unreachable_reason` does.
+
+    SQL Server Browser is asked for its port.
+    """
     try:
         port = _instance_port(host, instance)
     except (socket.gaierror, UnicodeError) as error:
@@ -68,7 +70,7 @@ def _connect(addresses: Iterable[tuple[Any, ...]]) -> list[int] | None:
         for family, kind, protocol, _, address in addresses:
             try:
                 trial = sockets.enter_context(socket.socket(family, kind, protocol))
-            except OSError as error:  # as of IPv6 on a machine without it
+            except OSError as error:  # for instance an IPv6 address on a machine without IPv6
                 errors.append(error.errno or 0)
                 continue
             trial.setblocking(False)
@@ -99,7 +101,7 @@ def _instance_port(host: str, instance: str) -> int | None:
     with ExitStack() as sockets:
         asked = sockets.enter_context(selectors.DefaultSelector())
         for family, kind, protocol, _, address in socket.getaddrinfo(host, BROWSER_PORT, type=socket.SOCK_DGRAM):
-            with suppress(OSError):  # as of IPv6 on a machine without it
+            with suppress(OSError):  # for instance an IPv6 address on a machine without IPv6
                 browser = sockets.enter_context(socket.socket(family, kind, protocol))
                 browser.connect(address)  # so that a refusal is heard
                 browser.setblocking(False)

@@ -47,9 +47,10 @@ QUERY_EMULATED_BYTES_PER_S = 14 * MIB
 class Estimate:
     """The time of an experiment. `build_s`: its database and the copy of it that runs start from. `runs_s`: each run
     with all that belongs to it, in run order; `load_s` the load alone of each, 0 where that is not planned by time.
-    `at_most`: runs wait until they are steady. `asks`: an operator is asked, whose time nobody knows. `chooses`: there
+    `at_most`: runs wait until they are steady. `asks`: an operator is asked, whose time it is unknown. `chooses`: there
     may be fewer runs, as the sizes of a curve are chosen. `longest_s`: the whole at most, where runs search for a
-    ceiling, which usually ends long before."""
+    ceiling, which usually ends long before.
+    """
 
     build_s: float
     runs_s: tuple[float, ...]
@@ -97,9 +98,9 @@ def estimate(
     it is kept yet; `pace`: how many times as long as by the rates all takes here that is not planned by time;
     `windows`: of a profile, that a sizing plays."""
     if isinstance(scenario, ProbeScenario):
-        return _of_probe(scenario, pace)
+        return _estimate_probe(scenario, pace)
     if isinstance(scenario, SizingScenario):
-        return _of_sizing(scenario, dialect, to_build, to_copy, pace, windows)
+        return _estimate_sizing(scenario, dialect, to_build, to_copy, pace, windows)
     contents = scenario.contents
     sizes = [
         (part, expected_bytes(dialect, part, loader_for(part.name).own_scale(contents.scale)))
@@ -111,29 +112,31 @@ def estimate(
     if to_copy and scenario.reset == "restore":
         build_s += data_bytes / COPY_BYTES_PER_S
     order = scenario.run_order()
-    timelines = [scenario.timeline(one) for one in scenario.variants] if isinstance(scenario, TimedScenario) else []
+    timelines = (
+        [scenario.timeline(variant) for variant in scenario.variants] if isinstance(scenario, TimedScenario) else []
+    )
     load_s, longest_s = max((timeline.end_s for timeline in timelines), default=0.0), None
     if isinstance(scenario, TimedScenario) and any(map(scenario.searched_of, scenario.variants)):
         usual_s = max(map(scenario.usual_s, scenario.variants))
         load_s, longest_s = usual_s, len(order) * (load_s - usual_s)
-    found = Estimate(
+    estimate = Estimate(
         build_s=pace * build_s,
         runs_s=tuple(
             load_s
-            + pace * (check_s + _beside_s(scenario, one.variant, data_bytes))
+            + pace * (check_s + _overhead_s(scenario, planned.variant, data_bytes))
             + _writes_s(scenario, data_bytes)
-            * (not scenario.same_storage(one.variant, before.variant if before else None))
-            for before, one in zip([None, *order], order, strict=False)
+            * (not scenario.same_storage(planned.variant, before.variant if before else None))
+            for before, planned in zip([None, *order], order, strict=False)
         ),
         load_s=load_s,
         at_most=any(timeline.warm_up_limits for timeline in timelines),
         asks=any(variant.before and variant.before.ask for variant in scenario.variants),
         chooses=scenario.curve is not None,
     )
-    return found if longest_s is None else replace(found, longest_s=found.total_s + longest_s)
+    return estimate if longest_s is None else replace(estimate, longest_s=estimate.total_s + longest_s)
 
 
-def _beside_s(scenario: AnyScenario, variant: Variant, data_bytes: int) -> float:
+def _overhead_s(scenario: AnyScenario, variant: Variant, data_bytes: int) -> float:
     """Return what belongs to a run beside a load that is planned by time, and the check of its data."""
     seconds = RUN_S
     if scenario.reset == "restore":
@@ -162,16 +165,16 @@ def _writes_s(scenario: AnyScenario, data_bytes: int) -> float:
 def _queries_s(scenario: QueryScenario, variant: Variant, data_bytes: int) -> float:
     """Return what the queries take; none takes longer than it may."""
     asked, known = scenario.queries, len(scenario.query_streams.queries)
-    at = QUERY_EMULATED_BYTES_PER_S if scenario.emulates(variant) else QUERY_READ_BYTES_PER_S
+    bytes_per_s = QUERY_EMULATED_BYTES_PER_S if scenario.emulates(variant) else QUERY_READ_BYTES_PER_S
     pool = scenario.pool_of(variant)
     read_bytes = max(0, data_bytes - (pool.resolve(data_bytes) if pool else 0))
-    query_s = data_bytes / QUERY_BYTES_PER_S + read_bytes / at
-    each = len(asked.only or scenario.query_streams.queries) * len(asked.dop or [None])
-    queries = {"power": known, "throughput": known * scenario.streams, "each": each}
+    query_s = data_bytes / QUERY_BYTES_PER_S + read_bytes / bytes_per_s
+    query_count = len(asked.only or scenario.query_streams.queries) * len(asked.dop or [None])
+    queries = {"power": known, "throughput": known * scenario.streams, "each": query_count}
     return min(asked.timeout, query_s) * sum(queries[phase] for phase in asked.phases)
 
 
-def _of_sizing(
+def _estimate_sizing(
     scenario: SizingScenario, dialect: str, to_build: float, to_copy: bool, pace: float, windows: int
 ) -> Estimate:
     """Estimate a sizing as it usually goes: the replay of the windows, the loads alone, two trials, and the ceiling."""
@@ -182,11 +185,11 @@ def _of_sizing(
     runs = [run for part in parts for run in estimate(part, dialect, to_build=0.0, to_copy=False, pace=pace).runs_s]
     choice = scenario.replay
     files_s = pace * (choice.size + choice.log_size) / WRITE_BYTES_PER_S
-    played_s = scenario.search.asked().usual_levels * windows * min(choice.play, choice.window)
+    played_s = scenario.search.spec().usual_levels * windows * min(choice.play, choice.window)
     return Estimate(build_s=built, runs_s=(files_s + played_s, *runs))
 
 
-def _of_probe(scenario: ProbeScenario, pace: float) -> Estimate:
+def _estimate_probe(scenario: ProbeScenario, pace: float) -> Estimate:
     asked = scenario.probe
     load_s = len(asked.steps()) * asked.seconds
     beside_s = asked.size_bytes / WRITE_BYTES_PER_S + len(asked.steps()) * STEP_S

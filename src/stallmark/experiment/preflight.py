@@ -58,7 +58,7 @@ def advice(scenario: AnyScenario, machines: int) -> list[str]:
     """
     if not isinstance(scenario, TimedScenario):
         return []
-    return list(dict.fromkeys(said for load in users_loads(scenario) for said in _advice_on(load, machines)))
+    return list(dict.fromkeys(text for load in users_loads(scenario) for text in _advice_on(load, machines)))
 
 
 def _refuse_raw(scenario: TimedScenario, engine: Engine) -> None:
@@ -90,7 +90,7 @@ def _advice_on(load: UsersLoad, machines: int) -> Iterator[str]:
 
 
 def advice_on_pools(scenario: AnyScenario, engine: Engine, loaded_bytes: int | None) -> list[str]:
-    """Return the same for buffer pools that the server takes, and hardly works with."""
+    """Return the same for buffer pools that the server takes, and barely works with."""
     scarce_bytes = engine.memory.scarce_bytes if engine.memory else 0
     pools = [(variant.name, scenario.pool_of(variant)) for variant in scenario.sized()]
     scarce = [name for name, pool in pools if pool and pool.resolve(loaded_bytes or 0) < scarce_bytes]
@@ -205,7 +205,7 @@ def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> Non
         ("buffer_pool", engine.memory, any(map(scenario.pool_of, scenario.sized()))),
         ("start_cache: cold", engine.caches, scenario.start_cache == "cold"),
         ("start_cache: prefilled", engine.prefill, scenario.start_cache == "prefilled"),
-        *(("reset: restore", one.backup, scenario.reset == "restore") for one in engine.databases()),
+        *(("reset: restore", database.backup, scenario.reset == "restore") for database in engine.databases()),
         ("emulated_array", engine.devices, any(map(scenario.emulates, variants))),
         ("observe: io_trace", engine.tracing, "io_trace" in scenario.observe),
     ]
@@ -218,8 +218,8 @@ def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> Non
     if engine.by_workload:
         _refuse_of_one_database(scenario)
     for key, ability, wanted in asked:
-        if wanted and (why := ability.refusal()):
-            raise StallmarkError(f"{scenario.name} asks for `{key}`, but {why}.")
+        if wanted and (reason := ability.refusal()):
+            raise StallmarkError(f"{scenario.name} asks for `{key}`, but {reason}.")
     if scenario.backup and not (engine.backup and engine.backup.options):
         raise StallmarkError(
             f"{scenario.name} says how SQL Server writes its `backup`, and this is none: remove it, or name such a "
@@ -284,16 +284,16 @@ def _refuse_more_users_than_files(scenario: TimedScenario) -> None:
 
 
 def _refuse_unseen_io(scenario: TimedScenario, engine: Engine) -> None:
-    """Refuse what goes by the server's I/O where the server does not tell it: it would end without an answer."""
+    """Refuse what goes by the server's I/O where the server does not report it: it would end without an answer."""
     if not (needed := _io_needed(scenario)):
         return
-    [server_io] = (one for one in collectors_for(engine) if one.name == "server_io")
-    if why := server_io.unavailable():
-        raise StallmarkError(f"{scenario.name} goes by {needed}, which is not known here. {why}")
+    [server_io] = (collector for collector in collectors_for(engine) if collector.name == "server_io")
+    if reason := server_io.unavailable():
+        raise StallmarkError(f"{scenario.name} goes by {needed}, which is not known here. {reason}")
 
 
 def _io_needed(scenario: TimedScenario) -> str | None:
-    """Return the figure of the server's I/O that decides how a run goes on; None if none does."""
+    """Return the figure of the server's I/O that decides how a run continues; None if none does."""
     if isinstance(scenario, SizingScenario):
         return "the I/O of its loads"
     plans = [search_plan(scenario, variant) for variant in scenario.variants]

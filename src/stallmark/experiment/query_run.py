@@ -13,7 +13,7 @@ from stallmark.driver.query_streams import Query, QueryDrive, Refreshing, Stopwa
 from stallmark.engines.base import Engine
 from stallmark.experiment import progress
 from stallmark.experiment.run import AnyRun, RunOrder
-from stallmark.experiment.work import Work, of_queries, phase_step
+from stallmark.experiment.work import Work, phase_step, work_of_queries
 from stallmark.record.manifest.course import LeftWaiting, now
 from stallmark.record.manifest.workload import application
 from stallmark.record.writer import RecordWriter
@@ -32,8 +32,8 @@ PHASE = "concurrent"
 
 
 def drawn_query(query: int, stream: int, choice: WorkloadChoice, dialect: str, dop: int | None = None) -> Query:
-    """Return a query with its drawn parameters. On SQL Server `dop` stands in the text; on PostgreSQL the session
-    sets it."""
+    """Return a query with its drawn parameters. On SQL Server `dop` is in the text; on PostgreSQL the session sets
+    it."""
     drawn = parameters(query, choice.seed, stream, choice.scale["factor"])
     in_text = dop if dialect == "mssql" else None
     return Query(f"Q{query}", text(query, dialect, drawn, dop=in_text), dop)
@@ -87,7 +87,7 @@ class RunningStreams:
             self._drive.begin(PHASE, steps, over_and_over=True)
 
     def set_rate(self, rate: float) -> None:
-        """Let queries come due at this rate from now on. Those under way go on; those that wait are forgotten."""
+        """Let queries come due at this rate from now on. Those under way continue; those that wait are forgotten."""
         self._rate = rate
         if self._due and self._streams:
             self._due.set_rate(rate)
@@ -117,7 +117,9 @@ class RunningStreams:
         left += self._drive.given_up[self._recorded :]
         self._recorded = len(self._drive.given_up)
         now_s = self._clock()
-        self._writer.append("queries_left", [{"load": self._name, **one._asdict(), "left_s": now_s} for one in left])
+        self._writer.append(
+            "queries_left", [{"load": self._name, **taken._asdict(), "left_s": now_s} for taken in left]
+        )
 
     def _steps(self, number: int, streams: int) -> list[Query]:
         """Return the steps of a stream: the orders of the table from its number on, so that no two streams have the
@@ -147,7 +149,7 @@ class QueryRun(AnyRun):
         self._done = 0
 
     def _work(self) -> Work:
-        return of_queries(self._scenario, self._workload, self._dops())
+        return work_of_queries(self._scenario, self._workload, self._dops())
 
     def _mend(self) -> None:
         if left := self._refresh.pending():
@@ -160,8 +162,8 @@ class QueryRun(AnyRun):
         """Return how many refresh sets are still needed: by this run, and by later ones that begin where it ends."""
         sets = {"power": 1, "throughput": self._scenario.streams, "each": 0}
         runs = len(self._scenario.run_order()) - self._order.place.sequence + 1
-        each = sum(sets[phase] for phase in self._queries.phases)
-        return each * (runs if self._scenario.reset == "continue" else 1)
+        executions = sum(sets[phase] for phase in self._queries.phases)
+        return executions * (runs if self._scenario.reset == "continue" else 1)
 
     def _drive(self, writer: RecordWriter) -> str | None:
         phases = [(phase, list(self._streams(phase))) for phase in self._queries.phases]
@@ -181,10 +183,10 @@ class QueryRun(AnyRun):
                 clock.start()
                 sampler.start()
                 for phase, streams in phases:
-                    show = partial(self._say, phase, total)
+                    show = partial(self._show_phase, phase, total)
                     began, ended = drive.follow(phase, streams, show, self._check_server)
                     self._done += sum(len(steps) for _, steps in streams)
-                    users = sum(any(isinstance(one, Query) for one in steps) for _, steps in streams)
+                    users = sum(any(isinstance(step, Query) for step in steps) for _, steps in streams)
                     writer.update(steps=(*writer.manifest.steps, phase_step(phase, users, began, ended)))
                     writer.save_manifest()
         except Interrupted as interruption:
@@ -221,7 +223,7 @@ class QueryRun(AnyRun):
         cores = self._engine.cores()
         return list(dict.fromkeys(cores if dop == "all" else dop for dop in self._queries.dop))
 
-    def _say(self, phase: Phase, total: int, progress: StreamProgress) -> None:
+    def _show_phase(self, phase: Phase, total: int, progress: StreamProgress) -> None:
         done = self._done + progress.done
         note = f"{PHASES[phase]}, {', '.join(progress.under_way) or 'at its end'}, {done} of {total} done"
         if progress.failed:

@@ -41,7 +41,7 @@ class _Cell:
 def refuse_impossible(plans: Mapping[str, tuple[RawPlan, int]], engine: Engine, emulated: bool) -> None:
     """Raise StallmarkError for raw loads that cannot run, each with the number of its cells, before anything starts.
 
-    `emulated`: the data of the server lie on an emulated array.
+    `emulated`: the data of the server are on an emulated array.
     """
     if plans and sys.platform == "win32":
         raise StallmarkError(f"The raw load {next(iter(plans))} cannot run: there are none on Windows; remove it.")
@@ -57,9 +57,9 @@ def refuse_impossible(plans: Mapping[str, tuple[RawPlan, int]], engine: Engine, 
         if not on_array:
             refuse_memory(folder)
         remove_leftovers(folder)
-        there = folder if folder.exists() else folder.parent
-        _, size = needed.get(there.stat().st_dev, (there, 0))
-        needed[there.stat().st_dev] = there, size + cells * plan.size_bytes
+        existing = folder if folder.exists() else folder.parent
+        _, size = needed.get(existing.stat().st_dev, (existing, 0))
+        needed[existing.stat().st_dev] = existing, size + cells * plan.size_bytes
     for folder, size in needed.values():
         try:
             refuse_little_space(folder, size)
@@ -68,8 +68,8 @@ def refuse_impossible(plans: Mapping[str, tuple[RawPlan, int]], engine: Engine, 
 
 
 class RawLoads:
-    """The raw loads among the loads of a run. A load that ends early is in `ended`, with the whole seconds
-    after which it did and the reason; the others go on.
+    """The raw loads among the loads of a run. A load that ends early is in `ended`, with the whole seconds after which
+    it did and the reason; the others continue.
 
     Call `prepare`, then `set` at every step, `poll` often, and `finish` in any case.
     """
@@ -130,7 +130,7 @@ class RawLoads:
         for cell, process in [*working, *self._ending]:
             for second, work, waiting in process.pop_work():
                 rows[second].append(_row(second, cell, work, waiting))
-        self._ending = [one for one in self._ending if one not in over]
+        self._ending = [ending for ending in self._ending if ending not in over]
         self._writer.append("raw_io", [row for second in sorted(rows) for row in rows[second]])
 
     def finish(self) -> None:
@@ -168,10 +168,10 @@ def _argv(
 
 
 def _row(second: int, cell: _Cell, work: Work, waiting: np.ndarray | None) -> dict[str, object]:
-    of = cell.operation
+    operation = cell.operation
     counts = {"reads": 0, "read_bytes": 0, "writes": 0, "write_bytes": 0} | {
-        f"{of}s": work.ios,
-        f"{of}_bytes": work.bytes,
+        f"{operation}s": work.ios,
+        f"{operation}_bytes": work.bytes,
     }
     return {
         "second": second,

@@ -36,7 +36,7 @@ from stallmark.record.reader import Record, find_records
 from stallmark.record.sizing import Demand, Sizing, StandIn, write_sizing
 from stallmark.record.writer import experiment_folder
 from stallmark.scenarios.model import LoadsScenario, SizingScenario
-from stallmark.scenarios.search import described
+from stallmark.scenarios.search import objective
 from stallmark.stats.ceiling_search import Next
 from stallmark.stats.fitted_rates import corrected, fitted_rates
 from stallmark.stats.thresholds import MATCHED_WITHIN
@@ -73,7 +73,7 @@ class SizingRunner:
             started=now(),
             candidate=scenario.candidate.described(),
             demand=demand,
-            service_level=described(scenario.slo),
+            service_level=objective(scenario.slo),
             machine=devices.machine_facts(),
             engine=engine.dialect,
         )
@@ -119,7 +119,7 @@ class SizingRunner:
             with self._show.bar("Replaying the profile’s I/O", None, Phase.PROBING):
                 replay(
                     self._demand.windows,
-                    scenario.search.asked(),
+                    scenario.search.spec(),
                     self._made.service_level,
                     data=self._data,
                     log=self._log,

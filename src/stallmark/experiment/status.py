@@ -40,8 +40,8 @@ def estimate_for(scenario: AnyScenario, out: Path, made: Manifest) -> Estimate:
 def pace(out: Path, machine: Machine | None = None) -> float:
     """Return how many times as long as by the rates everything took that is not planned by time, in the newest
     experiments that a machine (by default this one) has made in `out`; 1.0 where there are none."""
-    found = islice(_experiments(out, machine or machine_facts()), NEWEST)
-    took_s, expected_s = (sum(one) for one in zip((0.0, 0.0), *found, strict=True))
+    experiments = islice(_experiments(out, machine or machine_facts()), NEWEST)
+    took_s, expected_s = (sum(column) for column in zip((0.0, 0.0), *experiments, strict=True))
     return took_s / expected_s if expected_s else 1.0
 
 
@@ -49,23 +49,23 @@ def _experiments(out: Path, machine: Machine) -> Iterator[tuple[float, float]]:
     """Yield by experiment, the newest first, the seconds beside the planned load that its runs took, and those that
     were expected."""
     folders = {path.parent.parent for path in out.glob(f"*/*/{FILE}") if path.parent.parent != out}
-    for folder in sorted(folders, key=lambda one: one.name, reverse=True):
+    for folder in sorted(folders, key=lambda folder_path: folder_path.name, reverse=True):
         with suppress(StallmarkError):  # of another version, or no scenario that could be run
             made = [
-                one
-                for one in map(read_manifest, sorted(path.parent for path in folder.glob(f"*/{FILE}")))
-                if _tells(one, machine)
+                manifest
+                for manifest in map(read_manifest, sorted(path.parent for path in folder.glob(f"*/{FILE}")))
+                if _is_representative(manifest, machine)
             ]
             if not made:
                 continue
             of_runs = estimate(scenario_of(folder, made[0]), to_build=0.0)
             yield (
-                sum(((one.took and one.took.seconds) or 0.0) - of_runs.load_s for one in made),
-                sum(of_runs.runs_s[(one.sequence or 1) - 1] - of_runs.load_s for one in made),
+                sum(((manifest.took and manifest.took.seconds) or 0.0) - of_runs.load_s for manifest in made),
+                sum(of_runs.runs_s[(manifest.sequence or 1) - 1] - of_runs.load_s for manifest in made),
             )
 
 
-def _tells(made: Manifest, machine: Machine) -> bool:
+def _is_representative(made: Manifest, machine: Machine) -> bool:
     """Return whether a run is of that machine and its embedded server, and nothing but these and its users decided how
     long it took."""
     same = (made.machine.cpu, made.machine.cores) == (machine.cpu, machine.cores) and bool(made.devices.built_in)
@@ -173,7 +173,7 @@ def status_of(
     state, because, silent_s = _state(records, planned, len(whole))
     now = _now(last, lately) if last.manifest.status == "running" else None
     live = state in (State.RUNNING, State.BETWEEN)
-    to_make = set(range(1, planned + 1)) - {one.sequence or 1 for one in whole}
+    to_make = set(range(1, planned + 1)) - {manifest.sequence or 1 for manifest in whole}
     return Status(
         folder=folder,
         title=last.manifest.scenario.title or last.manifest.scenario.name,
@@ -187,7 +187,7 @@ def status_of(
         left_s=_left_s(expected, made, to_make, now, silent_s or 0.0) if live else None,
         refined=bool(_took_s(made)),
         resume=command(folder, scenario.contents, made) if len(whole) < planned else None,
-        asks=_asks(scenario, order, {one.sequence for one in whole}) if state is State.BETWEEN else None,
+        asks=_asks(scenario, order, {manifest.sequence for manifest in whole}) if state is State.BETWEEN else None,
     )
 
 
@@ -259,4 +259,8 @@ def _left_s(
 
 
 def _took_s(made: Sequence[Manifest]) -> dict[int, float]:
-    return {one.sequence or 1: one.took.seconds for one in made if one.took and one.took.seconds is not None}
+    return {
+        manifest.sequence or 1: manifest.took.seconds
+        for manifest in made
+        if manifest.took and manifest.took.seconds is not None
+    }

@@ -21,7 +21,7 @@ from stallmark.experiment.progress import Phase
 from stallmark.experiment.query_run import RunningStreams
 from stallmark.experiment.raw_loads import RawLoads
 from stallmark.experiment.run import AnyRun, RunOrder
-from stallmark.experiment.work import Work, load_specs, of_load, on_machines, placed, search_plan
+from stallmark.experiment.work import Work, load_specs, on_machines, search_plan, with_databases, work_of_loads
 from stallmark.format import exact
 from stallmark.record.manifest.course import ExpectedMachines as RecordedMachines
 from stallmark.record.manifest.course import now
@@ -41,13 +41,13 @@ def io_sink(store: Sink, load: SearchedLoad) -> Sink:
 
     def sink(table: str, rows: Sequence[Row]) -> None:
         store(table, rows)
-        if table == "server_io" and (sample := _of_data_files(rows)):
+        if table == "server_io" and (sample := _data_file_sample(rows)):
             load.count_io(sample)
 
     return sink
 
 
-def _of_data_files(rows: Sequence[Row]) -> IOSample | None:
+def _data_file_sample(rows: Sequence[Row]) -> IOSample | None:
     data = [row for row in rows if row["kind"] == "data"]
     if not data:
         return None
@@ -198,14 +198,14 @@ class Run(AnyRun):
         return self._planned.get(step) or self._planned[self._timeline.steps[0].name]
 
     def _work(self) -> Work:
-        return of_load(self._scenario, self._variant)
+        return work_of_loads(self._scenario, self._variant)
 
     def _drive(self, writer: RecordWriter) -> str | None:
         if expected := self._expected:
             waited_for = RecordedMachines(count=expected.count, host=expected.host, port=expected.port)
             writer.update(expected_machines=waited_for)
             writer.save_manifest()
-        loads = placed(load_specs(self._scenario, self._variant, self._order.place.repeat), self._engine)
+        loads = with_databases(load_specs(self._scenario, self._variant, self._order.place.repeat), self._engine)
         search = search_plan(self._scenario, self._variant)
         drive = Drive(self._timeline, self._engine.spec(), loads, writer, self._expected, search)
         sink = io_sink(writer.append, drive.searched) if drive.searched else writer.append
@@ -275,7 +275,7 @@ class Run(AnyRun):
         self._show.advance(progress.elapsed_s, note, self._ends_s(progress), phase)
 
     def _ends_s(self, progress: LoadProgress) -> float:
-        """Return when the load ends: at the latest, or of a search as it usually does."""
+        """Return the time at which the load ends: at the latest, or of a search as it usually does."""
         if not self._scenario.searched_of(self._variant):
             return progress.ends_s
         return min(progress.ends_s, max(self._scenario.usual_s(self._variant), progress.step.end_s))

@@ -63,10 +63,10 @@ class Access:
             return False
         if self.address.is_here:
             return name in HERE
-        return _is_address(name) or name in (*HERE, self.address.host.lower(), *_own_names())
+        return _is_address(name) or name in (*HERE, self.address.host.lower(), *_host_names())
 
     def may_see(self, cookie: str | None, authorization: str | None) -> bool:
-        """Return whether a request may read: anybody on this machine, elsewhere who has the token."""
+        """Return whether a request may read: anyone on this machine, elsewhere who has the token."""
         bearer = (authorization or "").removeprefix("Bearer ")
         return self.address.is_here or self.fits(cookie) or self.fits(bearer)
 
@@ -90,5 +90,5 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def _own_names() -> tuple[str, ...]:
+def _host_names() -> tuple[str, ...]:
     return socket.gethostname().lower(), socket.getfqdn().lower()

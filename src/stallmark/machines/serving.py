@@ -29,7 +29,7 @@ from stallmark.engines.reach import unreachable_reason
 from stallmark.errors import StallmarkError, as_sentence
 from stallmark.experiment.progress import Show
 from stallmark.loaders import ledger
-from stallmark.processes import code_of, how_ended, kill
+from stallmark.processes import exit_clause, kill, wait_for_exit_code
 from stallmark.record import devices
 from stallmark.stopping import hearing, later
 
@@ -38,8 +38,9 @@ FAREWELL_S = 20  # executors give their users 12 s
 
 
 def facts_of(engine: Engine) -> RunFacts:
-    """Return what all machines of a run must agree on. Read anew for each run, because the database may change
-    between two."""
+    """Return what all machines of a run must agree on. Read again for each run, because the database may change between
+    two.
+    """
     facts = RunFacts(stallmark.__version__, str(engine.identity()))
     if not engine.by_workload and (entry := ledger.read(engine)):  # a load machine is told later which there are
         data = entry.identity
@@ -60,17 +61,17 @@ def serve(server: str, host: str, port: int, show: Show) -> None:
     engine = open_engine(server)
     engine.identity()  # an unreachable server is said now
     show.say(f"Waiting for runs of {host}:{port}. Ctrl-C ends this.")
-    if why := hearing(lambda: unreachable_reason(host, port)):
-        show.say(f"No run is there yet: {why}. Trying on.")
+    if reason := hearing(lambda: unreachable_reason(host, port)):
+        show.say(f"No run is there yet: {reason}. Trying on.")
     while True:
         process, channel = start_child("stallmark.machines.worker")
         try:
             channel.send(WorkerOrder(host, port, engine.spec()))
             _serve_one(channel, engine, show)
         except Closed:
-            code = code_of(process, EXIT_WITHIN_S)
+            code = wait_for_exit_code(process, EXIT_WITHIN_S)
             above = "; its message stands above" if (code or 0) > 0 else ""
-            raise StallmarkError(f"The load driver {how_ended(code)}{above}.") from None
+            raise StallmarkError(f"The load driver {exit_clause(code)}{above}.") from None
         finally:
             with later():
                 _end(channel)
@@ -91,7 +92,7 @@ def _serve_one(channel: Channel, engine: Engine, show: Show) -> None:
                 raise StallmarkError(f"The run refused this machine: {reason}.")
             case ExecutorDied(pid=pid, code=code, reason=reason):
                 above = "; its message stands above" if (code or 0) > 0 else ""
-                how = f"could not begin: {reason}" if reason else f"{how_ended(code)}{above}"
+                how = f"could not begin: {reason}" if reason else f"{exit_clause(code)}{above}"
                 raise StallmarkError(as_sentence(f"The load could not start here: executor process {pid} {how}"))
             case Joined(number, machines):
                 show.say(f"This is load machine {number} of {machines}.")

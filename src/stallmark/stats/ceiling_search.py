@@ -49,8 +49,10 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class SearchSpec:
-    """The search that is asked for: from `low` to `high`, to within the `tolerance`, a share. `whole`: levels are whole
-    numbers; `multiple`: they are multiples of a load."""
+    """The specification of a search: levels from `low` to `high`, to within `tolerance`, a share.
+
+    `whole` levels are numbers of users; `multiple` levels are multiples of a load; all others are rates.
+    """
 
     low: float
     high: float
@@ -65,12 +67,14 @@ class SearchSpec:
 
     @property
     def most_levels(self) -> int:
-        """Return how many levels it may take at most. Every level may have to be seen twice, and some more often."""
+        """Return the number of levels that it may take at most. Every level may have to be seen twice, and some more
+        often.
+        """
         return 2 * self.usual_levels + CEILING_VISITS
 
     @property
     def usual_levels(self) -> int:
-        """Return how many levels it takes, up to a ceiling near `high`, where none contradicts another."""
+        """Return the number of levels that it takes, up to a ceiling near `high`, where none contradicts another."""
         doublings = math.ceil(math.log2(self.high / self.low)) if self.high > self.low else 0
         halvings = math.ceil(math.log2(math.log(2) / math.log1p(self.tolerance))) if doublings else 0
         return 1 + doublings + max(0, halvings) + 2 * (CEILING_CONFIRMED - 1)
@@ -105,13 +109,16 @@ def search(asked: SearchSpec, seen: Sequence[LevelResult]) -> Next | Ceiling:
     holds, breaks = bracket(seen)
     if len(seen) >= asked.most_levels:
         return Ceiling(Outcome.UNCONFIRMED, holds, breaks)
+    # Contradictions are settled before the bracket is narrowed: all later levels depend on them.
     if even := [level for level in sorted({result.level for result in seen}) if _in_balance(seen, level)]:
         return Next(even[-1], Why.BALANCE)
+    # Nothing has broken yet: double, up to the highest level.
     if breaks is None:
         assert holds is not None
         if holds < asked.high:
             return Next(min(asked.high, 2 * holds), Why.DOUBLE)
         return Ceiling(Outcome.AT_LEAST, holds, None) if _is_confirmed(seen, holds) else Next(holds, Why.CEILING)
+    # Nothing holds: the lowest level decides.
     if holds is None:
         if breaks > asked.low:
             return Next(asked.low, Why.HALVE)
@@ -120,12 +127,13 @@ def search(asked: SearchSpec, seen: Sequence[LevelResult]) -> Next | Ceiling:
         return Next(between, Why.HALVE)
     if _is_confirmed(seen, breaks) and _is_confirmed(seen, holds) and _recovered_from_overload(seen, holds):
         return Ceiling(Outcome.FOUND, holds, breaks)
+    # The ceiling must hold right after an overload, as a slow recovery counts against it.
     overloaded = seen[-1].level > holds and seen[-1].verdict != Verdict.HELD
     return Next(holds, Why.CEILING) if overloaded and _is_confirmed(seen, breaks) else Next(breaks, Why.ABOVE)
 
 
 def bracket(seen: Sequence[LevelResult]) -> tuple[float | None, float | None]:
-    """Return the highest level that holds below every one that breaks, and the lowest of these."""
+    """Return the highest level that holds below all levels that break, and the lowest level that breaks."""
     levels = sorted({result.level for result in seen})
     breaks = next((level for level in levels if _balance(seen, level) <= 0), None)
     held = [level for level in levels if breaks is None or level < breaks]
@@ -133,7 +141,7 @@ def bracket(seen: Sequence[LevelResult]) -> tuple[float | None, float | None]:
 
 
 def _balance(seen: Sequence[LevelResult], level: float) -> int:
-    """Return how often a level was seen to hold, less how often not."""
+    """Return the number of times a level held, minus the number of times it broke."""
     return sum(_votes(seen, level))
 
 
@@ -163,7 +171,7 @@ def _recovered_from_overload(seen: Sequence[LevelResult], level: float) -> bool:
 
 
 def _middle_of_gap(asked: SearchSpec, holds: float, breaks: float) -> float | None:
-    """Return the middle of a gap that is wider than the tolerance; None if there is no level in it."""
+    """Return the middle of a gap that is wider than the tolerance; None if no level is in it."""
     if breaks <= holds * (1 + asked.tolerance):
         return None
     middle = math.sqrt(holds * breaks)
@@ -185,7 +193,7 @@ class WithinLimit:
     low: float | None
     high: float | None
     limit: float
-    total: float  # what the ratio is of: transactions, or reads
+    total: float  # number of transactions or reads
     verdict: Verdict
 
     def figures(self) -> dict[str, Any]:
@@ -195,7 +203,8 @@ class WithinLimit:
 
 
 def enough(allowed: float) -> int:
-    """Return how many transactions a percentile needs that a share `allowed` of them may exceed."""
+    """Return the number of transactions that a percentile needs if a share `allowed` of the transactions may exceed
+    it."""
     return round(SAMPLES_BEYOND / allowed)
 
 
@@ -215,5 +224,5 @@ def judge(parts: Sequence[float], wholes: Sequence[float], limit: float, fewest:
 
 
 def _batches(series: np.ndarray) -> np.ndarray:
-    """Return the sums of batches of seconds, as alike in length as whole seconds allow."""
+    """Return the sums of batches of seconds, of equal length as far as whole seconds allow."""
     return np.array([batch.sum() for batch in np.array_split(series, min(CEILING_BATCHES, max(1, len(series))))])

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-import scipy  # its parts are imported when first asked for
+import scipy  # submodules are imported on first use
 
 from stallmark.stats.thresholds import SAME
 
@@ -25,12 +25,12 @@ from stallmark.stats.thresholds import SAME
 Way = Literal["falls", "rises"]
 
 FEWEST = 4
-"""Sizes below which no error can be told: of three, one alone lies between others, and is left out of two."""
+"""The fewest sizes for an error: of three sizes only one has neighbours on both sides and can be left out."""
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """One size, left out: the value that was seen there, and what the others say of it."""
+    """One size left out of the curve: the value seen there, and the value that the other sizes predict."""
 
     size: int
     seen: float
@@ -76,6 +76,7 @@ class MonotoneCurve:
             return float(self.sizes[0])
         upper = next(n for n, fitted in enumerate(self.monotone_values) if sign * fitted >= sign * value)
         low, high = (float(np.log(self.sizes[n])) for n in (upper - 1, upper))
+        # Sixty halvings reach the precision of a double.
         for _ in range(60):
             middle = (low + high) / 2
             low, high = (low, middle) if sign * float(self._line(middle)) >= sign * value else (middle, high)
@@ -83,7 +84,7 @@ class MonotoneCurve:
 
     @cached_property
     def left_out(self) -> tuple[LeftOut, ...]:
-        """Return every size between the ends, with what the curve through the others says of it."""
+        """Return each size between the ends with the value that the curve through the other sizes predicts."""
         if len(self.sizes) < FEWEST:
             return ()
         return tuple(
@@ -93,9 +94,9 @@ class MonotoneCurve:
 
     @property
     def error(self) -> float | None:
-        """Return how far predictions of sizes left out were off: root mean square, as a share of the largest value.
+        """Return the error of predictions of sizes left out: the root mean square, as a share of the largest value.
 
-        A size left out makes its gap twice as wide, so the curve through all of them is off by less. None below FEWEST
+        A size left out makes its gap twice as wide, so the error of the whole curve is smaller. None below FEWEST
         sizes.
         """
         largest = max(map(abs, self.values))
@@ -127,9 +128,9 @@ class MonotoneCurve:
 
 PER_OCTAVE = 4
 FOR_ANSWER = 3
-"""Sizes kept back for the one that is enough, with half and twice of it."""
+"""Sizes reserved for the answer: the smallest one that is enough, half of that size, and twice that size."""
 NARROW = 1.5
-"""How many times a size that is not enough the next one may be that is."""
+"""The highest ratio of the smallest size that is enough to the next smaller one."""
 SUSPECT = 0.25
 """The share of a gap's difference that the curve may be off by in any case."""
 MIB = 1024**2
@@ -140,14 +141,15 @@ class Why(StrEnum):
     MIDDLE = "middle"
     BEND = "bend"
     ENOUGH = "enough"  # between the largest size that is not enough and the smallest that is
-    HALF = "half"  # of the smallest size that is enough
+    HALF = "half"  # half of the smallest size that is enough
     DOUBLE = "double"
 
 
 @dataclass(frozen=True)
 class CurveSpec:
-    """The curve that is asked for: from `low` to `high` bytes, at `most` sizes at most, known within the `tolerance`, a
-    share of its largest value."""
+    """The specification of a curve: from `low` to `high` bytes, at `most` sizes, known within `tolerance`, a share of
+    the largest value.
+    """
 
     low: int
     high: int
@@ -157,8 +159,9 @@ class CurveSpec:
 
 @dataclass(frozen=True)
 class Choice:
-    """The next size. `between`: the sizes on both sides of it that were seen; `error`: the share of the largest value
-    that the curve might be off by between them. None if there was no curve yet."""
+    """The next size. `between` are its measured neighbours, and `error` is the possible error of the curve between
+    them, as a share of the largest value. Both are None before there is a curve.
+    """
 
     size: int
     reason: Why
@@ -196,6 +199,7 @@ def next_size(asked: CurveSpec, seen: Mapping[int, Values]) -> Choice | None:
         middle = _middle(sizes, seen, 0, len(sizes) - 1)
         return Choice(middle, Why.MIDDLE, (asked.low, asked.high)) if middle else None
     curves = [curve for curve in (_curve(seen, "falls"), _curve(seen, "rises")) if curve]
+    # Bends come first, but not with the sizes that the answer will need.
     if len(seen) < asked.most - FOR_ANSWER and (bend := _bend(asked, sizes, seen, curves)):
         return bend
     rising = _curve(seen, "rises")
@@ -229,9 +233,12 @@ def _bend(
         largest = max(map(abs, curve.monotone_values))
         missed = {prediction.size: abs(prediction.predicted - prediction.seen) for prediction in curve.left_out}
         for (a, of_a), (b, of_b) in pairwise(zip(curve.sizes, curve.monotone_values, strict=True)):
+            # A size in this gap might change which one is enough, and the search would begin again.
             if b == but:
                 continue
             differ = abs(of_b - of_a)
+            # At most the difference of the gap's ends, as the curve is monotone; at least SUSPECT of the difference, as
+            # a size on a straight line by chance must not hide a cliff.
             off = min(differ, max(missed.get(a, 0.0), missed.get(b, 0.0), SUSPECT * differ)) / (largest or 1.0)
             if off <= asked.tolerance or (worst and worst.error is not None and off <= worst.error):
                 continue

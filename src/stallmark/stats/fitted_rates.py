@@ -33,7 +33,9 @@ def fitted_rates(wanted: Mapping[str, float | None], costs: Costs) -> dict[str, 
 def corrected(
     costs: Costs, rates: Mapping[str, float], reached: Mapping[str, float | None]
 ) -> dict[str, dict[str, float | None]]:
-    """Return the costs as they turned out with the loads together: each quantity by as much as it was off."""
+    """Return the costs as measured with the loads together: each quantity multiplied by its measured over its predicted
+    value.
+    """
     factors = {}
     for name, value in reached.items():
         foreseen = sum(rates[load] * (by_quantity.get(name) or 0.0) for load, by_quantity in costs.items())

@@ -1,5 +1,6 @@
-"""The facts kept about an emulated array that is a block device, and which devices lie on one: measurements there are
-EMULATED."""
+"""The facts kept about an emulated array that is a block device, and which devices are on one: measurements there are
+EMULATED.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ SYS = Path("/sys/class/block")
 
 
 class BlockDeviceError(StallmarkError):
-    """The error that an emulated array cannot be made, changed or destroyed; the message says what to do."""
+    """An error: an emulated array cannot be made, changed or destroyed. The message names the remedy."""
 
 
 class ReadTimes(NamedTuple):
@@ -55,7 +56,7 @@ def runtime_folder(folder: Path) -> Path:
 
 
 def read_facts(file: Path) -> ArrayFacts | None:
-    """Return the facts in a file; None if there is none. Raise BlockDeviceError for facts that cannot be read."""
+    """Return the facts in a file, or None. Raise BlockDeviceError for facts that cannot be read."""
     try:
         return ArrayFacts.model_validate_json(file.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
@@ -69,7 +70,8 @@ def read_facts(file: Path) -> ArrayFacts | None:
 
 def base_devices(device: str) -> list[str]:
     """Return the names of the lowest devices: `["loop0"]` of `loop0p1`, or of an encrypted volume on it (LVM, dm-crypt,
-    md, bcache: `slaves`). Return the device itself where nothing lies beneath it, or outside Linux."""
+    md, bcache: `slaves`). Return the device itself where nothing is under it, or outside Linux.
+    """
     folder = (SYS / device).resolve()
     if (folder / "partition").exists():
         return base_devices(folder.parent.name)
@@ -88,10 +90,10 @@ def file_behind(loop: str) -> Path | None:
 
 
 def emulated_array_under(device: str) -> tuple[ArrayFacts, Path | None] | None:
-    """Return the emulated array that a block device (`loop0`, `loop0p1`, `dm-0`) is or lies on, even in part.
+    """Return the emulated array that a block device (`loop0`, `loop0p1`, `dm-0`) is or is on, even in part.
 
-    With it comes the array's state file, which only root may open. It is None for a partition or a volume, as the array
-    counts the I/O of all that lie on it. None altogether where there is no emulated array.
+    With it comes the array's state file, which only root may open. The file is None for a partition or a volume, as the
+    array counts the I/O of everything on it. The result is None without an emulated array.
     """
     bottom = base_devices(device)
     for published in RUNTIME.glob("stallmark-array-*/facts"):
@@ -112,7 +114,7 @@ def _still_has(loop: str, runtime: Path) -> bool:
 
 
 def emulated_array_of(device: str) -> EmulatedArray | None:
-    """Return the emulated array that a block device is or lies on, in the form of the manifest; None without one."""
+    """Return the emulated array that a block device is or is on, in the form of the manifest; None without one."""
     if (array := emulated_array_under(device)) is None:
         return None
     facts, _ = array

@@ -1,4 +1,4 @@
-"""The block device behind a directory, the Linux kernel's counters of it, and limits on a process's I/O to it."""
+"""The block device under a directory, its counters in the Linux kernel, and limits on a process's I/O."""
 
 import os
 import stat
@@ -15,12 +15,12 @@ from stallmark.record.manifest.storage import IoLimit, Limited
 SYS_BLOCK = Path("/sys/dev/block")
 DISKSTATS = Path("/proc/diskstats")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-SECTOR_BYTES = 512  # of /proc/diskstats, whatever the device's own sector is
+SECTOR_BYTES = 512  # unit of /proc/diskstats, independent of the device's sector
 _IN_MEMORY = ("tmpfs", "ramfs")
 
 
 class NoBlockDevice(Exception):
-    """The error that not exactly one block device of this machine is behind a directory; the message says why."""
+    """An error: not exactly one block device of this machine is under a directory. The message is the reason."""
 
 
 class InMemory(NoBlockDevice):
@@ -143,7 +143,7 @@ def _device_of_mount(directory: Path, mount: Mount) -> BlockDevice:
 
 
 def _btrfs_members(name: str) -> int:
-    """Return how many devices share a btrfs with the device of this name; 0 when there is none."""
+    """Return the number of devices that share a btrfs with the device of this name, or 0 without a btrfs."""
     for member in Path("/sys/fs/btrfs").glob(f"*/devices/{name}"):
         return len(list(member.parent.iterdir()))
     return 0
@@ -185,7 +185,7 @@ _V2: dict[str, Limited] = {"riops": "reads", "wiops": "writes", "rbps": "bytes r
 
 
 def io_limits(pid: int, devices: set[str]) -> tuple[IoLimit, ...]:
-    """Return the limits on a process's I/O to devices, by their numbers ("7:1"). What cannot be read is left out."""
+    """Return the limits on a process's I/O to devices, by their numbers ("7:1"). Unreadable limits are omitted."""
     return tuple(limit for folder in _groups(pid) for limit in _limits(folder, devices))
 
 
@@ -202,7 +202,7 @@ def _groups(pid: int) -> Iterator[Path]:
 
 
 def _mounts() -> dict[str, Path]:
-    """Return where the groups of version 1 ("blkio") and of version 2 ("") are mounted."""
+    """Return the mount points of the groups of version 1 ("blkio") and of version 2 ("")."""
     mounts = {}
     for line in _read(PROC / "self" / "mounts").splitlines():
         _, point, kind, options, *_ = line.split(" ")

@@ -24,13 +24,17 @@ _BYTES = 512 * 1024
 _PIECE_BYTES = 64 * 1024
 _JOURNALLED = "data=journal"
 _HIDES_A_CACHE = ("fuse", "virtiofs", "9p", "zfs")
-"""Types of file systems with a cache that mincore does not see: their files lie in another file system, on this machine
-or below it, or they have one of their own, as ZFS, which takes O_DIRECT and uses it all the same up to 2.2."""
+"""Types of file systems with a cache that mincore does not see: their files are in another file system, on this machine
+or below it, or they have one of their own, as ZFS, which takes O_DIRECT and uses it all the same up to 2.2.
+"""
 
 
 def direct_io(folder: Path) -> DirectIo | None:
-    """Return where direct I/O goes in `folder`, or in the next one above that exists. A file is made there and
-    removed, but not beside a file that is named in the folder's place. None for a block device and outside Linux."""
+    """Return the target of direct I/O in `folder`, or in its next parent that exists.
+
+    A file is made there and removed, but not beside a file that is named in the folder's place. None for a block device
+    and outside Linux.
+    """
     if not sys.platform.startswith("linux"):
         return None
     if folder.is_block_device():
@@ -84,7 +88,7 @@ def _is_cached(folder: Path) -> bool:
 
 
 def _resident_pages(name: str) -> int:
-    """Return how many pages of a file are in the page cache. Nothing is read for it."""
+    """Return the number of pages of a file that are in the page cache. Nothing is read for it."""
     libc = ctypes.CDLL(None, use_errno=True)
     with open(name, "rb+", buffering=0) as file, mmap.mmap(file.fileno(), _BYTES, flags=mmap.MAP_PRIVATE) as mapped:
         pages = (ctypes.c_ubyte * (_BYTES // mmap.PAGESIZE))()
@@ -107,7 +111,8 @@ def _file_system(folder: Path) -> str | None:
 
 def _cached_loop(folder: Path) -> str | None:
     """Return the loop device under a folder whose file is used through the page cache; None without one. Emulated
-    arrays are loop devices too: how long their I/O takes is what they were told."""
+    arrays are loop devices too: the duration of their I/O is their model's.
+    """
     try:
         device = device_behind(folder).name
     except NoBlockDevice:
@@ -125,8 +130,9 @@ def _cached_loop(folder: Path) -> str | None:
 
 
 def describe(folder: Path, server: int | None = None) -> Device:
-    """Describe the block device under `folder` as the system reports it; without a device, say why. `server`: a process
-    whose limits are told; None if it is not known."""
+    """Describe the block device under `folder` as the system reports it, or the reason why there is no device. `server`
+    is a process whose limits are reported; None if it is unknown.
+    """
     try:
         device = device_behind(folder)
     except NoBlockDevice as reason:
@@ -168,8 +174,9 @@ _SIZES = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 
 
 def least_direct_bytes(file: Path) -> int:
-    """Return the size of the smallest read that the file's device takes, its sector. It is tried: what the file system
-    asks for may be more than what the device tells. Raise StallmarkError if none is taken.
+    """Return the size of the smallest read that the file's device takes, its sector.
+
+    Reads are tried: the file system may need more than the device reports. Raise StallmarkError if no size is taken.
     """
     if not hasattr(os, "O_DIRECT"):  # macOS asks for no size
         return _SIZES[0]

@@ -488,7 +488,7 @@ def test_ctrl_c_while_the_engine_makes_a_part_of_it_leaves_nothing(engine, reque
 def test_two_never_work_on_one_server(engine, sql_server):
     said(up("--port", sql_server.port), 0)
     credentials = server_order.CredentialFiles("stallmark")
-    with credentials.held():
+    with credentials.lock():
         for command in ("up", "--accept-eula"), ("down",):
             assert "Another Stallmark starts or stops the server 'stallmark'" in said(stallmark("server", *command))
     assert_it_opens()

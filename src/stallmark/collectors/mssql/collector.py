@@ -82,7 +82,7 @@ def ask(engine: MssqlEngine, sql: str, within_s: int | None = None) -> list[tupl
     """Return the rows of a statement of its own login. Raise CallFailed, also if it takes longer than `within_s`."""
     with engine.cursor() as cursor:
         connection = cursor.connection
-        connection.timeout = within_s or ANSWER_WITHIN_S  # of cursors that are made from now on
+        connection.timeout = within_s or ANSWER_WITHIN_S  # applies to cursors made from now on
         try:
             with closing(connection.cursor()) as limited:
                 return rows(limited.execute(sql))
@@ -190,8 +190,9 @@ class MssqlCollector(Collector):
             return f"Whether it can be measured is not known ({as_reason(error)})."
 
     def refusal(self) -> str | None:
-        """Return why this server refuses it to this login; None if it does not. Its errors, and StallmarkError, are
-        reasons too."""
+        """Return the reason why this server refuses it to this login; None if it does not. Its errors, and
+        StallmarkError, are reasons too.
+        """
         for where, engine in self.engines_by_prefix.items():
             try:
                 ask(engine, self.sql)
@@ -209,15 +210,15 @@ class MssqlCollector(Collector):
             return f"Whether all of it can be measured is not known ({reason})."
 
     def limits(self) -> str | None:
-        """Return what `limited` does. An error is a reason too."""
+        """Return the same as `limitation`. An error is a reason too."""
         return None
 
     def hidden_users(self) -> str | None:
-        """Return why the users' sessions are hidden; None if they are seen."""
+        """Return the reason why the users' sessions are hidden; None if they are seen."""
         return None if sees_all_sessions(self.engine) else self.forbidden(_HIDDEN_USERS, ALL_STATE.name(self.engine))
 
     def not_here(self) -> str | None:
-        """Return why such a server has nothing of the kind, whatever the login."""
+        """Return the reason why such a server has nothing of the kind, whatever the login."""
         product = self.engine.identity().product
         if product != "SQL Server":
             return f"{product} has none of SQL Server's management views."
@@ -248,7 +249,7 @@ class MssqlCollector(Collector):
         """Return the sentence for a login that may not see what a collector reads; `permission` where not its own,
         `engine` of the database where it is not the first."""
         permission = permission or self.permission
-        is_role = self.is_azure and "SERVER" in permission  # in an elastic pool, and of Basic, S0 and S1
+        is_role = self.is_azure and "SERVER" in permission  # elastic pools, Basic, S0 and S1 need a role
         of_database = "DATABASE" in permission or self.is_azure
         who, name = ("user", "USER_NAME()") if of_database else ("login", "SUSER_SNAME()")
         login = self._login(engine or self.engine, name)
@@ -258,13 +259,13 @@ class MssqlCollector(Collector):
                 f"{whose} may not see this ({reason}): have the server's administrator run, in master, ALTER "
                 "SERVER ROLE ##MS_ServerStateReader## ADD MEMBER its login."
             )
-        place = "" if of_database else "USE master; "  # where alone rights on the server are granted
+        place = "" if of_database else "USE master; "  # rights on the server are granted in master only
         group = " (or TO the Windows group that lets it in)" if "\\" in to else ""
         grantor = "" if of_database else self.engine.service.grantor
         return f"{whose} may not see this ({reason}): run {place}GRANT {permission} TO {to}{grantor};{group}"
 
     def _login(self, engine: MssqlEngine, name: str) -> str | None:
-        """Return the quoted name of the login, or None if the server does not tell it."""
+        """Return the quoted name of the login, or None if the server does not report it."""
         try:
             [login] = one_row(ask(engine, f"SELECT QUOTENAME({name})"), 1)
         except (CallFailed, StallmarkError):  # no reason to keep the rest of a sentence back

@@ -232,8 +232,9 @@ class Performance(MssqlCollector):
         )
 
     def _disabled(self) -> str | None:
-        """Return why there is nothing to read though it was allowed; None if there is. As Microsoft has it, a view
-        without rows means that the counters are disabled."""
+        """Return the reason why there is nothing to read though it was allowed; None if there is. As Microsoft has it,
+        a view without rows means that the counters are disabled.
+        """
         [count] = one_row(ask(self.engine, _ANY_COUNTER), 1)
         if count != 0:
             return None

@@ -1,7 +1,7 @@
 """Watch the server's error log for storage errors: a run that meets one gives no verdict.
 
-A session that meets 823 or 824 gets the error itself. What the server meets on its own (a checkpoint's write, a
-read that succeeded at the second attempt, an I/O of more than 15 s) stands in its error log only.
+A session that meets 823 or 824 gets the error itself. Errors that the server meets on its own (a checkpoint's write, a
+read that succeeded at the second attempt, an I/O of more than 15 s) are in its error log only.
 """
 
 import re
@@ -81,7 +81,7 @@ class ErrorLog(MssqlCollector):
         reason = super().refusal()
         if reason is None:
             began = time.monotonic()
-            self.sample_alone()  # what stands there before the run is not the run's
+            self.sample_alone()  # earlier lines are not the run's
             self._read_s = time.monotonic() - began
         return reason
 

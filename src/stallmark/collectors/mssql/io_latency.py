@@ -38,8 +38,9 @@ SESSIONS = {
     "stallmark_reads": ("read", "io_latency.reads"),
     "stallmark_log_writes": ("log write", "io_latency.log_writes"),
 }
-"""By name: what it counts, and the text that makes it. Those of a second database have a number behind their names. Our
-runs exclude each other on a server: no other number is needed."""
+"""By session name: what it counts, and the text that makes it. Sessions of a second database have a number after their
+names. Our runs exclude each other on a server: no other number is needed.
+"""
 _OURS = re.compile(rf"({'|'.join(SESSIONS)})(_\d+)?")
 
 _FILES = "SELECT DB_ID(), MIN(log.file_id) FROM sys.database_files AS log WHERE log.type = 1"
@@ -119,7 +120,7 @@ class LogLatency(MssqlCollector):
         ask(self.engine, text.format(**names, memory_kib=self.engine.service.event_memory_kib))
 
     def _creation_error(self) -> str | None:
-        """Return why the server makes no session of ours though the login may, as one that limits them does.
+        """Return the reason why the server makes no session of ours though the login may, as one that limits them does.
 
         The attempt is beside the sessions of a run that may be under way, and is gone at once.
         """
@@ -157,7 +158,7 @@ class LogLatency(MssqlCollector):
 
 
 class IoLatency(LogLatency):
-    """Stands in the place of LogLatency when a scenario asks for it."""
+    """Takes the place of LogLatency when a scenario asks for it."""
 
     help = (
         "How many reads of each of our databases' data files and writes of its log took how long (Extended Events "
@@ -169,7 +170,7 @@ class IoLatency(LogLatency):
 def drop_left_behind(engine: MssqlEngine) -> None:
     """Drop the sessions that a killed run has left: they cost a little at every I/O.
 
-    A login that may not see event sessions, or drop them, has left none: nothing comes of it.
+    A login that may not see or drop event sessions has left none, so its errors are ignored.
     """
     if engine.identity().product == "SQL Server" and not engine.is_azure_database:
         with suppress(CallFailed):
@@ -274,8 +275,9 @@ class Volumes(MssqlCollector):
             self._process = None
 
     def _rows(self, line: list[str]) -> list[Row]:
-        """Return the rows of a line of typeperf: a time, then the counters as they were asked for. Its header and its
-        last words have no time, and are none; a value that could not be taken is a blank."""
+        """Return the rows of a line of typeperf: a time, then the counters in the requested order. Header and last
+        words have no time and give no rows; a value that could not be taken is blank.
+        """
         time, *texts = line
         if not is_time(time) or not any(text.strip() for text in texts):
             return []

@@ -159,7 +159,7 @@ class BufferPool(MssqlCollector):
 
     def finish(self) -> Sequence[Row]:
         with closing(self.connection):
-            return self.connection.rows(self.sql)  # as the run left it
+            return self.connection.rows(self.sql)  # the state that the run left
 
 
 def _parse_record(row: Row) -> Row | None:

@@ -167,7 +167,7 @@ class QueryStoreWaits(QueryStore):
     )
 
     def limits(self) -> str | None:
-        return None  # that of Query Store says it
+        return None  # Query Store's own refusal covers it
 
     def _disabled_reason(self) -> str | None:
         if reason := super()._disabled_reason():
@@ -201,7 +201,7 @@ class QueryStoreState(QueryStore):
     )
 
     def limits(self) -> str | None:
-        return None  # that of Query Store says it
+        return None  # Query Store's own refusal covers it
 
 
 def _options(engine: MssqlEngine) -> tuple[str, str, str, int | None]:

@@ -56,7 +56,7 @@ _CLASSES = {
         "MEMORY_ALLOCATION_EXT",
         "MEMORY_GRANT_UPDATE",
         "RESERVED_MEMORY_ALLOCATION_EXT",
-        "RESOURCE_SEMAPHORE",  # for the memory that a query sorts and joins in
+        "RESOURCE_SEMAPHORE",  # memory grants for sorts and joins
         "RESOURCE_SEMAPHORE_QUERY_COMPILE",
     },
     "parallel": {  # workers of one query wait for each other
@@ -66,7 +66,7 @@ _CLASSES = {
         "CXCONSUMER",
         "CXPACKET",
         "CXROWSET_SYNC",
-        "CXSYNC_CONSUMER",  # from 2022 on, as the next
+        "CXSYNC_CONSUMER",  # both since 2022
         "CXSYNC_PORT",
         "EXCHANGE",
         "EXECSYNC",
@@ -124,8 +124,9 @@ _BENIGN = {
     *("XE_BUFFERMGR_ALLPROCESSED_EVENT", "XE_DISPATCHER_JOIN", "XE_DISPATCHER_WAIT", "XE_LIVE_TARGET_TVF"),
     "XE_TIMER_EVENT",
 }
-"""By name and not by family: of each family some hold commits up (HADR_SYNC_COMMIT, HADR_GROUP_COMMIT …). A test holds
-them against FirstResponderKit's and telegraf's lists, and has the reason for each difference."""
+"""Wait types by name, not by family: of each family some hold commits up (HADR_SYNC_COMMIT, HADR_GROUP_COMMIT …). A
+test compares them with FirstResponderKit's and telegraf's lists, and has the reason for each difference.
+"""
 
 
 def class_of(wait_type: str) -> str:
@@ -137,7 +138,7 @@ def class_of(wait_type: str) -> str:
 
 
 def is_benign(wait_type: str) -> bool:
-    """Return whether a task waits there for work or for time to pass, so that nobody is held up."""
+    """Return whether a task waits there for work or for time to pass, without holding anyone up."""
     return wait_type in _BENIGN or wait_type.startswith("SLEEP_")
 
 
@@ -199,7 +200,7 @@ _BLOCKED = {
 MOST_GRAPHS = 20
 _PERSONAL = ("hostname", "loginname", "hostpid")
 READ_WITHIN_S = 10
-"""For all files: the sampler waits 15 s at the end."""
+"""Seconds for all files: the sampler waits 15 s at the end."""
 _EVERY_FILE = "system_health*.xel"
 
 
@@ -302,7 +303,7 @@ class Deadlocks(MssqlCollector):
     def _read(self, happened: str | None, text: str) -> Row | None:
         try:
             graph = ElementTree.fromstring(text).find(".//deadlock")
-        except ElementTree.ParseError:  # as SSMS's templates leave names in <…>: a deadlock all the same
+        except ElementTree.ParseError:  # SSMS's templates leave names in <…>: still a deadlock
             unknown = {"victim": "", "others": "", "isolation": "", "resources": "unreadable", "graph": None}
             return {"happened": happened} | unknown if "stallmark" in text else None
         if graph is None or not any(
@@ -335,7 +336,7 @@ def shape(graph: ElementTree.Element) -> dict[str, Any]:
 
 
 def _procedure(process: ElementTree.Element) -> str:
-    """Return the procedure that a process was in, "schema.name"; of a batch the server says adhoc."""
+    """Return the procedure that a process was in, "schema.name"; of a batch the server reports adhoc."""
     frame = process.find(".//frame")
     name = "" if frame is None else frame.get("procname") or ""
     return ".".join(name.split(".")[-2:])

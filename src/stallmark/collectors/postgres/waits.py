@@ -73,9 +73,9 @@ class UserWaits(PostgresCollector):
         return self._polled.finish()
 
     def _hidden_users(self) -> str | None:
-        """Return why the users' sessions are hidden; None if they are seen.
+        """Return the reason why the users' sessions are hidden; None if they are seen.
 
-        A role always sees its own sessions, so without pg_read_all_stats only a trial tells.
+        A role always sees its own sessions, so without pg_read_all_stats only a trial shows it.
         """
         with self.engine.cursor() as cursor:
             if cursor.execute("SELECT pg_has_role('pg_read_all_stats', 'USAGE')").fetchone() == (True,):
@@ -114,7 +114,7 @@ class RowLocks(PostgresCollector):
         self._catalogues: ServerConnection = self.connection
         if self.several:
             self._catalogues = EachDatabase(self.databases, CollectorConnection)
-        self._tables: dict[tuple[str, int], str] = {}  # by database and number
+        self._tables: dict[tuple[str, int], str] = {}  # keyed by database and number
 
     def sample(self, now: float) -> list[Row]:
         waiting: Counter[tuple[str | None, ...]] = Counter()

@@ -51,7 +51,7 @@ class Address:
     database: str
     user: str | None
     password: str | None = field(repr=False)
-    options: dict[str, str] = field(repr=False)  # of the driver
+    options: dict[str, str] = field(repr=False)  # the ODBC driver's options
     bulk_copy: bool = True
 
     @classmethod
@@ -106,7 +106,8 @@ class Address:
         return self.location.rpartition("/")[0]
 
     def unreachable_reason(self) -> str | None:
-        """Return why a login would only time out, as a clause without a full stop; None if it may succeed."""
+        """Return the reason why a login would only time out, as a clause without a full stop; None if it may
+        succeed."""
         elsewhere = any(key.lower() in _OTHER_WAYS for key in self.options)
         if elsewhere or sys.platform == "win32":  # whose driver also takes shared memory and named pipes
             return None
@@ -199,7 +200,7 @@ class Service:
     no_pool_reason: str | None = None
     """The reason why nobody makes a pool of Resource Governor."""
     gives_roles: bool = True
-    """Somebody may be a member of sysadmin and dbcreator."""
+    """Someone may be a member of sysadmin and dbcreator."""
     event_memory_kib: int = 8192
     """The memory of an event session of ours."""
     error_log: str = "sys.sp_readerrorlog"

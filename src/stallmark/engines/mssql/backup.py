@@ -81,7 +81,7 @@ class MssqlBackup(Backup):
         )
 
     def label(self) -> str | None:
-        """Return the label of the backup; None when there is none that can be read."""
+        """Return the label of the backup, or None if it cannot be read."""
         try:
             with self._server.cursor() as cursor:
                 header = cursor.execute(f"RESTORE HEADERONLY FROM DISK = {self._files[0]}")
@@ -103,7 +103,7 @@ class MssqlBackup(Backup):
         """Put the backup in the place of the database, its files where they lay when it was made, or into the folders;
         sessions that are in it are ended.
 
-        Offline meanwhile: of a single-user database somebody else's session could take the one place. A journal says
+        Offline meanwhile: of a single-user database someone else's session could take the one place. A journal says
         that it is us who made the database so, until it can be opened again.
         """
         statement = self._statement + (f", {self._moves(to)}" if to else "")
@@ -183,7 +183,9 @@ class MssqlBackup(Backup):
                 self.restore()
 
     def closed_database_reason(self) -> str | None:
-        """Return why the database cannot be opened and what to do, as a clause; None if it can, or nobody knows."""
+        """Return the reason why the database cannot be opened and what to do, as a clause; None if it can, or it is
+        unknown.
+        """
         try:
             state, was_cut = self._state(), bool(self._journal.read())
         except (CallFailed, StallmarkError):
@@ -234,7 +236,7 @@ class MssqlBackup(Backup):
 
     @property
     def _files(self) -> list[str]:
-        """Each as a text of T-SQL; without a folder they lie in the server's default one."""
+        """Each as a text of T-SQL; without a folder they are in the server's default one."""
         count = self.options.files
         name = f"stallmark-{_NOT_IN_A_NAME.sub(_as_number, self._server.address.database)}"
         names = [f"{name}.bak"] if count == 1 else [f"{name}-{part}of{count}.bak" for part in range(1, count + 1)]

@@ -27,7 +27,7 @@ INSERTED_INSTEAD = "rows are inserted instead, which takes several times as long
 
 
 class NoBulkCopy(Exception):
-    """There is no bulk copy into this server; a clause says why, without a full stop."""
+    """There is no bulk copy into this server; a clause with the reason why, without a full stop."""
 
 
 class Copier:
@@ -35,7 +35,7 @@ class Copier:
 
     def __init__(self, server: Server):
         """Raise NoBulkCopy."""
-        if server.is_babelfish:  # its bulk copy fills one column and says nothing
+        if server.is_babelfish:  # its bulk copy silently fills one column
             raise NoBulkCopy(f"the bulk copy of {server.identity().product} is not trusted")
         if not server.address.bulk_copy:
             raise NoBulkCopy("it is switched off (?BulkCopy=no)")
@@ -48,7 +48,7 @@ class Copier:
         try:
             connection = mssql_python.connect(server.address.copier_string(), timeout=LOGIN_WITHIN_S)
             try:
-                connection.timeout = LOGIN_WITHIN_S  # of the login that follows
+                connection.timeout = LOGIN_WITHIN_S  # timeout of the login that follows
                 known = connection.cursor()._build_pycore_context()
             finally:
                 connection.close()
@@ -57,7 +57,7 @@ class Copier:
             raise NoBulkCopy(
                 f"mssql-python {mssql_python.__version__} is not known: pip install 'mssql-python==1.16.*'"
             ) from None
-        except Exception as error:  # of many kinds: its own, and RuntimeError for whatever the server says
+        except Exception as error:  # its own kinds, and RuntimeError for the server's errors
             raise NoBulkCopy(f"mssql-python cannot log in ({_sentence(error)})") from None
 
     def copy(self, table: str, rows: "pa.Table") -> None:

@@ -58,7 +58,7 @@ class MssqlCaches(Caches):
         return None
 
     def _right(self) -> tuple[str, str]:
-        """Return the query that tells whether this login may, and what it needs."""
+        """Return the query that shows whether this login may, and what it needs."""
         if self._server.is_azure_database:
             return _MAY_DROP_ON_AZURE, "the server role ##MS_ServerStateManager##"
         if self._server.has_version(SQL_SERVER_2022):
@@ -70,7 +70,7 @@ class MssqlCaches(Caches):
         dirty = []
         with self._server.cursor() as cursor:
             rows(cursor.execute("CHECKPOINT"))
-            if not self._server.is_azure_database:  # where other databases cannot be entered, nor are on this server
+            if not self._server.is_azure_database:  # other databases are not on this server
                 dirty = _write_out_others(cursor)
             try:
                 rows(cursor.execute("DBCC DROPCLEANBUFFERS WITH NO_INFOMSGS"))

@@ -27,7 +27,7 @@ from stallmark.stopping import StopSignal, undisturbed
 
 OWN_SESSIONS = 26  # each collector, the lock of the run, and what is asked in between
 OF_EACH_DATABASE = 6  # sessions of collectors whose views show one database alone
-SERVERS_OWN_WORKERS = 64  # for background work of the server, and our own sessions
+SERVERS_OWN_WORKERS = 64  # left for the server's background work and our own sessions
 # All other options that decide which plan is taken ODBC sets as SSMS does. Without it whoever tries a procedure there
 # looks at a plan of his own.
 AS_IN_SSMS = "SET ARITHABORT ON"
@@ -81,7 +81,7 @@ class MssqlEngine(Server, Engine):
 
     def _connect_user(self, application: str) -> Any:
         try:
-            is_babelfish = self.is_babelfish  # which the first session asks the server
+            is_babelfish = self.is_babelfish  # the first session asks the server
             connection = self.connect(application)
         except StallmarkError as error:
             raise CallFailed(ErrorClass.CONNECTION_LOST, "08001", str(error)) from None
@@ -115,7 +115,7 @@ class MssqlEngine(Server, Engine):
 
     def settle(self, table: str) -> None:
         """Make the statistics that the first queries would make, from as many rows as those would take."""
-        if self.is_babelfish:  # which has no such statement, and gathers them by itself
+        if self.is_babelfish:  # Babelfish has no such statement and gathers them itself
             return
         for (column,) in self.query(sql_file.read(__package__, "columns_without_statistics").format(table=table)):
             made = f"CREATE STATISTICS {quoted(f'stallmark_{column}')} ON {table} ({quoted(column)})"

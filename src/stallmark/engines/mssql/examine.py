@@ -41,7 +41,7 @@ _ROLE = "##MS_ServerStateReader##"
 
 def examine(server: Server) -> Iterator[Examined]:
     """Yield what driver, edition, login and database allow."""
-    identity = server.identity()  # which connects
+    identity = server.identity()  # opens the first connection
     yield Examined("ODBC driver", "ok", f"{server.loaded_driver}.")
     yield bulk.try_bulk_copy(server)
     if server.address.options.get("TrustServerCertificate", "").lower() in ("yes", "true"):
@@ -61,7 +61,7 @@ def examine(server: Server) -> Iterator[Examined]:
     if server.is_babelfish:
         yield from _isolation(server)
     yield from _rights(server)
-    if identity.product == "SQL Server" and server.edition not in AZURE:  # which backs up logs by itself
+    if identity.product == "SQL Server" and server.edition not in AZURE:  # the service backs up logs itself
         yield from _recovery(server)
         yield from _auto_close(server)
 
@@ -156,7 +156,7 @@ def _missing_right(server: Server, right: str) -> Examined:
     consequence = next((lost for known, lost in _WITHOUT.items() if known.name(server) == right), None)
     if consequence is None:
         return Examined(right, "missing", f"this login has no {right}, so {_CANNOT_BUILD}.")
-    place, grantor = "in master, ", server.service.grantor  # where alone rights on the server are granted
+    place, grantor = "in master, ", server.service.grantor  # rights on the server are granted in master only
     if " DATABASE " in right:
         place, grantor = "", ""
     sentence = f"this login has no {right}, so {consequence}: {place}GRANT {right} TO it{grantor}."
@@ -176,13 +176,13 @@ def _granted(server: Server) -> dict[str, int]:
 
 
 def _question(server: Server, right: Right) -> str:
-    """Return the expression that tells whether this login has a right, or another one that does as well."""
+    """Return the expression that shows whether this login has a right, or another one that does as well."""
     asked = " | ".join(map(_has, right.names(server)))
     return f"{asked} AS [{right.name(server)}]"
 
 
 def _has(name: str) -> str:
-    """Return the expression that tells whether this login has a right on the server, or in the database."""
+    """Return the expression that shows whether this login has a right on the server, or in the database."""
     securable = "QUOTENAME(DB_NAME()), 'DATABASE'" if name.startswith("VIEW DATABASE ") else "NULL, NULL"
     return f"HAS_PERMS_BY_NAME({securable}, '{name}')"
 

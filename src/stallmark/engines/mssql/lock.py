@@ -20,7 +20,9 @@ def other_sessions(server: Server) -> list[ServerSession]:
 
 
 def hidden_sessions_reason(server: Server) -> str | None:
-    """Return why the login does not see the sessions of others: without the right it sees its own, and no error."""
+    """Return the reason why the login does not see the sessions of others: without the right it sees its own, and no
+    error.
+    """
     try:
         server.query(sql_file.read(__package__, "other_sessions"))  # Babelfish may lack a view or column
         if server.is_babelfish or sees_all_sessions(server):

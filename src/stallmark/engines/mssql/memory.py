@@ -22,7 +22,7 @@ from stallmark.stopping import undisturbed
 
 MIB = 1024**2
 REACHED_WITHIN_S = 300
-MORE_FOR_A_GIB_S = 5  # of memory to be given back
+MORE_FOR_A_GIB_S = 5  # longest wait for memory to be given back
 CLOSE_ENOUGH = 1.05  # Total over Target Server Memory
 BACK_WITHIN_S = 120  # a server that restarts
 TRY_AGAIN_AFTER_S = 2
@@ -76,7 +76,7 @@ class Capped(NamedTuple):
 
 
 class MssqlMemory(Memory):
-    smallest_bytes = 128 * MIB  # what sp_configure takes, for the whole server
+    smallest_bytes = 128 * MIB  # the least that sp_configure takes, for the whole server
     scarce_bytes = 2048 * MIB  # below, most of it is not for pages of data, and 2017 and later fail for want of it
 
     def __init__(self, server: Server, may_drop: Callable[[], bool] = lambda: False):
@@ -218,7 +218,7 @@ class MssqlMemory(Memory):
 
     def _leads_elsewhere(self, capped: Capped) -> str | None:
         """Return, as a clause, that the connection leads to another server by now; None if it does not."""
-        self._server.close_idle()  # which may be of the server before
+        self._server.close_idle()  # idle connections may be from before a restart
         name = self._server.name()
         return None if name == capped.on else f"the connection leads to {name} since, as after a failover"
 
@@ -301,7 +301,8 @@ def _statements(values: dict[str, int]) -> list[str]:
 
 def _counters(server: Server) -> dict[str, int]:
     """Return Total and Target Server Memory in bytes; nothing if this login may not see them. Where counters are
-    disabled, and have no rows, they are what the server says it has committed, which is nearly the same."""
+    disabled, and have no rows, they are what the server reports it has committed, which is nearly the same.
+    """
     try:
         counters = dict(server.query(_COUNTERS))
         if not counters:

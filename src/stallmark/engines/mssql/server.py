@@ -121,7 +121,7 @@ class Server:
         try:
             master = self.on_database("master")
             master.execute(f"CREATE DATABASE {quoted(name)}")
-            if not (self.is_babelfish or self.edition in AZURE):  # which have no AUTO_CLOSE
+            if not (self.is_babelfish or self.edition in AZURE):  # these have no AUTO_CLOSE
                 master.execute(stay_open(name))
         except CallFailed as error:
             if error.code == _IS_THERE:
@@ -182,7 +182,7 @@ class Server:
             self._logins.idle = None
 
     def close_idle(self) -> None:
-        """Close the connections to the server's databases that nobody uses: what is asked next logs in anew.
+        """Close the connections to the server's databases that nobody uses: what is asked next logs in again.
 
         For statements that need a database for themselves, and for the question which server the address leads to.
         """
@@ -248,7 +248,7 @@ class Server:
             return rows(cursor.execute(sql, *(parameters or ())))
 
     def no_connection_reason(self, error: Exception) -> str:
-        """Return why the driver could not connect and what to do, as a clause without a full stop."""
+        """Return the reason why the driver could not connect and what to do, as a clause without a full stop."""
         failure = failed(error)
         number = int(failure.code) if failure.code.isdigit() else 0
         if number in _WHY_NO_CONNECTION:
@@ -297,7 +297,7 @@ class Server:
         major, minor = (int(part) for part in version.split(".")[:2])
         if "Babelfish" in banner:
             return ServerIdentity("Babelfish", (major, minor), _babelfish_version(banner)), engine_edition
-        if major < OLDEST_MAJOR and engine_edition not in AZURE:  # which call themselves version 12 for ever
+        if major < OLDEST_MAJOR and engine_edition not in AZURE:  # cloud servers call themselves version 12 for ever
             raise StallmarkError(f"{self.location} runs SQL Server {version}; Stallmark needs 2017 (14.0) or later.")
         return ServerIdentity("SQL Server", (major, minor), f"{version} {level} {edition}"), engine_edition
 
@@ -310,7 +310,7 @@ class Server:
         return free
 
     def no_placement_reason(self) -> str | None:
-        """Return why it cannot be said here where a database's files are to lie; None when it can."""
+        """Return the reason why it cannot be said here where a database's files are to be; None when it can."""
         if reason := self.service.no_placement_reason:
             return reason
         if self.is_babelfish:
@@ -328,11 +328,11 @@ class Server:
 def _state(connection: Any) -> tuple | None:
     """Roll back what is open, and return what else a session has from whoever used it; None if it does not answer."""
     try:
-        connection.timeout = LOGIN_TIMEOUT_S  # of cursors that are made from now on
+        connection.timeout = LOGIN_TIMEOUT_S  # applies to cursors made from now on
         state = rows(connection.execute(_AS_NEW))
         connection.timeout = 0
     except api().Error as error:
-        failed(error)  # which counts it, if it is lost
+        failed(error)  # counts the connection, if it is lost
         return None
     return state[0] if state else None
 

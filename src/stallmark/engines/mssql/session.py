@@ -34,8 +34,9 @@ class ParameterTypes:
         self._known: dict[str, list[Size | None]] = {}
 
     def lookup(self, statement: str, cursor: Any) -> list[Size | None] | None:
-        """Return the types of the statement's parameters; None if the server does not tell them, or they are not
-        those of the one procedure that it calls."""
+        """Return the types of the statement's parameters; None if the server does not report them, or they are not
+        those of the one procedure that it calls.
+        """
         if not (called := _CALLED.search(statement)):
             return None
         procedure = called[1]
@@ -84,7 +85,7 @@ _ROLL_BACK = "IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION; SET TRANSACTION ISOLATION
 
 
 class MssqlSession(Session):
-    """Autocommit: where a transaction of one call begins and ends stands in the text of its statement.
+    """Autocommit: where a transaction of one call begins and ends is in the text of its statement.
 
     pyodbc keeps one prepared statement per cursor, so every statement has a cursor of its own. A transaction that an
     error left open is rolled back at once: its locks would hold up everybody else.
@@ -115,7 +116,7 @@ class MssqlSession(Session):
         """
         cursor = self._cursor()
         if self._types and (sizes := self._types.lookup(sql, self._aside)):
-            cursor.setinputsizes(sizes)  # of every call from here on
+            cursor.setinputsizes(sizes)  # applies to every later call
         self._statements[name] = cursor, sql if self._by_rpc else as_exec(sql)
 
     def call(self, name: str, parameters: Sequence[Any], *, commits: bool = True, last: bool = False) -> list[tuple]:
@@ -152,7 +153,7 @@ class MssqlSession(Session):
         try:
             return rows(cursor.execute(sql, *parameters))
         except self._error as error:
-            with self._cancelling:  # what ends the transaction must not be cancelled in place of the call
+            with self._cancelling:  # a cancel for the call must not hit the end of the transaction
                 self._under_way = None
             failure = failed(error, commits=commits)
             if failed(error).kind is ErrorClass.CONNECTION_LOST:
@@ -203,7 +204,8 @@ _PLAN_NAMESPACE = "{http://schemas.microsoft.com/sqlserver/2004/07/showplan}"  #
 
 class MssqlQueries:
     """A session for queries, and one beside it that asks what the server noted of each, between two of them. Their
-    degree of parallelism stands in their text: OPTION (MAXDOP n)."""
+    degree of parallelism is in their text: OPTION (MAXDOP n).
+    """
 
     plan_suffix: ClassVar[str] = "sqlplan"
 
@@ -211,7 +213,7 @@ class MssqlQueries:
         """`keeps_actual_plans`: the server is 2019 or later."""
         self.limited: str | None = None
         self._connection = connection
-        self._connection.timeout = max(1, round(timeout_s))  # of every statement from here on
+        self._connection.timeout = max(1, round(timeout_s))  # applies to every later statement
         self._error = api().Error
         self._aside: Any = None
         self._waited: Mapping[str, int] = {}
@@ -318,8 +320,9 @@ def plan_hash(xml: str) -> str:
 
 
 def _shape(element: ElementTree.Element) -> list[Any]:
-    """Return the plan's shape: operators lie within others at any depth, and an operator's tables above those of the
-    next one."""
+    """Return the plan's shape: operators are within others at any depth, and an operator's tables above those of the
+    next one.
+    """
     shapes: list[Any] = []
     for child in element:
         name = child.tag.removeprefix(_PLAN_NAMESPACE)

@@ -1,4 +1,4 @@
-"""Configuration that decides I/O, as the server tells it, and the right that each view wants of a login."""
+"""Configuration that decides I/O, as the server reports it, and the right that each view wants of a login."""
 
 import re
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ class Right:
     """Other rights, each of which does as well as the new one."""
 
     def name(self, server: Server) -> str:
-        if server.is_azure_database:  # where nobody has a right on the server
+        if server.is_azure_database:  # no login has a right on the server there
             return "VIEW DATABASE STATE"
         return self.new if server.has_version(SQL_SERVER_2022) else self.old
 

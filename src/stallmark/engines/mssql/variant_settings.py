@@ -78,7 +78,7 @@ class Journal:
 
     @property
     def removal_hint(self) -> str:
-        """Return how to remove the note, for somebody who has put right by hand what it says."""
+        """Return how to remove the note, for someone who has put right by hand what it says."""
         if self.is_on_server:
             return f"EXEC master.sys.sp_dropextendedproperty @name = {odbc.text(self._name)}"
         return f"remove {self._file}"

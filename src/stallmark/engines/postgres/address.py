@@ -142,7 +142,7 @@ REPLICATION_ROLE = "session_replication_role"
 
 
 def reads_only_message(engine: PostgresServer) -> str | None:
-    """Return why no session can write, as a sentence, or None."""
+    """Return the reason why no session can write, as a sentence, or None."""
     is_standby, reads_only, _, login, *_ = _read(engine, ())
     if is_standby:
         return f"{engine.location} is a standby, which only reads: name its primary{_primary(engine)}."
@@ -153,7 +153,7 @@ def reads_only_message(engine: PostgresServer) -> str | None:
 
 
 def unchecked_keys_message(engine: PostgresServer) -> str | None:
-    """Return why the server checks no foreign key in our sessions, as a sentence, or None."""
+    """Return the reason why the server checks no foreign key in our sessions, as a sentence, or None."""
     _, _, is_replica, login, *_ = _read(engine, ())
     if not is_replica:
         return None

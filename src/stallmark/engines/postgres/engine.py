@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 OLDEST_MAJOR = 16
-SYSTEM_DATABASE = "postgres"  # that every server has
+SYSTEM_DATABASE = "postgres"  # every server has it
 OWN_SESSIONS = 12  # each collector, the lock of the run, and what is asked in between
 OF_EACH_DATABASE = 3  # sessions of collectors whose views show one database alone
 
@@ -418,7 +418,7 @@ class PostgresBulkWriter:
         self._connection = connection
 
     def write(self, table: str, rows: "pa.Table") -> None:
-        from pgpq import ArrowToPostgresBinaryEncoder  # which imports pyarrow: nobody who drives load needs that
+        from pgpq import ArrowToPostgresBinaryEncoder  # imports pyarrow, which driving a load does not need
 
         columns = sql.SQL(", ").join(map(sql.Identifier, rows.column_names))
         target = sql.SQL(".").join(map(sql.Identifier, table.split(".")))

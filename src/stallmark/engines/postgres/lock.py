@@ -16,7 +16,7 @@ from stallmark.engines.postgres.session import as_call_failed, first_line
 from stallmark.errors import RunLockTaken, ServerLost, StallmarkError
 
 RUN_LOCK = "stallmark.run"
-_BACK_WITHIN_S, _ASK_EVERY_S = 4.0, 0.5  # for a server that starts again
+_BACK_WITHIN_S, _ASK_EVERY_S = 4.0, 0.5  # longest wait for a server that starts again
 ANSWERS_WITHIN_S = 5.0
 
 

@@ -132,7 +132,7 @@ class Trips:
                     results.append(result)
                     if result.status == end:
                         return results
-                elif end is None or connection.status != _ALIVE:  # in a pipeline there is none after each statement
+                elif end is None or connection.status != _ALIVE:  # a pipeline sends it only at the end
                     return results
         except psycopg.OperationalError:
             while result := connection.get_result():
@@ -214,7 +214,7 @@ class PostgresSession(Session):
         self._trips = Trips(self._connection)
         self._decoders: dict[str, list[tuple[int, Any]]] = {}
         self._in_transaction = False
-        self._to_begin = ""  # with the next call
+        self._to_begin = ""  # sent with the next call
         self._tells_own_io = self._connection.server_version >= TELLS_OWN_IO
         self._own_io_prepared = False
         self.server_pid = self._connection.backend_pid

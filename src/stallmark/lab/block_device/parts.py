@@ -160,8 +160,8 @@ def missing_needs() -> str | None:
 
 def check_needs() -> None:
     """Raise BlockDeviceError if a requirement is missing, in one sentence that says what remains possible."""
-    if why := missing_needs():
-        raise BlockDeviceError(f"An emulated array as a block device: {why}; {_remains()}")
+    if reason := missing_needs():
+        raise BlockDeviceError(f"An emulated array as a block device: {reason}; {_remains()}")
 
 
 def _remains() -> str:
@@ -233,8 +233,8 @@ def start_nbdfuse(places: Places) -> None:
     deadline = time.monotonic() + _TIMEOUT_S
     while not places.file.exists():
         if process.poll() is not None or time.monotonic() > deadline:
-            said = _last_line(places.log.read_text(errors="replace"))
-            raise BlockDeviceError(f"nbdfuse did not start ({said}).")
+            text = _last_line(places.log.read_text(errors="replace"))
+            raise BlockDeviceError(f"nbdfuse did not start ({text}).")
         time.sleep(0.02)
     _let_requests_through(places.mount)
 
@@ -273,19 +273,19 @@ def attach_loop(places: Places) -> str:
 
 def processes(places: Places, *names: str) -> list[psutil.Process]:
     """Return the array's processes of these names: they have its folder in memory on their command line."""
-    found = []
+    mounts = []
     for process in psutil.process_iter(["name", "cmdline"]):
         line = process.info["cmdline"] or []
         if process.info["name"] in names and any(f"{places.runtime}/" in part for part in line):
-            found.append(process)
-    return found
+            mounts.append(process)
+    return mounts
 
 
 def loops(places: Places) -> list[str]:
     """Return the block devices on this array's file, even when that is gone."""
     done = subprocess.run(["losetup", "--json", "--list", "-O", "NAME,BACK-FILE"], capture_output=True, text=True)
     listed = json.loads(done.stdout)["loopdevices"] if done.stdout.strip() else []
-    return [each["name"] for each in listed if (each["back-file"] or "").startswith(f"{places.file}")]
+    return [device["name"] for device in listed if (device["back-file"] or "").startswith(f"{places.file}")]
 
 
 def is_mounted(places: Places) -> bool:
@@ -297,20 +297,20 @@ def users_of(loop: str) -> list[str]:
     name = Path(loop).name
     mounts = [mount for device, mount in _mounts() if device == loop or device.startswith(f"{loop}p")]
     holders = Path("/sys/block") / name / "holders"
-    found = mounts + ([each.name for each in holders.iterdir()] if holders.exists() else [])
-    found += [f"process {pid}" for pid in _having_open(loop)]
-    return found or (["a mount that is not seen from here, perhaps a container's"] if _is_taken(loop) else [])
+    users = mounts + ([holder.name for holder in holders.iterdir()] if holders.exists() else [])
+    users += [f"process {pid}" for pid in _having_open(loop)]
+    return users or (["a mount that is not seen from here, perhaps a container's"] if _is_taken(loop) else [])
 
 
 def _having_open(device: str) -> list[int]:
-    found = set()
+    pids = set()
     for link in Path("/proc").glob("[0-9]*/fd/*"):
         try:
             if os.readlink(link) == device:
-                found.add(int(link.parts[2]))
+                pids.add(int(link.parts[2]))
         except OSError:  # it has just ended, or closed it
             pass
-    return sorted(found)
+    return sorted(pids)
 
 
 def _is_taken(device: str) -> bool:
@@ -331,7 +331,7 @@ def _mounts() -> list[tuple[str, str]]:
 
 
 def detach(loop: str, places: Places) -> None:
-    """Detach the block device; raise BlockDeviceError while somebody has it open."""
+    """Detach the block device; raise BlockDeviceError while someone has it open."""
     _run(["losetup", "--detach", loop])
     if not _wait(lambda: loop not in loops(places)):
         raise BlockDeviceError(
@@ -347,14 +347,14 @@ def unmount(places: Places) -> None:
             _run(["umount", "--lazy", str(places.mount)])
 
 
-def end(found: Sequence[psutil.Process]) -> None:
+def end(processes: Sequence[psutil.Process]) -> None:
     for signal in ("terminate", "kill"):
-        for process in found:
+        for process in processes:
             try:
                 getattr(process, signal)()
             except psutil.NoSuchProcess:
                 pass
-        _, found = psutil.wait_procs(found, timeout=_TIMEOUT_S / 3)
+        _, processes = psutil.wait_procs(processes, timeout=_TIMEOUT_S / 3)
 
 
 def _run(command: list[str]) -> None:

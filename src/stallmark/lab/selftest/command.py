@@ -62,7 +62,9 @@ def deep(context: click.Context, deep: bool, **options: Any) -> Callable | None:
     and is so again afterwards."""
     if deep:
         return partial(try_everything, **options)
-    if given := [one for one in _PARAMETERS if context.get_parameter_source(one) is ParameterSource.COMMANDLINE]:
+    if given := [
+        parameter for parameter in _PARAMETERS if context.get_parameter_source(parameter) is ParameterSource.COMMANDLINE
+    ]:
         option = "--out" if given[0] == "out_dir" else f"--{given[0].replace('_', '-')}"
         raise click.UsageError(f"{option} is an option of --deep: add --deep, or leave it out.")
     return None

@@ -73,7 +73,7 @@ def transactions(found: Locality) -> Table:
     """Return the reads by type of transaction."""
     counted = "sampled" if any(one.sampled for one in found.by_transaction) else "ended"
     return Rows(found.by_transaction).table(
-        word("transaction", lambda reads: format.spoken(reads.transaction)),
+        word("transaction", lambda reads: format.display_name(reads.transaction)),
         number(counted, lambda reads: reads.counted, format.count),
         number("reads per tx", lambda reads: None if reads.too_few else reads.reads),
         number("of the reads", lambda reads: reads.share, format.share),

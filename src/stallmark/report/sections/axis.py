@@ -12,7 +12,7 @@ from plotly.basedatatypes import BaseTraceType
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary, doubtful
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.format import plural, spoken
+from stallmark.format import display_name, plural
 from stallmark.report.columns import Axis, panels, primary_of, rate, step_labels, variant_key
 from stallmark.report.document import Grid, Key, Section, Words
 from stallmark.report.figures import (
@@ -129,7 +129,7 @@ def transaction_figures(experiment: ExperimentSummary) -> list[Figure]:
         axis_figure(
             experiment,
             f"transaction-{number}",
-            spoken(name) + (f", limit of p90 {limit:g} s" if (limit := limits[name]) else ""),
+            display_name(name) + (f", limit of p90 {limit:g} s" if (limit := limits[name]) else ""),
             "ms",
             percentiles(of(name), "p90" if limits[name] else "p95"),
             reading.TRANSACTION_LATENCY,

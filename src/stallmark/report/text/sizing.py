@@ -7,7 +7,7 @@ from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.sizing.candidate import Standing
 from stallmark.analysis.sizing.reach import Method, SizingKind
 from stallmark.errors import as_reason
-from stallmark.format import exact, listed, moment, number, percent, plural, quoted, roughly, short, size, spoken
+from stallmark.format import display_name, exact, listed, moment, number, percent, plural, quoted, roughly, short, size
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.record.sizing import Measured, Sizing
 from stallmark.report.text import says
@@ -152,7 +152,7 @@ def _missed(of: str, transaction: str | None, kind: str | None, limit_ms: float 
         return f"ever more queries of {transaction} wait"
     if of == "reads":
         return f"reads take longer than {limit_ms:g} ms"
-    return f"{kind} of {plural(spoken(transaction)) if transaction else 'transactions'} is above {limit_ms:g} ms"
+    return f"{kind} of {plural(display_name(transaction)) if transaction else 'transactions'} is above {limit_ms:g} ms"
 
 
 def _beyond(ends: Finding | None) -> str:

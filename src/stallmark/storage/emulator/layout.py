@@ -109,7 +109,7 @@ class Place(Structure):
 
 
 class SharedState(Structure):
-    """The head of the file; as many EmulatedDevice as `devices` says follow it."""
+    """The head of the file; `devices` records of EmulatedDevice follow."""
 
     _fields_ = (*_counts("magic", "size", "places", "devices"), ("place", Place * MAX_PLACES))
 
@@ -191,7 +191,7 @@ class ActiveExtents:
     """
 
     interval: int  # since the last reading
-    window: int | None  # in the last full minute; None before the first has ended
+    window: int | None  # count of the last full minute; None before its end
     run: int  # since the model was engaged, the flash emptied, or, under a collector, the load began
 
 

@@ -20,7 +20,7 @@ SKIP_BYTES = 2**20
 _LOG = "windows"
 ALWAYS = (
     "--direct=1", "--thread=1", "--group_reporting=1", "--time_based=1", "--norandommap=1", "--randrepeat=1",
-    "--lat_percentiles=1",  # with bins: from issuing to the end, as in the mean
+    "--lat_percentiles=1",  # issue to end, as in the mean; with bins
     # The file is ours, and whole: fio shall neither lay one out, nor extend, nor remove it.
     "--overwrite=1", "--fallocate=none", "--allow_file_create=0", "--invalidate=0", "--output-format=json+",
 )  # fmt: skip
@@ -217,7 +217,7 @@ def _text(parent: ElementTree.Element, name: str) -> str:
 
 
 def _histogram(span: ElementTree.Element, verb: str, ios: int) -> Iterator[tuple[float, int]]:
-    """Yield ms and counts from percentiles: one I/O in a hundred lies between the 49th and the 50th."""
+    """Yield ms and counts from percentiles: one I/O in a hundred is between the 49th and the 50th."""
     counted = 0
     for bucket in span.findall("Latency/Bucket"):
         upto = round(float(_text(bucket, "Percentile")) / 100 * ios)

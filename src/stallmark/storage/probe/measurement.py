@@ -55,7 +55,7 @@ def measure(
 ) -> tuple[ProbeStep, ...]:
     """Measure the steps for `seconds` each, at random places of their own, the same in every probe of one `seed`.
 
-    With `devices` the file must lie on an emulated array that is engaged, without them on real storage. Raise
+    With `devices` the file must be on an emulated array that is engaged, without them on real storage. Raise
     StallmarkError when it does not, or when the steps cannot be measured.
     """
     if not file.ours and any(not asked.pattern.reads for asked in steps):
@@ -81,7 +81,7 @@ def measure(
 
 
 def refuse_bare(devices: ProbedArrays | None) -> None:
-    """Raise StallmarkError if emulated arrays are none at the moment."""
+    """Raise StallmarkError if no array is emulated at the moment."""
     if devices is not None and all(devices.model(name) is None for name in devices.counters()):
         raise StallmarkError(
             "The emulated array is not slow at the moment, and its probe would be one of the real one."
@@ -166,7 +166,7 @@ def block_device_of(path: Path) -> str | None:
 def in_steps(
     folder: Path, steps: Sequence[Asked], devices: ProbedArrays | None = None, *, seconds: float, size_bytes: int
 ) -> ProbeResult:
-    """Probe storage in steps of so many seconds, on a file of its own in `folder`.
+    """Probe storage in steps of `seconds` each, on a new file in `folder`.
 
     `devices`: the server's arrays, when emulated. Raise StallmarkError if it cannot be probed.
     """

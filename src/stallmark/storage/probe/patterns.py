@@ -23,7 +23,8 @@ PATTERNS: dict[str, Pattern] = {
 OUTSTANDING = (1, 2, 4, 8, 16, 32)
 IN_ORDER = (1, 8)
 """Outstanding I/Os of sequential patterns, each in a stream of its own: a single one, and several between which a
-disk's arm moves. With more, the I/O that reaches the device is hardly in order any more."""
+disk's arm moves. With more, the I/O that reaches the device is barely in order any more.
+"""
 MOST_OUTSTANDING = 256
 
 SHORT_STEPS = (
@@ -34,11 +35,12 @@ SHORT_STEPS = (
     Asked(PATTERNS["8k-random-write"], 8),
 )
 """The steps that show a change of storage within seconds: reads come before the writes that change them. 32 outstanding
-are about as many as thirty users have, so the two can be compared."""
+I/Os are about those of thirty users, so the two can be compared.
+"""
 
 
 def find_patterns(names: Sequence[str]) -> list[Pattern]:
-    """Return the patterns of these names; all of them for no name. Raise StallmarkError for an unknown one."""
+    """Return the patterns of these names, or all patterns without a name. Raise StallmarkError for an unknown name."""
     for name in names:
         if name not in PATTERNS:
             raise StallmarkError(f"{name!r} is no pattern of a probe: there are {', '.join(PATTERNS)}.")

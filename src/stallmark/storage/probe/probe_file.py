@@ -164,8 +164,9 @@ def _fill(path: Path, size_bytes: int) -> None:
 
 
 def half_compressible(source: np.random.Generator, size_bytes: int) -> memoryview:
-    """Return pages that compress 2 to 1, as databases' do, with no two alike. Otherwise arrays that compress or
-    deduplicate would look too fast."""
+    """Return pages that compress 2 to 1, as databases' do, and are all different. Arrays that compress or deduplicate
+    would otherwise look too fast.
+    """
     pages = np.zeros((size_bytes // _PAGE_BYTES, _PAGE_BYTES), dtype=np.uint8)
     half = _PAGE_BYTES // 2
     pages[:, :half] = np.frombuffer(source.bytes(len(pages) * half), dtype=np.uint8).reshape(len(pages), half)

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from stallmark.errors import StallmarkError
-from stallmark.leftovers import own_name
+from stallmark.leftovers import temporary_name
 from stallmark.processes import killed_by
 from stallmark.record.probe import Asked, ProbeStep
 from stallmark.redact import environment as environment_without_secrets
@@ -33,7 +33,7 @@ class Tool:
         self, file: ProbeFile, asked: Asked, seconds: float, seed: int, environment: Mapping[str, str] | None
     ) -> ProbeStep:
         """Measure one step. `environment`: that of an emulated array; None for real storage. Raise StallmarkError."""
-        with TemporaryDirectory(prefix=own_name("probe")) as folder:
+        with TemporaryDirectory(prefix=temporary_name("probe")) as folder:
             scratch = Path(folder)
             if self.how == "diskspd":
                 order = fio.diskspd_command(self.program, file.path, file.bytes, asked, seconds, seed)
@@ -56,7 +56,7 @@ def find_tool(name: str | None = None, *, emulated: bool) -> Tool:
     """Return the program, by default the one that probes on this system. `emulated`: for an interposer, which sees only
     the plain calls of threads.
 
-    Raise StallmarkError if there is none that works.
+    Raise StallmarkError if none works.
     """
     name = name or ("diskspd" if sys.platform == "win32" else "fio")
     windows = name == "diskspd"
@@ -140,7 +140,7 @@ def _failed(program: str, text: str) -> str:
 
 
 def reason_in(text: str) -> str:
-    """Return the line of a program's output that says why it failed."""
+    """Return the line of a program's output that gives the reason it failed."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     wanted = [line for line in lines if "err" in line.lower() or "fail" in line.lower()]
     return (wanted or lines or ["it said nothing"])[0]

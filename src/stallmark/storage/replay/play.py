@@ -29,7 +29,7 @@ from stallmark.storage.raw_load.process import GuardedProgram
 LEAST_PIECE_S = 2.0
 """A shorter piece is joined with the next: it would be over before queues show it."""
 WARM_UP_S = 2.0
-"""The first piece begins so much earlier, at its own rates. What is due then is not judged: queues fill."""
+"""The seconds by which the first piece begins early, at its own rates. I/Os due then are not judged: queues fill."""
 USUAL_BYTES = (8192, 65536, 524288)
 LOG_PAGE = 4096
 STREAMS: tuple[StreamName, ...] = ("reads", "writes", "log")
@@ -39,7 +39,9 @@ _IOS = {"reads": "reads", "writes": "writes", "log": "log_writes"}
 
 @dataclass(frozen=True)
 class Due:
-    """I/Os in the order in which they are due: `at` in seconds since the warm-up began, and `bytes` of each."""
+    """I/Os in the order in which they are due: `times_s` in seconds since the warm-up began, and the `bytes` of each
+    I/O.
+    """
 
     times_s: np.ndarray
     bytes: np.ndarray
@@ -49,7 +51,7 @@ class Due:
 
 
 def pieces_of(windows: Sequence[Window], played: float) -> tuple[Piece, ...]:
-    """Return what is played of the windows, one after the other, with the seconds that each piece takes."""
+    """Return the pieces played of the windows, one after the other, with their seconds."""
     return tuple(piece for window in windows for piece in _joined(window, played))
 
 
@@ -104,8 +106,9 @@ def due(
     rng: np.random.Generator,
     most_per_s: float = np.inf,
 ) -> Due:
-    """Return the I/Os of a stream. Sizes are whole sectors; where there would be more than `most_per_s`, fewer are so
-    much larger that the bytes are the same."""
+    """Return the I/Os of a stream. Sizes are whole sectors. Above `most_per_s` there are fewer and larger I/Os with the
+    same bytes in total.
+    """
     mix = written if stream == "log" else mixed
     moments, sizes = [], []
     begin = owed = 0.0
@@ -124,8 +127,9 @@ def due(
 
 
 def mixed(count: int, mean: float, sector: int) -> np.ndarray:
-    """Return the sizes of so many I/Os of data: 8 and 64 KiB, or 64 and 512 KiB, where their mean lies between these,
-    else all of the mean's."""
+    """Return the sizes of `count` I/Os of data: 8 and 64 KiB, or 64 and 512 KiB, if their mean is between these, else
+    all of the mean size.
+    """
     for small, large in pairwise(USUAL_BYTES):
         if small <= mean <= large:
             many = round(count * (mean - small) / (large - small))
@@ -134,7 +138,7 @@ def mixed(count: int, mean: float, sector: int) -> np.ndarray:
 
 
 def written(count: int, mean: float, sector: int) -> np.ndarray:
-    """Return the sizes of so many writes of the log: the mean, in whole pages of the log's file."""
+    """Return `count` log-write sizes: the mean, in whole pages of the log's file."""
     page = max(sector, LOG_PAGE)
     return np.full(count, max(page, ceil(mean / page) * page))
 
@@ -152,7 +156,7 @@ def written(count: int, mean: float, sector: int) -> np.ndarray:
 MOST_THREADS = 256
 """Threads of a stream. Storage that holds a service level has fewer I/Os under way, but for the fastest."""
 _DEPTH = 3.0
-"""Threads per I/O that is under way on average where reads take as long as the service level allows."""
+"""Threads per I/O under way, on average, if reads take as long as the service level allows."""
 _START_S = 1.0
 _START_S_PER_IO = 4e-6
 """The time that fio has to start and to read its lists."""
@@ -162,14 +166,17 @@ _EARLY_S = 0.5
 _HANGS_S = 60.0
 _SCRATCH = "stallmark-replay-"
 _CLOCK_S = 0.002
-"""fio's lists and logs hold whole ms: an I/O that was issued in time may seem to be late by so much."""
+"""fio's lists and logs hold whole ms: an I/O issued in time may seem late by this much."""
 
 
 @dataclass(frozen=True)
 class Issued:
-    """The I/Os of a stream, in the order in which they were due. `ms`: how long each took, NaN if it has not ended.
-    `late_s`: how long after it was due it was issued, infinite where it never was. `stop_s`: when the level was ended,
-    as moments of `due`; by default as soon as an I/O may be left under way."""
+    """The I/Os of a stream, in the order in which they were due.
+
+    `ms` is the duration of each I/O, NaN if it has not ended. `late_s` is its delay from the due time to the issue,
+    infinite if it was never issued. `stop_s` is the end of the level on the clock of `due`; by default I/Os may be
+    under way from then on.
+    """
 
     due: Due
     ms: np.ndarray
@@ -182,7 +189,8 @@ class Issued:
 
     @property
     def since_due_ms(self) -> np.ndarray:
-        """Return how long after it was due each I/O ended. One that had not ended has waited until the level was."""
+        """Return the time from due to ended for each I/O. An I/O that had not ended has waited until the level
+        ended."""
         waited_ms = (np.maximum(self.stop_s, self.due.times_s + _END_S) - self.due.times_s) * 1000
         return np.where(self.completed, self.ms + self.late_s * 1000, waited_ms)
 
@@ -211,8 +219,9 @@ class Player:
         rng: np.random.Generator,
         tell: Callable[[float], None] = lambda seconds: None,
     ) -> dict[StreamName, Issued]:
-        """Play the I/Os of a level and return what came of them. `tell` is told the seconds that are over. Raise
-        StallmarkError where fio fails."""
+        """Play the I/Os of a level and return their results. `tell` is called with the seconds that are over. Raise
+        StallmarkError if fio fails.
+        """
         start = _START_S + _START_S_PER_IO * sum(map(len, streams.values()))
         scratch = Path(gettempdir()) / f"{_SCRATCH}{os.getpid()}"
         remove_scratch_of_the_killed()
@@ -316,7 +325,7 @@ class Player:
 
 
 def deal(due: Due, threads: int) -> list[slice]:
-    """Return which I/Os each thread has: they are dealt in turn."""
+    """Return the I/Os of each thread: they are dealt in turn."""
     return [slice(number, None, threads) for number in range(min(threads, len(due)))]
 
 
@@ -328,7 +337,7 @@ def _in_order(sizes: np.ndarray, file_bytes: int, contiguous: bool) -> np.ndarra
 
 
 def _took(log: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Return when each I/O of a thread ended and how long it took, in ms."""
+    """Return the time at which each I/O of a thread ended and how long it took, in ms."""
     path = log.with_name(f"{log.name}_lat.log")
     text = path.read_text() if path.exists() else ""
     rows = np.array([line.split(",", 2)[:2] for line in text.splitlines()], dtype=float).reshape(-1, 2)
@@ -348,7 +357,7 @@ def _issued(due: Due, parts: Sequence[tuple[slice, tuple[np.ndarray, np.ndarray]
 
 
 def _queued_s(due_s: np.ndarray, took_s: np.ndarray) -> np.ndarray:
-    """Return how long each I/O of a thread waited for those before it to end."""
+    """Return the time that each I/O of a thread waited for earlier I/Os to end."""
     before = np.cumsum(took_s) - took_s
     return np.maximum.accumulate(due_s - before) + before - due_s
 

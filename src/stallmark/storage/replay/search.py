@@ -27,7 +27,7 @@ from stallmark.storage.replay.play import STREAMS, WARM_UP_S, Issued, Player, Sp
 # A level of a replay against the service level, from each of its I/Os.
 
 LATE_S = 1.0
-"""An I/O that is issued so much later than it was due is late: until then all threads were busy with others."""
+"""The delay from due to issued above which an I/O is late: until then all threads were busy with others."""
 BACKLOG = 0.05
 """The share of a stream's I/Os that are late from which on they are a backlog. Where all that is due can be done, few
 wait for a second."""
@@ -49,11 +49,11 @@ def judge_level(
     decides: Decides,
     grouped: float,
 ) -> ReplayLevel:
-    """Return the level with its verdict. `spans`: of the windows in one play; `grouped`: writes of the log in one.
+    """Return the level with its verdict. `spans`: of the windows in one play; `grouped`: log writes in one.
 
     Each window must hold: a mean over all would hide a backup behind the many small reads of the day. A backlog of any
-    stream in any window breaks the level. Else the reads of the window that does worst decide: their mean, or the
-    percentile. Where too little was seen of them, or none is due, it is undecided, or holds.
+    stream in any window breaks the level. Otherwise the reads of the worst window decide: their mean, or the
+    percentile. Too few reads are undecided, and no reads hold.
     """
     plays = {name: [without_warm_up(play[name]) for play in played] for name in played[0]}
     windows = [_window(span, plays, asked) for span in spans]
@@ -75,7 +75,7 @@ def judge_level(
 
 
 def cut_to_window(span: Span, issued: Issued) -> Issued:
-    """Return what is due in a window, as if it were the first."""
+    """Return the I/Os due in a window, timed as if it were the first."""
     begin = WARM_UP_S + span.start
     part = issued.part((issued.due.times_s >= begin) & (issued.due.times_s < begin + span.seconds))
     return replace(part, due=replace(part.due, times_s=part.due.times_s - span.start), stop_s=part.stop_s - span.start)
@@ -133,8 +133,9 @@ def _limits(reads: Sequence[Issued], asked: ServiceLevelObjective) -> tuple[Limi
 
 
 def _seconds(issued: Issued, limit_ms: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return how many I/Os were due in each second, the ms until they had ended, and how many took longer than
-    allowed."""
+    """Return three series by second: the I/Os due, the ms until they had ended, and those that took longer than
+    allowed.
+    """
     second, ms = issued.due.times_s.astype(np.int64) - int(WARM_UP_S), issued.since_due_ms
     length = int(second.max(initial=-1)) + 1
     return (
@@ -168,11 +169,11 @@ def _histogram(ms: np.ndarray) -> tuple[tuple[float, int], ...]:
 # The search for the highest multiple of a profile's I/O at which storage keeps a service level.
 
 Progress = Callable[[Next, float], None]
-"""A function that is told, again and again, the level under way and for how many seconds it has been."""
+"""A function that is called repeatedly with the level under way and its seconds so far."""
 _OTHERWISE_MS = 20.0
 """The time of reads that threads are reckoned by where the service level has no limit on it."""
 _GROUPED = 0.75
-"""The share of the flushes that a log's device can do that is asked of it where it cannot do all."""
+"""The share of a log device's flush rate that is requested if it cannot do all flushes."""
 _SEEN = 0.9
 """Share of the I/Os that an emulated array must have counted, or they went elsewhere."""
 LOG_ARRAY = "wal"
@@ -197,7 +198,7 @@ def replay(
     """Search the highest multiple of the windows' I/O at which the service level holds, on files of these sizes in the
     folders `data` and `log`, and return what was seen; `keep` is given it after each level, too.
 
-    Levels of `asked` are multiples. With `devices` the folders must lie on emulated arrays that are engaged. A level is
+    Levels of `asked` are multiples. With `devices` the folders must be on emulated arrays that are engaged. A level is
     played again where it is undecided, and both count. Raise StallmarkError if there can be no replay.
     """
     pieces = pieces_of(windows, played)
@@ -244,7 +245,7 @@ def replay(
 
 
 def level_s(windows: Sequence[Window], played: float) -> float:
-    """Return how long a level takes, where it is played once."""
+    """Return the duration of a level that is played once."""
     return length_s(pieces_of(windows, played))
 
 

@@ -1,4 +1,4 @@
-"""Copies of a data directory whose server is stopped, and files that lie in folders outside it."""
+"""Copies of a data directory whose server is stopped, and files that are in folders outside it."""
 
 import json
 import os
@@ -38,7 +38,7 @@ class Snapshot:
 
     @property
     def label(self) -> str | None:
-        """Return the label of the copy; None when there is none."""
+        """Return the label of the copy, or None."""
         label = self._folder / "of"
         return label.read_text() if label.exists() else None
 
@@ -196,7 +196,7 @@ def enter_folders(database: Path, to: Folders) -> None:
 
 
 def leave_folders(database: Path) -> None:
-    """Remove the files of the database that lie in folders of a variant, and end a server left behind in them.
+    """Remove the files of the database that are in folders of a variant, and end a server left behind in them.
 
     Do nothing if there are none.
     """
@@ -215,7 +215,7 @@ def leave_folders(database: Path) -> None:
 
 
 def refuse_impossible_folders(database: Path, to: Folders, size_bytes: int) -> None:
-    """Raise StallmarkError if a database of `size_bytes` cannot lie in the folders."""
+    """Raise StallmarkError if a database of `size_bytes` cannot be in the folders."""
     if to.filegroups:
         raise StallmarkError("place.filegroups: PostgreSQL has no filegroups: write data and log alone.")
     needs = {Path(to.data): size_bytes}

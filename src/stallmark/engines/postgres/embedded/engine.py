@@ -1,4 +1,4 @@
-"""The embedded engine, which can do what a remote one refuses, and its databases as they lie on disk."""
+"""The embedded engine, which can do what a remote one refuses, and its databases as they are on disk."""
 
 import json
 import os
@@ -54,7 +54,7 @@ class FoundDatabase:
 
 
 def find(*places: Path) -> Iterator[FoundDatabase]:
-    """Yield the databases that lie in these folders, or are these folders, by name."""
+    """Yield the databases that are in these folders, or are these folders, by name."""
     for place in places:
         within = sorted(place.iterdir()) if place.is_dir() else []
         for folder in [place, *within]:
@@ -210,7 +210,9 @@ class EmbeddedTracing(Tracing):
 
 
 def _build_failure(prepare: Callable[[Path], Path], server: EmbeddedServer) -> str | None:
-    """Return why a library for the server's processes cannot be built, which is found before anything is loaded."""
+    """Return the reason why a library for the server's processes cannot be built, which is found before anything is
+    loaded.
+    """
     try:
         prepare(server.folder)
     except EmulatedArrayError as error:

@@ -23,7 +23,7 @@ from stallmark.leftovers import SHARED_MEMORY, Leftover, is_own, size_of
 
 
 MARKER = "stallmark-embedded.json"
-DATABASE = "database"  # in a folder of sockets: the path of the database that they are of
+DATABASE = "database"  # file in a folder of sockets: the path of their database
 OUTSIDE_MARKER = "stallmark-wal"  # holds the same number in a database's folder and in those of it that lie outside
 
 
@@ -189,7 +189,7 @@ def remove_segment(data: Path, *, unfinished: bool = False) -> None:
     """Remove the segment of a server that was killed in `data`; with `unfinished`, only one without a header.
 
     A server that starts in the same folder removes the segment itself, with all that its header leads to. One whose
-    header was not written yet it takes for somebody else's, and leaves there.
+    header was not written yet it takes for someone else's, and leaves there.
     """
     with suppress(FileNotFoundError):
         key = data.stat().st_ino % 2**32
@@ -230,7 +230,7 @@ def _end(sockets: Path) -> None:
 
 
 def _free(sockets: Path) -> int | None:
-    """Return the lock of the database whose sockets these are; None if somebody has it, it is gone or not yet named."""
+    """Return the lock of the database whose sockets these are; None if someone has it, it is gone or not yet named."""
     with suppress(OSError, ValueError):
         folder = Path((sockets / DATABASE).read_text())
         return hold(folder) if folder.is_absolute() else None  # empty: a server that starts is about to write it

@@ -42,8 +42,8 @@ from stallmark.engines.postgres.embedded.ownership import (
 from stallmark.engines.postgres.embedded.programs import MAJOR, as_other_user, binary, failure_message
 from stallmark.errors import StallmarkError
 from stallmark.format import size
-from stallmark.leftovers import SHARED_MEMORY, own_name
-from stallmark.processes import hang_up, how_ended, killed_by, of_guarded, start_guarded
+from stallmark.leftovers import SHARED_MEMORY, temporary_name
+from stallmark.processes import exit_clause, exit_code_from_guard, hang_up, killed_by, start_guarded
 from stallmark.redact import environment as environment_without_secrets
 from stallmark.stopping import later
 from stallmark.storage.emulator import ArrayModel, EmulatedArrays
@@ -52,10 +52,10 @@ from stallmark.storage.io_trace import IoTrace
 MINIMUM_POOL_BYTES = 8 * 1024**2  # 30 users and more pin buffers at once; below this PostgreSQL refuses calls
 START_LIMIT_S = 60
 FAST_SHUTDOWN_S = 30  # PostgreSQL 18 can miss a fast shutdown while it recovers
-LOG_FILE_BYTES = 16 * 1024**2  # of the log: a server without room for its next one ends
+LOG_FILE_BYTES = 16 * 1024**2  # a WAL segment: a server without room for its next one ends
 LEAST_CONNECTIONS = 250
 OUR_CONNECTIONS = 50  # beside the users' sessions: those of collectors, what is asked in between, and reserved ones
-BACKEND_BYTES = 10 * 1024**2  # of a session's process, as seen: 2 MiB with the bank, 7 to 10 with the brokerage
+BACKEND_BYTES = 10 * 1024**2  # memory of a session's process: 2 MiB seen with the bank, 7 to 10 with the brokerage
 
 # As a database on a server would run: durable, direct I/O, and everything timed. `io_method=sync` keeps a read in
 # the user that asked for it, so that its wait and its stall are seen there.
@@ -86,7 +86,7 @@ class EmbeddedServer:
     wal_folder: Path | None = None  # on another device; inside the data directory when None
     port: int | None = None  # TCP on 127.0.0.1 beside the socket, with a password; socket only when None
     buffer_pool_bytes: int = 128 * 1024**2
-    sessions: int = 0  # that users and what they need may have at once
+    sessions: int = 0  # connections for users and their background sessions
     models: Mapping[str, ArrayModel] | None = None  # "data" and "wal": emulated arrays
     devices: EmulatedArrays | None = field(default=None, init=False)
     trace: IoTrace | None = field(default=None, init=False)
@@ -143,7 +143,7 @@ class EmbeddedServer:
         environment = {}
         if self.models:
             if self.devices is None:
-                state = SHARED_MEMORY / f"{own_name('devices')}{self.socket_folder.name}"
+                state = SHARED_MEMORY / f"{temporary_name('devices')}{self.socket_folder.name}"
                 places = {name: place for name, place in self.directories().items() if name in self.models}
                 self.devices = EmulatedArrays.create(state, places, self.models, build_dir=self.folder)
             environment = self.devices.environment()
@@ -155,7 +155,7 @@ class EmbeddedServer:
     def _claim(self) -> None:
         if self._lock is None:
             self._lock = claim(self.folder)
-            copies.leave_folders(self.folder)  # what a killed run left
+            copies.leave_folders(self.folder)  # leftovers of a killed run
         end_leftover(self.data)
 
     def engage_devices(self) -> None:
@@ -182,7 +182,7 @@ class EmbeddedServer:
         """Have the server traced from the next start on; it is stopped if it was not."""
         if self.trace is None:
             self.stop()
-            file = SHARED_MEMORY / f"{own_name('trace')}{self.socket_folder.name}"
+            file = SHARED_MEMORY / f"{temporary_name('trace')}{self.socket_folder.name}"
             self.trace = IoTrace.create(file, build_dir=self.folder)
 
     def _drop_devices(self) -> None:
@@ -254,10 +254,10 @@ class EmbeddedServer:
             self.snapshot.restore(self.data, self._wal)
         for name in self.models or {}:
             if self.devices:
-                self.devices.empty_flash(name)  # what is on it was of the files that are gone
+                self.devices.empty_flash(name)  # its contents belong to files that are gone
 
     def bring_home(self) -> None:
-        """Have the data lie in the server's own folder again: the next start restores it. Do nothing if it does."""
+        """Move the data back into the server's own folder: the next start restores it. Do nothing if it does."""
         if self._placed:
             self.stop()
             self._move(None)
@@ -359,14 +359,14 @@ class EmbeddedServer:
     def _ended_process(self) -> tuple[str, int | None]:
         """Return who ended, the server or its guard, and the code of it as Popen has it; None while they run."""
         code = self._guard.poll() if self._guard else None
-        return ("its guard", code) if killed_by(code) else ("the server", of_guarded(code))
+        return ("its guard", code) if killed_by(code) else ("the server", exit_code_from_guard(code))
 
     def unexpected_end(self) -> str | None:
         """Return how a server that was started has ended by itself; None while it runs."""
         if self.running:
             return None
         who, code = self._ended_process()
-        how = f"{who} {how_ended(code)}" if killed_by(code) else "it ended by itself"
+        how = f"{who} {exit_clause(code)}" if killed_by(code) else "it ended by itself"
         return f"the embedded server is gone: {how}; its log is {self.log}"
 
     def full_disk(self) -> str | None:
