@@ -38,6 +38,7 @@ lint: $(VENV)/installed-dev
 docs: $(VENV)/installed-dev
 	$(BIN)/stallmark schema --markdown > docs/scenario-reference.md
 	$(BIN)/stallmark schema --record --markdown > docs/data-format.md
+	$(BIN)/stallmark schema --metrics > docs/metrics.md
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "build/site/index.html; with search: $(BIN)/python -m http.server --directory build/site"
 

@@ -10,19 +10,6 @@ from select import select
 import msgspec
 
 from stallmark.driver.channel import Closed, start_child
-from stallmark.driver.course import (
-    SETTLED_AFTER_S,
-    ClientCpu,
-    Merger,
-    SteadyStateWait,
-    end_reason,
-    late_machine_notice,
-    load_suffix,
-    manifest_changes,
-    not_understood_notice,
-    users_in,
-    with_times,
-)
 from stallmark.driver.load import ExpectedMachines, LoadSpec, Step, Timeline, background_sessions, pack_executors
 from stallmark.driver.messages import (
     ClocksCompared,
@@ -48,6 +35,19 @@ from stallmark.driver.messages import (
     SessionLost,
     Stopped,
     Waiting,
+)
+from stallmark.driver.run_state import (
+    SETTLED_AFTER_S,
+    ClientCpu,
+    Merger,
+    SteadyStateWait,
+    end_reason,
+    late_machine_notice,
+    load_suffix,
+    manifest_changes,
+    not_understood_notice,
+    users_in,
+    with_times,
 )
 from stallmark.driver.searched_load import SearchedLoad, SearchPlan
 from stallmark.errors import ErrorClass, StallmarkError, as_sentence

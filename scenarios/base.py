@@ -26,14 +26,14 @@ class AnyScenario(Titled):
     """A question to a database and its storage: what all scenarios say, whatever drives the server."""
 
     database: DatabaseChoice | None = None
-    """Where the database's files lie, and how it is set, on a server named with --server."""
+    """The placement of the database's files, and its settings, on a server named with --server."""
     buffer_pool: PoolOrCurve | None = None
     """The memory for pages of all variants, as a size or as a share of the data as loaded: `2GiB`, `10 %`; or a curve
     of sizes, `{curve: auto, from: 2 %, to: 100 %}`. Without it the server keeps its own."""
     emulated_array: EmulatedArrays | None = None
     """A disk array emulated under the embedded PostgreSQL, for all variants that have none of their own."""
     array: Array | None = None
-    """Facts of the real array that no query tells, for all variants."""
+    """Facts of the real array that no query reports, for all variants."""
     precondition: PreconditionChoice | None = None
     """Writes before the runs of a variant, until they are steady."""
     probe: Probed = None

@@ -176,13 +176,13 @@ class TableChoice(Section):
     """The tables, as `bank.history` where several workloads have one of that name; `growing` are all that a run adds
     rows to, `*` all that are not named otherwise; `bank.growing` and `bank.*` are those of one workload."""
     filegroup: str | None = None
-    """The filegroup that they are in (SQL Server)."""
+    """Their filegroup (SQL Server)."""
     indexes: str | None = None
     """The filegroup of their indexes, if another (SQL Server)."""
     compression: placement.Compression = "none"
     """The compression of their pages (SQL Server)."""
     tablespace: Annotated[str, Field(min_length=1)] | None = None
-    """The tablespace that they are in (PostgreSQL)."""
+    """Their tablespace (PostgreSQL)."""
     index_tablespace: Annotated[str, Field(min_length=1)] | None = None
     """The tablespace of their indexes, if another (PostgreSQL)."""
     storage: placement.Storage = "rowstore"
@@ -214,7 +214,7 @@ class TempDbChoice(Section):
     log: FileChoice | None = None
     """Its log file."""
     change_server: Literal[True, False] = False
-    """`true` says that tempdb, which belongs to every database of the server, is yours to change."""
+    """`true` allows changes of tempdb, which all databases of the server share."""
 
     def design(self) -> placement.TempDb:
         return placement.TempDb(_files(self.files), self.log.design() if self.log else None)
@@ -228,9 +228,9 @@ class DatabaseChoice(Section):
     log: list[FileChoice] = []
     """The files of the log."""
     tables: list[TableChoice] = []
-    """Where tables lie and how they are stored."""
+    """The placement and storage of tables."""
     tempdb: TempDbChoice | None = None
-    """Where tempdb lies."""
+    """The placement of tempdb."""
     recovery: placement.Recovery | None = None
     """The recovery model."""
     read_committed_snapshot: Switch | None = None

@@ -4,33 +4,32 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from stallmark import capabilities
 from stallmark.quantities import PoolSize, write_duration
-from stallmark.scenarios.model import LoadsScenario, ProbeScenario, QueryScenario, Scenario, SizingScenario
+from stallmark.scenarios.model import LoadsScenario, ProbeScenario, QueryScenario, Scenario
+from stallmark.scenarios.section import Titled
 
 FILE = "scenario.schema.json"
 """The schema as a file beside the scenarios: editors find it by the first line of each."""
 
-KINDS: dict[type[BaseModel], str] = {
-    Scenario: "Users who execute transactions",
-    LoadsScenario: "Several loads at once",
-    SizingScenario: "New hardware for the load of a profile",
-    QueryScenario: "Streams of queries",
-    ProbeScenario: "Storage alone",
-}
+
+def kinds() -> list[type[Titled]]:
+    """Return the models of all kinds of scenario files; those of capabilities have loads, too."""
+    return [Scenario, LoadsScenario, *capabilities.parts("scenario"), QueryScenario, ProbeScenario]
 
 
 def json_schema() -> dict[str, Any]:
     """Return the schema of all kinds of scenario files (JSON Schema 2020-12)."""
-    references, schema = models_json_schema([(kind, "validation") for kind in KINDS])
+    models = kinds()
+    references, schema = models_json_schema([(kind, "validation") for kind in models])
     named = json.dumps([schema["$defs"], *references.values()])
     definitions = {name: _plain(definition) for name, definition in schema["$defs"].items() if f'/{name}"' in named}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A scenario of Stallmark",
-        "anyOf": [references[kind, "validation"] for kind in KINDS],
+        "anyOf": [references[kind, "validation"] for kind in models],
         "$defs": dict(sorted(definitions.items())),
     }
 
@@ -44,10 +43,10 @@ def reference() -> str:
         "prints the JSON schema by which editors complete and check it; this page is made from the same model.",
     ]
     known: dict[str, Any] = {}
-    for kind, title in KINDS.items():
-        parts += [f"## {title}", *_table(definitions[kind.__name__], known)]
+    for kind in kinds():
+        parts += [f"## {kind.heading}", *_table(definitions[kind.__name__], known)]
         known |= definitions[kind.__name__]["properties"]
-    of_kinds = {kind.__name__ for kind in KINDS}
+    of_kinds = {kind.__name__ for kind in kinds()}
     for name, definition in definitions.items():
         if name not in of_kinds and "properties" in definition:
             parts += [f"### {_title(name)}", *_table(definition, {})]

@@ -49,7 +49,7 @@ class RawLoad(Section):
     size: FileSize = 2**30
     """The size of its file, of each cell."""
     folder: Annotated[str, Field(min_length=1)] | None = None
-    """Where the file lies; by default where the data of an embedded server lie."""
+    """The folder of the file; by default that of the embedded server's data."""
     slo: ServiceLevelChoice | None = None
     """The limit that its own reads are held against."""
 

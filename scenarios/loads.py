@@ -47,13 +47,14 @@ Cells = Annotated[int, Field(ge=1, le=64, strict=True)]
 class LoadsScenario(TimedScenario):
     """Several loads at once, for a time."""
 
+    heading = "Several loads at once"
     loads: Annotated[dict[LoadName, LoadChoice], Field(min_length=1)]
     """The loads by their names: users (`workload`, `users`), streams of queries (`workload: warehouse`, `streams`), or
     raw I/O (`raw`)."""
     seed: Seed = 1
     """The seed of all data and inputs: the same seed makes the same database and the same load."""
     alone: Literal[True, False, "only"] = False
-    """Run each load by itself first, in steps of their own: so a report says what the others cost it. `only`: they
+    """Run each load by itself first, in steps of their own: so a report shows what the others cost it. `only`: they
     never run together."""
     search: Search | None = None
     """In place of fixed rates, the search for the highest multiple of the `arrivals.rate` of all loads at which `slo`

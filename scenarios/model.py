@@ -1,18 +1,18 @@
 """The kinds of scenario files, one model for each. Everything is checked before anything starts."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from stallmark import capabilities
 from stallmark.errors import StallmarkError
 from stallmark.scenarios.base import AnyScenario, Observation
 from stallmark.scenarios.database import WorkloadChoice
 from stallmark.scenarios.loads import LoadsScenario
 from stallmark.scenarios.probe import ProbeScenario, ProbeVariant
 from stallmark.scenarios.queries import QueryScenario
-from stallmark.scenarios.sizing import SizingScenario
 from stallmark.scenarios.timed import Scenario, TimedScenario
 from stallmark.scenarios.variant import Hook, PlaceChoice, Variant
 
@@ -57,7 +57,6 @@ __all__ = [
     "ProbeVariant",
     "QueryScenario",
     "Scenario",
-    "SizingScenario",
     "TimedScenario",
     "Variant",
     "WorkloadChoice",
@@ -75,7 +74,13 @@ def model_for(
     A `probe` without a workload probes storage alone; with one it is made around every run.
     """
     if "loads" in document:
-        return SizingScenario if "replay" in document or "candidate" in document else LoadsScenario
+        return next(
+            (kind for kind in capabilities.parts("scenario") if _own_keys(kind) & document.keys()), LoadsScenario
+        )
     if "workload" not in document and ("probe" in document or "raw" in document):
         return ProbeScenario
     return QueryScenario if "queries" in document else Scenario
+
+
+def _own_keys(kind: type[LoadsScenario]) -> Set[str]:
+    return kind.model_fields.keys() - LoadsScenario.model_fields.keys()

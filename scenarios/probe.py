@@ -39,7 +39,7 @@ class ProbeChoice(Section):
     """The size of the file that is read and written, or a share of the data; more than the array's memory, or its
     memory answers."""
     folder: Annotated[str, Field(min_length=1)] | None = None
-    """Where the file lies; by default where the data of an embedded server lie."""
+    """The folder of the file; by default that of the embedded server's data."""
     seconds: Annotated[Seconds, Field(ge=1)] = 5.0
     """The time of each step."""
     patterns: Patterns = []
@@ -58,11 +58,11 @@ class PreconditionChoice(Section):
     size: Pool
     """The size of the file that is filled, or a share of the data."""
     folder: Annotated[str, Field(min_length=1)] | None = None
-    """Where the file lies."""
+    """The folder of the file."""
     round: Annotated[Seconds, Field(ge=1)] = 60.0
     """The time of a round of random writes."""
     rounds: Annotated[int, Field(ge=1, le=1000, strict=True)] = 25
-    """The most rounds; after them it is said that writes were never steady."""
+    """The most rounds; after them writes count as never steady."""
 
 
 def _probed(given: Any) -> Any:
@@ -124,6 +124,7 @@ class ProbeVariant(Section):
 class ProbeScenario(Titled):
     """Storage itself is asked."""
 
+    heading = "Storage alone"
     probe: ProbeSteps
     """Reads and writes to measure."""
     variants: Annotated[list[ProbeVariant], Field(min_length=1, max_length=MOST_VARIANTS), NamedApart]

@@ -78,8 +78,9 @@ _OF_USERS = set(Scenario.model_fields) - set(AnyScenario.model_fields) - {"workl
 class QueryScenario(AnyScenario):
     """Streams execute queries, to their end."""
 
+    heading = "Streams of queries"
     workload: WorkloadChoice
-    """The database, and what is asked of it."""
+    """The database and its load."""
     queries: QueriesChoice
     """Streams of queries, in place of users."""
 

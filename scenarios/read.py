@@ -16,6 +16,7 @@ from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEv
 from ruamel.yaml.parser import RoundTripParser
 from ruamel.yaml.scanner import RoundTripScanner
 
+from stallmark import capabilities
 from stallmark.errors import StallmarkError
 from stallmark.scenarios.model import SHIPPED, AnyScenario, ProbeScenario, model_for
 from stallmark.scenarios.validation_errors import Keys, sentences, shortened
@@ -130,7 +131,12 @@ class _LimitedParser(RoundTripParser):
 
 def shipped() -> list[str]:
     """Return the names of the scenarios that come with the product."""
-    return sorted(path.stem for path in SHIPPED.glob("*.yaml"))
+    return sorted(_shipped_files())
+
+
+def _shipped_files() -> dict[str, Path]:
+    """Return the scenarios that come with the product and its capabilities, by name."""
+    return {path.stem: path for folder in (SHIPPED, *capabilities.folders()) for path in folder.glob("*.yaml")}
 
 
 def read_scenario(name_or_path: str, overrides: Sequence[str] = ()) -> AnyScenario:
@@ -159,8 +165,8 @@ def read_any_scenario(name_or_path: str, overrides: Sequence[str] = ()) -> AnySc
 
 def locate(name_or_path: str) -> Path:
     """Return the file of a scenario shipped under that name, or that path; raise StallmarkError where there is none."""
-    if name_or_path in shipped():
-        return SHIPPED / f"{name_or_path}.yaml"
+    if path := _shipped_files().get(name_or_path):
+        return path
     path = Path(name_or_path)
     with suppress(OSError):  # a name that is longer than a file's can be
         if path.is_file():

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import wraps
-from typing import Annotated, Any, ParamSpec, Self, TypeVar
+from typing import Annotated, Any, ClassVar, ParamSpec, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, model_validator
 
@@ -33,6 +33,8 @@ class Section(BaseModel):
 class Titled(Section):
     """A scenario file's own words."""
 
+    heading: ClassVar[str]
+    """The name of this kind of scenario in the reference."""
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=60)]
     """The scenario's name: small letters, digits and hyphens. It ends the names of the folders of its runs."""
     title: str = ""

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Tag
 
-from stallmark.analysis.compare.summary import PRIMARIES
+from stallmark.analysis.metrics import PRIMARIES
 from stallmark.driver.load import BETWEEN_LEVELS_S, COOL_DOWN_S, Step, Timeline, WarmUpLimits
 from stallmark.quantities import Seconds, write_duration
 from stallmark.scenarios.base import AnyScenario
@@ -32,7 +32,7 @@ class UntilSteady(Section):
     at_least: Annotated[Seconds, Field(ge=0)] = 30.0
     """The shortest warm-up."""
     at_most: Annotated[Seconds, Field(ge=1)]
-    """The longest: what is not steady by then is measured, and the report says so."""
+    """The longest: a load that is not steady by then is measured, and the report notes it."""
 
     def mistakes(self) -> Iterator[str]:
         if self.at_most <= self.at_least:
@@ -148,6 +148,7 @@ class TimedScenario(AnyScenario):
 class Scenario(Users, TimedScenario):
     """Users execute transactions, for a time."""
 
+    heading = "Users who execute transactions"
     workload: WorkloadChoice
     """The database, and what users do in it."""
 

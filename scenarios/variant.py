@@ -96,7 +96,7 @@ class PlaceChoice(Section):
     log: Folder | None = None
     """The folder of the log; by default with the data."""
     filegroups: dict[str, Folder] = {}
-    """SQL Server: the folders of filegroups that are elsewhere than `data`, by name."""
+    """SQL Server: the folders of filegroups outside `data`, by name."""
 
     def folders(self) -> Folders:
         return Folders(self.data, self.log, self.filegroups)
@@ -117,9 +117,8 @@ class Variant(Section):
     emulated_array: EmulatedArraysOrBare | None = None
     """An emulated array, in place of the scenario's; `bare` is the real disk."""
     place: PlaceChoice | None = None
-    """The folders that its database is in, in place of those it was built in: `{data: /mnt/ssd/db, log: /mnt/log}`. The
-    database is built once and restored into them before each run.
-    """
+    """The folders of its database, in place of those it was built in: `{data: /mnt/ssd/db, log: /mnt/log}`.
+    The database is built once and restored into them before each run."""
     array: Array | None = None
     """Facts of the real array in this variant, over those of the scenario."""
     before: Hook | None = None

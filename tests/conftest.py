@@ -44,8 +44,8 @@ SERVERS = {
 """Modules whose fixtures start database servers."""
 
 SLOW = (
-    "end_to_end", "tests/storage/", "test_browser", "test_on_a_block_device", "test_selftest", "test_every_text",
-    "test_locust_bridge", "test_many_machines", "test_executor_core", "test_probe_saturation",
+    "end_to_end", "tests/storage/", "sizing/replay/", "test_browser", "test_on_a_block_device", "test_selftest",
+    "test_every_text", "test_locust_bridge", "test_many_machines", "test_executor_core", "test_probe_saturation",
     "loaders/test_warehouse.py", "test_oracle", "test_query_run.py", "test_brokerage_conditions",
     "test_brokerage_build.py", "test_wheel",
 )  # fmt: skip
@@ -59,9 +59,9 @@ THOROUGH = (
     "cli/test_readers", "test_false_sizing", "test_false_reading", "test_false_locality", "test_data_versions",
     "test_locality", "test_claims", "test_any_cpu", "test_brokerage_split", "test_codecs", "test_totals",
     "test_ceiling_search", "test_student", "analysis/test_loads", "analysis/test_summary", "test_resume",
-    "cli/test_runs", "cli/test_compare", "test_untested", "sizing/test_sizing", "lab/server/test_up", "cli/test_ending",
-    "record/test_sql", "mssql/test_collectors", "mssql/test_availability", "mssql/test_engine", "mssql/test_session",
-    "mssql/test_logins", "mssql/test_examine", "live/test_server", "driver/test_pacing",
+    "cli/test_runs", "cli/test_compare", "test_untested", "sizing/test_summary", "lab/server/test_up",
+    "cli/test_ending", "record/test_sql", "mssql/test_collectors", "mssql/test_availability", "mssql/test_engine",
+    "mssql/test_session", "mssql/test_logins", "mssql/test_examine", "live/test_server", "driver/test_pacing",
 )  # fmt: skip
 """Parts of the names of files whose tests try so many cases that they take seconds of a processor."""
 

@@ -36,10 +36,11 @@ def without(tmp_path):
 
     def run(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         copy = tmp_path / f"without-{name}" / "stallmark"
-        copy.mkdir(parents=True)
-        for entry in PACKAGE.iterdir():
-            if entry.name != name:
-                (copy / entry.name).symlink_to(entry.resolve())
+        if not copy.exists():
+            copy.mkdir(parents=True)
+            for entry in PACKAGE.iterdir():
+                if entry.name != name:
+                    (copy / entry.name).symlink_to(entry.resolve())
         environment = {
             "PYTHONPATH": str(copy.parent),
             "PATH": "/usr/bin:/bin",
@@ -81,6 +82,23 @@ def test_a_record_with_parts_of_one_that_is_gone_says_so(tmp_path, without):
         [run] = json.loads(done.stdout)["runs"]
         reports[gone] = bool(run["external"]), "which this Stallmark lacks" in done.stdout
     assert reports == {"lab": (True, False), "attach": (False, True)}
+
+
+@pytest.mark.thorough
+def test_a_sizing_is_refused_by_name_and_its_runs_are_shown_without_the_capability(tmp_path, without):
+    with tarfile.open(RECORDS / "sizing.tar.xz") as records:
+        records.extractall(tmp_path, filter="data")
+    sizing = tmp_path / "b"
+    for command in ("report", "status"):
+        done = without("sizing", "-m", "stallmark.cli.main", command, str(sizing))
+        assert done.returncode == 3 and not done.stdout and "a sizing" in done.stderr
+        assert ("which this Stallmark lacks" in done.stderr) == (command == "report")
+    [stand_in] = {path.parent.parent for path in sizing.glob("*/*/manifest.json")}
+    done = without("sizing", "-m", "stallmark.cli.main", "report", str(stand_in), "--json")
+    assert done.returncode == 0 and json.loads(done.stdout)
+    listed = without("sizing", "-m", "stallmark.cli.main", "list", "--json")
+    names = {scenario["name"] for scenario in json.loads(listed.stdout)}
+    assert "demo" in names and not {"sizing", "sizing-emulated"} & names
 
 
 def test_no_option_is_added_that_the_command_has():

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark import format
-from stallmark.report.text.sizing import in_times, span
+from stallmark.sizing.wording import in_times, span
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
-NAMES = ("attach", "lab", "live", "machines", "profile")
+NAMES = ("attach", "lab", "live", "machines", "profile", "sizing")
 
 Place = str
 """The place of a part: "module:name", or a module alone."""
@@ -40,8 +41,16 @@ class Capability:
     """A function that summarises what was put beside a run: of its record, transactions per second and intervals."""
     section: Place | None = None
     """A function that returns the section of an experiment's report on these measurements."""
-    wording: Place | None = None
-    """A module with the sentences of its findings, as those of report/text/."""
+    scenario: Place | None = None
+    """The model of scenarios of several loads that have keys of its own."""
+    estimate: Place | None = None
+    """A function that estimates the experiment of such a scenario; None for any other."""
+    report: Place | None = None
+    """A function that shows its record, a folder with `<name>.json`, as `stallmark report` does."""
+    progress: Place | None = None
+    """A function that returns what `stallmark status` says of such a folder while it is made."""
+    wording: tuple[Place, ...] = ()
+    """The modules with the sentences of its findings, as those of report/text/."""
     examine: Place | None = None
     """A function that yields the lines of `stallmark doctor` on this machine."""
 
@@ -71,6 +80,22 @@ def missing(names: Iterable[str]) -> list[str]:
 def parts(kind: str) -> list[Any]:
     """Return the parts of a kind, a field of Capability, of all that have one."""
     return [_load(place) for capability in installed() if (place := getattr(capability, kind))]
+
+
+def part(name: str, kind: str) -> Any:
+    """Return the part of a kind of the named capability, or None if it has none or is not there."""
+    places = (getattr(each, kind) for each in installed() if each.name == name)
+    return _load(place) if (place := next(places, None)) else None
+
+
+def wordings() -> list[Any]:
+    """Return the modules with the sentences of all capabilities."""
+    return [_load(place) for each in installed() for place in each.wording]
+
+
+def folders() -> list[Path]:
+    """Return the folders of the capabilities that are there."""
+    return [Path(__file__).parent / each.name for each in installed()]
 
 
 def added_options(command: str) -> list[Any]:

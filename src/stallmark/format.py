@@ -14,6 +14,8 @@ import humanize
 NONE = "–"
 NBSP = "\u00a0"
 TOO_SMALL = "sample too small for this percentile"
+MISSING = f"{NONE}*"
+"""A percentile that too few samples leave unknown."""
 
 _zone: tzinfo = UTC
 """The zone of all times that this process shows: a command may set another. Records and JSON keep UTC."""
@@ -33,6 +35,16 @@ def times_in(zone: tzinfo) -> Iterator[None]:
 def number(value: float | None) -> str:
     """Write a measured quantity, without its unit; with a minus sign, not a hyphen."""
     return NONE if value is None or math.isnan(value) else _significant(value, 3)
+
+
+def with_uncertainty(value: float | None, uncertainty: float | None) -> str:
+    """Write a number with the share by which it may be off; without one if that is not known."""
+    return f"{number(value)} ±{NBSP}{percent(uncertainty)}" if value is not None and uncertainty else number(value)
+
+
+def percentile(value: float | None) -> str:
+    """Write a percentile; a mark if the sample is too small for it."""
+    return MISSING if value is None else number(value)
 
 
 def count(value: int | None) -> str:
@@ -63,6 +75,16 @@ def size(value: float | None) -> str:
         return NONE
     amount, unit = humanize.naturalsize(round(value), binary=True, format="%.6f").split()
     return f"{short(float(amount))}{NBSP}{unit}"
+
+
+def kib(size_bytes: float | None) -> str:
+    """Write a size in KiB, without the unit."""
+    return number(None if size_bytes is None else size_bytes / 1024)
+
+
+def signed_size(value: float | None) -> str:
+    """Write the change of a size: +1.5 GiB, −64 MiB."""
+    return NONE if value is None else f"{'+' if value >= 0 else '−'}{size(abs(value))}"
 
 
 def seconds(value: float | None) -> str:

@@ -49,8 +49,8 @@ class Rule:
 
 
 def parse_rule(text: str, examples: str, measures: Mapping[str, Measure]) -> Rule:
-    """Parse a rule of one of the `measures`; `*.p95` is one of a transaction. Raise ValueError with what to write, the
-    `examples`."""
+    """Parse a rule of one of the `measures`; `*.p95` is one of a transaction, "" is that of a rule without a name.
+    Raise ValueError with what to write, the `examples`."""
     try:
         return _parse(text, measures)
     except ValueError as error:
@@ -62,9 +62,9 @@ def _parse(text: str, measures: Mapping[str, Measure]) -> Rule:
     if not (match := _RULE.fullmatch(text)):
         raise ValueError
     negated, transaction, metric, sign, limit = match.groups(default="")
-    metric, sign = metric.lower() or "difference", sign.lower()
+    metric, sign = metric.lower(), sign.lower()
     if (measure := measures.get(f"*.{metric}" if transaction else metric)) is None:
-        raise ValueError(f"there is no such metric: there are {', '.join(measures)}")
+        raise ValueError(f"there is no such metric: there are {', '.join(filter(None, measures))}")
     if f"{negated} {sign}".strip().lower() not in measure.forms:
         raise ValueError
     value, unit = _limit(limit, measure.units) if limit else (0.0, measure.units[0])

@@ -148,6 +148,7 @@ CASES: dict[ProfileKind, tuple[Case, Case]] = {
     ProfileKind.FITS: (lambda: pooled(120 * GIB), lambda: pooled(120 * GIB, other=DATA)),
     ProfileKind.MEMORY_NOT_KNOWN: (lambda: pooled(20 * GIB), lambda: pooled(120 * GIB)),
     ProfileKind.GAPS: (lambda: told(left_out=range(100, 103)), lambda: told(left_out=range(100, 102))),
+    ProfileKind.LATE: (lambda: told(interval_s=5), lambda: told(interval_s=6)),
     ProfileKind.RESTARTS: (lambda: restarted(lambda n: 1), lambda: restarted(lambda n: 1 + (n >= 120))),
     ProfileKind.OTHER_SERVER: (lambda: told(servers=(A, B)), lambda: told(servers=(A, A.changed(cores=8)))),
     ProfileKind.CLOCK_SET: (lambda: set_by(60), lambda: set_by(3)),

@@ -713,8 +713,8 @@ STEP_CAUTIONS: dict[Kind, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     ServerKind.STATISTICS_UPDATED: (state(statistics_updated=["account"]), state()),
     ServerKind.AUTOVACUUM: (
-        {"processes": [ProcessIo(AUTOVACUUM, 9_000, 0, 0.2, 0.0)]},
-        {"processes": [ProcessIo(AUTOVACUUM, 9, 0, 0.01, 0.0)]},
+        {"processes": [ProcessIo(AUTOVACUUM, 9_000, 0.2, 0, 0.0)]},
+        {"processes": [ProcessIo(AUTOVACUUM, 9, 0.01, 0, 0.0)]},
     ),
     ArrayKind.FLASH_WARMING: (
         {"flash": FlashUse("cache", 1, 0.5, 0.5, 8.0, 0.0, None, None, 1, 0.4, 0.6, warming=True)},

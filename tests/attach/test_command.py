@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 from click.testing import Result
 from support import external_files
@@ -45,6 +46,20 @@ def test_it_says_what_was_attached_and_by_which_clock(runs, disks):
     assert not Record(runs[1]).manifest.external  # the file does not reach it
     report = stallmark("report", "runs")
     assert report.exit_code == 0 and "Measured elsewhere" in Path("runs/report.html").read_text()
+
+
+def test_iostat_without_times_takes_those_that_are_given(runs, tmp_path):
+    rows = "".join(f"Device r/s r_await\nsda {n}.00 0.50\n\n" for n in range(20))
+    (tmp_path / "sql01.iostat").write_text(f"Linux 6.1.0 (sql01) 11/21/2025 _x86_64_ (2 CPU)\n\n{rows}")
+    refused = attach("runs/1", "sql01.iostat")
+    assert refused.exit_code == 3 and "--start 2026-03-02T10:00 --interval 15s" in refused.stderr
+    times = ("--start", "2025-11-21T11:01:10", "--interval", "2s", "--timezone", "Europe/Berlin")
+    assert attach("runs/1", "sql01.iostat", *times).exit_code == 0
+    entry = Record(runs[0]).manifest.external["sql01"]
+    assert (entry.span[0], entry.interval_s) == ("2025-11-21T10:01:12.000+00:00", 2.0)
+    assert entry.time_zone == "given with --start and --interval"
+    rows = Record(runs[0]).table("external_sql01").filter(pc.field("counter") == "r/s")
+    assert rows["value"].to_pylist()[:3] == [1.0, 2.0, 3.0] and rows["t"].to_pylist()[:2] == [12.0, 14.0]
 
 
 def test_options(runs, disks):

@@ -20,11 +20,11 @@ from support.synthetic import Truth, make_run
 from support.waiting import TIMEOUT_S
 
 import stallmark as stallmark_package
-from stallmark.analysis.profile.demand import demand_of
 from stallmark.cli import exit_codes
 from stallmark.cli.main import main
 from stallmark.errors import StallmarkError
 from stallmark.experiment.runner import ExperimentEnd, Runner
+from stallmark.sizing.demand import demand_of
 from stallmark.stopping import StopSignal
 
 CI = Path(__file__).parents[2] / "docs" / "ci.md"

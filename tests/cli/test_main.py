@@ -396,3 +396,9 @@ def test_what_only_reads_files_loads_no_driver_and_no_database(command):
     loaded = modules_after(f"stallmark {command}")
     assert "stallmark.scenarios.model" in loaded
     assert not {"psycopg", "locust", "plotly", "scipy.stats", "docker", "pyodbc", "duckdb"} & loaded
+
+
+def test_a_command_that_draws_no_chart_imports_no_plotly(tmp_path):
+    loaded = modules_after(f"stallmark whatif {tmp_path}", f"stallmark runs --out {tmp_path}")
+    assert "stallmark.report.history" in loaded and "stallmark.report.what_if" in loaded
+    assert "plotly" not in loaded

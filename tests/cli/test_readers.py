@@ -16,7 +16,6 @@ from support.synthetic_loads import alone_and_together, make_loads_run
 
 from stallmark import format
 from stallmark.analysis.loads.summary import summarise_loads
-from stallmark.analysis.profile.demand import demand_of
 from stallmark.analysis.storage_cautions import shallow_history
 from stallmark.cli import check as show_findings
 from stallmark.cli import common as command
@@ -28,6 +27,7 @@ from stallmark.experiment.progress import Show
 from stallmark.record.manifest.workload import trade_history
 from stallmark.record.profile.manifest import read_profile
 from stallmark.record.reader import find_records
+from stallmark.sizing.demand import demand_of
 from stallmark.transactions.brokerage import WORKLOAD
 from stallmark.transactions.checks import KEYS, ConditionResult
 

@@ -20,10 +20,10 @@ from support.driving import load_spec
 from support.synthetic_series import autoregressive
 from support.waiting import eventually
 
-from stallmark.driver.course import SecondSeries, SteadyStateWait
 from stallmark.driver.load import COOL_DOWN_S, Timeline, WarmUpLimits, consecutive_steps
 from stallmark.driver.pacing import AHEAD_NS, SECOND_NS, Arrivals, Dealer, OpenLoop, ThinkTime
 from stallmark.driver.rows import TransactionRow
+from stallmark.driver.run_state import SecondSeries, SteadyStateWait
 from stallmark.record.histogram import EMPTY
 
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from msgspec.structs import astuple
 
 from stallmark.driver.client import COMMITTED, GIVEN_UP, ROLLED_BACK
-from stallmark.driver.course import Merger
 from stallmark.driver.messages import Report, decode, encode
 from stallmark.driver.retry import Failure
 from stallmark.driver.rows import DeferredRow, Rows
+from stallmark.driver.run_state import Merger
 from stallmark.driver.tally import (
     SECOND_NS,
     as_table,

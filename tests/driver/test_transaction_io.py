@@ -16,10 +16,10 @@ from support.driving import executor_order
 from stallmark.driver import client as own_io
 from stallmark.driver.channel import Channel
 from stallmark.driver.client import NEVER, OwnIOSampler
-from stallmark.driver.course import Merger
 from stallmark.driver.executor import Executor
 from stallmark.driver.messages import FinalReport, Go, Quit, StartUser
 from stallmark.driver.rows import OwnIORow, Rows
+from stallmark.driver.run_state import Merger
 from stallmark.driver.tally import own_io_rows
 from stallmark.engines.base import OwnIO, Session
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine

@@ -16,7 +16,7 @@ import click
 import pytest
 from support import external_files
 from support.documents import ROOT, Shell, shell_commands
-from support.recorders import Moment, perfmon_csv
+from support.recorders import Moment, iostat_text, perfmon_csv
 from support.synthetic import Truth, make_run
 from support.tool import Tool
 
@@ -59,7 +59,7 @@ SMALLER = {"branches=20": "branches=1"}
 LONG_S = {"minutes": 60, "days": 86_400}
 REASONS = {
     "Docker": r"^docker |stallmark server |@server\.url",
-    "SQL Server": r"@server\.url|mssql://|-sqlserver ",
+    "SQL Server": r"@server\.url|mssql://|-sqlserver |^sqlcmd ",
     "a PostgreSQL server": r"postgresql://|^createdb ",
     "a package index": r"^pip (install|wheel) |^python3 -m venv|^apt-get |^make |activate$",
     "root": r" array |/mnt/array|^apt-get ",
@@ -69,12 +69,14 @@ REASONS = {
     "Windows": r"^(typeperf|logman|relog) ",
     "sysstat": r"^S_TIME_FORMAT=ISO iostat |^sadf |^sar ",
     "Prometheus": r"^curl ",
-    "a cloud": r"^stallmark profile --from ",
+    "InfluxDB": r"^curl ",
+    "telegraf": r"^awk ",
+    "a cloud": r"^stallmark profile --from |^(aws|az) ",
     "pip-audit": r"pip-audit",
     "the sizing of": r"^stallmark size ",
-    "somebody who looks": r"--web|live$",
+    "someone who looks": r"--web|live$",
     "an experiment that ended early": r"--resume",
-    "somebody who confirms": r"db remove",
+    "someone who confirms": r"db remove",
 }
 """The things that may be missing here, with a mark of commands that need them. Beside these: time."""
 
@@ -103,6 +105,7 @@ def tool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tool]:
     disks = [{"D:": (300.0 * n,) * 6, "L:": (600.0 * n,) * 6} for n in range(9)]
     moments = [Moment(1772445600.0 + 15 * n, one, n, n * 10) for n, one in enumerate(disks)]
     (tool.folder / "sales.csv").write_text(perfmon_csv(moments))
+    (tool.folder / "sql01.iostat").write_text(iostat_text(moments, times=False))
     yield tool
     tool.nothing_left()
 

@@ -9,7 +9,7 @@ from support.profiles import write_made_profile
 from support.tool import Tool
 
 from stallmark.record.reader import find_records
-from stallmark.record.sizing import read_sizing
+from stallmark.sizing.manifest import read_sizing
 from stallmark.storage.probe import can_probe
 
 pytestmark = pytest.mark.skipif(can_probe() is not None, reason=can_probe() or "")

@@ -14,8 +14,9 @@ from stallmark.record.devices import machine_facts
 from stallmark.record.manifest.course import Machine
 from stallmark.record.writer import RecordWriter
 from stallmark.report.text import experiment
-from stallmark.scenarios.model import ProbeScenario, QueryScenario, SizingScenario
+from stallmark.scenarios.model import ProbeScenario, QueryScenario
 from stallmark.scenarios.read import read_any_scenario, shipped
+from stallmark.sizing.scenario import SizingScenario
 
 SECONDS = st.floats(0, 1e6)
 
@@ -174,12 +175,3 @@ def test_the_files_of_raw_loads_are_written_before_every_run():
     small = read_any_scenario("cells-emulated", ["loads.web.size=64MiB"])
     written = 4 * (256 - 64) * MIB
     assert sum(estimate(cells).runs_s) - sum(estimate(small).runs_s) == pytest.approx(written / WRITE_BYTES_PER_S)
-
-
-@given(st.integers(1, 9))
-def test_every_window_of_a_profile_is_replayed_at_every_level(windows):
-    sizing = read_any_scenario("sizing")
-    one, more = estimate(sizing), estimate(sizing, windows=windows)
-    levels = sizing.search.spec().usual_levels
-    assert more.runs_s[0] - one.runs_s[0] == pytest.approx((windows - 1) * levels * sizing.replay.play)
-    assert more.runs_s[1:] == one.runs_s[1:]

@@ -15,9 +15,9 @@ from support.synthetic import Truth, make_run
 import stallmark
 from stallmark.cli.run import run
 from stallmark.errors import StallmarkError
-from stallmark.experiment.course import INTERRUPTED, Course, EarlierExperiment, command, order_of
 from stallmark.experiment.estimate import estimate
 from stallmark.experiment.manifest import EndNote
+from stallmark.experiment.remaining_runs import INTERRUPTED, EarlierExperiment, RemainingRuns, command, order_of
 from stallmark.experiment.target import Target
 from stallmark.record.files import alone
 from stallmark.record.manifest import read_manifest, write_manifest
@@ -214,7 +214,7 @@ def test_the_command_is_one_that_the_command_line_takes(read, tmp_path):
     assert context.params["resume"] == folder and context.params["expect_workers"] == 2
 
 
-# The course of an experiment with a curve: sizes chosen from records, the same ones after a kill, repeats of each
+# The runs of an experiment with a curve: sizes chosen from records, the same ones after a kill, repeats of each
 
 
 DATA = 500 * MIB
@@ -230,11 +230,11 @@ def a_scenario(*sets: str) -> AnyScenario:
 def made(
     scenario: AnyScenario, folder: Path, reads: Curve = KNEE, *, kill_after: int = 99, begun: bool = False
 ) -> dict[int, Record]:
-    """Make the runs of a course that records of `folder` lack, up to a kill; return all, by number."""
+    """Make the runs of an experiment that records of `folder` lack, up to a kill; return all, by number."""
     records = {read_manifest(path.parent).sequence: Record(path.parent) for path in folder.glob("*/manifest.json")}
     assert bool(records) == begun
-    course = Course(scenario, scenario.curve.spec(DATA), records)
-    for turn in course:
+    remaining = RemainingRuns(scenario, scenario.curve.spec(DATA), records)
+    for turn in remaining:
         if len(records) >= kill_after:
             break
         pool = turn.planned.variant.buffer_pool.resolve(DATA)
@@ -245,7 +245,7 @@ def made(
         record = make_run(folder / f"{turn.number:02d}", truth)
         of_run = read_manifest(record)
         write_manifest(record, of_run.changed(memory=of_run.memory.changed(chosen=turn.chosen)))
-        course.add(turn.number, record)
+        remaining.add(turn.number, record)
         records[turn.number] = Record(record)
     return {number: Record(record.folder) for number, record in records.items()}
 

@@ -19,10 +19,10 @@ from stallmark.errors import NotGivenBack, StallmarkError
 from stallmark.experiment import progress as module
 from stallmark.experiment import run
 from stallmark.experiment.build_progress import show_build
-from stallmark.experiment.course import EarlierExperiment
 from stallmark.experiment.estimate import estimate
 from stallmark.experiment.manifest import EndNote
 from stallmark.experiment.progress import Show
+from stallmark.experiment.remaining_runs import EarlierExperiment
 from stallmark.experiment.run import Watch
 from stallmark.experiment.runner import Runner
 from stallmark.experiment.status import SILENT_S, State, newest, status

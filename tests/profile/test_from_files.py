@@ -2,11 +2,12 @@
 
 import json
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
-from tests.support.recorders import Moment, perfmon_csv
+from tests.support.recorders import Moment, iostat_text, perfmon_csv
 
-from stallmark.analysis.profile.rates import ProfileKind
+from stallmark.analysis.profile.rates import Measure, ProfileKind
 from stallmark.analysis.profile.summary import summarise_profile
 from stallmark.cli.main import main
 from stallmark.record.profile.manifest import read_profile
@@ -63,6 +64,36 @@ def test_the_terminal_and_the_page_say_the_notes_and_nothing_of_own_samples(reco
     assert all(" ".join(note.split()) in said for note in read_profile(tmp_path / "out").notes)
     page = (tmp_path / "out" / "report.html").read_text()
     assert "Perfmon recorded a sample about every 15 s" in page and "Counters are read about every 15 s" not in page
+
+
+def test_a_late_sample_is_in_totals_and_in_no_percentile_of_minutes(tmp_path):
+    """A busy time of 20 minutes, of which nobody knows the minutes."""
+    quiet = [(600.0 + 15 * n, 30.0 * n) for n in range(41)]
+    busy = [(at + 1800, count + 1_200_000) for at, count in quiet]
+    moments = [Moment(1772445600.0 + at, {"sda": (count,) * 6}) for at, count in [*quiet, *busy]]
+    path = tmp_path / "sql01.iostat"
+    path.write_text(iostat_text(moments))
+    assert run("--from", path, "--out", tmp_path / "out").exit_code == 0
+    found = summarise_profile(tmp_path / "out")
+    [late] = [one.facts for one in found.cautions if one.kind is ProfileKind.LATE]
+    assert (late["samples"], late["late_s"]) == (1, 1200.0) and not found.unseen
+    assert found.seen_s == 2400 and found.means[Measure.READS] == pytest.approx(1_202_400 / 2400, rel=1e-3)
+    assert found.percentiles[Measure.READS]["max"] == pytest.approx(2.0, abs=0.01) and len(found.minutes.begin) == 20
+    assert np.nansum(found.hours.values[Measure.READS]) > 100
+    assert "percentiles of minutes do not" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_times_of_reports_are_given(tmp_path):
+    path = tmp_path / "sql01.iostat"
+    path.write_text(iostat_text(MOMENTS, times=False))
+    refused = run("--from", path, "--out", tmp_path / "out")
+    assert refused.exit_code == 3 and "--start 2026-03-02T10:00 --interval 15s" in " ".join(refused.output.split())
+    times = ["--start", "2026-03-02T10:00", "--interval", "15s", "--timezone", "UTC"]
+    done = run("--from", path, *times, "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    assert read_profile(tmp_path / "out").started.startswith("2026-03-02T10:00:00")
+    assert run("--from", path, *times[:2], "--out", tmp_path / "no").exit_code == 3
+    assert run(*times, "--out", tmp_path / "no").exit_code == 2
 
 
 def test_reads_of_devices_are_not_said_to_be_postgresqls(tmp_path):

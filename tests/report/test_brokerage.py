@@ -47,9 +47,9 @@ def test_the_terminal_gives_every_gate_with_figure_threshold_and_verdict(brokera
 def test_where_the_nominal_rate_differs_each_step_has_its_own(brokerage_runs):
     bigger = changed_step(brokerage_runs.runs[1].steps[0], nominal_tps=20.0)
     runs = [brokerage_runs.runs[0], replace(brokerage_runs.runs[1], steps=[bigger])]
-    several = columns.summary(replace(brokerage_runs, runs=runs))
-    (nominal,) = [column for column in several if column.title == "nominal"]
-    assert nominal.write(bigger) == "20.0"
+    several = columns.step_metrics(replace(brokerage_runs, runs=runs))
+    (nominal,) = [metric for metric in several if metric.key == "nominal"]
+    assert nominal.text(bigger) == "20.0"
 
 
 def test_the_report_leads_with_the_result_and_shows_all_beside_it(brokerage_runs):

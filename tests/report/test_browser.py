@@ -16,12 +16,12 @@ from support.waiting import TIMEOUT_S
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.locality.summary import characterise
-from stallmark.analysis.profile.demand import demand_of
-from stallmark.analysis.sizing.summary import size
 from stallmark.record.reader import find_records
 from stallmark.report.locality.document import locality_document
 from stallmark.report.renderers import write_pages
-from stallmark.report.sizing.document import sizing_document
+from stallmark.sizing.demand import demand_of
+from stallmark.sizing.document import sizing_document
+from stallmark.sizing.summary import size
 
 __all__ = ["browser"]
 

@@ -5,7 +5,7 @@ from support.html_page import Page
 from support.terminal import printed
 
 from stallmark.errors import StallmarkError
-from stallmark.report.document import Document, Fold, Grid, Key, Section, Shown, Words, known, shown
+from stallmark.report.document import Document, Fold, Grid, Key, Note, Notes, Section, Shown, Words, known, shown
 from stallmark.report.figures import Figure, chart
 from stallmark.report.renderers import in_terminal, page_beside, render, write_pages
 from stallmark.report.slide import slide
@@ -47,6 +47,14 @@ def test_parts_of_a_terminal_have_an_empty_line_between_them_and_empty_ones_none
     ]
     with pytest.raises(TypeError, match="no Key"):
         in_terminal([[Key([])]])
+
+
+def test_no_line_of_a_terminal_is_filled_up_with_spaces():
+    words = Table(["file", "what"], [["a", "short"], ["b", "much longer"]], words=frozenset({0, 1}))
+    lines = printed(
+        in_terminal([[Shown(words), Notes([Note("•", "a few words " * 30), Note("•", "few")])]])
+    ).splitlines()
+    assert len(lines) > 6 and lines == [line.rstrip() for line in lines]
 
 
 def test_without_a_picture_there_is_a_reason_for_no_slide():

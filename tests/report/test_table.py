@@ -1,14 +1,25 @@
 """A table of columns, in a terminal of any width and in Markdown: columns leave, digits never."""
 
+import re
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from pkgutil import walk_packages
+from typing import Annotated
+
 import pytest
 from support.terminal import printed
 
+import stallmark.analysis
+import stallmark.report
 from stallmark import format
+from stallmark.analysis.columns import Shown, shown_fields, words
+from stallmark.analysis.read.server_summary import OF_MEMORY, OF_THE_REST, ServerState
 from stallmark.report.table import (
     Cell,
-    InTerminal,
     Rows,
     Table,
+    fields,
     group,
     if_known,
     in_markdown,
@@ -19,6 +30,7 @@ from stallmark.report.table import (
     percentiles,
     word,
 )
+from stallmark.report.terminal import InTerminal
 
 HEADER = ["step", "TPS", "p95\nms", "hits", "device"]
 ROWS = [
@@ -111,3 +123,32 @@ def test_percentiles_that_are_missing_are_marked_and_explained():
     table = Rows(latencies).table(percentiles(lambda latency: latency, ["p50", "p99"]))
     assert [[str(cell) for cell in row] for row in table.rows] == [["1.00", "–*"], ["2.00", "3.00"]]
     assert percentile_notes(latencies, ["p99"]) and not percentile_notes(latencies, ["p50"])
+
+
+@dataclass(frozen=True)
+class Drive:
+    name: Annotated[str, words("drive")]
+    bay: int
+    read_ms: Annotated[float | None, Shown("ms", group="Reads", importance=2)]
+    full_share: Annotated[float, Shown("full", format.share)]
+
+
+def test_a_row_declares_its_columns_with_its_fields():
+    rows = Rows([("a", Drive("sda", 1, 4.25, 0.5)), ("b", Drive("sdb", 2, None, 1))])
+    table = rows.table(word("shelf", lambda row: row[0]), fields(Drive, lambda row: row[1]))
+    assert table.header == ["shelf", "drive", "ms", "full"] and table.words == {0, 1}
+    assert table.groups == [("", 2), ("Reads", 1), ("", 1)] and table.importance == {2: 2}
+    assert [list(map(str, row)) for row in table.rows] == [
+        ["a", "sda", "4.25", format.share(0.5)],
+        ["b", "sdb", format.NONE, format.share(1)],
+    ]
+    assert [column.title for column in fields(Drive, groups=("Reads",))] == ["ms"]
+
+
+def test_every_row_that_declares_columns_is_in_a_table():
+    modules = [import_module(one.name) for one in walk_packages(stallmark.analysis.__path__, "stallmark.analysis.")]
+    classes = {kind for module in modules for kind in vars(module).values() if isinstance(kind, type)}
+    declaring = {kind.__name__ for kind in classes if "Shown(" in str(vars(kind).get("__annotations__"))}
+    source = "".join(file.read_text(encoding="utf-8") for file in Path(stallmark.report.__path__[0]).rglob("*.py"))
+    assert len(declaring) > 10 and declaring <= set(re.findall(r"fields\((\w+)", source))
+    assert {shown.group for _, shown in shown_fields(ServerState)} == {*OF_MEMORY, *OF_THE_REST}

@@ -18,8 +18,8 @@ from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.preflight import refuse_what_cannot_be
 from stallmark.quantities import PoolSize
-from stallmark.scenarios.model import SHIPPED, Observation, QueryScenario
-from stallmark.scenarios.read import read_any_scenario, read_scenario, shipped
+from stallmark.scenarios.model import Observation, QueryScenario
+from stallmark.scenarios.read import locate, read_any_scenario, read_scenario, shipped
 from stallmark.scenarios.run_order import run_order
 from stallmark.scenarios.search import ReadyMade, objective
 from stallmark.scenarios.variant import Variant
@@ -102,7 +102,7 @@ def test_shipped_scenarios_are_right(name):
 
 def test_the_first_scenarios_are_there():
     assert {"buffer-pool", "demo", "user-ramp"} <= set(shipped())
-    assert all((SHIPPED / f"{name}.yaml").is_file() for name in shipped())
+    assert all(locate(name).is_file() for name in shipped())
     assert read_scenario("user-ramp").users == [1, 10, 20, 50, 100]
     shares = [variant.buffer_pool.share for variant in read_scenario("buffer-pool").variants]
     assert len(shares) >= 4 and min(shares) <= 0.05 and max(shares) >= 1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
-GENERATED = ("data-format.md", "scenario-reference.md", "licences.md")
+GENERATED = ("data-format.md", "metrics.md", "scenario-reference.md", "licences.md")
 """Pages that are made from the code, whose sentences are the code's."""
 
 _BLOCK = re.compile(
@@ -48,6 +48,12 @@ def shell_commands() -> list[Shell]:
                     if command.strip():
                         found.append(Shell(page.name, " ".join(command.split()), block["needs"]))
     return list(dict.fromkeys(found))
+
+
+def fenced_blocks(page: Path, kind: str) -> list[str]:
+    """Return the texts of the blocks of a kind on a page."""
+    blocks = _BLOCK.finditer(page.read_text(encoding="utf-8"))
+    return [block["text"] for block in blocks if block["kind"] == kind]
 
 
 def scenarios() -> list[tuple[str, str]]:

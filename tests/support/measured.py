@@ -7,7 +7,7 @@ from datetime import tzinfo
 import numpy as np
 
 from stallmark.attach.attach import Wanted, notes_on, open_file, samples
-from stallmark.record.formats.open import detect_format
+from stallmark.record.formats.recognise import Format, detect_format
 from stallmark.record.formats.sample import Counter, Recorded
 
 
@@ -44,7 +44,7 @@ class Measured:
         return notes_on(self.file)
 
 
-def read(wanted: Wanted, format: str | None = None) -> tuple[str, Measured]:
+def read(wanted: Wanted, format: Format | None = None) -> tuple[str, Measured]:
     """Return the format of a file, and all that it holds of the counters asked for."""
     format = format or detect_format(wanted.file)
     file = open_file(wanted, format)

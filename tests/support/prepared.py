@@ -12,7 +12,7 @@ _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(
     [
         "stallmark.analysis.experiment", "stallmark.cli.main", "stallmark.experiment.storage_work",
-        "stallmark.experiment.course", "stallmark.experiment.runner", "stallmark.live.server",
+        "stallmark.experiment.remaining_runs", "stallmark.experiment.runner", "stallmark.live.server",
         "stallmark.machines.serving", "stallmark.cli.show", "stallmark.report.experiment",
     ]
 )  # fmt: skip

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from stallmark.analysis.profile.demand import demand_of
 from stallmark.attach.attach import Request, Wanted, attach
 from stallmark.record.imports.build import import_profile
 from stallmark.record.imports.recording import Wanted as WantedProfile
@@ -14,6 +13,7 @@ from stallmark.record.reader import Record
 from stallmark.record.schema import PROBE_TABLES
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.read import read_scenario
+from stallmark.sizing.demand import demand_of
 from stallmark.storage.probe.measurement import append_step
 from support.manifests import a_manifest, changed
 from support.probes import of_disks, probe

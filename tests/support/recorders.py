@@ -32,13 +32,14 @@ def mean(rate: dict[str, float], side: str) -> float:
     return rate[f"{side}_stall_ms"] / rate[f"{side}s"] if rate[f"{side}s"] else 0.0
 
 
-def iostat_text(moments: Sequence[Moment], cores: int = 2, zeros: bool = True) -> str:
-    """Return what `S_TIME_FORMAT=ISO iostat -xt` prints; without `zeros` what it prints with -z."""
+def iostat_text(moments: Sequence[Moment], cores: int = 2, zeros: bool = True, times: bool = True) -> str:
+    """Return what `S_TIME_FORMAT=ISO iostat -xt` prints; without `zeros` what it prints with -z, without `times` what
+    it prints without -t."""
     lines = [f"Linux 6.1.0-30-amd64 (sql01) \t2026-03-02 \t_x86_64_\t({cores} CPU)", ""]
     for place, moment in enumerate(moments):
         before = moments[place - 1] if place else Moment(moment.at - 86400, dict.fromkeys(moment.devices, (0.0,) * 6))
         busy = 100 * (moment.cpu_s - before.cpu_s) / (moment.at - before.at) / cores
-        lines += [f"{datetime.fromtimestamp(moment.at, UTC):%Y-%m-%dT%H:%M:%S+0000}"]
+        lines += [f"{datetime.fromtimestamp(moment.at, UTC):%Y-%m-%dT%H:%M:%S+0000}"] * times
         lines += ["avg-cpu:  %user   %nice %system %iowait  %steal   %idle"]
         lines += [f"          {busy:.2f}    0.00    0.00    0.00    0.00   {100 - busy:.2f}", ""]
         lines += ["Device            r/s     rkB/s r_await     w/s     wkB/s w_await  aqu-sz  %util"]

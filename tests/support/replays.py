@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from stallmark.record.manifest.storage import ServiceLevelObjective
-from stallmark.record.sizing import Piece, StreamName, Window
-from stallmark.storage.replay.play import Due, Issued
+from stallmark.sizing.manifest import Piece, StreamName, Window
+from stallmark.sizing.replay.play import Due, Issued
 
 READS_20 = ServiceLevelObjective(name="oltp", read_ms=20, percentile="p95")
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from stallmark.analysis.profile.demand import demand_of
 from stallmark.record.manifest import read_manifest
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.record.manifest.workload import LevelSeen, LimitSeen, Search
-from stallmark.record.sizing import (
+from stallmark.sizing.demand import demand_of
+from stallmark.sizing.manifest import (
     Demand,
     Matched,
     Peak,

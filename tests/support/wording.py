@@ -25,7 +25,8 @@ def kinds() -> dict[str, Kind]:
 def golden() -> Iterator[tuple[str, Finding, str]]:
     """Yield the module of each golden wording, a finding and its sentence. Those of a capability are in its folder."""
     files = {f"stallmark.report.text.{file.stem}": file for file in sorted(GOLDEN.glob("*.yaml"))}
-    own = {each.wording: TESTS / each.name / "wording.yaml" for each in installed() if each.wording}
+    modules = [module for each in installed() for module in each.wording]
+    own = {module: TESTS.joinpath(*module.split(".")[1:]).with_suffix(".yaml") for module in modules}
     for module, file in (files | own).items():
         for one in yaml.load(file.read_text(), yaml.CSafeLoader):
             yield module, _finding(one), one["says"]

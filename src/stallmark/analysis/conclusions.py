@@ -41,7 +41,7 @@ def knee(found: Sequence[Point], claims: Claims) -> Iterator[Finding]:
         )
         bend = next(point for point in same if point.tps >= best.tps * (1 - SAME))
         last = same[-1]
-        before, after = bend.latency_mean_ms, last.latency_mean_ms
+        before, after = bend.mean("latency"), last.mean("latency")
         if bend is last or before is None or after is None or after <= before:
             continue
         if any(step.validity.driver_bound for point in same for step in point.steps):
@@ -185,7 +185,7 @@ def _pools(found: Sequence[Point], claims: Claims, gains: bool) -> Iterator[Find
             verdict=claim.verdict,
             differ=abs(large.tps / small.tps - 1) > SAME,
             primary=small.first.throughput.primary,
-            reads_per_transaction=[small.reads_per_transaction, large.reads_per_transaction],
+            reads_per_transaction=[small.mean("reads"), large.mean("reads")],
         )
         if gains and len(same) > 2 and large.tps > small.tps * (1 + SAME):
             before, after = max(pairwise(same), key=lambda pair: pair[1].tps / pair[0].tps)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from stallmark.analysis.metrics import METRICS
 from stallmark.analysis.step_summary import StepSummary
 
 T = TypeVar("T")
@@ -24,21 +25,14 @@ class Point:
         return sum(step.result_tps for step in self.steps) / len(self.steps)
 
     @property
-    def latency_mean_ms(self) -> float | None:
-        return self._mean(lambda step: step.latency.mean_ms)
-
-    @property
-    def reads_per_transaction(self) -> float | None:
-        return self._mean(lambda step: step.storage.reads_per_transaction)
-
-    @property
     def spread(self) -> float:
         """Return the largest ÷ the smallest throughput of the repeats, less 1."""
         slowest = min(step.result_tps for step in self.steps)
         return max(step.result_tps for step in self.steps) / slowest - 1 if slowest else 0.0
 
-    def _mean(self, of: Callable[[StepSummary], float | None]) -> float | None:
-        return mean_of([of(step) for step in self.steps])
+    def mean(self, metric: str) -> float | None:
+        """Return the mean of a metric over the steps in which it is known."""
+        return mean_of([METRICS[metric].value(step) for step in self.steps])
 
 
 def mean_of(values: Sequence[float | None]) -> float | None:

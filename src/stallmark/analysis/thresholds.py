@@ -1,16 +1,14 @@
 """Limits that are declared beforehand: a scenario's thresholds, and the rules of --fail-if."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from stallmark.analysis.ceiling import ANSWERS, CeilingKind
-from stallmark.analysis.compare.sides import METRICS, SHARE
 from stallmark.analysis.compare.summary import PairComparison, Verdict
 from stallmark.analysis.finding import Finding
+from stallmark.analysis.metrics import METRICS
 from stallmark.analysis.points import group
 from stallmark.analysis.pool_curve.findings import CurveKind
-from stallmark.analysis.read.driver_tables import PERCENTILES
-from stallmark.analysis.read.transactions import TransactionSummary
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.errors import StallmarkError
@@ -19,30 +17,6 @@ from stallmark.rules import Measure, Rule, parse_rule
 # Thresholds: limits that a scenario declares beforehand, held against every measured step.
 #
 # thresholds: [p95 < 20ms, read_ms < 5, tps > 500, trade_order.p99 < 1s, errors < 1 %]
-
-_LATENCIES = (*PERCENTILES, "max")
-_OF_STEP: dict[str, Callable[[StepSummary], float | None]] = {
-    **{metric.key: metric.value for metric in METRICS},
-    **{name: lambda step, name=name: step.latency.judged_ms.get(name) for name in _LATENCIES},  # type: ignore[misc]
-    "errors": lambda step: _failed(step.throughput.failed, step.throughput.committed + step.throughput.rolled_back),
-}
-_OF_TRANSACTION: dict[str, Callable[[TransactionSummary], float | None]] = {
-    "tps": lambda transaction: transaction.tps,
-    "latency": lambda transaction: transaction.latency_mean_ms,
-    **{name: lambda summary, name=name: summary.judged_ms.get(name) for name in _LATENCIES},  # type: ignore[misc]
-    "errors": lambda transaction: _failed(transaction.failed, transaction.done),
-}
-UNITS = (
-    {
-        metric.key: "ms" if metric.unit.startswith("ms") else "share" if metric.unit == SHARE else "number"
-        for metric in METRICS
-    }
-    | dict.fromkeys(_LATENCIES, "ms")
-    | {"errors": "share"}
-)
-"""The unit of each metric’s limit."""
-_MEASURES = {name: Measure((unit,)) for name, unit in UNITS.items()}
-_MEASURES |= {f"*.{name}": _MEASURES[name] for name in _OF_TRANSACTION}
 
 
 @dataclass(frozen=True)
@@ -71,7 +45,10 @@ class ThresholdVerdict:
 
 def parse_threshold(text: str) -> Rule:
     """Parse a threshold; raise ValueError with what to write."""
-    return parse_rule(text, "p95 < 20ms, errors < 1 % or trade_order.p99 < 1s", _MEASURES)
+    limited = [metric for metric in METRICS.values() if not metric.is_setting]
+    measures = {metric.key: Measure((metric.limit_unit,)) for metric in limited}
+    measures |= {f"*.{metric.key}": measures[metric.key] for metric in limited if metric.of_type}
+    return parse_rule(text, "p95 < 20ms, errors < 1 % or trade_order.p99 < 1s", measures)
 
 
 def judge(runs: Sequence[RunSummary]) -> list[Threshold]:
@@ -106,14 +83,11 @@ def _of_run(run: RunSummary) -> Iterator[Threshold]:
 
 def _value(rule: Rule, step: StepSummary) -> float | None:
     """Return the measured value; None if there is none."""
+    metric = METRICS[rule.metric]
     if rule.transaction is None:
-        return _OF_STEP[rule.metric](step)
+        return (metric.limited or metric.value)(step)
     summary = next((summary for summary in step.transactions if summary.name == rule.transaction), None)
-    return _OF_TRANSACTION[rule.metric](summary) if summary else None
-
-
-def _failed(failed: int, done: int) -> float | None:
-    return failed / (failed + done) if failed + done else None
+    return metric.of_type(summary) if summary and metric.of_type else None
 
 
 # The rules of `--fail-if`, by which a command fails in CI.
@@ -131,7 +105,7 @@ def _failed(failed: int, done: int) -> float | None:
 # shows: a gate that sees nothing must not pass.
 
 _BY = Measure(("share",), ("", "by", "not", "not by"))
-_OF_PAIRS = {"worse": _BY, "better": _BY, "difference": Measure(("share",), ("not within",))}
+_OF_PAIRS = {"worse": _BY, "better": _BY, "": Measure(("share",), ("not within",))}
 _OF_RUNS = {
     "enough": Measure(("bytes",), ("above", ">")),
     "ceiling": Measure(("users", "rate", "load"), ("below", "<")),
@@ -155,7 +129,7 @@ def applies(rule: Rule, pair: PairComparison) -> bool | None:
     primary = pair.primary
     if not pair.claim.decided:
         return True
-    if rule.metric == "difference":
+    if not rule.metric:  # `not within 5 %`
         if primary.low is None or primary.high is None:
             return None
         if primary.low > 1 + rule.limit or primary.high < 1 - rule.limit:

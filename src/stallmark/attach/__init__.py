@@ -9,5 +9,5 @@ CAPABILITY = Capability(
     commands=(CommandEntry("Measure", "attach", _ATTACH, "stallmark.attach.command"),),
     measurements="stallmark.attach.summary:read_external",
     section="stallmark.attach.section:section",
-    wording="stallmark.attach.wording",
+    wording=("stallmark.attach.wording",),
 )

@@ -13,8 +13,17 @@ import numpy as np
 import pyarrow as pa
 
 from stallmark.errors import StallmarkError
-from stallmark.record.formats.dates import Instants, Reading, find_zone, instants, is_local, read_times, write_utc
-from stallmark.record.formats.open import READERS, detect_format
+from stallmark.record.formats.dates import (
+    Instants,
+    Reading,
+    Schedule,
+    find_zone,
+    instants,
+    is_local,
+    read_times,
+    write_utc,
+)
+from stallmark.record.formats.recognise import Format, detect_format, open_recording
 from stallmark.record.formats.sample import Counter, Has, Recorded, Sample
 from stallmark.record.formats.table import Table
 from stallmark.record.manifest import write_manifest
@@ -30,11 +39,13 @@ _NAMED = 6  # counters named in a refusal
 
 @dataclass(frozen=True)
 class Wanted:
-    """The request to a file: counters by pattern (all if there is none), and the column that holds the times."""
+    """The request to a file: counters by pattern (all if there is none), the column that holds the times, or when
+    the reports were."""
 
     file: Path
     counters: tuple[str, ...] = ()
     time_column: str | None = None
+    schedule: Schedule | None = None
 
     def has(self, name: str) -> bool:
         """Return whether `name` contains one of the patterns; `*` and `?` stand for any text and any character."""
@@ -60,14 +71,15 @@ def _contains(name: str, pattern: str) -> bool:
     return fnmatch.fnmatchcase(name.lower(), f"*{plain}*")
 
 
-def open_file(wanted: Wanted, format: str) -> Recorded:
+def open_file(wanted: Wanted, format: Format) -> Recorded:
     """Return the reader of a file. Raise StallmarkError for totals, which a chart of a run cannot show."""
     if format == "prometheus":
         raise StallmarkError(
             f"{wanted.file} holds totals of Prometheus: ask for rate() of them, and attach a CSV of it, as Grafana "
             "exports it."
         )
-    return READERS[format](wanted.file) if format in READERS else Table(wanted.file, wanted.time_column)
+    recording = open_recording(wanted.file, format, wanted.schedule)
+    return recording or Table(wanted.file, wanted.time_column)
 
 
 def samples(file: Recorded, has: Has = lambda _: True) -> Iterator[Sample]:
@@ -232,7 +244,7 @@ class Request:
     """The options of an attachment, without the file and its counters."""
 
     name: str | None = None  # [default: the host the file names, else the file's name]
-    format: str | None = None
+    format: Format | None = None
     zone: str | None = None
     offset_s: float = 0.0
     replace: bool = False
@@ -272,7 +284,7 @@ def attach(records: Sequence[Record], wanted: Wanted, request: Request) -> list[
             name=name,
             file=wanted.file.name,
             format=format,
-            time_zone=aligned.clock.zone,
+            time_zone="given with --start and --interval" if wanted.schedule else aligned.clock.zone,
             offset_s=aligned.clock.offset_s,
             span=(moment_at(within[0]), moment_at(within[-1])),
             samples=len(within),

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import escape, json_option, out, print_markup, runs_argument
+from stallmark.cli.common import escape, json_option, out, print_markup, runs_argument, schedule_options
 from stallmark.errors import StallmarkError, as_sentence, mistake
 
 if TYPE_CHECKING:
     from stallmark.attach.attach import Attached
+    from stallmark.record.formats.recognise import Format
     from stallmark.record.manifest.course import External
 
 
@@ -25,14 +26,16 @@ if TYPE_CHECKING:
     "--offset", default="0s", show_default=True, metavar="TIME",
     help="Added to the file's times: 2.5s where its clock is slow, -2.5s where it is fast.",
 )  # fmt: skip
+@schedule_options
 @click.option("--time-column", metavar="NAME", help="The column of times of a CSV.")
 @click.option("--counter", "counters", multiple=True, metavar="PATTERN", help="Only these: 'Disk*sec/Read'.")
 @click.option("--name", help="What the report calls it [default: the host the file names, or the file].")
 @click.option("--replace", is_flag=True, help="Instead of what was attached under this name.")
 @json_option
 def attach(
-    runs: tuple[Path, ...], file: Path, format: str | None, zone: str | None, offset: str, time_column: str | None,
-    counters: tuple[str, ...], name: str | None, replace: bool, as_json: bool,
+    runs: tuple[Path, ...], file: Path, format: "Format | None", zone: str | None, offset: str, start: str | None,
+    interval_s: float | None, time_column: str | None, counters: tuple[str, ...], name: str | None, replace: bool,
+    as_json: bool,
 ) -> None:  # fmt: skip
     """Add measurements from elsewhere to a RUN: a FILE of Perfmon, iostat, sar or a storage array.
 
@@ -40,10 +43,12 @@ def attach(
     """
     from stallmark.attach.attach import Request, Wanted
     from stallmark.attach.attach import attach as attach_to
+    from stallmark.record.formats.dates import schedule_from
     from stallmark.record.reader import find_records
 
-    request = Request(name, format, zone, offset_s(offset), replace)
-    attached = attach_to(find_records(runs), Wanted(file, counters, time_column), request)
+    schedule = schedule_from(start, interval_s, zone)
+    request = Request(name, format, None if schedule else zone, offset_s(offset), replace)
+    attached = attach_to(find_records(runs), Wanted(file, counters, time_column, schedule), request)
     if as_json:
         entries = [{"run": source.run, "entry": source.entry.model_dump(mode="json")} for source in attached]
         click.echo(json.dumps(entries, indent=2))

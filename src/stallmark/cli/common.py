@@ -147,6 +147,21 @@ def timezone_option(*name: str, help: str = "The zone of times shown: Europe/Ber
     )
 
 
+def schedule_options(command: Callable) -> Callable:
+    """Add the times of a recording of iostat that has none of its own, as `start` and `interval_s`."""
+    start = click.option(
+        "--start", metavar="TIME", help="Time of the first report of iostat without -t: 2026-03-02T10:00."
+    )
+    interval = click.option(
+        "--interval",
+        "interval_s",
+        callback=as_seconds,
+        metavar="TIME",
+        help="With --start: from report to report, 15s.",
+    )
+    return start(interval(command))
+
+
 def workload_options(*, as_built: bool = False) -> Callable:
     """Give a command a `choice`, and the `scenario` where one was named in place of a workload.
 

@@ -29,7 +29,6 @@ GROUPS = {
     "Judge": {
         "report": "Make the report of run records, a server's profile or a sizing, from what was recorded alone.",
         "compare": "Compare variants over their runs: better, worse, no difference shown, or why that cannot be said.",
-        "size": "Say which candidates carry the load of a PROFILE, with how much headroom, and what ends first.",
         "plan": "Say how many runs show a wanted difference, from how much the RUNs scatter.",
         "whatif": "Predict throughput if reads took another time, from runs already made.",
         "runs": "List the experiments that were run; with a SCENARIO, its throughput over time.",

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stallmark import capabilities
 from stallmark.cli.command import Command
 from stallmark.cli.common import err, escape, json_option, page_file, print_markup, runs_argument, timezone_option
 from stallmark.cli.exit_codes import VERDICT
-from stallmark.cli.size import show_candidate
 from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:
@@ -39,8 +39,7 @@ def report(
 ) -> None:  # fmt: skip
     """Make the report of run records, a server's profile or a sizing, from what was recorded alone."""
     from stallmark.analysis.thresholds import fail_rule
-    from stallmark.record.profile.manifest import is_profile
-    from stallmark.record.sizing import is_sizing
+    from stallmark.record.reader import other_kind
     from stallmark.report.renderers import refuse_target
 
     failing = None if rule is None else fail_rule(rule, of_runs=True)
@@ -52,22 +51,29 @@ def report(
         refuse_slide(slide)
     name = "report.html" if len(runs) == 1 else "report-of-several.html"  # the first has one of its own
     target = target or page_file(runs[0], name, for_machines=as_json)
-    for kind, shown in (("profile", is_profile), ("sizing", is_sizing)):
-        if apart := [run for run in runs if shown(run)]:
-            _refuse_beside(kind, apart[0], len(runs), failing)
-            show = show_profile if kind == "profile" else show_candidate
-            show(runs[0], target, as_json, slide)
+    for run in runs:
+        if kind := other_kind(run):
+            if failing:
+                raise StallmarkError(
+                    f"--fail-if is of a curve of memory or a ceiling of runs, and this is a {kind}: omit it."
+                )
+            if slide:
+                raise StallmarkError(f"A {kind} has no summary for a slide.")
+            _show_other_kind(kind, run, runs, target, as_json)
             return
     show_report(runs, target, as_json, slide, failing)
 
 
-def _refuse_beside(kind: str, folder: Path, count: int, failing: object) -> None:
-    """Raise StallmarkError for what a report of a profile, or of a sizing, has not."""
-    if count > 1:
-        more = "" if kind == "profile" else ", or give several sizings to `stallmark size`"
-        raise StallmarkError(f"{folder} is a {kind}: make a report of it alone{more}.")
-    if failing:
-        raise StallmarkError(f"--fail-if is of a curve of memory or a ceiling of runs, and this is a {kind}: omit it.")
+def _show_other_kind(kind: str, folder: Path, runs: Sequence[Path], target: Path | None, as_json: bool) -> None:
+    """Show the record of another kind than a run in a folder, one of `runs`. Raise StallmarkError if that cannot be."""
+    if kind == "profile":
+        if len(runs) > 1:
+            raise StallmarkError(f"{folder} is a profile: make a report of it alone.")
+        show_profile(folder, target, as_json)
+    elif show := capabilities.part(kind, "report"):
+        show(runs, target, as_json)
+    else:
+        raise StallmarkError(f"{folder} is a {kind}, which this Stallmark lacks: make its report with one that has it.")
 
 
 def show_report(
@@ -86,14 +92,19 @@ def show_report(
     from stallmark.report.experiment import experiment_document, experiment_in_json
     from stallmark.report.loads.document import loads_document, loads_in_json
     from stallmark.report.sections.validity import failures
+    from stallmark.report.text.experiment import NO_SLIDE
 
     records = find_records(runs)
     searched = any(record.manifest.search for record in records)
     is_probe = any(record.is_probe for record in records)
     if failing and (is_probe or (has_loads(records) and not searched)):
         raise StallmarkError("--fail-if is of a curve of memory or a ceiling, and these runs have none: leave it out.")
+    if slide and is_probe:
+        raise StallmarkError("A probe has no summary for a slide: it has no transactions.")
+    if slide and all(record.manifest.kind == "queries" for record in records):
+        raise StallmarkError(NO_SLIDE)
     if is_probe:
-        _show_probes(records, target, as_json, slide)
+        _show_probes(records, target, as_json)
         return []
     if has_loads(records):
         loads = on_all_cores(records, summarise_loads)
@@ -115,18 +126,18 @@ def _fail(failing: "Rule | None", findings: Sequence["Finding"]) -> None:
         sys.exit(VERDICT)
 
 
-def _show_probes(records: Sequence["Record"], target: Path | None, as_json: bool, slide: Path | None) -> None:
+def _show_probes(records: Sequence["Record"], target: Path | None, as_json: bool) -> None:
     from stallmark.analysis.probe.experiment import summarise_probes
     from stallmark.cli.document import show
     from stallmark.report.probe.document import probe_document, probes_in_json
 
-    show(summarise_probes(records), probe_document, probes_in_json, target, as_json, slide)
+    show(summarise_probes(records), probe_document, probes_in_json, target, as_json)
 
 
-def show_profile(folder: Path, target: Path | None, as_json: bool, slide: Path | None = None) -> None:
+def show_profile(folder: Path, target: Path | None, as_json: bool) -> None:
     """Write the report of a profile to `target`, if any, and print its tables, or JSON."""
     from stallmark.analysis.profile.summary import summarise_profile
     from stallmark.cli.document import show
     from stallmark.report.profile import profile_document, profile_in_json
 
-    show(summarise_profile(folder), profile_document, profile_in_json, target, as_json, slide)
+    show(summarise_profile(folder), profile_document, profile_in_json, target, as_json)

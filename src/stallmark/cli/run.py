@@ -12,7 +12,7 @@ from stallmark.cli.common import err, escape, json_option, out_option, print_mar
 from stallmark.cli.exit_codes import CONDITION_BROKEN, INCOMPLETE, VERDICT
 from stallmark.cli.report import show_report
 from stallmark.errors import CallFailed, StallmarkError, as_reason, as_sentence, in_words
-from stallmark.experiment.companions import Follower, LoadMachines
+from stallmark.experiment.companions import Follower, LoadMachines, OwnExperiment
 from stallmark.experiment.progress import Phase, Show
 from stallmark.stopping import StopSignal
 
@@ -33,22 +33,18 @@ if TYPE_CHECKING:
     "--resume", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="RUNS/…",
     help="Make the runs that an experiment which ended early still lacks.",
 )  # fmt: skip
-@click.option(
-    "--profile", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR",
-    help="Of a sizing: the profile whose load the server and its storage are to carry.",
-)  # fmt: skip
 @timezone_option()
 @json_option
 def run(
     scenario: str | None, target, overrides: tuple[str, ...], devices: tuple[str, ...], out_dir: Path,
-    resume: Path | None, profile: Path | None, as_json: bool, added: Sequence[Follower | LoadMachines],
+    resume: Path | None, as_json: bool, added: Sequence[Follower | LoadMachines | OwnExperiment],
 ) -> None:  # fmt: skip
     """Run a SCENARIO: one of `stallmark list`, or a YAML file of yours."""
     from stallmark.cli.show import ShowInSentences
-    from stallmark.experiment.course import EarlierExperiment, order_of
+    from stallmark.experiment.remaining_runs import EarlierExperiment, order_of
     from stallmark.experiment.runner import Runner
     from stallmark.experiment.storage_work import carry_out_at_end
-    from stallmark.scenarios.model import ProbeScenario, SizingScenario, on_devices
+    from stallmark.scenarios.model import ProbeScenario, on_devices
     from stallmark.scenarios.read import read_any_scenario
 
     show, begun = ShowInSentences(err), None
@@ -66,23 +62,17 @@ def run(
         raise click.UsageError("Name a scenario (`stallmark list`), or --resume RUNS/… an experiment.")
     machines = next((addition for addition in added if isinstance(addition, LoadMachines)), None)
     followers = [addition for addition in added if isinstance(addition, Follower)]
-    if profile and not isinstance(model, SizingScenario):
-        raise StallmarkError(f"{model.name} is no sizing, and --profile is of one: leave it out, or run `sizing`.")
-    if isinstance(model, SizingScenario):
-        if profile is None:
-            raise StallmarkError(f"{model.name} sizes for the load of a profile: name its folder with --profile.")
+    if own := [addition for addition in added if isinstance(addition, OwnExperiment) and addition.takes(model)]:
         if devices or followers:
-            raise StallmarkError("A sizing is of one place and has no live page: leave --device and --web out.")
-        from stallmark.cli.size import run_sizing
-
-        run_sizing(model, profile, target, out_dir, show, machines, as_json)
+            raise StallmarkError(f"{model.name} is of one place and has no live page: leave --device and --web out.")
+        own[0].run(model, target, out_dir, show, machines, as_json)
         return
     if isinstance(model, ProbeScenario):
         if devices:
             raise StallmarkError(f"{model.name} probes storage: its variants name their folders, not --device.")
         from stallmark.cli.probe import run_probe_scenario
 
-        run_probe_scenario(model, target, out_dir, show, as_json, others=bool(added))
+        run_probe_scenario(model, target, out_dir, show, as_json, others=bool(machines or followers))
         return
     if devices:
         model = on_devices(model, devices)
@@ -141,7 +131,7 @@ def _report_if_possible(folder: Path, show: Show, as_json: bool) -> None:
 
 
 def _print_resume_hint(folder: Path, model: "AnyScenario") -> None:
-    from stallmark.experiment.course import command, with_records
+    from stallmark.experiment.remaining_runs import command, with_records
     from stallmark.record.reader import find_records
     from stallmark.report.text import experiment
 

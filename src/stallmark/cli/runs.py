@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def runs(scenario: str | None, out_dir: Path, as_json: bool) -> None:
     """List the experiments that were run; with a SCENARIO, its throughput over time."""
     from stallmark.report.history import kept, result, trend
-    from stallmark.report.table import InTerminal
+    from stallmark.report.terminal import InTerminal
 
     everything = list(_past(out_dir))
     past = [experiment for experiment in everything if scenario in (None, experiment.scenario)]
@@ -61,7 +61,7 @@ def runs(scenario: str | None, out_dir: Path, as_json: bool) -> None:
 
 def _past(out_dir: Path) -> Iterator["Past"]:
     from stallmark.analysis.experiment import summarise
-    from stallmark.experiment.course import INTERRUPTED
+    from stallmark.experiment.remaining_runs import INTERRUPTED
     from stallmark.experiment.status import State, status
     from stallmark.record.reader import find_records
     from stallmark.report.history import Past

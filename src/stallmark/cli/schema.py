@@ -1,4 +1,4 @@
-"""`stallmark schema`: the JSON schema of scenario files, and the format of run records."""
+"""`stallmark schema`: the JSON schema of scenario files, the format of run records, and the metrics of a step."""
 
 import json
 
@@ -10,9 +10,16 @@ from stallmark.cli.command import Command
 @click.command(cls=Command)
 @click.option("--record", is_flag=True, help="Of run records: every table, column, unit and meaning, and the manifest.")
 @click.option("--markdown", is_flag=True, help="As a page to read.")
-def schema(record: bool, markdown: bool) -> None:
+@click.option(
+    "--metrics", is_flag=True, help="The metrics of a step, as a page: units, formulas, and which have limits."
+)
+def schema(record: bool, markdown: bool, metrics: bool) -> None:
     """Print the JSON schema of scenario files, or with --record the format of run records."""
-    if record:
+    if metrics:
+        from stallmark.analysis.metrics import reference
+
+        text, markdown = reference(), True
+    elif record:
         from stallmark.collectors import data_format
 
         text = data_format.markdown() if markdown else json.dumps(data_format.in_json(), indent=1)

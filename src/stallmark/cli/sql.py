@@ -51,7 +51,8 @@ def sql(runs: tuple[Path, ...], statement: str, as_csv: bool, as_json: bool) -> 
 
 
 def _show(answered: "Answer") -> None:
-    from stallmark.report.table import Cell, InTerminal, Table
+    from stallmark.report.table import Cell, Table
+    from stallmark.report.terminal import InTerminal
 
     rows = list(islice(answered.rows, ROWS_SHOWN + 1))
     more, rows = len(rows) > ROWS_SHOWN, rows[:ROWS_SHOWN]

@@ -1,20 +1,19 @@
 """`stallmark status`: how far an experiment is."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from stallmark import format
+from stallmark import capabilities, format
 from stallmark.cli.command import Command
 from stallmark.cli.common import escape, experiment_options, json_option, out, print_markup, timezone_option
 
 if TYPE_CHECKING:
     from stallmark.experiment.status import Status
-    from stallmark.record.sizing import Sizing
 
 
 @click.command(cls=Command)
@@ -25,28 +24,27 @@ def status(folder: Path | None, out_dir: Path, as_json: bool) -> None:
     """Say how far an experiment is: from its records, also on another machine that sees their folder."""
     from stallmark.experiment.status import experiment_of, newest
     from stallmark.experiment.status import status as read_status
-    from stallmark.record.sizing import is_sizing, read_sizing
+    from stallmark.record.reader import other_kind
 
     folder = folder or newest(out_dir)
-    sizing = read_sizing(folder) if is_sizing(folder) else None
+    progress = capabilities.part(other_kind(folder) or "", "progress")
+    own = progress(folder) if progress else None
     experiment = experiment_of(folder)
     progress = read_status(experiment) if experiment else None
     if as_json:
-        parts = {"sizing": sizing.model_dump(mode="json")} if sizing else {}
+        parts = own.values if own else {}
         click.echo(json.dumps(parts | (asdict(progress) if progress else {}), default=str, allow_nan=False))
         return
-    for sentence in [
-        *(_sizing_sentences(sizing, folder) if sizing else ()),
-        *(_sentences(progress) if progress else ()),
-    ]:
+    for sentence in [*(own.sentences if own else ()), *(_sentences(progress) if progress else ())]:
         print_markup(out, escape(sentence))
 
 
-def _sizing_sentences(sizing: "Sizing", folder: Path) -> Iterator[str]:
-    from stallmark.report.text.sizing import progress
+class Progress(NamedTuple):
+    """The progress of what a capability makes, beside that of an experiment in it."""
 
-    yield f"{sizing.candidate.name} ({folder}), begun {format.moment(sizing.started)}"
-    yield progress(sizing)
+    sentences: Sequence[str]
+    values: Mapping[str, Any]
+    """The same as JSON."""
 
 
 def _sentences(status: "Status"):

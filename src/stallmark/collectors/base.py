@@ -138,7 +138,7 @@ class ServerConnection(ABC):
         """Close the connection, if there is one, and forget it."""
 
 
-EPOCH = column("epoch", pa.string(), "changes where the counters began anew; no difference is taken across a change")
+EPOCH = column("epoch", pa.string(), "changes when the counters were reset; no difference is taken across a change")
 SERVER_TIME = column("server_time", pa.float64(), "the server's clock, since 1970", "s")
 SERVER_CLOCK = [SERVER_TIME, EPOCH]
 TEXT, COUNT, MS = pa.string(), pa.int64(), pa.float64()

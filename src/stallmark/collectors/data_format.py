@@ -27,12 +27,12 @@ from stallmark.record.schema import (
 
 _DRIVER = {
     "transactions": "Transactions that ended in a second, by type.",
-    "users": "What the executors of the driver did in a second.",
-    "client_cpu": "What the other processes of the client took in a second.",
+    "users": "The work of the driver's executors in a second.",
+    "client_cpu": "CPU of the client's other processes in a second.",
     "deferred_queue": "Transactions that no virtual user starts, of workloads that have some.",
     "errors": "Failed calls in a second, by type of transaction, class and code.",
     "transaction_io": "I/O of sampled transactions, where the server counts it by session.",
-    "collector_cost": "What sampling itself took.",
+    "collector_cost": "The cost of sampling.",
     "queries": "Queries of decision support, a row each.",
 }
 _PROBE = {

@@ -165,7 +165,7 @@ class DeviceIO(Collector):
     name = "device"
     title = "Devices"
     help = (
-        "What the devices themselves count, for everybody who uses them (/proc/diskstats). An emulated "
+        "What the devices themselves count, for all their users (/proc/diskstats). An emulated "
         "device counts what the server did on it, and the real one under it is then called underlying; the "
         "block device of an emulated array is an emulated one. "
         "busy_ms is the time with any I/O under way; of an emulated device it is service summed over its "

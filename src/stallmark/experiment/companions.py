@@ -2,13 +2,14 @@
 
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stallmark.driver.load import ExpectedMachines
     from stallmark.engines.base import Engine
     from stallmark.experiment.progress import Show
-    from stallmark.scenarios.model import AnyScenario
+    from stallmark.experiment.target import Target
+    from stallmark.scenarios.model import AnyScenario, ProbeScenario
 
 
 class LoadMachines(ABC):
@@ -33,3 +34,17 @@ class Follower(ABC):
 
     @abstractmethod
     def end(self, is_complete: bool, because: str) -> None: ...
+
+
+class OwnExperiment(ABC):
+    """An experiment of a capability's own kind, in place of the runs that the core makes of a scenario."""
+
+    @abstractmethod
+    def takes(self, scenario: "AnyScenario | ProbeScenario") -> bool:
+        """Return whether a scenario is of this kind. Raise StallmarkError if the options do not go with it."""
+
+    @abstractmethod
+    def run(
+        self, scenario: Any, target: "Target", out: Path, show: "Show", machines: LoadMachines | None, as_json: bool
+    ) -> None:
+        """Make the experiment of a scenario that it takes, and show it; exit if it is incomplete."""

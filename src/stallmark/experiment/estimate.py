@@ -3,10 +3,11 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+from stallmark import capabilities
 from stallmark.loaders.load import expected_bytes
 from stallmark.loaders.plan import loader_for
 from stallmark.scenarios.load import RawLoad
-from stallmark.scenarios.model import AnyScenario, ProbeScenario, QueryScenario, SizingScenario, TimedScenario, Variant
+from stallmark.scenarios.model import AnyScenario, ProbeScenario, QueryScenario, TimedScenario, Variant
 from stallmark.transactions import find_workload
 
 # The rates by which an experiment's time is estimated before its first run; how fast the data of a workload are built
@@ -92,15 +93,14 @@ def estimate(
     to_build: float = 1.0,
     to_copy: bool = True,
     pace: float = 1.0,
-    windows: int = 1,
 ) -> Estimate:
     """Estimate an experiment. `to_build`: the share of its database that is still to be loaded; `to_copy`: no copy of
-    it is kept yet; `pace`: how many times as long as by the rates all takes here that is not planned by time;
-    `windows`: of a profile, that a sizing plays."""
+    it is kept yet; `pace`: how many times as long as by the rates all takes here that is not planned by time."""
     if isinstance(scenario, ProbeScenario):
         return _estimate_probe(scenario, pace)
-    if isinstance(scenario, SizingScenario):
-        return _estimate_sizing(scenario, dialect, to_build, to_copy, pace, windows)
+    for estimate_own in capabilities.parts("estimate"):
+        if expected := estimate_own(scenario, dialect, to_build=to_build, to_copy=to_copy, pace=pace):
+            return expected
     contents = scenario.contents
     sizes = [
         (part, expected_bytes(dialect, part, loader_for(part.name).own_scale(contents.scale)))
@@ -172,21 +172,6 @@ def _queries_s(scenario: QueryScenario, variant: Variant, data_bytes: int) -> fl
     query_count = len(asked.only or scenario.query_streams.queries) * len(asked.dop or [None])
     queries = {"power": known, "throughput": known * scenario.streams, "each": query_count}
     return min(asked.timeout, query_s) * sum(queries[phase] for phase in asked.phases)
-
-
-def _estimate_sizing(
-    scenario: SizingScenario, dialect: str, to_build: float, to_copy: bool, pace: float, windows: int
-) -> Estimate:
-    """Estimate a sizing as it usually goes: the replay of the windows, the loads alone, two trials, and the ceiling."""
-    assert scenario.search
-    rate = dict.fromkeys(scenario.loads, 1.0)
-    parts = [scenario.calibration(None), *2 * [scenario.trial(rate, None)], scenario.ceiling(rate, None)]
-    built = estimate(parts[0], dialect, to_build=to_build, to_copy=to_copy, pace=pace).build_s
-    runs = [run for part in parts for run in estimate(part, dialect, to_build=0.0, to_copy=False, pace=pace).runs_s]
-    choice = scenario.replay
-    files_s = pace * (choice.size + choice.log_size) / WRITE_BYTES_PER_S
-    played_s = scenario.search.spec().usual_levels * windows * min(choice.play, choice.window)
-    return Estimate(build_s=built, runs_s=(files_s + played_s, *runs))
 
 
 def _estimate_probe(scenario: ProbeScenario, pace: float) -> Estimate:

@@ -21,7 +21,7 @@ from stallmark.loaders.load import expected_bytes
 from stallmark.processes import most_open_files
 from stallmark.record.manifest.workload import trade_history
 from stallmark.scenarios.load import RawLoad, UsersLoad
-from stallmark.scenarios.model import AnyScenario, QueryScenario, SizingScenario, TimedScenario
+from stallmark.scenarios.model import AnyScenario, QueryScenario, TimedScenario
 from stallmark.scenarios.variant import Variant
 from stallmark.transactions import find_workload
 
@@ -30,9 +30,12 @@ _AT_MOST = 1.25  # of the size that is estimated: a database that is not loaded 
 _OWN_FILES = 100  # of an executor, beside a connection for each of its users and background sessions
 
 
-def refuse_what_cannot_be(scenario: AnyScenario, engine: Engine, out: Path, machines: int = 1) -> None:
+def refuse_what_cannot_be(
+    scenario: AnyScenario, engine: Engine, out: Path, machines: int = 1, *, goes_by: str | None = None
+) -> None:
     """Raise StallmarkError for whatever can be known to fail before the first byte is loaded. `machines`: how many
-    machines the load comes from."""
+    machines the load comes from; `goes_by`: a figure of the server's I/O that decides how it goes on, beside those that
+    the scenario names."""
     _refuse_what_the_engine_cannot(scenario, engine)
     if scenario.at_end:
         storage_work.refuse_impossible_hook("at_end", scenario.at_end)
@@ -44,7 +47,7 @@ def refuse_what_cannot_be(scenario: AnyScenario, engine: Engine, out: Path, mach
         _refuse_more_users_than_sessions(scenario, engine, machines)
         if machines == 1:
             _refuse_more_users_than_files(scenario)
-        _refuse_unseen_io(scenario, engine)
+        _refuse_unseen_io(scenario, engine, goes_by or _io_needed(scenario))
     if isinstance(scenario, QueryScenario):
         _refuse_streams(scenario, engine)
         _refuse_cores(scenario, engine)
@@ -283,9 +286,9 @@ def _refuse_more_users_than_files(scenario: TimedScenario) -> None:
     )
 
 
-def _refuse_unseen_io(scenario: TimedScenario, engine: Engine) -> None:
-    """Refuse what goes by the server's I/O where the server does not report it: it would end without an answer."""
-    if not (needed := _io_needed(scenario)):
+def _refuse_unseen_io(scenario: TimedScenario, engine: Engine, needed: str | None) -> None:
+    """Refuse what goes by the server's I/O if the server does not report it: it would end without an answer."""
+    if not needed:
         return
     [server_io] = (collector for collector in collectors_for(engine) if collector.name == "server_io")
     if reason := server_io.unavailable():
@@ -293,9 +296,7 @@ def _refuse_unseen_io(scenario: TimedScenario, engine: Engine) -> None:
 
 
 def _io_needed(scenario: TimedScenario) -> str | None:
-    """Return the figure of the server's I/O that decides how a run continues; None if none does."""
-    if isinstance(scenario, SizingScenario):
-        return "the I/O of its loads"
+    """Return the figure of the server's I/O that decides how a run goes on; None where none does."""
     plans = [search_plan(scenario, variant) for variant in scenario.variants]
     if any(plan and plan.read_ms is not None for plan in plans):
         return "the time of reads (slo)"

@@ -15,7 +15,6 @@ from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, NotGivenBack, ServerLost, StallmarkError, as_reason, as_sentence, in_words
 from stallmark.experiment.build_progress import show_build
 from stallmark.experiment.companions import LoadMachines
-from stallmark.experiment.course import Course, EarlierExperiment
 from stallmark.experiment.estimate import Estimate, estimate
 from stallmark.experiment.manifest import EndNote, Place, PreparedStorage
 from stallmark.experiment.placing import arrangement, locations
@@ -31,6 +30,7 @@ from stallmark.experiment.preflight import (
 )
 from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.query_run import QueryRun
+from stallmark.experiment.remaining_runs import EarlierExperiment, RemainingRuns
 from stallmark.experiment.run import AnyRun, RunOrder
 from stallmark.experiment.status import pace
 from stallmark.experiment.storage_work import StorageWork
@@ -162,9 +162,9 @@ class Runner:
         present, prepared = None, PreparedStorage()
         took_s = {n: took.seconds for n, one in done.items() if (took := one.manifest.took) and took.seconds}
         last = done[max(done)].folder if done else None
-        course, note = Course(self._scenario, asked, done), EndNote()
+        remaining, note = RemainingRuns(self._scenario, asked, done), EndNote()
         try:
-            for turn in course:
+            for turn in remaining:
                 number, planned = turn.number, turn.planned
                 note.preparing(last, planned.variant.name)
                 check()
@@ -201,8 +201,8 @@ class Runner:
                 if reason:
                     return ExperimentEnd(reason, holds)
                 took_s[number] = time.monotonic() - began
-                course.add(number, last)
-                if to_make := course.left():
+                remaining.add(number, last)
+                if to_make := remaining.left():
                     left = format.roughly(expected.left_s(took_s, to_make))
                     self._show.say(f"about {left} left for {len(to_make)} of {turn.of} runs")
         except (StallmarkError, CallFailed, OSError) as failed:  # a hook, a restore, an operator, a disk that is full

@@ -11,16 +11,15 @@ from pathlib import Path
 
 import numpy as np
 
+from stallmark import capabilities
 from stallmark.analysis.run import summarise_run
 from stallmark.errors import StallmarkError
-from stallmark.experiment.course import command, order_of, refuse_run, scenario_of, with_records
 from stallmark.experiment.estimate import Estimate, estimate
+from stallmark.experiment.remaining_runs import command, order_of, refuse_run, scenario_of, with_records
 from stallmark.record.devices import machine_facts
 from stallmark.record.manifest import FILE, Manifest, read_manifest
 from stallmark.record.manifest.course import Machine
-from stallmark.record.reader import Record, find_records
-from stallmark.record.sizing import FILE as SIZING
-from stallmark.record.sizing import is_sizing
+from stallmark.record.reader import Record, find_records, other_kind
 from stallmark.scenarios.model import AnyScenario, Variant
 from stallmark.scenarios.run_order import PlannedRun
 
@@ -131,21 +130,25 @@ class Status:
 
 
 def newest(out: Path) -> Path:
-    """Return the folder of the experiment, or of the sizing, begun last in `out`; raise StallmarkError where there is
-    none."""
+    """Return the folder of the experiment begun last in `out`, or of a capability's that has several in it. Raise
+    StallmarkError if there is none."""
     folders = {path.parent.parent for path in out.glob("*/*/manifest.json") if path.parent.parent != out}
-    folders |= {path.parent for path in out.glob(f"*/{SIZING}")}
+    folders |= {folder for folder in out.glob("*/") if _holds_experiments(folder)}
     if not folders:
         raise StallmarkError(f"{out} holds no experiment: name the folder of one, or of all with --out.")
     return max(folders, key=lambda folder: folder.name)
 
 
 def experiment_of(folder: Path) -> Path | None:
-    """Return the folder of an experiment itself; of a sizing, that of its stand-in begun last, None before there is
-    one."""
-    if not is_sizing(folder):
+    """Return the folder of an experiment itself; of one that a capability makes of several, that begun last, or None
+    before there is one."""
+    if not _holds_experiments(folder):
         return folder
     return newest(folder) if any(folder.glob("*/*/manifest.json")) else None
+
+
+def _holds_experiments(folder: Path) -> bool:
+    return capabilities.part(other_kind(folder) or "", "progress") is not None
 
 
 def status(folder: Path) -> Status:

@@ -7,7 +7,6 @@ import msgspec
 
 import stallmark
 from stallmark.driver.channel import Channel, Closed, start_child
-from stallmark.driver.course import not_understood_notice
 from stallmark.driver.load import RunFacts
 from stallmark.driver.messages import (
     Begun,
@@ -23,6 +22,7 @@ from stallmark.driver.messages import (
     Refused,
     WorkerOrder,
 )
+from stallmark.driver.run_state import not_understood_notice
 from stallmark.engines import open_engine
 from stallmark.engines.base import Engine
 from stallmark.engines.reach import unreachable_reason

@@ -13,7 +13,15 @@ from rich.live import Live
 from rich.text import Text
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import as_seconds, err, json_option, print_markup, server_option, timezone_option
+from stallmark.cli.common import (
+    as_seconds,
+    err,
+    json_option,
+    print_markup,
+    schedule_options,
+    server_option,
+    timezone_option,
+)
 from stallmark.cli.report import show_profile
 
 if TYPE_CHECKING:
@@ -46,12 +54,13 @@ _SAY_EVERY_S = 900.0  # into a file or a pipe
     help="The zone of times shown: Europe/Berlin, +01:00, local [default: UTC]. With --from, of local times too.",
 )
 @click.option("--dates", type=click.Choice(["month-first", "day-first"]), help="With --from: how dates are written.")
+@schedule_options
 @click.option("--anonymous", is_flag=True, help="Leave out the names of databases, files and hosts.")
 @json_option
 def profile(
     server: str | None, planned_s: float | None, folder: Path, files: tuple[Path, ...], classes: tuple[str, ...],
-    names: tuple[str, ...], zone: str | None, dates: Literal["month-first", "day-first"] | None, anonymous: bool,
-    as_json: bool,
+    names: tuple[str, ...], zone: str | None, dates: Literal["month-first", "day-first"] | None, start: str | None,
+    interval_s: float | None, anonymous: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Record what a server in production does, every 15 seconds, and change nothing.
 
@@ -61,15 +70,16 @@ def profile(
     """
     if files:
         _refuse_both(planned_s)
+        from stallmark.record.formats.dates import schedule_from
         from stallmark.record.imports.build import import_profile
         from stallmark.record.imports.recording import Wanted
 
-        wanted = Wanted(_classes(classes), zone, dates, _names(names))
+        wanted = Wanted(_classes(classes), zone, dates, _names(names), schedule_from(start, interval_s, zone))
         import_profile(files, folder, wanted, anonymous=anonymous)
         show_profile(folder, folder / "report.html", as_json)
         return
-    if classes or dates or names:
-        raise click.UsageError("--class, --map and --dates are for --from: name a file with it.")
+    if classes or dates or names or start or interval_s:
+        raise click.UsageError("--class, --map, --dates, --start and --interval are for --from: name a file with it.")
     if server is None or planned_s is None:
         raise click.UsageError("A profile needs --server and --for, or files with --from.")
     from stallmark.profile.collection import Collection, source_for

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from stallmark import capabilities
 from stallmark.errors import StallmarkError
 from stallmark.record.files import is_file
 from stallmark.record.manifest import Manifest, read_manifest
@@ -40,9 +41,6 @@ class _Source:
     rows: int | None = None
     extent: Extent | None = None
     """The extent of a stream; None of a closed table."""
-
-
-_OTHER_KINDS = {"profile.json": "profile", "sizing.json": "sizing"}
 
 
 class Record:
@@ -218,10 +216,10 @@ def find_records(paths: Sequence[Path]) -> list[Record]:
         if not path.exists():
             raise StallmarkError(f"{path} does not exist.")
         here = [path] if (path / "manifest.json").exists() else [p.parent for p in path.glob("*/manifest.json")]
-        if not here and (kind := _other_kind(path)):
+        if not here and (kind := other_kind(path)):
             raise StallmarkError(f"{path} is no run, but a {kind}: `stallmark report` shows it.")
         for folder in {file.parent for kind in _TABLE_FILES for file in path.glob(f"*/*{kind}")} - set(here):
-            if path not in here and not _other_kind(folder):
+            if path not in here and not other_kind(folder):
                 raise StallmarkError(f"{folder} has tables and no manifest.json: restore it, or take the folder away.")
         for folder in here:
             if not folder.resolve().is_relative_to(path.resolve()):
@@ -237,9 +235,9 @@ def find_records(paths: Sequence[Path]) -> list[Record]:
     return sorted(runs.values(), key=lambda record: (record.manifest.started, record.folder.name))
 
 
-def _other_kind(folder: Path) -> str | None:
-    """Return the name of what is no run and has a folder of its own; None where it is neither."""
-    return next((kind for file, kind in _OTHER_KINDS.items() if (folder / file).is_file()), None)
+def other_kind(folder: Path) -> str | None:
+    """Return the capability whose record a folder is, as `profile`, or None if it is not one. It may not be there."""
+    return next((name for name in capabilities.NAMES if (folder / f"{name}.json").is_file()), None)
 
 
 def _identity(record: Record) -> Any:
@@ -257,14 +255,14 @@ def recorded_seconds(record: Record) -> int:
     When a run is cut, its users still finish what they had begun, and the second of the cut is partial. The record then
     ends with the last whole second that the collectors saw, or one before the driver's last.
     """
+    if record.ended_s is not None:
+        return record.ended_s
     last = max(
         _latest(record, "users", "second"),
         _latest(record, "transactions", "second"),
         _latest(record, "queries", "started_s"),
         _latest(record, "raw_io", "second"),
     )
-    if record.ended_s is not None:
-        return record.ended_s
     if record.incomplete_because is None:
         return int(last) + 1
     sampled = math.floor(_latest(record, "collector_cost", "t"))

@@ -62,7 +62,7 @@ USERS = pa.schema(
         column("busy_us", pa.int64(), "time inside calls, summed over users"),
         column("think_us", pa.int64(), "intended think and pacing time that passed, summed over users"),
         column("lag_us", pa.int64(), "started − scheduled where a user was free to start, summed: the driver's delay"),
-        column("lag_max_us", pa.int64(), "largest of these delays"),
+        column("lag_max_us", pa.int64(), "largest delay"),
         column(
             "cpu_us", pa.int64(), "CPU time of the executor process; of one of several loads, by their transactions"
         ),
@@ -83,7 +83,7 @@ DEFERRED_QUEUE = pa.schema(
         _EXECUTOR,
         column("taken", pa.int32(), "ended in this second, of those that no virtual user starts", "transactions"),
         column("late_us", pa.int64(), "started − due, summed"),
-        column("late_max_us", pa.int64(), "largest of these delays"),
+        column("late_max_us", pa.int64(), "largest delay"),
         column("waiting", pa.int32(), "most that were due at once and not yet taken", "transactions"),
     ]
 )
@@ -95,7 +95,7 @@ ERRORS = pa.schema(
         column("error_class", pa.string(), "deadlock, timeout, connection lost and so on, the same on both engines"),
         column("code", pa.string(), "the server's own code"),
         column("attempts", pa.int32(), "failed calls of this class and code", "calls"),
-        column("given_up", pa.int32(), "of these, transactions that were not tried again", "transactions"),
+        column("given_up", pa.int32(), "transactions that were not tried again after such a call", "transactions"),
         column("message", pa.string(), "the server's message, the first in this second"),
     ]
 )
@@ -108,7 +108,7 @@ TRANSACTION_IO = pa.schema(
             "sampled", pa.int32(), "sampled, of those not given up; the other columns are their sums", "transactions"
         ),
         column("reads", pa.int64(), "reads of the operating system: one may bring several blocks", "I/Os"),
-        column("read_bytes", pa.int64(), "bytes of these reads"),
+        column("read_bytes", pa.int64(), "bytes read"),
         column("hits", pa.int64(), "blocks that were in the pool", "blocks"),
         column("read_us", pa.int64(), "time in these reads; null where the server does not take it"),
         column("writes", pa.int64(), "written out to make room, without the log", "pages"),
@@ -233,7 +233,7 @@ EXTERNAL = pa.schema(
         column("source", pa.string(), "the host it was measured on, or the name it was attached under"),
         column("counter", pa.string(), "as the file names it"),
         column("instance", pa.string(), "disk, CPU or the like; empty where the counter has none"),
-        column("unit", pa.string(), "of `value`, as the file has it; empty where it does not say"),
+        column("unit", pa.string(), "of `value`, as the file has it; empty if it has none"),
         column("value", pa.float64(), "in the unit of its row"),
     ]
 )

@@ -1,17 +1,17 @@
-"""The summary table's columns, defined once for HTML and the terminal, and the names of steps."""
+"""The metrics and the marks in the table of steps, and the names of steps."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.experiment import marks as marks_of
 from stallmark.analysis.finding import Finding, Severity
-from stallmark.analysis.read.server_summary import IoSummary
+from stallmark.analysis.metrics import METRICS, THROUGHPUT, Heading, Metric
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.format import NBSP, percent, plural
+from stallmark.format import plural
 from stallmark.report.figures import KeyItem, looks, plain
 from stallmark.report.table import Rows, named_rows
 from stallmark.report.text import sentence
@@ -126,94 +126,22 @@ def variant_key(experiment: ExperimentSummary) -> list[KeyItem]:
     return [KeyItem(name, look.colour, None, look.symbol) for name, look in seen.items()]
 
 
-# The summary table's columns, defined once for the HTML table and the terminal.
-
-
-@dataclass(frozen=True)
-class Column:
-    """One quantity of every step. Columns of low `importance` leave a narrow terminal last; 0 never leaves."""
-
-    group: str
-    title: str
-    unit: str
-    write: Callable[[StepSummary], str]
-    importance: int
-    percentile: str | None = None
-    main: bool = False
-
-    def missing_percentile(self, step: StepSummary) -> bool:
-        return self.percentile is not None and step.latency.percentiles_ms.get(self.percentile) is None
-
-
-def rate(io: IoSummary | None, name: str) -> float | None:
-    """Return a per-second property of `io`; None when nothing was measured, or for no time at all."""
-    return getattr(io, name) if io is not None and io.seconds > 0 else None
-
-
-def counted(value: float | None, io: IoSummary | None) -> str:
-    """Write a figure that rests on counts of I/Os, with how far it may be off if their samples were few."""
-    text = format.number(value)
-    return f"{text} ±{NBSP}{percent(io.uncertainty)}" if value is not None and io and io.uncertainty else text
-
-
-def data_rate(step: StepSummary, name: str) -> str:
-    """Write a per-second property of the I/O of a step's data files."""
-    return counted(rate(step.storage.data, name), step.storage.data)
-
-
-def _latency(name: str, importance: int) -> Column:
-    return Column(
-        "Latency", name, "ms", lambda s: format.number(s.latency.percentiles_ms.get(name)), importance, percentile=name
-    )
-
-
-SETTING: tuple[Column, ...] = (
-    Column("Setting", "users", "", lambda s: format.count(s.users), 6),
-    Column("Setting", "pool", "", lambda s: format.size(s.pool_held_bytes), 7),
-    Column("Setting", "of data", "", lambda s: format.portion(s.pool_held_share), 8),
-)
-RESPONSE: tuple[Column, ...] = (
-    _latency("p50", 5),
-    _latency("p95", 1),
-    _latency("p99", 4),
-    _latency("max", 12),
-    Column("Data files", "reads", "per tx", lambda s: counted(s.storage.reads_per_transaction, s.storage.data), 2),
-    Column("Data files", "writes", "per tx", lambda s: counted(s.storage.writes_per_transaction, s.storage.data), 14),
-    Column("Data files", "reads", "per write", lambda s: format.number(s.storage.reads_per_write), 15),
-    Column("Data files", "read", "ms", lambda s: format.number(s.storage.data.read_ms if s.storage.data else None), 1),
-    Column("Data files", "IOPS", "", lambda s: data_rate(s, "iops"), 3),
-    Column("Data files", "MB/s", "", lambda s: data_rate(s, "mb_per_s"), 9),
-    Column("Data files", "hits", "", lambda s: format.share(s.server.hit_share), 10),
-    Column("Busy", "CPU", "host", lambda s: format.share(s.server.cpu_busy_share), 11),
-    Column("Busy", "device", "data", lambda s: format.share(s.storage.busy_share), 13),
-)
-
-
-_QUERIES = Column(
-    "Throughput", "queries", "per hour", lambda s: format.number(s.streams.per_hour if s.streams else None), 1
-)
-
-
-def summary(experiment: ExperimentSummary) -> tuple[Column, ...]:
-    """Return the columns of the summary table. Throughput counts the primary transaction where the workload has one.
+def step_metrics(experiment: ExperimentSummary) -> list[Metric]:
+    """Return the metrics of the table of steps. Throughput counts the primary transaction where the workload has one.
     Then follow the nominal rate of the database's size, and the rate of all transactions."""
-    return *SETTING, *_throughput(experiment), *RESPONSE
-
-
-def _throughput(experiment: ExperimentSummary) -> tuple[Column, ...]:
-    group, primary = "Throughput", primary_of(experiment)
+    shown = {key: metric for key, metric in METRICS.items() if metric.heading and metric.heading.importance is not None}
+    primary, nominal = primary_of(experiment), {step.throughput.nominal_tps for step in experiment.steps}
+    if primary is None or len(nominal) == 1:
+        del shown["nominal"]
+    if primary is None or not any(step.streams for step in experiment.steps):
+        del shown["queries"]
     if primary is None:
-        return (Column(group, "TPS", "", lambda s: format.number(s.throughput.tps), 0, main=True),)
-    nominal = {step.throughput.nominal_tps for step in experiment.steps}
-    alike = format.number(nominal.pop()) if len(nominal) == 1 else None
-    unit = f"nominal {alike}" if alike and alike != format.NONE else ""
-    each = [] if alike else [Column(group, "nominal", "per s", lambda s: format.number(s.throughput.nominal_tps), 5)]
-    return (
-        Column(group, f"{plural(primary)}/s", unit, lambda s: format.number(s.result_tps), 0, main=True),
-        *each,
-        Column(group, "all tx", "per s", lambda s: format.number(s.throughput.tps), 2),
-        *([_QUERIES] if any(step.streams for step in experiment.steps) else []),
-    )
+        del shown["all_tps"]
+        return list(shown.values())
+    rate = nominal.pop() if len(nominal) == 1 else None
+    below = "" if rate is None else f"nominal {format.number(rate)}"
+    shown["tps"] = replace(THROUGHPUT, heading=Heading("Throughput", f"{plural(primary)}/s", below))
+    return list(shown.values())
 
 
 def primary_of(experiment: ExperimentSummary) -> str | None:

@@ -11,7 +11,9 @@ from typing import Protocol, TypeAlias
 from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.experiment import Question
 from stallmark.analysis.finding import Finding, Severity
-from stallmark.report.columns import Column, Mark
+from stallmark.analysis.metrics import Heading
+from stallmark.analysis.step_summary import StepSummary
+from stallmark.report.columns import Mark
 from stallmark.report.figures import Block, Figure, KeyItem, Look
 from stallmark.report.table import Cell, Table
 from stallmark.report.text import sentence
@@ -130,14 +132,13 @@ class Heat(Block):
 
 @dataclass(frozen=True)
 class StepRow:
-    """A step in the summary. A cell is its text, and whether a percentile is missing for want of samples."""
+    """A step in the table of steps: a cell for each metric, its settings in one text, and its marks."""
 
+    step: StepSummary
     name: str
-    device: str
     settings: str
-    emulated: bool
     look: Look
-    cells: Sequence[tuple[str, bool]]
+    cells: Sequence[str]
     marks: Sequence[Mark]
 
     @property
@@ -147,9 +148,11 @@ class StepRow:
 
 @dataclass(frozen=True)
 class Steps(Block):
-    """The summary of every step, a column for each quantity; with `devices` it says which are emulated."""
+    """The table of steps, a column for each heading; `main` is that of the result. With `devices` emulated steps are
+    marked."""
 
-    columns: Sequence[Column]
+    headings: Sequence[Heading]
+    main: Heading
     rows: Sequence[StepRow]
     devices: bool
 

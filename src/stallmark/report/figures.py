@@ -7,15 +7,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import plotly.graph_objects as go
 
 from stallmark import format
 from stallmark.analysis.run import RunSummary
 from stallmark.redact import visible
 from stallmark.report.text.device import EMULATED
+
+if TYPE_CHECKING:  # Plotly takes 0.07 s, and only pages have charts
+    import plotly.graph_objects as go
 
 # The style of variants and charts: one colour, mark and dash per variant, and one template for all charts.
 #
@@ -84,6 +86,8 @@ def plain(text: object, limit: int | None = None) -> str:
 @cache
 def chart_template() -> go.layout.Template:
     """Return the common style of all charts: quiet x axes, y axes with a grid, notes anchored bottom left."""
+    import plotly.graph_objects as go
+
     axis = {
         "fixedrange": True,
         "automargin": True,
@@ -158,6 +162,8 @@ class Figure(Block):
 
 def chart(height: int, **layout: Any) -> go.Figure:
     """Return an empty chart of `height` px. Its style is `style.template`, of which a page holds one for all charts."""
+    import plotly.graph_objects as go
+
     return go.Figure(layout={"template": {}, "height": height, **layout})
 
 
@@ -312,6 +318,8 @@ def drawn(name: str, x: np.ndarray, y: np.ndarray, width: int, **more: Any) -> I
 
 def line(name: str, x: np.ndarray, y: np.ndarray, digits: int = 6, **more: Any) -> go.Scatter:
     """Return a line over time. `name` is plain text already; `digits` are the significant ones of x."""
+    import plotly.graph_objects as go
+
     more = {"mode": "lines", "hovertemplate": "%{y:,.3~r}"} | more
     return go.Scatter(name=name, x=rounded(x.tolist(), digits), y=rounded(y.tolist()), **more)
 

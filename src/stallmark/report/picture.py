@@ -189,7 +189,7 @@ def _row(point: Point, name: str, colour: str, doubts: set[str], apart: bool) ->
         rate=rate,
         low=low,
         high=high,
-        response_ms=float(np.mean([one.response_ms for one in budgets])) if known else point.latency_mean_ms,
+        response_ms=float(np.mean([one.response_ms for one in budgets])) if known else point.mean("latency"),
         parts_ms=[float(np.mean([sum(one.parts_ms[p] for p in parts) for one in budgets])) for _, parts, _ in CAUSES]
         if known
         else [],

@@ -8,7 +8,7 @@ import numpy as np
 
 from stallmark import format
 from stallmark.analysis.finding import Severity
-from stallmark.analysis.profile.rates import HOUR_S, MINUTE_S, Measure, WaitTotal
+from stallmark.analysis.profile.rates import HOUR_S, MINUTE_S, ClassTotals, Measure, WaitTotal
 from stallmark.analysis.profile.summary import PERCENTILES, ProfileSummary
 from stallmark.report.document import (
     Block,
@@ -28,7 +28,7 @@ from stallmark.report.document import (
 from stallmark.report.figures import COLOURS, Figure, KeyItem, bucket_width, chart, coarse, drawn, from_zero, note
 from stallmark.report.renderers import in_json
 from stallmark.report.sections import summary
-from stallmark.report.table import Rows, Table, numbers, word
+from stallmark.report.table import Rows, Table, fields, numbers, word
 from stallmark.report.table import number as as_number
 from stallmark.report.text import profile as words
 from stallmark.report.text import sentence
@@ -96,27 +96,14 @@ def peaks_table(found: ProfileSummary) -> Table:
 
 def classes_table(found: ProfileSummary) -> Table:
     """Return the I/O of every class of file: rates, share of reads, sizes and times."""
-    return Rows(found.classes).table(
-        word("files", lambda files: str(files.file_class)),
-        as_number("reads/s", lambda files: files.reads_per_s),
-        as_number("writes/s", lambda files: files.writes_per_s),
-        as_number("reads", lambda files: files.read_share, format.share),
-        as_number("KiB/read", lambda files: files.read_kib, importance=1),
-        as_number("KiB/write", lambda files: files.write_kib, importance=2),
-        as_number("ms/read", lambda files: files.read_ms),
-        as_number("ms/write", lambda files: files.write_ms),
-        as_number("size", lambda files: files.size_bytes, format.size, importance=3),
-        as_number("growth", lambda files: files.grown_bytes, _signed_size, importance=4),
-    )
+    return Rows(found.classes).table(fields(ClassTotals))
 
 
 def waits_table(shown: Sequence[WaitTotal]) -> Table:
     """Return waits by class, or the longest by type."""
     return Rows(shown[:_TYPES]).table(
         word("wait", lambda wait: waited_for(wait.name) if wait.name == wait.wait_class else wait.name),
-        as_number("share", lambda wait: wait.share, format.share),
-        as_number("waiting", lambda wait: wait.waiting),
-        as_number("ms each", lambda wait: wait.mean_ms, importance=1),
+        fields(WaitTotal),
     )
 
 
@@ -182,12 +169,6 @@ def _days(measure: Measure, begin: np.ndarray, values: np.ndarray) -> list[tuple
         if np.isfinite(value):
             cells[hour.hour] = value_of(measure, value), float(value) / top if top > 0 else 0.0
     return list(days.items())
-
-
-def _signed_size(value: float | None) -> str:
-    if value is None:
-        return format.NONE
-    return f"{'+' if value >= 0 else '−'}{format.size(abs(value))}"
 
 
 def hours_in_json(found: ProfileSummary) -> list[Mapping[str, object]]:
@@ -283,7 +264,6 @@ def profile_document(found: ProfileSummary) -> Document:
         ],
         answer=sentence(found.findings[0]),
         lead=[heat_table(found)],
-        no_slide=words.NO_SLIDE,
         cautions=serious,
         sections=[summary.findings_section(found.findings), *_sections(found), _environment(found, notes)],
         brief=[

@@ -1,44 +1,22 @@
 """The form of all tables: rows and columns as text, shown in HTML (templates/blocks.html), in a terminal and
 in Markdown."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, Generic, TypeVar, overload
 
-from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.table import Table as RichTable
-from rich.text import Text
-
 from stallmark import format
+from stallmark.analysis.columns import Shown, shown_fields
 from stallmark.redact import markdown
-from stallmark.report.text.reading import not_shown, percentile_missing
-
-GUTTER = 2
-NAME_MIN, NAME_MAX = 12, 34  # of the first column in a terminal
-MARK_MAX = 18  # of the marks of a list
-FULL = 6
-"""Number of columns above which columns leave before the first one gets narrower."""
+from stallmark.report.text.reading import percentile_missing
 
 PERCENTILES = ("p50", "p90", "p95", "p99", "p99.9", "max")
-MISSING = f"{format.NONE}*"
-"""A percentile that too few samples leave unknown."""
-
-STYLES = {
-    "bad": "bold red",
-    "good": "green",
-    "apart": "yellow",
-    "none": "dim",
-    "main": "bold",
-    "quiet": "dim",
-    "emulated": "yellow",
-}
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell that is more than text: `kind` is a class of the style sheet, and a key of STYLES."""
+    """A cell that is more than text: `kind` is a class of the style sheet, and a style of terminals."""
 
     text: str
     kind: str = ""
@@ -125,6 +103,19 @@ def numbers(
     return [column(key) for key in keys]
 
 
+def fields(row: type, part: Callable[[T], Any] = lambda item: item, groups: Container[str] | None = None) -> Columns[T]:
+    """Return the columns that the class of a row declares with its fields; `part` of an item is that row. With `groups`
+    those below these titles alone."""
+
+    def column(name: str, shown: Shown) -> Column[T]:
+        def cell(item: T) -> str:
+            return shown.write(getattr(part(item), name))
+
+        return Column(shown.title, cell, shown.is_word, shown.importance, shown.group)
+
+    return [column(name, shown) for name, shown in shown_fields(row) if groups is None or shown.group in groups]
+
+
 def _written(value: float | str | Cell | None) -> str | Cell:
     return value if isinstance(value, str | Cell) else format.number(value)
 
@@ -154,7 +145,7 @@ class Rows(Generic[T]):
         if self.title is not None:
             every = [Column(self.title, str, True), *every]
             rows = [[name, *row] for name, row in zip(self.names, rows, strict=True)]
-        kept = [at for at, column in enumerate(every) if not column.if_known or _known(rows, at)]
+        kept = [at for at, column in enumerate(every) if not column.if_known or is_known(rows, at)]
         shown = [every[at] for at in kept]
         spans = [
             (title, sum(at in kept for at, _ in same))
@@ -180,88 +171,8 @@ def named_rows(title: str, pairs: Iterable[tuple[str, T]]) -> Rows[T]:
     return Rows([item for _, item in known], title, [name for name, _ in known])
 
 
-@dataclass(frozen=True)
-class InTerminal:
-    """A table in a terminal: as the window gets narrower it drops columns, never digits, and names them.
-
-    `one_line` cuts names that are too long, else they are wrapped. `widths` are minimum widths, for tables that
-    stand below each other. Without `header` only the rows are shown.
-    """
-
-    table: Table
-    one_line: bool = False
-    widths: Sequence[int] = ()
-    header: bool = True
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        table = self.table
-        shown, spare, fits = fit(table, options.max_width, self.widths)
-        made = RichTable(
-            box=None, padding=(0, GUTTER, 0, 0), pad_edge=False, header_style="bold", show_header=self.header
-        )
-        for at in shown:
-            made.add_column(
-                Text(table.header[at]),
-                justify="left" if at in table.words else "right",
-                no_wrap=self.one_line if at == 0 else fits and at not in table.words,
-                overflow="ellipsis" if self.one_line else "fold",
-                min_width=self.widths[at] if self.widths else None,
-                max_width=(min(spare, NAME_MAX) if self.one_line else spare) if at == 0 and fits else None,
-                vertical="bottom" if self.one_line or "\n" in "".join(table.header) else "top",
-            )
-        for row in table.rows:
-            made.add_row(*(_styled(row[at]) for at in shown))
-        yield made
-        if left := [at for at in table.importance if at not in shown and _known(table.rows, at)]:
-            yield Text(not_shown([table.header[at].replace("\n", " ") for at in left]), style="dim")
-        if any(str(row[at]) == MISSING for row in table.rows for at in shown):
-            yield Text(percentile_missing(), style="dim")
-
-
-def fit(table: Table, width: int, widths: Sequence[int] = ()) -> tuple[list[int], int, bool]:
-    """Return the columns that fit `width`, the width left for the first, and whether the numbers fit at all.
-
-    A column that may leave and holds no value leaves in any case.
-    """
-    shown = [at for at in range(len(table.header)) if at not in table.importance or _known(table.rows, at)]
-    longest = [_widths(table, at) for at in range(len(table.header))]
-    name = min(max(longest[0][1], 4), NAME_MAX)
-
-    def needed(name: int) -> int:
-        least = [max(longest[at][0 if at in table.words else 1], widths[at] if widths else 0) for at in shown if at]
-        return name + sum(least) + GUTTER * (len(shown) - 1)
-
-    while needed(min(name, NAME_MIN)) > width or (needed(name) > width and len(shown) > FULL):
-        last = max(shown, key=lambda at: table.importance.get(at, 0))
-        if not table.importance.get(last):
-            break
-        shown.remove(last)
-    spare = width - needed(0)
-    return shown, spare, spare >= 4
-
-
-def _known(rows: Sequence[Sequence[str | Cell]], at: int) -> bool:
+def is_known(rows: Sequence[Sequence[str | Cell]], at: int) -> bool:
     return any(str(row[at]) != format.NONE for row in rows)
-
-
-def _widths(table: Table, at: int) -> tuple[int, int]:
-    """Return the longest word and the longest line of a column."""
-    lines = [line for text in (table.header[at], *(str(row[at]) for row in table.rows)) for line in text.split("\n")]
-    return max(cell_len(word) for line in lines for word in line.split(" ")), max(map(cell_len, lines))
-
-
-def _styled(cell: str | Cell) -> Text:
-    return Text(str(cell), STYLES.get(cell.kind, "") if isinstance(cell, Cell) else "")
-
-
-def listed(items: Sequence[tuple[str | Cell, str | Text]]) -> RenderableType:
-    """Return a list for a terminal: marks, and next to each its text, wrapped."""
-    grid = RichTable.grid(padding=(0, 1, 0, 0))
-    grid.add_column(max_width=MARK_MAX)
-    grid.add_column()
-    for mark, text in items:
-        grid.add_row(_styled(mark), Text(text) if isinstance(text, str) else text)
-    return grid
 
 
 def in_markdown(table: Table) -> list[str]:
@@ -280,7 +191,7 @@ def _in_cell(cell: str | Cell) -> str:
 
 
 def percentile(value: float | None) -> Cell | str:
-    return format.number(value) if value is not None else Cell(MISSING, "none")
+    return Cell(format.MISSING, "none") if value is None else format.number(value)
 
 
 def percentiles(latency: Callable[[T], Mapping[str, float | None]], names: Sequence[str] = PERCENTILES) -> Columns[T]:

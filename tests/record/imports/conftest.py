@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,11 @@ class Imported:
     def server(self, column: str) -> list[float | None]:
         return self.intervals.tables()["server"].column(column).to_pylist()
 
+    def rows(self) -> list[tuple[datetime, dict[str, float | None]]]:
+        """Return the rows of devices whose class was not given, by the end of their interval."""
+        rows = self.intervals.tables()["file_io"].to_pylist()
+        return [(row["end"], row) for row in rows if row["file_class"] == "device"]
+
     def ends(self) -> list[str]:
         return [f"{end:%d %H:%M:%S}" for end in self.intervals.tables()["file_io"].column("end").to_pylist()]
 
@@ -33,6 +39,16 @@ Import = Callable[..., Imported]
 
 @pytest.fixture
 def import_texts(tmp_path: Path) -> Import:
+    return _importer(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def import_many(tmp_path_factory: pytest.TempPathFactory) -> Import:
+    """The same for examples of Hypothesis, which share a fixture."""
+    return _importer(tmp_path_factory.mktemp("imports"))
+
+
+def _importer(tmp_path: Path) -> Import:
     def run(*texts: str | bytes | Path, anonymous: bool = False, name: str = "file-{}.txt", **wanted) -> Imported:
         paths = []
         for place, text in enumerate(texts):

@@ -3,6 +3,8 @@
 No such service was here: the files have the form that the documentation shows.
 """
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -131,10 +133,104 @@ def test_azure_monitor_has_a_row_for_each_metric(import_texts, text, statistic):
 
 
 COUNTERS = """\
+sep=,
 "Time","{0}"
 "2026-03-02 10:00:00",1000
 "2026-03-02 10:00:15",2500
 """
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        'node_disk_reads_completed_total{device="sda", instance="db01:9100"}',
+        '{__name__="node_disk_reads_completed_total", device="sda", instance="db01:9100"}',
+    ],
+)
+def test_totals_of_prometheus_from_grafana_need_their_name(import_texts, name):
+    """The first line is what Grafana writes with “Download for Excel”."""
+    text = COUNTERS.format(name.replace('"', '""')) + '"2026-03-02 10:00:30",4000\n'
+    found = import_texts(text, zone="UTC", names={name: "reads_total"})
+    assert found.io("reads") == [1500, 1500] and found.ends() == ["02 10:00:15", "02 10:00:30"]
+    with pytest.raises(StallmarkError, match="total of Prometheus: import it as JSON, as in `curl ") as refused:
+        import_texts(text, zone="UTC")
+    assert str(refused.value).endswith(f"--map '{name}=reads_total'.")
+
+
+SERIES_AS_ROWS = """\
+\ufeff"Series";"Time";"Value"
+"Reads sda";"2020-05-04T15:29:30+02:00";100.5
+"Reads sdb";"2020-05-04T15:29:30+02:00";null
+"Reads sda";"2020-05-04T15:29:45+02:00";200
+"Reads sdb";"2020-05-04T15:29:45+02:00";10
+"Reads sda";"2020-05-04T15:30:00+02:00";200
+"Reads sdb";"2020-05-04T15:30:00+02:00";null
+"""
+"""Export CSV of Grafana up to 6, as published files show it."""
+
+
+def test_series_as_rows_of_an_old_grafana(import_texts):
+    names = {"Reads sda Value": "reads_per_s", "Reads sdb Value": "reads_per_s"}
+    found = import_texts(SERIES_AS_ROWS, names=names)
+    assert found.io("reads") == [210 * 15] and found.ends() == ["04 13:29:45"]
+
+
+def test_rows_with_too_many_values_are_counted(import_texts):
+    text = "Time,file,reads_total\n" + "".join(
+        f"2026-03-02T10:{place:02d}:00Z,{name},{place}\n"
+        for place in range(3)
+        for name in ("data a", "data b", "data x,y")
+    )
+    found = import_texts(text)
+    assert found.io("reads", "data") == [2, 2] and any("too many values: 3" in note for note in found.manifest.notes)
+
+
+FILES = """\
+Time,file,reads_total,read_bytes_total,read_stall_ms_total,writes_total
+---------------------------,----,-----------,----------------,-------------------,------------
+2026-03-02T10:00:00Z,data 5/1,1000,8192000,2000,0
+2026-03-02T10:00:00Z,log 5/2,10,81920,20,100
+2026-03-02T10:00:00Z,tempdb 2/1,NULL,NULL,NULL,NULL
+2026-03-02T10:15:00Z,data 5/1,1900,15564800,4000,0
+2026-03-02T10:15:00Z,log 5/2,10,81920,20,400
+2026-03-02T10:15:00Z,data 6/1,70,70,70,70
+2026-03-02T10:30:00Z,data 5/1,900,7372800,100,0
+2026-03-02T10:30:00Z,log 5/2,11,81920,20,700
+2026-03-02T10:30:00Z,data 6/1,80,80,80,80
+2026-03-02T10:45:00Z,data 5/1,1800,14745600,1900,9
+2026-03-02T10:45:00Z,log 5/2,12,81920,20,1000
+2026-03-02T10:45:00Z,data 6/1,90,90,90,90
+"""
+"""A row for each file, its class before its name, as `sqlcmd -W -s,` writes it."""
+
+
+def test_totals_of_files_rise_each_by_itself(import_texts):
+    found = import_texts(FILES)
+    assert found.io("reads", "data") == [900, 910] and found.io("writes", "data") == [0, 19]
+    assert found.io("writes", "log") == [300, 300, 300] and found.io("reads", "tempdb") == []
+    assert found.io("read_stall_ms", "data") == [2000, 1810]  # one began anew at 10:30
+    notes = " ".join(found.manifest.notes)
+    assert "anew 1 time" in notes and "data 6/1" in notes
+
+
+@given(st.lists(st.lists(st.integers(0, 500), min_size=4, max_size=4), min_size=2, max_size=6), st.booleans())
+def test_rows_of_any_order_and_kind_give_what_was_counted(import_many, steps, is_total):
+    """Per time what two files of data and two logs read; totals and counts of intervals mean the same."""
+    labels = ("data a", "data b", "log a", "log b")
+    sums = [[sum(row[place] for row in steps[: n + 1]) for place in range(4)] for n in range(len(steps))]
+    rows = [
+        f"2026-03-02T10:{15 * n:02d}:00Z,{label},{(sums if is_total else steps)[n][place]},4"
+        for n in range(len(steps))
+        for place, label in enumerate(labels)
+    ]
+    if len(steps) > 4:
+        rows = [row.replace("T10:60", "T11:00").replace("T10:75", "T11:15") for row in rows]
+    header = f"Time,file,reads{'_total' if is_total else ''},read_ms"
+    found = import_many("\n".join([header, *reversed(rows)]))
+    for held, places in (("data", (0, 1)), ("log", (2, 3))):
+        reads = [sum(row[place] for place in places) for row in steps[1:]]
+        assert found.io("reads", held) == reads
+        assert found.io("read_stall_ms", held) == [4 * count for count in reads]
 
 
 @pytest.mark.parametrize(
@@ -147,7 +243,7 @@ COUNTERS = """\
         (OURS + ROWS, {"IOPS": "reads_per_s"}, "no series “IOPS”: it has reads_per_s, read_ms"),
         (OURS + ROWS, {"reads_per_s": "reads_per_h"}, "no series reads_per_h to map reads_per_s to"),
         (OURS + ROWS, {"read_ms": "reads"}, "reads_per_s and reads: they are one figure"),
-        (OURS + ROWS, {"connections": "read_ms"}, "read_ms 2 times.*do not add up"),
+        (OURS + ROWS, {"connections": "read_ms"}, "read_ms of .*do not add up"),
         ("Time,R (MB/s)\n2026-03-02 10:00:00,1\n2026-03-02 10:01:00,2\n", {"R (MB/s)": "read_bytes_per_s"},
          r"“R \(MB/s\)” of .* is in MB/s, and read_bytes_per_s in B/s"),
         ("Time,read_ms,a\n2026-03-02 10:00:00,1,1\n2026-03-02 10:00:15,2,1\n", {"a": "read_ms", "read_ms": "a"},
@@ -167,22 +263,20 @@ def test_every_name_of_ours_is_taken_for_what_it_is(tmp_path_factory, ours, valu
     from stallmark.record.profile.intervals import read_imported
 
     folder = tmp_path_factory.mktemp("one")
-    rows = [f"2026-03-02T10:00:{15 * place:02d}Z,{value},{value}" for place, value in enumerate(values)]
     meaning = MEANINGS[ours]
-    held = meaning.column.partition(".")[0]
-    other = "writes" if "write" not in ours else "reads"
-    beside = f"{'' if held in ('server', 'device') else held + '.'}{other}_per_s"
-    if meaning.column.endswith((".read_ms", ".write_ms")):
-        beside = beside.replace(other, "reads" if "read_" in ours else "writes")
+    values = sorted(values) if meaning.kind == "total" else values
+    rows = [f"2026-03-02T10:00:{15 * place:02d}Z,{value},{value}" for place, value in enumerate(values)]
+    held, _, column = meaning.column.partition(".")
+    side = "write" if meaning.kind == "mean" and "write" in ours else "read"
+    other = side if meaning.kind == "mean" else "write" if column.startswith("read") else "read"
+    beside = f"{'' if held in ('server', 'device') else held + '.'}{other}s_per_s"
     (folder / "file.csv").write_text("\n".join([f"Time,{ours},{beside}", *rows]) + "\n")
     import_profile([folder / "file.csv"], folder / "profile", Wanted())
-    tables = read_imported(folder / "profile").tables()
-    expected = [float(value) * meaning.factor * (15 if meaning.is_rate else 1) for value in values[1:]]
-    column = meaning.column.partition(".")[2]
-    if column in ("read_ms", "write_ms"):
-        column, expected = (
-            f"{column[:-3]}_stall_ms",
-            [mean * value * 15 for mean, value in zip(expected, values[1:], strict=True)],
-        )
-    table = tables["server" if held == "server" else "file_io"]
+    table = read_imported(folder / "profile").tables()["server" if held == "server" else "file_io"]
+    if meaning.kind == "total":
+        expected = [float(after - value) * meaning.factor for value, after in pairwise(values)]
+    elif meaning.kind == "mean":
+        column, expected = f"{side}_stall_ms", [meaning.factor * value * value * 15 for value in values[1:]]
+    else:
+        expected = [float(value) * meaning.factor * (15 if meaning.kind == "rate" else 1) for value in values[1:]]
     assert table.column(column).to_pylist() == pytest.approx(expected)

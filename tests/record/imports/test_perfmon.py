@@ -1,9 +1,16 @@
-"""Perfmon: its header, its blanks, its instances, and what other programs make of its files."""
+"""Perfmon: its header, its blanks, its instances, its languages, and what other programs make of its files."""
+
+import json
+from importlib import resources
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.support.recorders import Moment, perfmon_csv
 
 from stallmark.errors import StallmarkError
+from stallmark.record import formats
+from stallmark.record.formats.perfmon import english_name
 from stallmark.record.profile.intervals import FileClass
 
 BEGIN = 1772445600.0  # 2026-03-02 10:00 UTC
@@ -134,3 +141,206 @@ def test_an_anonymous_profile_names_no_host_and_no_file(import_texts):
     found = import_texts(text, anonymous=True, name="sql01-payroll-{}.csv")
     said = found.manifest.model_dump_json()
     assert "SQL01" not in said and "payroll" not in said and found.manifest.files == ("file 1",)
+
+
+# Files as people have them.
+
+ROW = (100, 50, 819200, 409600, 0.002, 0.003)
+COUNTERS = {
+    "Disk Reads/sec": "reads", "Disk Writes/sec": "writes", "Disk Read Bytes/sec": "read_bytes",
+    "Disk Write Bytes/sec": "write_bytes", "Avg. Disk sec/Read": "read_stall_ms",
+    "Avg. Disk sec/Write": "write_stall_ms",
+}  # fmt: skip
+
+
+def disk(name: str, *counters: str) -> list[str]:
+    return [rf"{name}\{counter}" for counter in counters or COUNTERS]
+
+
+def whole(intervals: int, disks: int = 1) -> dict[str, list[float]]:
+    """Return what so many disks do that all do ROW."""
+    each = (1500, 750, 819200 * 15, 409600 * 15, 3000, 2250)
+    return {column: [value * disks] * intervals for column, value in zip(COUNTERS.values(), each, strict=True)}
+
+
+def test_an_instance_that_is_there_now_and_then_erases_no_other(import_texts):
+    paths = disk("LogicalDisk(D:)") + disk("LogicalDisk(HarddiskVolumeShadowCopy7)")
+    there, away = (*ROW, 1, 0, 4096, 0, 0.001, 0), (*ROW, *[" "] * 6)
+    found = import_texts(pdh(paths, away, away, there, away, away))
+    assert found.io("reads") == [1500, 1515, 1500, 1500] and found.io("read_stall_ms") == [3000, 3015, 3000, 3000]
+    assert any("HarddiskVolumeShadowCopy7" in note for note in found.manifest.notes)
+    never = import_texts(pdh(paths, *[away] * 5))
+    assert {column: never.io(column) for column in COUNTERS.values()} == whole(4)
+
+
+def test_a_database_that_is_there_now_and_then_erases_no_other(import_texts):
+    paths = [
+        rf"SQLServer:Databases({name})\{counter}/sec"
+        for name in ("shop", "old")
+        for counter in ("Transactions", "Log Flushes")
+    ]
+    found = import_texts(pdh(paths, (1, 1, 1, 1), (4, 2, " ", " "), (4, 2, 10, 20), (4, 2, 10, " "), (" ",) * 4))
+    assert found.server("transactions") == [60, 210, 210] and found.server("log_flushes") == [30, 330, None]
+    assert any(note.endswith("old.") for note in found.manifest.notes)
+
+
+def test_each_column_is_of_physical_disks_if_these_have_it_and_never_of_both(import_texts):
+    latency = disk("PhysicalDisk(1 D:)", "Avg. Disk sec/Read", "Avg. Disk sec/Write")
+    found = import_texts(pdh(disk("LogicalDisk(D:)") + latency, *[(*ROW, 0.002, 0.003)] * 3))
+    assert {column: found.io(column) for column in COUNTERS.values()} == whole(2)
+    both = import_texts(pdh(disk("LogicalDisk(D:)") + disk("PhysicalDisk(1 D:)"), *[(*ROW, *ROW)] * 3))
+    assert {column: both.io(column) for column in COUNTERS.values()} == whole(2)
+    blank = import_texts(pdh(disk("LogicalDisk(D:)") + disk("PhysicalDisk(1 D:)"), *[(*ROW, *[" "] * 6)] * 3))
+    assert {column: blank.io(column) for column in COUNTERS.values()} == whole(2)
+    given_ = import_texts(
+        pdh(disk("LogicalDisk(D:)", "Disk Reads/sec") + disk("PhysicalDisk(1 D:)"), *[(7, *ROW)] * 3),
+        classes={"D:": FileClass.DATA},
+    )
+    assert {column: given_.io(column, "data") for column in COUNTERS.values()} == whole(2)
+
+
+@pytest.mark.parametrize("host", [r"\\SQL01", "\\\\SQL01\\"])
+def test_a_host_that_was_taken_out_is_no_part_of_a_name(import_texts, host):
+    found = import_texts(pdh(disk("PhysicalDisk(0 C:)"), *[ROW] * 3).replace(host, ""))
+    assert {column: found.io(column) for column in COUNTERS.values()} == whole(2) and found.manifest.server.name is None
+
+
+def test_processor_information_has_those_of_all_groups(import_texts):
+    one = [rf"Processor({core})\% Processor Time" for core in ("0", "1", "_Total")]
+    all_ = ("0,0", "0,1", "0,_Total", "1,0", "1,1", "1,_Total", "_Total")
+    paths = one + [rf"Processor Information({core})\% Processor Time" for core in all_]
+    found = import_texts(pdh(paths + disk("PhysicalDisk(0 C:)"), *[(20,) * 3 + (20, 20, 20, 80, 80, 80, 50, *ROW)] * 3))
+    assert found.manifest.server.cores == 4 and found.server("cpu_s") == [0.5 * 4 * 15] * 2
+
+
+def test_more_values_than_names_are_refused_with_the_command(import_texts):
+    text = pdh(
+        [r"HTTP Service Request Queues(???1)\MaxQueueItemAge", *disk("PhysicalDisk(0 C:)")], *[(-1, -1, 0, *ROW)] * 3
+    )
+    with pytest.raises(StallmarkError, match=r"10 values at .* and 8 names.*`relog .* -c .* -f CSV -o new.csv`"):
+        import_texts(text)
+
+
+@pytest.mark.parametrize(
+    ("stamp", "delimiter"),
+    [("00:{:02d}.2", ","), ("00:{:02d},2", ";"), ("3/2/2026 10:{:02d}", ","), ("02.03.2026 10:{:02d}", ";")],
+)
+def test_times_that_a_spreadsheet_spoiled_are_refused_with_the_command(import_texts, stamp, delimiter):
+    rows = [f"{stamp.format(15 * place)}{delimiter}100" for place in range(3)]
+    text = "\n".join([rf"(PDH-CSV 4.0) (UTC)(0){delimiter}\\DB01\LogicalDisk(D:)\Disk Reads/sec", *rows])
+    with pytest.raises(
+        StallmarkError, match=r"A spreadsheet spoiled the times .* `relog sales.blg -f CSV -o sales.csv`"
+    ):
+        import_texts(text)
+
+
+def test_a_file_without_counters_of_ours_is_refused_with_the_command(import_texts):
+    paths = [r"LogicalDisk(C:)\Current Disk Queue Length", r"Memory\Available MBytes"]
+    with pytest.raises(StallmarkError, match=r"no counter .*`typeperf .*LogicalDisk.*`\.$") as refused:
+        import_texts(pdh(paths, (0, 7638), (0, 7638)))
+    assert "English" not in str(refused.value)
+    with pytest.raises(StallmarkError, match="English names into the first line"):
+        import_texts(pdh([r"物理ディスク(0 C:)\ディスク読み取り/秒"], (1,), (2,)))
+
+
+def test_disks_of_a_language_that_is_not_known_are_named_beside_sql_server(import_texts):
+    paths = [r"SQLServer:SQL Statistics\Batch Requests/sec", r"物理ディスク(0 C:)\ディスク読み取り/秒"]
+    found = import_texts(pdh(paths, (1, 1), (2, 2)))
+    assert found.server("batches") == [30] and any("物理ディスク" in note for note in found.manifest.notes)
+
+
+NAMES: dict[str, dict[str, list[str]]] = json.loads(
+    (resources.files(formats) / "perfmon_names.json").read_text("utf-8")
+)
+
+
+def in_language(path: str, language: str) -> str:
+    """Return a path as a Windows of that language writes it."""
+    object, _, counter = path.partition("\\")
+    name, bracket, instance = object.partition("(")
+    translated = [NAMES.get(one, {}).get(language, [one])[0] for one in (name, counter)]
+    return rf"{translated[0]}{bracket}{instance}\{translated[1]}"
+
+
+@pytest.mark.parametrize("language", sorted(NAMES["LogicalDisk"]))
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "question marks"])
+def test_names_of_other_languages_are_read_beside_those_of_sql_server(import_texts, language, encoding):
+    paths = [r"SQLServer:SQL Statistics\Batch Requests/sec", *disk("PhysicalDisk(0 C:)"), *disk("LogicalDisk(C:)")]
+    paths += [rf"{name}\% Processor Time" for name in ("Processor(0)", "Processor(_Total)", "Process(sqlservr)")]
+    text = pdh([in_language(path, language) for path in paths], *[(500, *ROW, *ROW, 25, 25, 20)] * 3)
+    if encoding == "question marks":
+        content = text.encode("ascii", errors="replace")
+    else:
+        content = text.encode(encoding, errors="replace")
+    found = import_texts(content)
+    assert {column: found.io(column) for column in COUNTERS.values()} == whole(2)
+    assert found.server("batches") == [7500] * 2 and found.server("cpu_s") == pytest.approx([3] * 2)
+
+
+def test_accents_that_are_read_in_another_code_page_are_no_obstacle():
+    for name in ("Średni czas dysku w s/Odczyt", "Čtení z disku/s", "Olvasás gyakorisága (művelet/s)"):
+        for page in ("cp1250", "cp1252", "cp852", "utf-8"):
+            read = name.encode(page, errors="replace").decode("cp1252" if page != "utf-8" else page, errors="replace")
+            assert english_name(read) in ("Avg. Disk sec/Read", "Disk Reads/sec"), (name, page)
+
+
+def test_no_name_has_two_meanings():
+    meanings: dict[str, set[str]] = {}
+    for english, languages in NAMES.items():
+        for name in (name for names in languages.values() for name in names):
+            meanings.setdefault(name.lower(), set()).add(english)
+            assert english_name(name) == english
+    assert all(len(one) == 1 for one in meanings.values())
+    assert english_name("物理ディスク") == "物理ディスク" and english_name("Memory") == "Memory"
+
+
+OBJECTS = {"PhysicalDisk": ("0 C:", "1 D:", "2 E:"), "LogicalDisk": ("C:", "D:", "E:")}
+
+
+@given(data=st.data())
+def test_sums_are_of_the_disks_that_are_there(import_many, data):
+    """Any mix of disks that come and go, of counters that were recorded, and of languages."""
+    recorded = {
+        object: data.draw(st.lists(st.sampled_from(list(COUNTERS)), unique=True), label=object) for object in OBJECTS
+    }
+    paths = [
+        (object, number, counter)
+        for object, names in OBJECTS.items()
+        for number in range(len(names))
+        for counter in recorded[object]
+    ]
+    rows = data.draw(st.lists(st.lists(st.integers(0, 1000), min_size=3, max_size=3), min_size=2, max_size=5))
+    language = data.draw(st.sampled_from(["en", *NAMES["Process"]]))
+    # Disk n does so many of each I/O as its row says; 0 is: not there. Reads are of 8 KiB and 2 ms, writes of 4 and 3.
+    each = dict(zip(COUNTERS, (1, 2, 8192, 2 * 4096, None, None), strict=True))
+    latency = {"Avg. Disk sec/Read": 0.002, "Avg. Disk sec/Write": 0.003}
+    cells = [
+        [
+            " " if not row[number] else latency.get(counter) or row[number] * each[counter]
+            for _, number, counter in paths
+        ]
+        for row in rows
+    ]
+    header = [
+        in_language(rf"{object}({OBJECTS[object][number]})\{counter}", language) for object, number, counter in paths
+    ]
+    text = pdh([*header, r"SQLServer:SQL Statistics\Batch Requests/sec"], *[(*row, 1) for row in cells])
+    found = import_many(text)
+    factors = {
+        "reads": 1,
+        "writes": 2,
+        "read_bytes": 8192,
+        "write_bytes": 2 * 4096,
+        "read_stall_ms": 2,
+        "write_stall_ms": 6,
+    }
+    seen = {f"{end:%M:%S}": row for end, row in found.rows()}
+    for place, row in enumerate(rows[1:], 1):
+        got = seen.get(f"{place // 4:02d}:{15 * (place % 4):02d}", {})
+        for counter, column in COUNTERS.items():
+            # What I/Os took is known from an object that has their number and their mean.
+            needed = {counter, f"Disk {counter.rpartition('/')[2]}s/sec"} if "Avg" in counter else {counter}
+            if any(row) and any(needed <= set(names) for names in recorded.values()):
+                assert got[column] == pytest.approx(sum(row) * factors[column] * 15), column
+            else:
+                assert got.get(column) is None, column

@@ -1,8 +1,11 @@
 """Prometheus: what a range query gives, and what it does not."""
 
 import json
+from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
 from stallmark.record.profile.intervals import FileClass
@@ -89,7 +92,12 @@ def test_a_file_that_is_cut_gives_the_series_that_are_whole(import_texts):
         (answer(({"device": "sda", "instance": "a:1"}, [1, 2])), "have no names"),
         (answer(({"__name__": "up"}, [1, 1])), "no two points"),
         (answer((disk("reads_completed"), [1])), "no two points"),
-        (answer(*((disk("reads_completed", instance=at), [1, 2]) for at in ("a:1", "b:1"))), "a:1 and b:1"),
+        (answer(*((disk("reads_completed", instance=at), [1, 2]) for at in ("a:1", "b:1"))), "“a:1” and “b:1”"),
+        (answer(*((disk("reads_completed", job=job), [1, 2]) for job in ("infra", "node"))),
+         r'of job “infra” and “node”: .*`curl .*instance="db1:9100",job="infra"'),
+        (answer(*((disk("reads_completed", **more), [1, 2]) for more in ({}, {"replica": "b"}))), 'replica=""'),
+        (answer(*(({"__name__": "node_cpu_seconds_total", "cpu": "0", "mode": "user", "job": job}, [1, 2])
+                  for job in ("infra", "node"))), "of job “infra” and “node”"),
         (answer((disk("reads_completed"), [1, "x"])), "not a number"),
         ('{"status":"error","errorType":"bad_data","error":"parse error"}', "parse error"),
         ('{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1,"2"]}]}}', "query_range"),
@@ -99,3 +107,122 @@ def test_a_file_that_is_cut_gives_the_series_that_are_whole(import_texts):
 def test_what_is_no_recording_of_one_machine_is_refused(import_texts, text, said):
     with pytest.raises(StallmarkError, match=said):
         import_texts(text)
+
+
+@pytest.mark.parametrize("exporter", ["windows", "wmi"])
+def test_disks_of_windows_count_before_its_volumes(import_texts, exporter):
+    def metric(kind: str, column: str, **label: str) -> dict:
+        return {"__name__": f"{exporter}_{kind}_disk_{column}_total", "instance": "db01:9182", **label}
+
+    physical = [
+        (metric("physical", "reads", disk="1"), [1000, 2500, 4000]),
+        (metric("physical", "read_bytes", disk="1"), [1000, 2500, 4000]),
+        (metric("physical", "read_latency_seconds", disk="1"), [1000, 2500, 4000]),
+    ]
+    volumes = [
+        (metric("logical", column, volume=name), [0, 700, 1400])
+        for name in ("C:", "D:")
+        for column in ("reads", "writes")
+    ]
+    alone = import_texts(answer(*physical))
+    assert alone.io("reads") == [1500] * 2 and alone.io("read_stall_ms") == [1_500_000] * 2
+    both = import_texts(answer(*volumes, *physical))
+    assert both.io("reads") == [1500] * 2 and both.io("writes") == [1400] * 2
+    given_ = import_texts(answer(*volumes, *physical), classes={"D:": FileClass.DATA})
+    assert given_.io("reads", "data") == [700] * 2 and given_.io("reads") == []
+
+
+def test_names_of_an_old_node_exporter(import_texts):
+    def old(name: str, **labels: str) -> dict:
+        return {"__name__": f"node_{name}", "instance": "db01:9100", **labels}
+
+    found = import_texts(
+        answer(
+            (old("disk_reads_completed", device="sda"), [1000, 2500]),
+            (old("disk_bytes_written", device="sda"), [1000, 2500]),
+            (old("disk_read_time_ms", device="sda"), [1000, 2500]),
+            *((old("cpu", cpu="cpu0", mode=mode), [0, 3]) for mode in ("user", "guest", "idle")),
+        )
+    )
+    assert found.io("reads") == found.io("write_bytes") == found.io("read_stall_ms") == [1500]
+    assert found.server("cpu_s") == [3] and found.manifest.server.cores == 1  # guest is part of user
+    both = import_texts(
+        answer((old("disk_reads_completed", device="sda"), [0, 15]), (disk("reads_completed"), [0, 15]))
+    )
+    assert both.io("reads") == [15]
+
+
+def test_a_point_that_one_series_lacks_joins_the_intervals_around_it(import_texts):
+    all_, lacking = [0, 1500, 3000, 4500, 6000, 7500], [0, 1500, None, 4500, 6000, 7500]
+    found = import_texts(answer((disk("reads_completed"), all_), (disk("reads_completed", "sdb"), lacking)))
+    assert found.io("reads") == [3000, 6000, 3000, 3000] and found.manifest.gaps == ()
+    assert found.ends() == ["02 10:00:15", "02 10:00:45", "02 10:01:00", "02 10:01:15"]
+    assert any("1 time" in note for note in found.manifest.notes)
+    both = import_texts(answer((disk("reads_completed"), lacking), (disk("reads_completed", "sdb"), lacking)))
+    assert both.io("reads") == [3000, 6000, 3000, 3000]
+
+
+def test_a_device_that_comes_or_goes_erases_no_other_and_one_that_returns_is_not_guessed(import_texts):
+    steady = (disk("reads_completed"), [0, 15, 30, 45, 60, 75])
+    late = import_texts(answer(steady, (disk("reads_completed", "sdb"), [None, None, None, 100, 101, 102])))
+    assert late.io("reads") == [15, 15, 15, 16, 16] and any("sdb" in note for note in late.manifest.notes)
+    back = import_texts(answer(steady, (disk("reads_completed", "sdb"), [100, 101, None, None, 500, 501])))
+    assert back.io("reads") == [16, 16] and back.ends() == ["02 10:00:15", "02 10:01:15"]
+
+
+@st.composite
+def scrapes(draw: st.DrawFn) -> list[tuple[str, list[tuple[int, bool]]]]:
+    """Return by device and scrape: what it did since the scrape before, and whether the scrape has it."""
+    count = draw(st.integers(3, 9))
+    step = st.tuples(st.integers(0, 1000), st.booleans() | st.just(True))
+    return [(name, draw(st.lists(step, min_size=count, max_size=count))) for name in ("sda", "sdb", "sdc")]
+
+
+@given(scrapes())
+def test_what_is_known_is_true_while_all_devices_are_there(import_many, devices):
+    """Any points may be missing; only before a device's first and after its last is the sum of the others."""
+    series, totals = [], {}
+    for name, steps in devices:
+        values, total = [], 0
+        for done, is_there in steps:
+            total += done
+            values.append(total if is_there else None)
+        totals[name] = values
+        series.append((disk("reads_completed", name), values))
+    try:
+        found = import_many(answer(*series))
+    except StallmarkError:
+        return  # no two points
+    for end, row in found.rows():
+        first, last = (round(at.timestamp() - BEGIN) // 15 for at in (row["start"], end))
+        truth = 0
+        for name, steps in devices:
+            places = [place for place, value in enumerate(totals[name]) if value is not None]
+            if len(places) > 1 and places[0] <= first and last <= places[-1]:
+                truth += sum(done for done, _ in steps[first + 1 : last + 1])
+        assert row["reads"] is None or row["reads"] == truth
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(5, 9)), min_size=1, max_size=3))
+def test_all_is_known_if_devices_only_begin_later_and_end_before(import_many, spans):
+    series = [
+        (disk("reads_completed", f"sd{'abc'[number]}"), [10 * at if first <= at <= last else None for at in range(10)])
+        for number, (first, last) in enumerate(spans)
+    ]
+    seen = {
+        round(row["start"].timestamp() - BEGIN) // 15: row["reads"] for _, row in import_many(answer(*series)).rows()
+    }
+    for at in range(9):
+        there = sum(first <= at and at + 1 <= last for first, last in spans)
+        assert seen.get(at) == (10 * there or None)
+
+
+@given(st.lists(st.integers(0, 1000), min_size=3, max_size=9), st.integers(1, 8), st.integers(0, 500))
+def test_a_fall_hides_its_interval_alone(import_many, steps, at, anew):
+    values = [100_000]
+    for place, step in enumerate(steps, 1):
+        values.append(anew if place == at else values[-1] + step)
+    found = import_many(answer((disk("reads_completed"), values), (disk("writes_completed"), list(range(len(values))))))
+    rises = [after - before for before, after in pairwise(values)]
+    assert found.io("reads") == [rise for rise in rises if rise >= 0]
+    assert found.io("writes") == [1] * len([rise for rise in rises if rise >= 0])

@@ -33,7 +33,7 @@ WHOLE = [
         (b"{}", "no format known"),
         (b'{"sysstat": {"hosts": []}}', "no samples"),
         (b"Linux 6.1.0 (vm) \t03/02/2026 \t_x86_64_\t(2 CPU)\n\nDevice r/s\nsda 1.00\n", "-t"),
-        (b"Linux 6.1.0 (vm) \tMontag \t_x86_64_\t(2 CPU)\n\n10:00:01 CPU %user %idle\n", "`sadf -j .* > sa02.json`"),
+        (b"Linux 6.1.0 (vm) \tMontag \t_x86_64_\t(2 CPU)\n\n10:00:01 CPU %user %idle\n", "`sadf -j FILE -- -b -d -u"),
         (b'"(PDH-CSV 4.0) (UTC)(0)"\r\n"03/02/2026 10:00:00.000"\r\n', "no counter"),
         (b'"(PDH-CSV 4.0) (UTC)(0)","\\\\H\\Memory\\Free"\r\n"03/02/2026 10:00:00.000","1"\r\n', "no counter"),
         (WHOLE[0][:500], "Two samples"),
@@ -89,7 +89,7 @@ REPORT = "03/02/2026 10:00:01 AM\nDevice r/s\nsda 1.00\n\n"
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("Linux 6.1.0 (vm) \t03/02/2026 \t_x86_64_\t(2 CPU)\n" + ONE_LINE, "a line of more than 16,777,216"),
+        ("Linux 6.1.0 (vm) \t03/02/2026 \t_x86_64_\t(2 CPU)\n" + REPORT + ONE_LINE, "a line of more than 16,777,216"),
         ('{"sysstat": {"hosts": [{"statistics": [{"timestamp": "2026-03-02T10:00:00Z", ' + ONE_LINE, "is damaged"),
         ("Device r/s\n" + "".join(f"sd{number} 1.00\n" for number in range(2001)), "over 2,000 devices"),
         (recorders.prometheus_series(20_002), "20,000 series"),
@@ -129,5 +129,7 @@ def test_hostile_names_of_devices_are_names(import_texts, name):
     ],
 )
 def test_text_of_sar_is_refused_with_the_command_that_writes_json(import_texts, text):
-    with pytest.raises(StallmarkError, match=r"text of sar.*: write .* as JSON, as in `sadf -j "):
+    with pytest.raises(
+        StallmarkError, match=r"is text of .*: write its recording as JSON with `sadf -j FILE -- -b -d -u"
+    ):
         import_texts(text)

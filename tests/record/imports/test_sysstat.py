@@ -131,12 +131,23 @@ def test_a_report_that_is_cut_is_left_out(import_texts):
         assert found.io("reads") == pytest.approx([45, 30]) and any("cut" in note for note in found.manifest.notes)
 
 
-def test_a_time_without_reports_is_a_gap_and_belongs_to_no_rate(import_texts):
+def test_a_report_that_came_late_covers_all_of_its_time(import_texts):
     stamps = [f"2026-03-02T10:{minute:02d}:00+0000" for minute in (0, 1, 2, 3, 13, 14)]
     found = import_texts(reports("2026-03-02", *stamps))
-    assert found.ends() == ["02 10:01:00", "02 10:02:00", "02 10:03:00", "02 10:14:00"]
-    (gap,) = found.manifest.gaps
-    assert (gap.started[11:19], gap.ended[11:19], gap.reason) == ("10:03:00", "10:13:00", "no samples")
+    assert found.ends() == [f"02 10:{minute:02d}:00" for minute in (1, 2, 3, 13, 14)] and not found.manifest.gaps
+    assert found.io("reads") == [1 * 60, 2 * 60, 3 * 60, 4 * 600, 5 * 60]
+
+
+def test_what_another_file_has_of_a_late_time_counts_in_its_place(import_texts):
+    stamps = [f"2026-03-02T10:{minute:02d}:00+0000" for minute in (0, 1, 2, 3, 13, 14)]
+    between = [f"2026-03-02T10:{minute:02d}:00+0000" for minute in (5, 6, 7)]
+    found = import_texts(reports("2026-03-02", *stamps), reports("2026-03-02", *between))
+    assert found.ends() == [f"02 10:{minute:02d}:00" for minute in (1, 2, 3, 6, 7, 14)]
+    assert [(gap.started[11:16], gap.ended[11:16]) for gap in found.manifest.gaps] == [
+        ("10:03", "10:05"),
+        ("10:07", "10:13"),
+    ]
+    assert any("1 sample of a time that was there already" in note for note in found.manifest.notes)
 
 
 def test_a_clock_that_is_set_back_counts_no_time_twice(import_texts):

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 import stallmark.report
+from stallmark import sizing
 
-REPORT = Path(stallmark.report.__file__).parent
+REPORT, SIZING = (Path(room.__file__).parent for room in (stallmark.report, sizing))
 TEMPLATES = sorted((REPORT / "templates").glob("*.html"))
 MODULES = sorted(path for path in REPORT.rglob("*.py") if path.parent.name != "text")
+MODULES += [SIZING / "document.py", SIZING / "tables.py"]
 SENTENCE = re.compile(r"\w[^\w\s.]?\.(\s|$)")
 
 

@@ -11,12 +11,15 @@ from support.wording import golden, kinds
 
 import stallmark.analysis
 import stallmark.report
+from stallmark import sizing
 from stallmark.analysis.finding import Kind
 from stallmark.report.text import sentence, writers
 from stallmark.report.text.templates import Template
 
 WORDS = list(golden())
-ANALYSIS, REPORT = (Path(room.__file__).parent for room in (stallmark.analysis, stallmark.report))
+ANALYSIS, REPORT, SIZING = (Path(room.__file__).parent for room in (stallmark.analysis, stallmark.report, sizing))
+JUDGE = [SIZING / f"{name}.py" for name in ("candidate", "reach", "summary", "document", "tables")]
+"""The modules of a capability that judge and show as those of the core do."""
 
 
 @pytest.mark.parametrize(("module", "finding", "says"), WORDS, ids=lambda one: getattr(one, "kind", None))
@@ -36,6 +39,7 @@ def test_every_kind_has_one_wording_and_its_example():
 WORDS_OF_A_SENTENCE = 7
 MAY = [
     ("analysis/compare/plan.py", " are incomplete, invalid or limited by the driver)"),
+    ("analysis/metrics.py", "Read time as the server saw it"),
     ("analysis/probe/experiment.py", "What does this storage give without a database, and where does it saturate?"),
     ("analysis/thresholds.py", "worse, worse by 5 %, not better, not better by 10 %, or not within 5 %"),
     (
@@ -43,14 +47,13 @@ MAY = [
         "enough above 4GiB, ceiling below 200 users, ceiling below 500 per second, or ceiling below 1.5 times the load",
     ),
     ("report/picture.py", "and mean response time, ms, by cause"),
-    ("report/sections/axis.py", "Read time as the server saw it"),
 ]
 """Texts outside the wording: one of an error, examples in one, the question of a probe that has no scenario, titles of
 figures."""
 
 
-HEADED = ("Section", "Shown", "shown", "Title", "Fold")
-"""Blocks of a document, whose texts are headings and captions."""
+HEADED = ("Section", "Shown", "shown", "Title", "Fold", "Metric")
+"""Blocks of a document, whose texts are headings and captions; and metrics, whose formulas are on their page alone."""
 
 
 def sentences(source: str) -> list[str]:
@@ -75,7 +78,11 @@ def _reads_like_one(text: str) -> bool:
 
 
 def test_no_sentence_stands_outside_the_wording():
-    files = [*ANALYSIS.rglob("*.py"), *(file for file in REPORT.rglob("*.py") if REPORT / "text" not in file.parents)]
+    files = [
+        *JUDGE,
+        *ANALYSIS.rglob("*.py"),
+        *(file for file in REPORT.rglob("*.py") if REPORT / "text" not in file.parents),
+    ]
     held = [(str(file.relative_to(REPORT.parent)), text) for file in files for text in sentences(file.read_text())]
     assert sorted(held) == sorted(MAY)
 

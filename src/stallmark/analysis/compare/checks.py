@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from stallmark.analysis.compare.settings import differences, one_pool, storage_checks
-from stallmark.analysis.compare.sides import METRICS, Metric, Side, declared, experiment, name_of, steps_of, tells_of
+from stallmark.analysis.compare.sides import Side, declared, experiment, name_of, steps_of, tells_of
 from stallmark.analysis.compare.summary import Check, CheckKind, PairKind, ReasonKind, check
 from stallmark.analysis.finding import Finding, caution, invalid
+from stallmark.analysis.metrics import THROUGHPUT, Metric
 from stallmark.analysis.points import group, sampling_uncertainty
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.steady import Judgement, incomparable
@@ -245,7 +246,7 @@ def _steady(steps: Sequence[StepSummary]) -> Check | None:
 
 def _again(side: Side, step: tuple[str, int], what: Metric) -> Check:
     """Check A′ against A, by the metric that decides and by throughput."""
-    found = [_drift(side, step, one) for one in dict.fromkeys((what, METRICS[0]))]
+    found = [_drift(side, step, one) for one in dict.fromkeys((what, THROUGHPUT))]
     drifts = [one for one in found if one]
     off = next((one for one in drifts if one.differs), None)
     reason = invalid(ReasonKind.DRIFTED, side=side.name, metric=off.metric, share=off.off) if off else None

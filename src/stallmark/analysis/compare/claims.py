@@ -7,19 +7,10 @@ from typing import TypeVar
 
 from stallmark.analysis.compare.checks import checks
 from stallmark.analysis.compare.settings import OF_STEPS, ROLES, differences
-from stallmark.analysis.compare.sides import (
-    Metric,
-    Side,
-    metric,
-    name_of,
-    pair_up,
-    ratio,
-    steps_of,
-    variant,
-    with_again,
-)
+from stallmark.analysis.compare.sides import Side, name_of, pair_up, ratio, steps_of, variant, with_again
 from stallmark.analysis.compare.summary import Check, Claim, ComparisonSummary, PairKind, Ratio, ReasonKind, Verdict
 from stallmark.analysis.finding import Finding, caution, invalid
+from stallmark.analysis.metrics import THROUGHPUT, Metric
 from stallmark.analysis.points import Point, group
 from stallmark.analysis.run import RunSummary
 from stallmark.record.devices import emulated_roles
@@ -27,7 +18,6 @@ from stallmark.stats.thresholds import CONFIDENCE, REPLICATES
 
 T = TypeVar("T")
 
-THROUGHPUT = metric("tps")
 _OPPOSITE = {Verdict.BETTER: Verdict.WORSE, Verdict.WORSE: Verdict.BETTER}
 
 

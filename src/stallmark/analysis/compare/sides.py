@@ -1,6 +1,6 @@
-"""The sides of a comparison, which runs are pairs, and the metrics that they are compared by."""
+"""The sides of a comparison, which runs are pairs, and the ratios of their metrics."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
@@ -8,9 +8,9 @@ from typing import Literal
 
 import numpy as np
 
-from stallmark.analysis.compare.summary import Direction, Ratio, TransactionRatios
+from stallmark.analysis.compare.summary import Ratio, TransactionRatios
+from stallmark.analysis.metrics import METRICS, PRIMARIES, THROUGHPUT, Direction, Metric, compared_metrics
 from stallmark.analysis.points import group, sampling_uncertainty
-from stallmark.analysis.read.transactions import TransactionSummary
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.errors import StallmarkError
@@ -224,62 +224,19 @@ def _switches(a: Side, b: Side) -> int:
     return sum(one != other for one, other in pairwise(letters))
 
 
-# The metrics that comparisons are made by, and their ratios with intervals.
-
-SHARE = "share"
-"""The unit of figures that are written in percent."""
-
-Value = Callable[[StepSummary], float | None]
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A metric of a step. `better` is None for what explains and is no aim in itself."""
-
-    key: str
-    title: str
-    unit: str
-    better: Direction | None
-    value: Value
-    counted: bool = False
-    """It rests on a count of I/Os, which few samples make uncertain."""
-
-
-def _of_data(name: str) -> Value:
-    def value(step: StepSummary) -> float | None:
-        return getattr(step.storage.data, name) if step.storage.data else None
-
-    return value
-
-
-METRICS = (
-    Metric("tps", "throughput", "commits/s", "higher", lambda s: s.result_tps),
-    Metric("latency", "mean latency", "ms", "lower", lambda s: s.latency.mean_ms),
-    Metric("p99", "p99 latency", "ms", "lower", lambda s: s.latency.percentiles_ms.get("p99")),
-    Metric("read_ms", "read time", "ms/read", "lower", _of_data("read_ms")),
-    Metric("write_ms", "write time", "ms/write", None, _of_data("write_ms")),
-    Metric("reads", "reads per transaction", "reads/commit", None, lambda s: s.storage.reads_per_transaction, True),
-    Metric("iops", "IOPS", "I/Os/s", None, _of_data("iops"), True),
-    Metric("mb", "bandwidth", "MB/s", None, _of_data("mb_per_s"), True),
-    Metric("cpu", "CPU busy", SHARE, None, lambda s: s.server.cpu_busy_share),
-)
-
-
-def metric(key: str) -> Metric:
-    """Return the metric of a key. Raise KeyError for an unknown one."""
-    return {one.key: one for one in METRICS}[key]
+# The ratios of metrics with intervals.
 
 
 def declared(run: RunSummary) -> str:
     """Return the key of the primary metric that the run's scenario declared; throughput, where it could not yet."""
-    return run.manifest.scenario.primary or METRICS[0].key
+    return run.manifest.scenario.primary or PRIMARIES[0]
 
 
-def ratio(what: Metric, a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool, title: str = "") -> Ratio:
+def ratio(metric: Metric, a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool) -> Ratio:
     """Return B ÷ A over runs, as `ratio_of`."""
-    values_a, values_b = ([what.value(step) for step in steps] for steps in (a, b))
-    found = ratio_of(title or what.title, what.unit, what.better, values_a, values_b, paired)
-    return _widened(found, 1 + sampling_uncertainty(a, b)) if what.counted else found
+    values_a, values_b = ([metric.value(step) for step in steps] for steps in (a, b))
+    found = ratio_of(metric.title, metric.unit, metric.better, values_a, values_b, paired)
+    return _widened(found, 1 + sampling_uncertainty(a, b)) if metric.counted else found
 
 
 def _widened(found: Ratio, by: float) -> Ratio:
@@ -319,7 +276,7 @@ def adjusted(family: Sequence[Ratio]) -> list[Ratio]:
 
 def other_ratios(primary: str, a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool) -> list[Ratio]:
     """Return the ratios of every metric but the primary one, adjusted among themselves."""
-    return adjusted([ratio(one, a, b, paired) for one in METRICS if one.key != primary])
+    return adjusted([ratio(metric, a, b, paired) for metric in compared_metrics() if metric.key != primary])
 
 
 def transaction_ratios(a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool) -> list[TransactionRatios]:
@@ -329,23 +286,24 @@ def transaction_ratios(a: Sequence[StepSummary], b: Sequence[StepSummary], paire
         return []
     flat = []
     for name in names:
-        for title, unit, better, value in _TRANSACTION:
-            what = Metric(name, title, unit, better, _of_transaction(name, value))
-            flat.append(ratio(what, a, b, paired))
+        for metric, title, unit in _OF_TYPES:
+            values_a, values_b = ([_transaction_value(metric, step, name) for step in side] for side in (a, b))
+            flat.append(ratio_of(title, unit, metric.better, values_a, values_b, paired))
     flat = adjusted(flat)
     return [
         TransactionRatios(name, rate, latency) for name, rate, latency in zip(names, flat[::2], flat[1::2], strict=True)
     ]
 
 
-_TRANSACTION: tuple[tuple[str, str, Direction, Callable[[TransactionSummary], float | None]], ...] = (
-    ("rate", "committed per second", "higher", lambda t: t.tps),
-    ("mean latency", "ms", "lower", lambda t: t.latency_mean_ms),
+_OF_TYPES = (
+    (THROUGHPUT, "rate", "committed per second"),
+    (METRICS["latency"], METRICS["latency"].title, METRICS["latency"].unit),
 )
 
 
-def _of_transaction(name: str, of: Callable[[TransactionSummary], float | None]) -> Value:
-    return lambda step: next((of(one) for one in step.transactions if one.name == name), None)
+def _transaction_value(metric: Metric, step: StepSummary, name: str) -> float | None:
+    types = (transaction for transaction in step.transactions if transaction.name == name)
+    return next((metric.of_type(transaction) for transaction in types if metric.of_type), None)
 
 
 def mean_of_runs(values: Sequence[float | None]) -> float | None:

@@ -5,15 +5,12 @@ B against A throughout, A the baseline. Ratios are B ÷ A of the geometric means
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any
 
 from stallmark.analysis.cause.evidence import Cause
 from stallmark.analysis.finding import Finding, Kind, Severity
+from stallmark.analysis.metrics import Direction
 from stallmark.stats.thresholds import CONFIDENCE
-
-Direction = Literal["higher", "lower"]
-PRIMARIES = ("tps", "latency", "p99", "read_ms")
-"""Metrics a scenario may declare as its primary one: they are better in one direction."""
 
 
 class Verdict(StrEnum):

@@ -18,7 +18,6 @@ from stallmark.analysis.compare.claims import decide
 from stallmark.analysis.compare.settings import by_intent, on_one_disk, warming_up
 from stallmark.analysis.compare.sides import (
     Between,
-    Metric,
     Pairing,
     Side,
     adjusted,
@@ -27,7 +26,6 @@ from stallmark.analysis.compare.sides import (
     confounded,
     declared,
     experiment,
-    metric,
     name_of,
     order,
     other_ratios,
@@ -40,7 +38,6 @@ from stallmark.analysis.compare.sides import (
     with_again,
 )
 from stallmark.analysis.compare.summary import (
-    PRIMARIES,
     Check,
     CheckKind,
     ComparisonSummary,
@@ -54,6 +51,7 @@ from stallmark.analysis.compare.summary import (
     check,
 )
 from stallmark.analysis.finding import Finding, caution, ends, info, invalid
+from stallmark.analysis.metrics import METRICS, PRIMARIES, Metric
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.errors import StallmarkError
@@ -150,7 +148,7 @@ def declared_metric(runs: Sequence[RunSummary]) -> Metric:
             f"{runs[0].folder} declares the primary metric {key!r}, which this version does not know: "
             "use the version that made it."
         )
-    return metric(key)
+    return METRICS[key]
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 from stallmark.analysis.ceiling import CeilingKind, MailIoKind
-from stallmark.analysis.compare.claims import THROUGHPUT, decide
-from stallmark.analysis.compare.sides import metric
+from stallmark.analysis.compare.claims import decide
 from stallmark.analysis.compare.summary import Claim, PairKind
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import ExperimentKind, Finding, Severity, caution, info, invalid
 from stallmark.analysis.loads.points import CellsStep, LoadClaims, LoadPoint, Penalty, WholePoint
 from stallmark.analysis.loads.step import LoadsKind
+from stallmark.analysis.metrics import METRICS, THROUGHPUT
 from stallmark.analysis.points import group
 from stallmark.analysis.validity.service_level import LevelOutcome
 from stallmark.stats.thresholds import HOST_FREE, LOADS_READ, SAME
@@ -112,7 +112,7 @@ def _together(cost: Sequence[Penalty]) -> Iterator[Finding]:
 def _told(one: Penalty) -> tuple[str, Claim]:
     """Return the claim on a load beside the others: of one whose rate is asked for on its latency."""
     if one.open_loop:
-        return "latency", decide(metric("latency"), one.latency)
+        return "latency", decide(METRICS["latency"], one.latency)
     return "rate", decide(THROUGHPUT, one.rate)
 
 

@@ -4,12 +4,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from stallmark.analysis.compare.claims import THROUGHPUT, Claims, comparable, decide
+from stallmark.analysis.compare.claims import Claims, comparable, decide
 from stallmark.analysis.compare.sides import ratio_of
 from stallmark.analysis.compare.summary import Claim, Ratio, ReasonKind
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.loads.step import LoadLevel, LoadStep, WholeStep
+from stallmark.analysis.metrics import THROUGHPUT
 from stallmark.analysis.points import Point, group, mean_of, points
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.validity.service_level import LevelOutcome

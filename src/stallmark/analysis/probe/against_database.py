@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, log
+from typing import Annotated
 
+from stallmark import format
+from stallmark.analysis.columns import Shown
 from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.probe.saturation import ProbeKind, hidden, sustained
 from stallmark.analysis.read.server_summary import IoSummary
@@ -34,13 +37,13 @@ class AgainstProbe:
     reads per second ÷ raw ones; `caution`: why raw storage may be slower than the probe says."""
 
     pattern: Pattern | None
-    reads_per_s: float
-    mb_per_s: float
-    read_ms: float
-    outstanding: float
-    raw_iops: float | None
-    raw_ms: float | None
-    share: float | None
+    reads_per_s: Annotated[float, Shown("reads per s")]
+    mb_per_s: Annotated[float, Shown("MB/s")]
+    read_ms: Annotated[float, Shown("ms")]
+    outstanding: Annotated[float, Shown("outstanding")]
+    raw_iops: Annotated[float | None, Shown("raw reads per s")]
+    raw_ms: Annotated[float | None, Shown("raw ms")]
+    share: Annotated[float | None, Shown("achieved", format.share)]
     finding: Finding
     caution: Finding | None = None
 

@@ -1,14 +1,17 @@
 """The rates and totals of a profile's intervals."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Annotated
 
 import numpy as np
 
+from stallmark import format
+from stallmark.analysis.columns import Shown, words
 from stallmark.analysis.finding import Kind
 from stallmark.record.profile.intervals import IO, FileClass, Intervals, is_known
-from stallmark.record.profile.manifest import ProfileManifest
+from stallmark.record.profile.manifest import GAP, ProfileManifest
 
 
 # The kinds of what is found in a production server's profile.
@@ -27,6 +30,7 @@ class ProfileKind(Kind):
     FITS = "profile_database_fits"
     MEMORY_NOT_KNOWN = "profile_memory_not_known"
     GAPS = "profile_gaps"
+    LATE = "profile_late"
     RESTARTS = "profile_restarts"
     OTHER_SERVER = "profile_other_server"
     CLOCK_SET = "profile_clock_set"
@@ -100,11 +104,13 @@ class Counted:
 
 @dataclass(frozen=True)
 class Rates:
-    """All measures that are known of a profile, over its intervals (n): `start` and `end` in seconds since 1970."""
+    """All measures that are known of a profile, over its intervals (n): `start` and `end` in seconds since 1970.
+    `late_s`: the length from which an interval is one whose sample came late, as only those of an import are."""
 
     start: np.ndarray
     end: np.ndarray
     counted: Mapping[Measure, Counted]
+    late_s: float = np.inf
 
     @property
     def seconds(self) -> np.ndarray:
@@ -116,19 +122,21 @@ class Rates:
 
     def by(self, length_s: int, ahead_s: np.ndarray | float = 0.0) -> "Slots":
         """Return all whole minutes or hours in which anything was seen: of UTC, or of clocks that were ahead of it by
-        `ahead_s` in each interval. An hour that such clocks showed twice is one."""
-        slots, groups = np.unique(np.floor((self.middle + ahead_s) / length_s).astype(int), return_inverse=True)
-        values = {measure: counted.over(groups, len(slots)) for measure, counted in self.counted.items()}
-        return Slots(slots * float(length_s), np.bincount(groups, weights=self.seconds, minlength=len(slots)), values)
+        `ahead_s` in each interval. An hour that such clocks showed twice is one. What came late is in no minute, and
+        in an hour only if it is not longer."""
+        kept = self.seconds <= (self.late_s if length_s <= MINUTE_S else max(self.late_s, length_s))
+        ahead_s, rates = np.broadcast_to(ahead_s, kept.shape)[kept], self._where(kept)
+        slots, groups = np.unique(np.floor((rates.middle + ahead_s) / length_s).astype(int), return_inverse=True)
+        values = {measure: counted.over(groups, len(slots)) for measure, counted in rates.counted.items()}
+        return Slots(slots * float(length_s), np.bincount(groups, weights=rates.seconds, minlength=len(slots)), values)
 
     def between(self, begin: float, end: float) -> "Rates":
         """Return the intervals whose middle lies from `begin` to `end`."""
-        inside = (self.middle >= begin) & (self.middle < end)
-        return Rates(
-            self.start[inside],
-            self.end[inside],
-            {name: Counted(one.amount[inside], one.base[inside]) for name, one in self.counted.items()},
-        )
+        return self._where((self.middle >= begin) & (self.middle < end))
+
+    def _where(self, kept: np.ndarray) -> "Rates":
+        counted = {name: Counted(one.amount[kept], one.base[kept]) for name, one in self.counted.items()}
+        return replace(self, start=self.start[kept], end=self.end[kept], counted=counted)
 
 
 @dataclass(frozen=True)
@@ -167,7 +175,8 @@ def rates_of(intervals: Intervals, manifest: ProfileManifest) -> Rates:
         Measure.CPU: Counted(server("cpu_s"), seconds * cores if cores else np.full(len(seconds), np.nan)),
         Measure.CONNECTIONS: Counted(server("connections") * seconds, seconds),
     }
-    return Rates(intervals.start, intervals.end, {name: one for name, one in found.items() if one.is_known})
+    counted = {name: one for name, one in found.items() if one.is_known}
+    return Rates(intervals.start, intervals.end, counted, GAP * manifest.interval_s)
 
 
 PEAKS = (
@@ -238,7 +247,17 @@ class ClassTotals:
     first to the last size that is known, which are `grown_s` seconds apart; `reads_at_once`: mean reads under way.
     """
 
-    file_class: FileClass
+    file_class: Annotated[FileClass, words("files")]
+    reads_per_s: Annotated[float | None, Shown("reads/s")]
+    writes_per_s: Annotated[float | None, Shown("writes/s")]
+    read_share: Annotated[float | None, Shown("reads", format.share)]
+    read_kib: Annotated[float | None, Shown("KiB/read", importance=1)]
+    write_kib: Annotated[float | None, Shown("KiB/write", importance=2)]
+    read_ms: Annotated[float | None, Shown("ms/read")]
+    write_ms: Annotated[float | None, Shown("ms/write")]
+    size_bytes: Annotated[float | None, Shown("size", format.size, importance=3)]
+    grown_bytes: Annotated[float | None, Shown("growth", format.signed_size, importance=4)]
+    grown_s: float | None
     seen_s: float
     reads: float | None
     read_bytes: float | None
@@ -246,16 +265,6 @@ class ClassTotals:
     writes: float | None
     write_bytes: float | None
     write_stall_ms: float | None
-    size_bytes: float | None
-    grown_bytes: float | None
-    grown_s: float | None
-    read_share: float | None
-    read_kib: float | None
-    write_kib: float | None
-    read_ms: float | None
-    write_ms: float | None
-    reads_per_s: float | None
-    writes_per_s: float | None
     read_bytes_per_s: float | None
     reads_at_once: float | None
 
@@ -267,9 +276,9 @@ class WaitTotal:
     name: str
     wait_class: str
     wait_ms: float
-    share: float
-    waiting: float
-    mean_ms: float | None
+    share: Annotated[float, Shown("share", format.share)]
+    waiting: Annotated[float, Shown("waiting")]
+    mean_ms: Annotated[float | None, Shown("ms each", importance=1)]
 
 
 def server_quotient(intervals: Intervals, amount: str, base: str) -> float | None:
@@ -312,8 +321,8 @@ def _class_totals(name: FileClass, intervals: Intervals) -> ClassTotals:
         return Counted(amount, base).mean()
 
     return ClassTotals(
-        name,
-        float(seconds[np.isfinite(writes) | np.isfinite(reads)].sum()),
+        file_class=name,
+        seen_s=float(seconds[np.isfinite(writes) | np.isfinite(reads)].sum()),
         **{column: float(np.nansum(values)) if is_known(values) else None for column, values in columns.items()},
         size_bytes=float(sizes[-1]) if len(sizes) else None,
         grown_bytes=float(sizes[-1] - sizes[0]) if len(sizes) > 1 else None,

@@ -94,6 +94,8 @@ def cautions(
             longest_begin=longest.begin,
             said=longest.reason,
         )
+    if len(late_s := rates.seconds[rates.seconds > rates.late_s]):
+        yield caution(ProfileKind.LATE, samples=len(late_s), late_s=float(late_s.sum()), longest_s=float(late_s.max()))
     if restarts := [one for one in lost if one.restart]:
         yield caution(ProfileKind.RESTARTS, restarts=len(restarts), begin=restarts[0].end)
     if len(manifest.server_names) > 1:

@@ -12,10 +12,12 @@ The values that the analysis returns on the active set and on flash, as the repo
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import sqrt
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from stallmark import format
+from stallmark.analysis.columns import Shown
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.interval import Interval, ReadKind
 from stallmark.analysis.read.io import SERVER, Io, over
@@ -65,12 +67,12 @@ class FlashUse:
 
     kind: str  # "cache" or "tier"
     size_bytes: int
-    share: float | None  # of the reads: answered by flash
-    read_ms: float | None  # of those, mean
-    spindle_read_ms: float | None  # of the others
-    evictions_per_s: float | None  # blocks, of a cache
-    up_bytes: int | None  # migrated to flash, of a tier
-    down_bytes: int | None
+    share: Annotated[float | None, Shown("reads it answered", format.share)]
+    read_ms: Annotated[float | None, Shown("ms of these")]
+    spindle_read_ms: Annotated[float | None, Shown("ms of the rest")]
+    evictions_per_s: Annotated[float | None, Shown("evicted/s")]  # blocks, of a cache
+    up_bytes: Annotated[int | None, Shown("moved up", format.size)]  # to flash, of a tier
+    down_bytes: Annotated[int | None, Shown("moved down", format.size)]
     used_bytes: int | None  # at the end
     first_half: float | None = None  # `share` in each half of the interval
     second_half: float | None = None

@@ -283,9 +283,9 @@ def summarise_processes(processes: Mapping[str, Counters], interval: Interval) -
     found = [
         ProcessIo(
             name,
-            round(reads),
-            round(writes),
+            reads=round(reads),
             read_share=reads / all_reads if all_reads else None,
+            writes=round(writes),
             write_share=writes / all_writes if all_writes else None,
         )
         for name, (reads, writes) in counted.items()

@@ -6,7 +6,7 @@ The log of a database in a measured interval, by SQL Server's counters and sampl
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
@@ -121,16 +121,33 @@ NOTE_S = 60  # between the notes of the CPU
 POOL, NODE, LOG, MEMORY = "Buffer Manager", "Buffer Node", "Databases", "Memory Manager"
 LOCKS, GENERAL, REPLICA = "Locks", "General Statistics", "Database Replica"
 LIFE = "Page life expectancy"
+RATES = {
+    "page_lookups_per_s": (POOL, "Page lookups/sec"),
+    "page_reads_per_s": (POOL, "Page reads/sec"),
+    "lazy_writes_per_s": (POOL, "Lazy writes/sec"),
+    "checkpoint_pages_per_s": (POOL, "Checkpoint pages/sec"),
+    "background_pages_per_s": (POOL, "Background writer pages/sec"),
+    "free_list_stalls_per_s": (POOL, "Free list stalls/sec"),
+    "delayed_per_s": (REPLICA, "Mirrored Write Transactions/sec"),
+}
+"""The rates of the server's state, each by the object and the name of its counter."""
+SAMPLES: Mapping[str, tuple[str, str, Callable[[np.ndarray], float]]] = {
+    "page_life_s": (POOL, LIFE, lambda values: float(values.min())),
+    "pool_bytes": (POOL, "Database pages", lambda values: round(float(values.mean()) * PAGE)),
+    "stolen_bytes": (MEMORY, "Stolen Server Memory (KB)", lambda values: round(float(values.mean()) * 1024)),
+    "memory_bytes": (MEMORY, "Total Server Memory (KB)", lambda values: int(values[-1]) * 1024),
+    "memory_target_bytes": (MEMORY, "Target Server Memory (KB)", lambda values: int(values[-1]) * 1024),
+    "blocked": (GENERAL, "Processes blocked", lambda values: float(values.mean())),
+    "grants_pending": (MEMORY, "Memory Grants Pending", lambda values: int(values.max())),
+}
+"""The figures of the server's state that are computed of samples, each by object and name of its counter."""
+AHEAD, DELAY = (POOL, "Readahead pages/sec"), (REPLICA, "Transaction Delay")
+DEADLOCKS = (LOCKS, "Number of Deadlocks/sec")
 WANTED = (
-    *((POOL, name) for name in (LIFE, "Database pages", "Page reads/sec", "Readahead pages/sec", "Page lookups/sec")),
-    *((POOL, name) for name in ("Lazy writes/sec", "Checkpoint pages/sec", "Free list stalls/sec")),
-    *((POOL, name) for name in ("Background writer pages/sec",)),
+    *RATES.values(),
+    *((thing, name) for thing, name, _ in SAMPLES.values()),
+    *(AHEAD, DELAY, DEADLOCKS),
     *((LOG, name) for name in OF_LOG),
-    *((MEMORY, name) for name in ("Total Server Memory (KB)", "Target Server Memory (KB)")),
-    *((MEMORY, name) for name in ("Stolen Server Memory (KB)", "Memory Grants Pending")),
-    (LOCKS, "Number of Deadlocks/sec"),
-    (GENERAL, "Processes blocked"),
-    *((REPLICA, name) for name in ("Transaction Delay", "Mirrored Write Transactions/sec")),
 )
 OF_DATABASES = (LOG, REPLICA)
 """Objects that have an instance for each database."""
@@ -159,47 +176,27 @@ class StateViews:
 
     def summary(self, interval: Interval) -> ServerState | None:
         """Return the state over an interval; None where none of it was measured."""
-        reads = self._rate(interval, POOL, "Page reads/sec")
-        ahead = self._rate(interval, POOL, "Readahead pages/sec")
-        memory = self._values(interval, MEMORY, "Total Server Memory (KB)")
-        target = self._values(interval, MEMORY, "Target Server Memory (KB)")
-        lives = self._values(interval, POOL, LIFE)
+        counted: dict[str, Any] = {name: self._rate(interval, *counter) for name, counter in RATES.items()}
+        for name, (thing, counter, take) in SAMPLES.items():
+            values = inside(self.counters.get((thing, counter)), interval)
+            counted[name] = take(values) if len(values) else None
+        ahead, delay, deadlocks = (self._rate(interval, *counter) for counter in (AHEAD, DELAY, DEADLOCKS))
+        reads, delayed = counted["page_reads_per_s"], counted["delayed_per_s"]
         nodes = {node: seen for node, line in self.node_life.items() if len(seen := inside(line, interval))}
-        pages, stolen = (
-            self._values(interval, *of) for of in ((POOL, "Database pages"), (MEMORY, "Stolen Server Memory (KB)"))
-        )
-        blocked = self._values(interval, GENERAL, "Processes blocked")
-        grants = self._values(interval, MEMORY, "Memory Grants Pending")
-        delay = self._rate(interval, REPLICA, "Transaction Delay")
-        delayed = self._rate(interval, REPLICA, "Mirrored Write Transactions/sec")
-        deadlocks = self._rate(interval, LOCKS, "Number of Deadlocks/sec")
         tempdb = inside(self.tempdb_used, interval)
         pending, runnable = inside(self.pending, interval), inside(self.runnable, interval)
         busy, process = inside(self.cpu_busy, interval), inside(self.cpu_process, interval)
         state = ServerState(
-            page_life_s=float(lives.min()) if len(lives) else None,
+            **counted,
             node_life_s={node: float(seen.min()) for node, seen in sorted(nodes.items())} if len(nodes) > 1 else {},
-            pool_bytes=round(float(pages.mean()) * PAGE) if len(pages) else None,
-            stolen_bytes=round(float(stolen.mean()) * 1024) if len(stolen) else None,
-            page_reads_per_s=reads,
             read_ahead_share=ahead / reads if reads and ahead is not None else None,
-            page_lookups_per_s=self._rate(interval, POOL, "Page lookups/sec"),
-            lazy_writes_per_s=self._rate(interval, POOL, "Lazy writes/sec"),
-            checkpoint_pages_per_s=self._rate(interval, POOL, "Checkpoint pages/sec"),
-            background_pages_per_s=self._rate(interval, POOL, "Background writer pages/sec"),
-            free_list_stalls_per_s=self._rate(interval, POOL, "Free list stalls/sec"),
-            memory_bytes=int(memory[-1]) * 1024 if len(memory) else None,
-            memory_target_bytes=int(target[-1]) * 1024 if len(target) else None,
             log=self.log.summary(interval),
             logs={name: one.summary(interval) for name, one in sorted(self.logs.items())},
             tempdb_used_bytes=int(tempdb.max()) if len(tempdb) else None,
             pending_ios=float(pending.mean()) if len(pending) else None,
             runnable_tasks=float(runnable.mean()) if len(runnable) else None,
             deadlocks=None if deadlocks is None else round(deadlocks * interval.seconds),
-            blocked=float(blocked.mean()) if len(blocked) else None,
-            grants_pending=int(grants.max()) if len(grants) else None,
             commit_delay_ms=delay / delayed if delay is not None and delayed else None,
-            delayed_per_s=delayed,
             replicas=_replica_states(self.replicas, interval),
             cpu_busy_share=float(busy.mean()) if len(busy) else None,
             cpu_process_share=float(process.mean()) if len(process) else None,
@@ -217,9 +214,6 @@ class StateViews:
         without it."""
         pages = self.counters.get((POOL, counter))
         return total(pages, counter, self.interval_s).per_second(seconds)[counter] if pages else None
-
-    def _values(self, interval: Interval, thing: str, counter: str) -> np.ndarray:
-        return inside(self.counters.get((thing, counter)), interval)
 
     def _rate(self, interval: Interval, thing: str, counter: str) -> float | None:
         return rate(self.counters.get((thing, counter)), self.interval_s, interval)

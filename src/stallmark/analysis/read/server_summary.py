@@ -1,7 +1,10 @@
 """The counts of the server and its devices over one measured interval: parts of a step's summary (step_summary.py)."""
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
+from stallmark import format
+from stallmark.analysis.columns import Shown, in_lower_case, words
 from stallmark.analysis.finding import Finding
 from stallmark.stats.thresholds import SHARE_SAMPLES
 
@@ -49,10 +52,10 @@ class ProcessIo:
     """The reads and writes of data files by one kind of the server's processes; a file that grew was written."""
 
     process: str  # as the server calls it: "client backend" is a session, "autovacuum worker" vacuums and analyzes
-    reads: int
-    writes: int
-    read_share: float | None  # of the reads of all processes; None if nothing was read
-    write_share: float | None
+    reads: Annotated[int, Shown("count", format.count, "Reads")]
+    read_share: Annotated[float | None, Shown("share", format.share, "Reads")]  # of all; None if nothing was read
+    writes: Annotated[int, Shown("count", format.count, "Writes")]
+    write_share: Annotated[float | None, Shown("share", format.share, "Writes")]
 
 
 @dataclass(frozen=True)
@@ -82,17 +85,21 @@ class ServerWait:
         return self.wait_ms - self.signal_ms
 
 
+_EACH = "Per execution"
+
+
 @dataclass(frozen=True)
 class ProcedureSummary:
     """One procedure over the measured interval, as the server's plan cache counted it."""
 
-    name: str
-    executions: int
-    coverage: float | None  # executions seen, per call of the driver; None where it made none
-    physical_reads: float | None  # pages per execution
-    logical_reads: float | None
-    logical_writes: float | None
-    elapsed_ms: float | None  # per execution
+    name: Annotated[str, words("procedure")]
+    executions: Annotated[int, Shown("executions", format.count)]
+    coverage: Annotated[float | None, Shown("covered", format.share)]
+    """Executions seen, per call of the driver; None where it made none."""
+    physical_reads: Annotated[float | None, Shown("physical reads", group=_EACH)]  # pages
+    logical_reads: Annotated[float | None, Shown("logical reads", group=_EACH)]
+    logical_writes: Annotated[float | None, Shown("logical writes", group=_EACH)]
+    elapsed_ms: Annotated[float | None, Shown("ms", group=_EACH)]
 
 
 @dataclass(frozen=True)
@@ -157,17 +164,20 @@ class IoLatencySummary:
     database: str | None = None  # one of several that are ours; None: all that are
 
 
+_EACH_STATEMENT = "Per statement executed"
+
+
 @dataclass(frozen=True)
 class QueryStoreSummary:
     """The statements of one procedure over the measured interval, as Query Store counted them."""
 
     name: str
     executions: int  # of statements
-    physical_reads: float | None  # pages per execution
-    logical_reads: float | None
-    logical_writes: float | None
-    worker_ms: float | None  # CPU per execution
-    elapsed_ms: float | None
+    physical_reads: Annotated[float | None, Shown("physical reads", group=_EACH_STATEMENT)]  # pages
+    logical_reads: Annotated[float | None, Shown("logical reads", group=_EACH_STATEMENT)]
+    logical_writes: Annotated[float | None, Shown("logical writes", group=_EACH_STATEMENT)]
+    worker_ms: Annotated[float | None, Shown("CPU ms", group=_EACH_STATEMENT)]
+    elapsed_ms: Annotated[float | None, Shown("ms", group=_EACH_STATEMENT)]
     waits: list[tuple[str, float]]  # Query Store's category, ms per second; longest first
     whole: bool = True  # or it stopped counting meanwhile, or dropped counts, and these are of a part
 
@@ -176,65 +186,78 @@ class QueryStoreSummary:
 class PoolContent:
     """Pages of one kind in the buffer pool, by a sample in the measured interval."""
 
-    database: str
-    page_type: str
-    size_bytes: int
-    dirty_bytes: int
-    read_ms: float | None  # mean of what their reads took
+    database: Annotated[str, words("database")]
+    page_type: Annotated[str, words("pages", in_lower_case)]
+    size_bytes: Annotated[int, Shown("in the pool", format.size)]
+    dirty_bytes: Annotated[int, Shown("dirty", format.size)]
+    read_ms: Annotated[float | None, Shown("mean read ms")]
 
 
 @dataclass(frozen=True)
 class ReplicaState:
     """Another replica of our database in the measured interval, as the primary saw it."""
 
-    name: str  # "replica 1"
-    synchronous: bool  # commits wait for it
-    synchronized_share: float  # of the samples, those in which it was
-    send_queue_bytes: float | None  # log not yet sent: mean and most of the samples
-    most_send_queue_bytes: int | None
-    redo_queue_bytes: float | None  # log it has and has not redone
-    most_redo_queue_bytes: int | None
+    name: Annotated[str, words("replica")]  # "replica 1"
+    synchronous: Annotated[bool, words("commits", lambda waited: "synchronous" if waited else "asynchronous")]
+    synchronized_share: Annotated[float, Shown("synchronized", format.share)]  # of the samples, those in which it was
+    send_queue_bytes: Annotated[float | None, Shown("mean", format.size, "Not sent")]
+    most_send_queue_bytes: Annotated[int | None, Shown("most", format.size, "Not sent")]
+    redo_queue_bytes: Annotated[float | None, Shown("mean", format.size, "Not redone")]
+    most_redo_queue_bytes: Annotated[int | None, Shown("most", format.size, "Not redone")]
 
 
 @dataclass(frozen=True)
 class LogState:
     """The log of a database in the measured interval, or those of several together. Rates are per second."""
 
-    flushes_per_s: float | None = None
-    bytes_per_flush: float | None = None
-    write_ms: float | None = None  # of a flush
-    waits_per_s: float | None = None  # commits that waited for a flush
-    wait_ms: float | None = None  # of each of them
-    growths: int | None = None
-    used_share: float | None = None  # the most seen
-    kept_by: str | None = None  # what most often kept the log from being reused
+    flushes_per_s: Annotated[float | None, Shown("flushes/s")] = None
+    bytes_per_flush: Annotated[float | None, Shown("KiB each", format.kib)] = None
+    write_ms: Annotated[float | None, Shown("ms each")] = None
+    waits_per_s: Annotated[float | None, Shown("waits/s")] = None  # commits that waited for a flush
+    wait_ms: Annotated[float | None, Shown("ms each")] = None
+    used_share: Annotated[float | None, Shown("used", format.share)] = None  # the most seen
+    growths: Annotated[int | None, Shown("grown", format.count)] = None
+    kept_by: Annotated[str | None, Shown("kept by", in_lower_case)] = None
+    """The reason that most often kept the log from being reused."""
+
+
+_POOL, _MEMORY, _SERVER = "Buffer pool, pages", "Memory", "Server"
+OF_MEMORY, OF_THE_REST = (_POOL, _MEMORY), ("", _SERVER)
+"""The groups of the columns in both tables of the state."""
 
 
 @dataclass(frozen=True)
 class ServerState:
     """The state of the server in the measured interval. Rates are per second; pages are of 8 KiB."""
 
-    page_life_s: float | None = None  # the least seen
-    node_life_s: dict[str, float] = field(default_factory=dict)  # the same by NUMA node, where there are several
-    pool_bytes: int | None = None  # of the memory, what held pages of databases; mean of the samples
-    stolen_bytes: int | None = None  # what was used for anything else; mean of the samples
-    page_reads_per_s: float | None = None
-    read_ahead_share: float | None = None  # of the pages read
-    page_lookups_per_s: float | None = None
-    lazy_writes_per_s: float | None = None  # pages written to make room
-    checkpoint_pages_per_s: float | None = None
-    background_pages_per_s: float | None = None  # written for indirect checkpoints
-    free_list_stalls_per_s: float | None = None
-    memory_bytes: int | None = None  # at the end
-    memory_target_bytes: int | None = None
+    page_life_s: Annotated[float | None, Shown("page life s", group=_POOL)] = None  # the least seen
+    node_life_s: Annotated[
+        dict[str, float], Shown("by node s", lambda s: ", ".join(map(format.number, s.values())) or format.NONE, _POOL)
+    ] = field(default_factory=dict)  # the same by NUMA node, where there are several
+    page_lookups_per_s: Annotated[float | None, Shown("lookups/s", group=_POOL)] = None
+    page_reads_per_s: Annotated[float | None, Shown("reads/s", group=_POOL)] = None
+    read_ahead_share: Annotated[float | None, Shown("ahead", format.share, _POOL)] = None  # of the pages read
+    lazy_writes_per_s: Annotated[float | None, Shown("lazy writes/s", group=_POOL)] = None  # written to make room
+    checkpoint_pages_per_s: Annotated[float | None, Shown("checkpoint/s", group=_POOL)] = None
+    background_pages_per_s: Annotated[float | None, Shown("background/s", group=_POOL)] = None
+    """Written for indirect checkpoints."""
+    free_list_stalls_per_s: Annotated[float | None, Shown("free list stalls/s", group=_POOL)] = None
+    memory_bytes: Annotated[int | None, Shown("total", format.size, _MEMORY)] = None  # at the end
+    memory_target_bytes: Annotated[int | None, Shown("target", format.size, _MEMORY)] = None
+    pool_bytes: Annotated[int | None, Shown("pool", format.size, _MEMORY)] = None
+    """The part of the memory that held pages of databases; mean of the samples."""
+    stolen_bytes: Annotated[int | None, Shown("stolen", format.size, _MEMORY)] = None
+    """The part that was used for anything else; mean of the samples."""
     log: LogState = field(default_factory=LogState)  # of all our databases together; used: of the fullest
     logs: dict[str, LogState] = field(default_factory=dict)  # by database, where several are ours
-    tempdb_used_bytes: int | None = None  # the most seen
-    pending_ios: float | None = None  # mean of the samples
-    runnable_tasks: float | None = None  # waiting for a CPU; mean of the samples
-    deadlocks: int | None = None  # of the whole server
-    blocked: float | None = None  # sessions that waited for another's lock; mean of the samples
-    grants_pending: int | None = None  # queries that waited for memory; the most seen
+    tempdb_used_bytes: Annotated[int | None, Shown("tempdb used", format.size)] = None  # the most seen
+    pending_ios: Annotated[float | None, Shown("I/Os pending")] = None  # mean of the samples
+    runnable_tasks: Annotated[float | None, Shown("tasks runnable")] = None  # mean of the samples
+    deadlocks: Annotated[int | None, Shown("deadlocks", format.count, _SERVER)] = None
+    blocked: Annotated[float | None, Shown("blocked", group=_SERVER)] = None
+    """Sessions that waited for another's lock; mean of the samples."""
+    grants_pending: Annotated[int | None, Shown("grants pending", format.count, _SERVER)] = None
+    """Queries that waited for memory; the most seen."""
     cpu_busy_share: float | None = None  # of the server's machine, by its notes of every minute
     cpu_process_share: float | None = None  # of the same CPUs, by the server's process
     commit_delay_ms: float | None = None  # of a commit that waited for replicas; None where none did

@@ -21,10 +21,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from statistics import fmean
+from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
 
+from stallmark.analysis.columns import Shown, words
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.counters import Counters, Delta, read_counters
 from stallmark.analysis.read.driver_tables import Load
@@ -122,12 +124,12 @@ class VolumeSummary:
     """One volume over the measured interval; times are weighted by the I/Os of each second, None where there
     were none."""
 
-    volume: str
-    queue: float
-    read_ms: float | None
-    write_ms: float | None
-    reads_per_s: float
-    writes_per_s: float
+    volume: Annotated[str, words("volume")]
+    queue: Annotated[float, Shown("queue")]
+    reads_per_s: Annotated[float, Shown("reads/s")]
+    read_ms: Annotated[float | None, Shown("ms per read")]
+    writes_per_s: Annotated[float, Shown("writes/s")]
+    write_ms: Annotated[float | None, Shown("ms per write")]
 
 
 def volume_summaries(record: Record, interval: Interval) -> list[VolumeSummary]:
@@ -143,10 +145,10 @@ def _summary(volume: str, rows: list[dict[str, float]]) -> VolumeSummary:
     return VolumeSummary(
         volume,
         fmean(row["queue"] for row in rows),
-        _weighted(rows, "read_ms", "reads_per_s"),
-        _weighted(rows, "write_ms", "writes_per_s"),
         fmean(row["reads_per_s"] for row in rows),
+        _weighted(rows, "read_ms", "reads_per_s"),
         fmean(row["writes_per_s"] for row in rows),
+        _weighted(rows, "write_ms", "writes_per_s"),
     )
 
 

@@ -14,10 +14,12 @@ Users who blocked one another, and deadlocks, as SQL Server tells them.
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
 
+from stallmark.analysis.columns import Shown, words
 from stallmark.analysis.read.driver_tables import Part
 from stallmark.analysis.read.interval import Interval, Span
 from stallmark.analysis.read.rises import Codes, PairCodes
@@ -229,22 +231,22 @@ TOP_BLOCKED = 8
 class BlockedPair:
     """Sessions in one procedure that waited for a session in another, on average."""
 
-    blocked: str
-    blocker: str
-    wait_type: str
-    sessions: float
+    blocked: Annotated[str, words("blocked in")]
+    blocker: Annotated[str, words("by one in")]
+    wait_type: Annotated[str, words("wait")]
+    sessions: Annotated[float, Shown("sessions")]
 
 
 @dataclass(frozen=True)
 class DeadlockShape:
     """Deadlocks of one shape: the same procedures, and the same locks. `graph`: the file of the first one's graph."""
 
-    victim: str
-    others: str
-    isolation: str
-    resources: str
+    victim: Annotated[str, words("victim in")]
+    others: Annotated[str, words("others in")]
+    isolation: Annotated[str, words("victim’s isolation")]
+    resources: Annotated[str, words("locks")]
     times: int
-    graph: str | None
+    graph: Annotated[str | None, words("graph of the first", lambda file: file or "")]
 
 
 def read_blocking(record: Record, intervals: Sequence[Interval]) -> dict[Span, list[BlockedPair]]:

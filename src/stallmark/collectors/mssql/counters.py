@@ -79,11 +79,11 @@ def _kind(wait_type: str) -> tuple[str, bool]:
 _OF_WAIT_TYPE = (
     column("wait_type", TEXT, "the server's name of the wait"),
     column("waits", COUNT, "waits so far", "waits"),
-    column("wait_ms", MS, "time of these waits, signal included, summed"),
-    column("signal_ms", MS, "of it, waiting for a CPU after the wait was over"),
-    column("max_ms", MS, "longest of these waits"),
+    column("wait_ms", MS, "summed time of the waits, signal included"),
+    column("signal_ms", MS, "part of wait_ms: waiting for a CPU after the wait was over"),
+    column("max_ms", MS, "longest wait"),
     column("wait_class", TEXT, "class that Stallmark counts it to: io, wal, lock, cpu and so on"),
-    column("benign", pa.bool_(), "true: nobody is held up by it"),
+    column("benign", pa.bool_(), "true: no session is held up by it"),
 )
 
 
@@ -192,7 +192,7 @@ class Performance(MssqlCollector):
             column("object", TEXT, '"Buffer Manager", without the instance\'s name'),
             column("counter", TEXT, "name of the counter"),
             column("instance", TEXT, "a database, or _Total"),
-            column("type", pa.int32(), "cntr_type, which says how to read `value`"),
+            column("type", pa.int32(), "cntr_type: how to read `value`"),
             column("value", COUNT, "as the server counts it", "as `type` says"),
         ]
     )
@@ -259,7 +259,7 @@ class Procedures(MssqlCollector):
         [
             *SERVER_CLOCK,
             column("procedure", TEXT, "name of the procedure"),
-            column("plan", TEXT, "cached plan; counts begin anew with each"),
+            column("plan", TEXT, "cached plan; counts are per plan"),
             column("executions", COUNT, "so far", "executions"),
             column("worker_us", COUNT, "CPU time so far"),
             column("elapsed_us", COUNT, "time from begin to end so far"),
@@ -338,7 +338,7 @@ class StatisticsUpdates(MssqlCollector):
             SERVER_TIME,
             column("table", TEXT, "the table"),
             column("statistic", TEXT, "name of the statistic"),
-            column("age_s", pa.float64(), "how long ago it was counted anew, about"),
+            column("age_s", pa.float64(), "approximate time since the last count"),
         ]
     )
 

@@ -75,10 +75,10 @@ class LogLatency(MssqlCollector):
                 "duration",
                 COUNT,
                 "of an I/O; null in the only row of an empty histogram",
-                "as the server says it: ms by use",
+                "as the server reports it: ms in practice",
             ),
             column("ios", COUNT, "that took this long, so far", "I/Os"),
-            column("slots", COUNT, "durations that there is room for", "durations"),
+            column("slots", COUNT, "capacity of the histogram", "durations"),
             column("dropped", COUNT, "events that found no buffer", "events"),
             column("database", TEXT, OF_SEVERAL),
         ]

@@ -37,7 +37,7 @@ class PendingIO(MssqlCollector):
             column("type", TEXT, "disk or network"),
             column("with_system", pa.bool_(), "true: the operating system has not answered yet"),
             column("requests", pa.int32(), "under way at the instant", "I/Os"),
-            column("longest_ms", COUNT, "longest of them so far"),
+            column("longest_ms", COUNT, "longest so far"),
         ]
     )
 

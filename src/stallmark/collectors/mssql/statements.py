@@ -41,7 +41,7 @@ class Statements(MssqlCollector):
             column("procedure", TEXT, "name of the procedure"),
             column("position", COUNT, "before it in the procedure's text", "characters"),
             column("plan_hash", TEXT, "SQL Server's query_plan_hash"),
-            column("plan", TEXT, "SQL handle and creation time; counts begin anew with each"),
+            column("plan", TEXT, "SQL handle and creation time; counts are per plan"),
             column("text", TEXT, "its beginning"),
             column("executions", COUNT, "so far", "executions"),
             column("worker_us", COUNT, "CPU time so far"),
@@ -106,7 +106,7 @@ class QueryStore(MssqlCollector):
         [
             *SERVER_CLOCK,
             column("procedure", TEXT, "name of the procedure"),
-            column("plan", TEXT, "plan, interval and kind of end; counts begin anew with each"),
+            column("plan", TEXT, "plan, interval and kind of end; counts are per combination"),
             column("executions", COUNT, "of statements, in the interval so far", "executions"),
             column("worker_us", pa.float64(), "CPU time so far"),
             column("elapsed_us", pa.float64(), "time from begin to end so far"),
@@ -161,8 +161,8 @@ class QueryStoreWaits(QueryStore):
         [
             *SERVER_CLOCK,
             column("wait", TEXT, "Query Store's category of the wait"),
-            column("plan", TEXT, "plan, interval and kind of end; counts begin anew with each"),
-            column("wait_ms", COUNT, "time of these waits, summed"),
+            column("plan", TEXT, "plan, interval and kind of end; counts are per combination"),
+            column("wait_ms", COUNT, "summed time of the waits"),
         ]
     )
 

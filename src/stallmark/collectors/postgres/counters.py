@@ -129,7 +129,7 @@ class Database(PostgresCollector):
     title = "Databases"
     help = (
         "Commits, rollbacks, deadlocks, blocks and temporary bytes of every database of the server, ours and "
-        "others, so that somebody else's I/O is seen (pg_stat_database)."
+        "others, so that foreign I/O is seen (pg_stat_database)."
     )
     columns = pa.schema(
         [

@@ -31,7 +31,7 @@ class IoTrace(Collector):
             column("bytes", pa.int32(), "read or written", "bytes"),
             column("pid", pa.int32(), "number of the server's process"),
             column("op", pa.int8(), "0 read, 1 write, 2 sync"),
-            column("lost", pa.int32(), "I/Os before this one that were not recorded: nobody had taken others", "I/Os"),
+            column("lost", pa.int32(), "I/Os before this one that were not recorded: the buffer was full", "I/Os"),
         ]
     )
 

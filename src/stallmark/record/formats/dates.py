@@ -213,10 +213,11 @@ class Clock:
         return self._before
 
 
-def find_order(path: Path, stamps: Iterable[str], asked: str | None) -> str:
+def find_order(path: Path, stamps: Iterable[str], asked: str | None, otherwise: str = "") -> str:
     """Return the one order of day and month in which all the stamps can be read; only as many are taken as it needs.
 
-    Raise StallmarkError if there is none, or more than one and `asked` (month-first, day-first) does not choose.
+    Raise StallmarkError if there is none, or more than one and `asked` (month-first, day-first) does not choose;
+    `otherwise`: what else would help.
     """
     orders = [YEAR_FIRST, MONTH_FIRST, DAY_FIRST]
     stamp = ""
@@ -240,5 +241,34 @@ def find_order(path: Path, stamps: Iterable[str], asked: str | None) -> str:
         return MONTH_FIRST
     raise StallmarkError(
         f"The date of {stamp.strip()[:40]!r} in {path} may be read with the month or with the day first: say which "
-        "with --dates month-first or --dates day-first."
+        f"with --dates month-first or --dates day-first{otherwise}."
     )
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The times of reports that do not carry them, or in a style that is not read: `start` of the first, in seconds
+    since 1970."""
+
+    start: float
+    interval_s: float
+
+    def stamp(self, place: int) -> str:
+        """Return the time of a report as others have it in the file."""
+        return f"{datetime.fromtimestamp(self.start + place * self.interval_s, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+
+
+def schedule_from(start: str | None, interval_s: float | None, zone: str | None) -> Schedule | None:
+    """Return the schedule that options give. Raise StallmarkError for one without the other, or without a zone."""
+    if start is None and interval_s is None:
+        return None
+    if start is None or not interval_s:
+        raise StallmarkError("--start and --interval belong together, as in --start 2026-03-02T10:00 --interval 15s.")
+    if (moment := moment_of(start.strip(), YEAR_FIRST)) is None:
+        raise StallmarkError(f"{start} is not a time: write it as 2026-03-02T10:00 or 2026-03-02T10:00+01:00.")
+    if moment.tzinfo is None and zone is None:
+        raise StallmarkError(f"--start {start} has no time zone: give it with --timezone, as Europe/Berlin or UTC.")
+    begin = instants([moment], find_zone(zone) if zone else None)
+    if begin.ambiguous.any():
+        raise StallmarkError(f"{start} was twice in {zone}, because summer time ended: write it with its offset.")
+    return Schedule(float(begin.early[0]), interval_s)

@@ -7,12 +7,20 @@ The last parentheses hold the minutes that UTC is ahead of the local times (UTC 
 file: nothing in it says when summer time began or ended. Some files have the bias of the other season. `typeperf` names
 no zone, and a zone whose name has an apostrophe cuts the header short. Dates have the month first in every language of
 Windows. A value that could not be taken is a blank. A time stands at the end of what a rate or a mean covers.
+
+Windows writes the names of disks and processors in its own language, SQL Server its own in English.
+`perfmon_names.json` has those of Windows Server 2016 in twelve languages, some without their accents. A character
+beyond ASCII, or a question mark in its place, is taken for any: files come in several code pages.
 """
 
 import csv
+import json
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from datetime import timedelta, timezone
+from functools import cache, lru_cache
+from importlib import resources
 from pathlib import Path
 
 from stallmark.errors import StallmarkError
@@ -21,7 +29,14 @@ from stallmark.record.formats.sample import Counter, Has, Recorded, Sample, line
 
 HEAD = re.compile(r'\s*"?\(PDH-(CSV|TSV) \d')
 _ZONE = re.compile(r"\(PDH-... [\d.]+\)\s*\((?P<name>.*)\)\s*\((?P<bias>-?\d{1,5})\)")
-_PATH = re.compile(r"(?:\\\\(?P<host>[^\\]+))?\\(?:(?P<object>[^\\(]+)(?:\((?P<instance>.*)\))?\\)?(?P<counter>[^\\]+)")
+_PATH = re.compile(  # the host and what leads it may have been taken out
+    r"(?:(?:\\\\(?P<host>[^\\]+))?\\|(?=[^\\(]+(?:\(.*\))?\\))"
+    r"(?:(?P<object>[^\\(]+)(?:\((?P<instance>.*)\))?\\)?(?P<counter>[^\\]+)"
+)
+_NO_SECONDS = re.compile(r".*[ T]\d{1,2}:\d{2}( ?[AP]M)?|\d{1,2}:\d{2}[.,]\d+", re.I)
+_FOREIGN_SHARE = 0.4  # of characters beyond ASCII: a name with more is in another script
+DISKS = r'"\LogicalDisk(*)\*" "\Processor(*)\% Processor Time"'
+_AS_PERFMON = "`relog sales.blg -f CSV -o sales.csv`"
 _UNITS = (  # by a counter's name; the first match counts
     (re.compile(r"^Avg\. Disk sec/", re.I), "s"),
     (re.compile(r"Bytes?( \w+)?/sec$", re.I), "B/s"),
@@ -53,6 +68,11 @@ class Perfmon(Recorded):
                 self.counters = [counter for _, counter in places]
             elif not header:
                 raise StallmarkError(f"{self.path} does not begin with the header of Perfmon's CSV: it is cut.")
+            elif _NO_SECONDS.fullmatch(row[0].strip()):
+                raise StallmarkError(
+                    f"A spreadsheet spoiled the times of {self.path}, as {row[0].strip()!r} shows: take the file that "
+                    f"Perfmon wrote, or write it anew with {_AS_PERFMON}."
+                )
             elif not is_time(row[0]):
                 strange = strange or row[0]  # typeperf ends with "The command completed successfully."
                 undated += len(row) == len(header)
@@ -63,8 +83,8 @@ class Perfmon(Recorded):
                 cut += 1
         if not count and strange:
             raise StallmarkError(
-                f"{strange[:40]!r} in {self.path} is not a time of Perfmon: a program for tables may have written the "
-                "file anew. Take what Perfmon wrote."
+                f"{strange[:40]!r} in {self.path} is not a time of Perfmon: take the file that Perfmon wrote, or write "
+                f"it anew with {_AS_PERFMON}."
             )
         if not count and not cut:
             raise StallmarkError(f"{self.path} holds no sample.")
@@ -105,8 +125,8 @@ class Perfmon(Recorded):
             row.pop()
         if len(row) > len(header):
             raise StallmarkError(
-                f"{self.path} has {len(row)} values at {row[0]} and {len(header)} names: an instance's name may hold "
-                "commas. Write it anew without that counter, as in `relog -c`."
+                f"{self.path} has {len(row)} values at {row[0]} and {len(header)} names, and which is whose is not "
+                f"known: write it anew with some counters, as in `relog {self.path.name} -c {DISKS} -f CSV -o new.csv`."
             )
         return len(row) == len(header) or (len(row) == len(header) - 1 and not _PATH.fullmatch(header[-1].strip()))
 
@@ -116,8 +136,8 @@ class Perfmon(Recorded):
                 value = number(row[place])
             except ValueError:
                 raise StallmarkError(
-                    f"{row[place][:40]!r} in {self.path}, of {row[0]}, is not a number: a program for tables may have "
-                    "written the file anew. Take what Perfmon wrote."
+                    f"{row[place][:40]!r} in {self.path}, of {row[0]}, is not a number: take the file that Perfmon "
+                    f"wrote, or write it anew with {_AS_PERFMON}."
                 ) from None
             if value is not None:
                 self.has_decimal_commas |= "," in row[place]
@@ -131,7 +151,36 @@ def separator(line: str) -> str:
 
 
 def _counter(path: re.Match[str]) -> Counter:
-    counter = path["counter"].strip()
+    counter = english_name(path["counter"].strip())
     unit = next((unit for pattern, unit in _UNITS if pattern.search(counter)), "")
     instance = (path["instance"] or "").strip()
-    return Counter(path[0], (path["object"] or "").strip(), counter, instance, unit, path["host"] or "")
+    return Counter(path[0], english_name((path["object"] or "").strip()), counter, instance, unit, path["host"] or "")
+
+
+@lru_cache(4096)
+def english_name(name: str) -> str:
+    """Return the English name of an object or a counter of Windows, or the name itself if it is not known."""
+    known = _known_names()
+    if name.isascii() and "?" not in name:
+        return known.get(name.lower(), name)
+    text = unicodedata.normalize("NFC", name)
+    plain = [mark.lower() if mark.isascii() and mark != "?" else "" for mark in text]
+    if plain.count("") > _FOREIGN_SHARE * len(text):
+        return name
+    pattern = re.compile("".join(re.escape(mark) or "." for mark in plain))
+    matches = {english for other, english in known.items() if pattern.fullmatch(other)}
+    return matches.pop() if len(matches) == 1 else name
+
+
+@cache
+def _known_names() -> dict[str, str]:
+    """Return the English names by those of other languages, in small letters without accents."""
+    languages: dict[str, dict[str, list[str]]] = json.loads(
+        (resources.files(__package__) / "perfmon_names.json").read_text(encoding="utf-8")
+    )
+    return {
+        "".join(mark for mark in unicodedata.normalize("NFKD", other.lower()) if not unicodedata.combining(mark)): name
+        for name, others in languages.items()
+        for names in others.values()
+        for other in names
+    }

@@ -16,15 +16,21 @@ import numpy as np
 from stallmark.errors import StallmarkError
 from stallmark.record.formats.sample import JsonArray, head_of
 
-AS_JSON = (
-    '`curl -G http://prometheus:9090/api/v1/query_range --data-urlencode \'query={__name__=~"node_disk_.*",instance='
-    '"sql01:9100"}\' -d start=2026-03-02T00:00:00Z -d end=2026-03-03T00:00:00Z -d step=15s`'
-)
 _RESULT = re.compile(r'"result"\s*:\s*\[')
 _KIND = re.compile(r'"resultType"\s*:\s*"([^"]*)"')
 _ERROR = re.compile(r'"error"\s*:\s*"((?:[^"\\]|\\.)*)"')
 Labels = Mapping[str, str]
 Series = tuple[Labels, np.ndarray, np.ndarray]
+
+
+def as_json(metrics: str = "node_disk_.*", labels: Labels | None = None) -> str:
+    """Return the command that gets a day of metrics with these labels."""
+    selected = "".join(f',{label}="{text}"' for label, text in (labels or {"instance": "sql01:9100"}).items())
+    query = f"'query={{__name__=~\"{metrics}\"{selected}}}'"
+    return (
+        f"`curl -G http://prometheus:9090/api/v1/query_range --data-urlencode {query} -d start=2026-03-02T00:00:00Z "
+        "-d end=2026-03-03T00:00:00Z -d step=15s`"
+    )
 
 
 class RangeQuery:

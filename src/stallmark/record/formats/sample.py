@@ -1,15 +1,18 @@
 """The common form of all formats: text read as a stream, samples, and the values of counters in each."""
 
 import codecs
+import gzip
+import io
 import json
 import math
 import re
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import tzinfo
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, BinaryIO, NamedTuple, TextIO, cast
 
 from stallmark.errors import StallmarkError
 
@@ -27,9 +30,9 @@ _COLOUR = re.compile(r"\x1b\[[\d;]*m")
 
 @contextmanager
 def opened(path: Path) -> Iterator[TextIO]:
-    """Open a file as text. Raise StallmarkError for what is none, or is empty; OSError for what cannot be opened."""
-    with path.open("rb") as file:
-        head = file.read(4096)
+    """Open a file as text, unpacked if it is a .gz. Raise StallmarkError for a binary, an empty or a damaged one;
+    OSError for what cannot be opened."""
+    head = head_bytes(path)
     encoding = "utf-8-sig"
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encoding = "utf-16"
@@ -39,8 +42,30 @@ def opened(path: Path) -> Iterator[TextIO]:
         )
     if not head.decode(encoding, errors="replace").strip():
         raise StallmarkError(f"{path} is empty.")
-    with path.open(encoding=encoding, errors=_AS_WINDOWS if encoding == "utf-8-sig" else "replace", newline="") as text:
+    errors = _AS_WINDOWS if encoding == "utf-8-sig" else "replace"
+    with _unpacked(path) as file, io.TextIOWrapper(file, encoding, errors, newline="") as text:
         yield text
+
+
+@contextmanager
+def _unpacked(path: Path) -> Iterator[BinaryIO]:
+    with path.open("rb") as file:
+        if file.read(2) != b"\x1f\x8b":
+            file.seek(0)
+            yield file
+            return
+    try:
+        with gzip.open(path) as packed:
+            yield cast(BinaryIO, packed)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise StallmarkError(
+            f"{path} is damaged or cut: save what is left with `zcat FILE > FILE.txt`, and give that."
+        ) from None
+
+
+def head_bytes(path: Path) -> bytes:
+    with _unpacked(path) as file:
+        return file.read(4096)
 
 
 _AS_WINDOWS = "stallmark.windows-1252"
@@ -76,40 +101,52 @@ def lines_in(path: Path, text: TextIO) -> Iterator[str]:
 
 
 class JsonArray:
-    """The objects of an array in a JSON file, one by one: the whole need not fit into memory, and may be cut. `whole`
-    tells, once they are read, that the end of the array was there; `rest`: the text behind it."""
+    """The objects of an array in a JSON file, one by one: the whole need not fit into memory, and may be cut. Of
+    several arrays, as in documents that were appended, all are read. `around` takes the text before, between and
+    behind them; `whole` tells, once they are read, that the end of the last array was there."""
 
-    def __init__(self, path: Path, begin: re.Pattern[str]):
-        self.path, self._begin = path, begin
+    def __init__(self, path: Path, begin: re.Pattern[str], around: Callable[[str], None] = lambda text: None):
+        self.path, self._begin, self._around = path, begin, around
         self.whole = False
-        self.rest = ""
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         decoder = json.JSONDecoder(parse_int=_whole)
+        arrays = 0
         with opened(self.path) as text:
-            buffer = text.read(_CHUNK)
-            found = self._begin.search(buffer)
-            if found is None:
-                raise StallmarkError(f"{self.path} is no JSON of the kind expected: it has no samples.")
-            place, more = found.end(), True
+            buffer, place, more = text.read(_CHUNK), 0, True
             while True:
-                place = _GAP.match(buffer, place).end()  # type: ignore[union-attr]
-                if buffer.startswith("]", place):
-                    self.whole, self.rest = True, buffer[place:] + text.read(_CHUNK)
-                    return
-                try:
-                    one, place = decoder.raw_decode(buffer, place)
-                except (json.JSONDecodeError, RecursionError):
-                    if not more:
-                        return
-                    if len(buffer) - place > _LONGEST:
-                        raise StallmarkError(f"{self.path} is damaged: what begins there is no JSON.") from None
-                    chunk = text.read(max(_CHUNK, len(buffer) - place))
-                    more = bool(chunk)
-                    buffer, place = buffer[place:] + chunk, 0
-                    continue
-                if isinstance(one, dict):
-                    yield one
+                begin = self._begin.search(buffer, place)
+                while begin is None and more:
+                    more, buffer, place = self._read_on(text, buffer, place)
+                    begin = self._begin.search(buffer)
+                self._around(buffer[place : begin.end() if begin else None])
+                if begin is None:
+                    break
+                arrays, place, self.whole = arrays + 1, begin.end(), False
+                while True:
+                    place = _GAP.match(buffer, place).end()  # type: ignore[union-attr]
+                    if buffer.startswith("]", place):
+                        self.whole = True
+                        break
+                    try:
+                        value, place = decoder.raw_decode(buffer, place)
+                    except (json.JSONDecodeError, RecursionError):
+                        if not more:
+                            return
+                        more, buffer, place = self._read_on(text, buffer, place)
+                        continue
+                    if isinstance(value, dict):
+                        yield value
+        if not arrays:
+            raise StallmarkError(f"{self.path} is no JSON of the kind expected: it has no samples.")
+
+    def _read_on(self, text: TextIO, buffer: str, place: int) -> tuple[bool, str, int]:
+        """Return whether there was more of the text, and what is left of it to read. Raise StallmarkError for what
+        never ends."""
+        if len(buffer) - place > _LONGEST:
+            raise StallmarkError(f"{self.path} is damaged: what begins there is no JSON.")
+        chunk = text.read(max(_CHUNK, len(buffer) - place))
+        return bool(chunk), buffer[place:] + chunk, 0
 
 
 def _whole(digits: str) -> float:
@@ -149,6 +186,8 @@ class Recorded:
 
     order: str | None = None
     """The order of day and month, if the tool has but one."""
+    otherwise = ""
+    """The continuation of a refusal of ambiguous dates."""
     first_since_start = False
     """A sample that begins may cover all time since the machine was started."""
 
@@ -161,6 +200,8 @@ class Recorded:
         self.restarts: list[str] = []
         self.notes: list[str] = []
         """The phrases of what was left out."""
+        self.remarks: list[str] = []
+        """The phrases of how values were taken that are not as the tool writes them."""
 
     def samples(self, has: Has = lambda _: True) -> Iterator[Sample]:
         """Yield the samples in the order of the file, with the values of the counters that `has` takes.
@@ -168,6 +209,10 @@ class Recorded:
         Raise StallmarkError for a file that cannot be read, OSError for one that cannot be opened.
         """
         raise NotImplementedError
+
+    def remark(self, phrase: str) -> None:
+        if phrase not in self.remarks:
+            self.remarks.append(phrase)
 
     def stamps(self) -> Iterator[str]:
         return (sample.stamp for sample in self.samples())

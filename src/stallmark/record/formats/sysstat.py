@@ -1,4 +1,4 @@
-"""sysstat: `iostat -xt N` as text and as JSON, and JSON of `sadf -j FILE -- -d -p -u -b`.
+"""sysstat: `iostat -xt N` as text and as JSON, and JSON of `sadf -j FILE -- -b -d -u -p`.
 
 A time stands at the end of its interval. A kB is 1,024 bytes. iostat's times are local ones in the style of the locale,
 or ISO 8601 with S_TIME_FORMAT=ISO; the offset is only in the latter. Its first report may cover all the time since the
@@ -6,36 +6,44 @@ machine was started; nothing says so. Versions before 10.1 have one `await` for 
 unless it was run with -T or -t: newer versions name the zone ("tz"), older ones say whether it is UTC ("utc": 1). Every
 sample of it states its seconds, and restarts stand behind the samples.
 
-Faults of sysstat: a counter that wrapped is written as 2^63 (issue 312); wMB/s is wrong in the JSON of some versions
-(264); the array may begin with a comma (163, 222) and end anywhere if its writer was killed (253).
+Faults of sysstat: a counter that wrapped is written as 2^63 (issue 312), CPUs that did not tick as 0 % throughout (157,
+182); kB and MB are sectors in the JSON of 12.1.2 to 12.2.0 (264); the array may begin with a comma (163, 222) and end
+anywhere if its writer was killed (253).
 """
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, TypeGuard
 
 from stallmark.errors import StallmarkError
-from stallmark.record.formats.dates import is_time
-from stallmark.record.formats.sample import Counter, Has, JsonArray, Recorded, Sample, head_of, lines_of, number
+from stallmark.record.formats.dates import Schedule, is_epoch, is_time
+from stallmark.record.formats.sample import Counter, Has, JsonArray, Recorded, Sample, lines_of, number
 
-JSON = re.compile(r'\s*\{\s*"sysstat"')
-SADF = re.compile(r'"timestamp"\s*:\s*\{|"sysdata-version"|"file-date"')
-HEAD = re.compile(r"\s*Linux \S+\s+(?:\((?P<host>[^)\s]*)\)\s+)?\S+(?:.*?\((?P<cores>\d+) CPU\))?")
-REPORT = re.compile(r"^(avg-cpu:|Device)", re.M)
+AS_TEXT, AS_SADF = "`S_TIME_FORMAT=ISO iostat -xt 15`", "`sadf -j FILE -- -b -d -u -p`"
+IOSTAT = re.compile(r".*?^\s*(avg-cpu:\s+%user|Device:?\s+(tps|r/s|rrqm/s)|(tps|r/s)\s.*\sDevice\s*$)", re.M | re.S)
 CPU = "avg-cpu"
 """The object of iostat's CPU times; its devices have none."""
+CPU_LOADS = ("cpu-load", "cpu-load-all")
+"""The objects of sadf's: the second is of -u ALL up to 12.0."""
+HEAD = re.compile(r"\s*Linux \S+\s+(?:\((?P<host>[^)\s]*)\)\s+)?\S+(?:.*?\((?P<cores>\d+) CPU\))?")
 _ARRAY = re.compile(r'"statistics"\s*:\s*\[')
 _NODE = re.compile(r'"nodename"\s*:\s*"((?:[^"\\]|\\.)*)"')
 _CORES = re.compile(r'"number-of-cpus"\s*:\s*(\d+)')
 _BOOT = re.compile(r'"boot"\s*:\s*\{\s*"date"\s*:\s*"([^"]*)"\s*,\s*"time"\s*:\s*"([^"]*)"\s*(?:,\s*"utc"\s*:\s*(\d))?')
-_AS_TEXT, _AS_JSON = "`S_TIME_FORMAT=ISO iostat -xt 15`", "`S_TIME_FORMAT=ISO iostat -xdt -o JSON 15`"
+_AT = "--start 2026-03-02T10:00 --interval 15s"
+_BY_HAND = f"for this file say when its first report was, as in {_AT}"
 _WRAPPED = 2.0**50  # kibibytes or requests per second: beyond any device
 _SINCE_START_S = 10**8  # more than three years: what old versions of sadf write for an interval they do not know
+_OTHER_UNIT = 1.5  # a kB has two sectors
+_COARSE_MB = 0.01  # the last digit
+_ROUNDED = 3.0  # ten shares of a CPU, each without decimals
+_KIB = {"B": 1 / 1024, "k": 1.0, "M": 1024.0, "G": 1024.0**2, "T": 1024.0**3, "P": 1024.0**4}
+"""The units of --human."""
 _UNITS = {
     "rkB/s": "KiB/s", "wkB/s": "KiB/s", "dkB/s": "KiB/s", "kB_read/s": "KiB/s", "kB_wrtn/s": "KiB/s",
     "rMB/s": "MiB/s", "wMB/s": "MiB/s", "dMB/s": "MiB/s", "MB_read/s": "MiB/s", "MB_wrtn/s": "MiB/s",
@@ -46,20 +54,18 @@ _UNITS = {
     "disk areq-sz": "KiB", "disk util-percent": "%", "io tps": "1/s", "io io-reads rtps": "1/s",
     "io io-writes wtps": "1/s",
 }  # fmt: skip
+Pairs = Iterator[tuple[Counter, float]]
 
 
 @lru_cache(1 << 16)
 def _counter(object: str, counter: str, instance: str) -> Counter:
     label = f"{object} {counter}".strip()
-    unit = _UNITS.get(label) or ("%" if object in (CPU, "cpu-load") else "1/s" if counter.endswith("/s") else "")
+    unit = _UNITS.get(label) or ("%" if object in (CPU, *CPU_LOADS) else "1/s" if counter.endswith("/s") else "")
     return Counter(f"{instance} {label}".strip(), object, counter, instance, unit)
 
 
-@lru_cache(1 << 14)
-def _counters(columns: tuple[str, ...], instance: str) -> list[Counter]:
-    """Return the counters of a row in the text of iostat."""
-    object = CPU if columns[0] == "avg-cpu:" else ""
-    return [_counter(object, name.lstrip("%"), instance) for name in columns[1:]]
+def _numbers(values: Mapping[str, object]) -> dict[str, float]:
+    return {name: float(value) for name, value in values.items() if _is_number(value)}
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:
@@ -70,63 +76,109 @@ def _dicts(value: object) -> list[dict[str, Any]]:
     return [member for member in value if isinstance(member, dict) and member] if isinstance(value, list) else []
 
 
-class _Json(Recorded):
-    """One host, and an array of samples, read one by one because the whole may be invalid JSON."""
+def _cpu_pairs(object: str, shares: Mapping[str, float], instance: str = "") -> Pairs:
+    """Yield the shares of CPU time; none of them if they are not shares of one whole."""
+    if abs(sum(shares.values()) - 100) <= _ROUNDED:
+        yield from ((_counter(object, name, instance), value) for name, value in shares.items())
 
-    def _objects(self) -> Iterator[dict[str, Any]]:
-        """Yield the complete objects of the array; raise StallmarkError if there is no such array."""
-        self.notes, self.restarts = [], []
-        head = head_of(self.path, 4096)
-        if node := _NODE.search(head):
-            self.host = node[1]
-        if cores := _CORES.search(head):
-            self.cores = int(cores[1])
-        array = JsonArray(self.path, _ARRAY)
-        yield from array
+
+class _Sysstat(Recorded):
+    def _take_machine(self, host: str, cores: str | None) -> None:
+        """Note the machine of a header. Raise StallmarkError for another one than before."""
+        if self.host and host and self.host.lower() != host.lower():
+            raise StallmarkError(f"{self.path} is of {self.host} and {host}: give each a file of its own.")
+        self.host = self.host or host
+        self.cores = int(cores) if cores else self.cores
+
+
+class _Json(_Sysstat):
+    """Documents of one host, whose samples are read one by one because the whole may be invalid JSON."""
+
+    def _objects(self) -> Iterator[tuple[dict[str, Any], bool]]:
+        """Yield the complete objects of the arrays, and whether each is the first of its array."""
+        self.notes, self.remarks, self.restarts = [], [], []
+        self._begins = False
+        array = JsonArray(self.path, _ARRAY, self._take_around)
+        for sample in array:
+            yield sample, self._begins
+            self._begins = False
         if not array.whole:
             self.notes.append("the last report, which is cut")
-        if _ARRAY.search(array.rest):
-            raise StallmarkError(f"{self.path} holds several recordings in a row: give each a file of its own.")
-        self.restarts = [f"{date} {time}{' UTC' * (utc == '1')}" for date, time, utc in _BOOT.findall(array.rest)]
+
+    def _take_around(self, text: str) -> None:
+        """Take what stands before or behind an array."""
+        node, cores = _NODE.search(text), _CORES.search(text)
+        self._take_machine(node[1] if node else "", cores[1] if cores else None)
+        self.restarts += [f"{date} {time}{' UTC' * (utc == '1')}" for date, time, utc in _BOOT.findall(text)]
+        self._begins = True
 
 
-class IostatJson(_Json):
+class _Iostat(_Sysstat):
+    """`schedule`: when its reports were, if that was said; then the times in the file are not read. `may_be_sectors`:
+    whatever the unit says, as old versions had it in JSON."""
+
     first_since_start = True
+    otherwise = f", or when its reports were, as in {_AT}"
+    schedule: Schedule | None = None
+    may_be_sectors = False
+
+    def _stamp(self, place: int, own: str, begins: bool) -> str:
+        """Return the time of a report, empty if it has none. Raise StallmarkError for a second recording, of which
+        nobody said when it began."""
+        if self.schedule is None:
+            return own
+        if place and begins:
+            raise StallmarkError(f"{self.path} holds several recordings, and --start is of one: split it.")
+        return self.schedule.stamp(place)
+
+    def _disk_pairs(self, device: str, values: dict[str, float]) -> Pairs:
+        """Yield the values of a device. Bytes are the requests times their size if they are in another unit, or rounded
+        too much."""
+        for side in "rwd":
+            requests, size = values.get(f"{side}/s"), values.get(f"{side}areq-sz")
+            for name, kib in ((f"{side}kB/s", 1.0), (f"{side}MB/s", 1024.0)):
+                if (rate := values.get(name)) is None:
+                    continue
+                if requests is None or size is None:
+                    if name in ("rMB/s", "wMB/s"):
+                        self.remark("bytes are rounded to 0.01 MB per second, as iostat -m writes them")
+                    continue
+                product = requests * size / kib
+                rounded = (0.05 if any(value % 1 for value in values.values()) else 0.5) * (1 + (requests + size) / kib)
+                if self.may_be_sectors and rate > _OTHER_UNIT * product + rounded:
+                    values[name] = product
+                    self.remark(f"{name} is in sectors, and taken as {side}/s times {side}areq-sz")
+                elif kib > 1 and rate <= _COARSE_MB and product <= 2 * _COARSE_MB:
+                    values[name] = product
+        yield from ((_counter("", name, device), value) for name, value in values.items() if value < _WRAPPED)
+
+
+class IostatJson(_Json, _Iostat):
+    may_be_sectors = True
 
     def samples(self, has: Has = lambda _: True) -> Iterator[Sample]:
-        for place, sample in enumerate(self._objects()):
-            if not isinstance(stamp := sample.get("timestamp"), str):
-                raise StallmarkError(f"{self.path} has no times: run iostat with -t, as in {_AS_JSON}.")
-            pairs = ((counter, value) for counter, value in self._values(sample) if has(counter))
-            yield Sample(stamp, pairs, begins=place == 0)
+        for place, (sample, begins) in enumerate(self._objects()):
+            own = sample.get("timestamp")
+            stamp = self._stamp(place, own if isinstance(own, str) else "", begins)
+            if not stamp:
+                raise StallmarkError(
+                    f"{self.path} has no times: run iostat with -t, as in `S_TIME_FORMAT=ISO iostat -xt -o JSON 15`; "
+                    f"{_BY_HAND}."
+                )
+            pairs = ((counter, value) for counter, value in self._pairs(sample) if has(counter))
+            yield Sample(stamp, pairs, begins=begins)
 
-    def _values(self, sample: dict[str, Any]) -> Iterator[tuple[Counter, float]]:
+    def _pairs(self, sample: dict[str, Any]) -> Pairs:
         for cpu in _dicts([sample.get(CPU)]):
-            for name, value in cpu.items():
-                if _is_number(value):
-                    yield _counter(CPU, name, ""), float(value)
+            yield from _cpu_pairs(CPU, _numbers(cpu))
         for disk in _dicts(sample.get("disk")):
-            device = str(disk.get("disk_device", ""))
-            for name, value in disk.items():
-                if _is_number(value) and value < _WRAPPED and not self._is_wrong(disk, name):
-                    yield _counter("", name, device), float(value)
-
-    def _is_wrong(self, disk: dict[str, Any], name: str) -> bool:
-        """Return whether a rate of MB is not that of the requests and their size, in the same report."""
-        if name not in ("rMB/s", "wMB/s", "dMB/s"):
-            return False
-        requests, size_kib = disk.get(f"{name[0]}/s"), disk.get(f"{name[0]}areq-sz")
-        wrong = _is_number(requests) and _is_number(size_kib) and disk[name] > 2 * requests * size_kib / 1024 + 0.1
-        note = f"{name}, which this version of iostat writes in another unit: leave -m out"
-        if wrong and note not in self.notes:
-            self.notes.append(note)
-        return wrong
+            yield from self._disk_pairs(str(disk.get("disk_device", "")), _numbers(disk))
 
 
 class Sadf(_Json):
     def samples(self, has: Has = lambda _: True) -> Iterator[Sample]:
         known = False
-        for sample in self._objects():
+        for sample, _ in self._objects():
             when = sample.get("timestamp")
             if not isinstance(when, dict) or not (when.get("date") and when.get("time")):
                 continue  # a restart or a comment of an older version
@@ -136,68 +188,96 @@ class Sadf(_Json):
             words = str(when.get("tz") or ("UTC" if when.get("utc") else ""))
             if known and words != self.zone_words:
                 zones = " and ".join(sorted((words, self.zone_words)))
-                raise StallmarkError(f"{self.path} mixes times of {zones}: write it anew.")
+                raise StallmarkError(f"{self.path} mixes times of {zones}: write it anew with {AS_SADF}.")
             known, self.zone_words, self.zone = True, words, UTC if words == "UTC" else None
-            pairs = ((counter, value) for counter, value in self._values(sample) if has(counter))
+            pairs = ((counter, value) for counter, value in self._pairs(sample) if has(counter))
             yield Sample(f"{when['date']} {when['time']}", pairs, float(seconds))
 
-    def _values(self, node: dict[str, Any], *path: str, instance: str = "") -> Iterator[tuple[Counter, float]]:
+    def _pairs(self, node: dict[str, Any], *path: str, instance: str = "") -> Pairs:
         """Yield every number. In an array the first member of each object names the instance:
         {"disk-device": "sda", "tps": …}."""
         for key, value in node.items():
             if key == "timestamp":
                 continue
             if isinstance(value, dict):
-                yield from self._values(value, *path, key, instance=instance)
+                yield from self._pairs(value, *path, key, instance=instance)
             elif isinstance(value, list):
                 for member in _dicts(value):
                     (_, name), *rest = member.items()
-                    yield from self._values(dict(rest), *path, key, instance=str(name))
-            elif _is_number(value):
+                    if key in CPU_LOADS:
+                        yield from _cpu_pairs(key, _numbers(dict(rest)), str(name))
+                    else:
+                        yield from self._pairs(dict(rest), *path, key, instance=str(name))
+            elif _is_number(value) and value < _WRAPPED:
                 object, *parts = *path, key
                 yield _counter(object if parts else "", " ".join(parts or [key]), instance), float(value)
 
 
-class IostatText(Recorded):
-    first_since_start = True
-
+class IostatText(_Iostat):
     def samples(self, has: Has = lambda _: True) -> Iterator[Sample]:
-        begins, cut, seen = True, 0, False
-        report, columns, device = _Report(), list[str](), ""
-        for line in chain(lines_of(self.path), [None]):
-            head = HEAD.match(line) if line else None
-            if line is None or head or is_time(line):
-                # A report ends with an empty line behind its devices; the last one may be cut.
-                report.whole &= not device and (line is not None or (not columns and report.has_disks))
-                if report.stamp and report.whole:
-                    yield Sample(report.stamp, [pair for pair in report.values if has(pair[0])], begins=begins)
-                seen |= bool(report.stamp)
-                cut += bool(report.stamp) and not report.whole
-                begins = bool(head) or not report.whole or (begins and not report.stamp)
-                report, columns, device = _Report("" if line is None or head else line), [], ""
+        self.notes, self.remarks = [], []
+        place, cut, unknown, header, lost, before, end = 0, 0, 0, True, False, _Report(), _Report()
+        for report, following in pairwise(chain(self._reports(), [end])):
+            header |= report.begins
+            if not (report.stamp or report.headers):
+                continue
+            stamp = self._stamp(place, report.stamp, header)
+            place += 1
+            if (
+                stamp
+                and report.headers
+                and report.whole
+                and (following is not end or report.ended or report.is_as(before))
+            ):
+                yield Sample(stamp, [pair for pair in self._pairs(report) if has(pair[0])], begins=header or lost)
+                header = lost = False
+            else:
+                unknown, cut, lost = unknown + (not stamp), cut + bool(stamp), True
+            before = report
+        if place == unknown:
+            raise StallmarkError(
+                f"{self.path} has no times that can be read: run iostat with -t, as in {AS_TEXT}; {_BY_HAND}."
+            )
+        if place == unknown + cut:
+            raise StallmarkError(f"{self.path} has no report that is whole. Two after another are needed.")
+        counts = {"that are cut or damaged": cut, "without a time that can be read": unknown}
+        self.notes += [f"reports {what}: {count}" for what, count in counts.items() if count]
+
+    def _pairs(self, report: "_Report") -> Pairs:
+        yield from _cpu_pairs(CPU, report.cpu)
+        for device, values in report.devices.items():
+            yield from self._disk_pairs(device, values)
+        if report.rounded:
+            self.remark("figures are as iostat rounded them for people")
+
+    def _reports(self) -> Iterator["_Report"]:
+        """Yield the reports: each begins with its time, or with the columns that the one before it had already."""
+        report, columns, device = _Report(), tuple[str, ...](), ""
+        for line in lines_of(self.path):
+            cells = line.split()
+            if (head := HEAD.match(line)) or (self.schedule is None and (is_time(line) or is_epoch(line))):
+                yield report
+                report, columns, device = _Report("" if head else line.strip(), begins=bool(head)), (), ""
                 if head:
-                    self._take_header(head)
-            elif not (cells := line.split()):
-                columns = []
-            elif cells[0] in ("avg-cpu:", "Device", "Device:"):
-                columns = cells
-                report.has_disks |= cells[0] != "avg-cpu:"
-            elif cells[-1] == "Device":
-                raise StallmarkError(f"{self.path} is of iostat -h, which rounds: leave -h out, as in {_AS_TEXT}.")
+                    self._take_machine(head["host"] or "", head["cores"])
+            elif not cells:
+                report.ended |= bool(columns) and columns[0] != "avg-cpu:"
+                report.whole &= not device
+                columns, device = (), ""
+            elif cells[0] in ("avg-cpu:", "Device", "Device:") or cells[-1] == "Device":
+                columns, device = tuple(cells), ""
+                if columns in report.headers:
+                    yield report
+                    report = _Report()
+                report.headers.add(columns)
+                report.ended = False
             elif columns and len(cells) == 1 and columns[0] != "avg-cpu:" and not device:
                 device = cells[0]  # a long name has a line of its own
             elif columns:
                 report.take(columns, [device, *cells] if device else cells)
                 device = ""
-        if not seen:
-            raise StallmarkError(f"{self.path} has no times that can be read: run iostat with -t, as in {_AS_TEXT}.")
-        self.notes = [f"reports that are cut or damaged: {cut}"] if cut else []
-
-    def _take_header(self, head: re.Match[str]) -> None:
-        if self.host and head["host"] and self.host.lower() != head["host"].lower():
-            raise StallmarkError(f"{self.path} is of {self.host} and {head['host']}: give each a file of its own.")
-        self.host = self.host or head["host"] or ""
-        self.cores = int(head["cores"]) if head["cores"] else self.cores
+        report.whole &= not device
+        yield report
 
 
 @dataclass
@@ -205,16 +285,42 @@ class _Report:
     """A report of iostat while it is read."""
 
     stamp: str = ""
-    values: list[tuple[Counter, float]] = field(default_factory=list)
+    begins: bool = False
+    """It stands behind a header."""
+    headers: set[tuple[str, ...]] = field(default_factory=set)
+    cpu: dict[str, float] = field(default_factory=dict)
+    devices: dict[str, dict[str, float]] = field(default_factory=dict)
     whole: bool = True
-    has_disks: bool = False
+    ended: bool = False
+    """An empty line stands behind its devices."""
+    rounded: bool = False
+    last: str = ""
 
     def take(self, columns: Sequence[str], cells: Sequence[str]) -> None:
         """Take a row; one that is cut, or has text in place of a number, makes the report a damaged one."""
-        cells = ["", *cells] if columns[0] == "avg-cpu:" else cells
+        self.last = cells[-1]
+        values = self.cpu
+        if columns[0] != "avg-cpu:":
+            if columns[-1] == "Device":
+                columns, cells = (columns[-1], *columns[:-1]), (cells[-1], *cells[:-1])
+            values, cells = self.devices.setdefault(cells[0], {}), cells[1:]
         try:
-            for counter, cell in zip(_counters(tuple(columns), cells[0]), cells[1:], strict=True):
-                if (value := number(cell)) is not None and value < _WRAPPED:
-                    self.values.append((counter, value))
+            for name, cell in zip(columns[1:], cells, strict=True):
+                if (value := self._number(name, cell)) is not None:
+                    values[name.lstrip("%")] = value
         except ValueError:
             self.whole = False
+
+    def _number(self, name: str, cell: str) -> float | None:
+        """Return a number in the unit of its column: with --human it has one of its own."""
+        kib = _KIB.get(cell[-1])
+        if kib is None:
+            return number(cell.removesuffix("%"))
+        self.rounded = True
+        value = number(cell[:-1])
+        return None if value is None else value * kib / (1024 if "MB" in name else 1)
+
+    def is_as(self, before: "_Report") -> bool:
+        """Return whether a report that no empty line ends has all that the one before it had, to the last digit."""
+        decimals, as_many = (len(text.replace(",", ".").partition(".")[2]) for text in (self.last, before.last))
+        return before.headers <= self.headers and before.devices.keys() <= self.devices.keys() and decimals == as_many

@@ -30,6 +30,7 @@ from stallmark.record.formats.sample import Counter, Has, Recorded, Sample, open
 _LARGEST = 1 << 26  # characters
 _LINES = 60  # the header is searched for in the first so many
 _EMPTY = pa.array(["", "-", "--", "n/a", "na", "nan", "null", "none", "undefined"])
+_RULE = re.compile(r"[-,;|\s]*--[-,;|\s]*")  # sqlcmd draws one below the header
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?")
 _TIME_NAME = re.compile(r"time|date|epoch|stamp", re.I)
@@ -73,9 +74,10 @@ class Table(Recorded):
             content = text.read(_LARGEST + 1)
         if len(content) > _LARGEST:
             raise StallmarkError(f"{self.path} has more than {_LARGEST:,} characters: cut it to the time of the run.")
-        lines = [line for line in content.splitlines() if line.strip()]
+        lines = [line for line in content.splitlines() if line.strip() and not _RULE.fullmatch(line)]
         layout = self._layout(lines)
         table = self._cells(lines[layout.line + 1 :], layout)
+        cut = len(lines) - layout.line - 1 - table.num_rows
         stamps = _stamps(table, layout)
         numbers, texts = _sorted_out(table, layout)
         each, first_seen, place = np.unique(stamps, return_index=True, return_inverse=True)
@@ -86,6 +88,7 @@ class Table(Recorded):
         labels = [""] * len(stamps) if instance is None else table[str(instance)].fill_null("").to_pylist()
         self.texts = [layout.header[column] for column in texts if column != instance]
         self.notes = [f"columns that hold text: {', '.join(self.texts)}"] if self.texts else []
+        self.notes += [f"rows with too few or too many values: {cut}"] if cut > 0 else []
         counted = [
             (column, values)
             for column, values in numbers.items()

@@ -11,9 +11,10 @@ import numpy as np
 
 import stallmark
 from stallmark.errors import StallmarkError
-from stallmark.record.formats.open import detect_format
+from stallmark.record.formats.recognise import detect_format, open_recording
 from stallmark.record.imports import open_csv, perfmon, prometheus, sysstat
-from stallmark.record.imports.recording import ALL_DISKS, COUNTS, NUMBERED, Recording, Wanted
+from stallmark.record.imports.devices import ALL_DISKS, NUMBERED
+from stallmark.record.imports.recording import COUNTS, Recording, Wanted, some_names
 from stallmark.record.manifest.course import moment_at
 from stallmark.record.profile.intervals import IO, STATES, Intervals, is_known, write_imported
 from stallmark.record.profile.manifest import GAP, Gap, ProfiledServer, ProfileManifest, Session, Source
@@ -32,9 +33,10 @@ class Timeline:
     notes: list[str]
 
 
-def timeline_of(recording: Recording) -> Timeline:
-    """Put the spans of all files into one order. What overlaps an earlier span is left out; a span that is much longer
-    than the others covers a time in which nothing was seen."""
+def timeline_of(recording: Recording, *, covered: bool = True) -> Timeline:
+    """Put the spans of all files into one order. What overlaps another span is left out; of two, the shorter one
+    counts. A span that is much longer than the others covers all of its time, unless the tool has no value for a time
+    in which nothing was recorded (`covered`)."""
     spans = recording.spans
     start, end = np.round(np.array(spans.start) * _US), np.round(np.array(spans.end) * _US)
     order = np.lexsort((np.arange(len(end)), end, start))
@@ -45,23 +47,30 @@ def timeline_of(recording: Recording) -> Timeline:
     columns = {name: _first_known(np.array(values)[order], first, group) for name, values in spans.columns.items()}
     start, end = start[first] / _US, end[first] / _US
     usual_s = float(np.median(end - start)) if len(start) else 0.0
-    long = end - start > GAP * usual_s
-    kept = _apart(start, end, ~long)
+    late = end - start > GAP * usual_s
+    kept = _apart(start, end, ~late)
+    if covered:
+        kept |= _apart(start, end, late & ~_overlapping(start, end, kept))
     notes = []
-    if doubled := int((~kept & ~long).sum()):
-        notes.append(f"{doubled} sample{'s' * (doubled > 1)} of a time that was there already {_left_out(doubled)}.")
-    if long.any():
-        count = int(long.sum())
-        notes.append(
-            f"{count} sample{'s' * (count > 1)} after a time in which nothing was recorded {_left_out(count)}."
-        )
+    left_out = {
+        "of a time that was there already": int((~kept & (~late | covered)).sum()),
+        "after a time in which nothing was recorded": int((~kept & late & (not covered)).sum()),
+    }
+    for which, count in left_out.items():
+        if count:
+            notes.append(f"{count} sample{'s' * (count > 1)} {which} {'is' if count == 1 else 'are'} left out.")
     start, end = start[kept], end[kept]
     intervals = Intervals(start, end, {name: values[kept] for name, values in columns.items()})
     return Timeline(intervals, round(usual_s, 3), _gaps(start, end, recording), notes)
 
 
-def _left_out(count: int) -> str:
-    return "is left out" if count == 1 else "are left out"
+def _overlapping(start: np.ndarray, end: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """Return which spans overlap one of those that are kept, which are apart."""
+    if not kept.any():
+        return np.zeros(len(start), dtype=bool)
+    next_place = np.searchsorted(end[kept], start, side="right")
+    next_start = np.append(start[kept], np.inf)[next_place]
+    return next_start < end
 
 
 def _first_known(values: np.ndarray, first: np.ndarray, group: np.ndarray) -> np.ndarray:
@@ -103,8 +112,6 @@ def _reason(begin: float, until: float, recording: Recording) -> str:
 
 _READ: dict[Source, Callable[[Path, Recording, Wanted], None]] = {
     "perfmon": perfmon.read,
-    "iostat": sysstat.read,
-    "sar": sysstat.read,
     "prometheus": prometheus.read,
     "csv": open_csv.read,
 }
@@ -121,12 +128,16 @@ def import_profile(files: Sequence[Path], folder: Path, wanted: Wanted, *, anony
     source: Source | None = None
     for path in files:
         try:
-            format = detect_format(path)
+            format = detect_format(path, of_profile=True)
             if source not in (None, format):
                 raise StallmarkError(f"{path} is of {format}, the files before it of {source}: import each alone.")
             source = format
             host, recording.host = recording.host, None
-            _READ[format](path, recording, wanted)
+            file = open_recording(path, format, wanted.schedule)
+            if format in ("iostat", "sar") and file:
+                sysstat.read(file, recording, wanted)
+            else:
+                _READ[format](path, recording, wanted)
         except OSError as error:
             raise StallmarkError(f"{path} cannot be read ({error.strerror or error}).") from None
         if host and recording.host and host.lower() != recording.host.lower():
@@ -134,24 +145,27 @@ def import_profile(files: Sequence[Path], folder: Path, wanted: Wanted, *, anony
         recording.host = recording.host or host
     if source is None:
         raise StallmarkError("There is no file to import: name one with --from.")
+    if wanted.schedule and len(files) > 1:
+        raise StallmarkError("--start is the time of one file's first report: import each file alone.")
     _refuse_unknown_devices(recording, wanted)
     sysstat.assign_all_disks(recording, wanted)
-    timeline = timeline_of(recording)
-    if not len(timeline.intervals.start):
+    timeline = timeline_of(recording, covered=source != "csv")
+    tables = timeline.intervals.tables()
+    if not any(table.num_rows for table in tables.values()):
         raise StallmarkError(
             f"{', '.join(str(path) for path in files)}: there is no interval with a value that a profile knows. Two "
             "samples after another are needed."
         )
     manifest = _manifest(files, source, recording, timeline, anonymous)
-    write_imported(folder, manifest, timeline.intervals.tables())
+    write_imported(folder, manifest, tables)
     return manifest
 
 
 def _refuse_unknown_devices(recording: Recording, wanted: Wanted) -> None:
     for name in wanted.classes:
         if name not in recording.mapped:
-            there = sorted(recording.devices - {ALL_DISKS})
-            some = ", ".join(there[:8]) + (", …" if len(there) > 8 else "")
+            there = recording.devices - {ALL_DISKS}
+            some = some_names(there)
             # sysstat without -p has numbers in place of names.
             numbers = ": name it by its numbers, or record with -p" if any(map(NUMBERED.match, there)) else ""
             raise StallmarkError(

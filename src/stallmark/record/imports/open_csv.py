@@ -3,64 +3,75 @@
     Time,reads_per_s,read_bytes_per_s,data.writes_per_s,transactions_per_s
     2026-03-02T10:00:00Z,812.3,6654362,40,118
 
-A series of another name is given ours by `--map "ReadIOPS=reads_per_s"`. Several series of one name add up.
+A series of another name is given ours by `--map "ReadIOPS=reads_per_s"`. Several series of one name add up. Rows of one
+time are told apart by a column of names; one that begins with a class, as "log shop_log", is of that class:
+
+    Time,file,reads_total,read_bytes_total,read_stall_ms_total
+    2026-03-02T10:00:00Z,log shop_log,812,6651904,1624
 """
 
 import re
-from collections.abc import Iterator
-from operator import itemgetter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
+
+import numpy as np
 
 from stallmark.errors import StallmarkError
-from stallmark.record.formats.prometheus import AS_JSON
+from stallmark.record.formats.prometheus import as_json
 from stallmark.record.formats.sample import Counter, head_of
 from stallmark.record.formats.table import Table
-from stallmark.record.imports.prometheus import METRICS
-from stallmark.record.imports.recording import COUNTS, Recording, Steps, Wanted
+from stallmark.record.imports.prometheus import METRICS, unit_factor
+from stallmark.record.imports.recording import COUNTS, Recording, Wanted
+from stallmark.record.imports.series import Kind, Series, add_series
 from stallmark.record.profile.intervals import IO, STATES, FileClass
 
 _HINT = "it takes Perfmon's CSV, iostat with -t, sadf -j, a range query of Prometheus as JSON, and CSV with times"
 _NAMED = 6  # series named in a refusal
-_METRIC = re.compile(r"\s*([A-Za-z_:][\w:]*)")
+_WORD = re.compile(r"[A-Za-z_:][\w:]*")
 
 
 class Meaning(NamedTuple):
-    """The meaning of one of our names: a rate per second, or a count or state of each interval, times `factor`. A
-    column that ends with `_ms` is a mean per I/O."""
+    """The meaning of one of our names: its values times `factor`. A mean is per I/O."""
 
     column: str
     unit: str
-    is_rate: bool = False
+    kind: Kind | Literal["mean"] = "count"
     factor: float = 1.0
 
 
 def _meanings() -> Iterator[tuple[str, Meaning]]:
-    for name in (*COUNTS, *STATES):
-        yield name, Meaning(f"server.{name}", "")
-        if name in COUNTS:
-            yield f"{name}_per_s", Meaning(f"server.{name}", "B/s" if name.endswith("_bytes") else "1/s", True)
+    for name in STATES:
+        yield name, Meaning(f"server.{name}", "", "state")
+    for name in COUNTS:
+        yield from _counts(name, f"server.{name}")
     for held in FileClass:
         prefix = "" if held is FileClass.DEVICE else f"{held}."
         for name in IO:
-            if name.endswith("_ms"):
-                side = name.partition("_")[0]
-                for ours, column in ((name, name), (f"{side}_ms", f"{side}_ms")):
-                    yield f"{prefix}{ours}", Meaning(f"{held}.{column}", "ms")
-                    yield f"{prefix}{ours.removesuffix('ms')}s", Meaning(f"{held}.{column}", "s", factor=1000.0)
-            else:
-                yield f"{prefix}{name}", Meaning(f"{held}.{name}", "")
-                yield f"{prefix}{name}_per_s", Meaning(f"{held}.{name}", "B/s" if "bytes" in name else "1/s", True)
+            if not name.endswith("_ms"):
+                yield from _counts(f"{prefix}{name}", f"{held}.{name}")
+                continue
+            side = name.partition("_")[0]
+            for unit, factor in (("ms", 1.0), ("s", 1000.0)):
+                stall = f"{prefix}{side}_stall_{unit}"
+                yield stall, Meaning(f"{held}.{name}", unit, "count", factor)
+                yield f"{stall}_total", Meaning(f"{held}.{name}", unit, "total", factor)
+                yield f"{prefix}{side}_{unit}", Meaning(f"{held}.{side}_ms", unit, "mean", factor)
+
+
+def _counts(name: str, column: str) -> Iterator[tuple[str, Meaning]]:
+    yield name, Meaning(column, "")
+    yield f"{name}_total", Meaning(column, "", "total")
+    yield f"{name}_per_s", Meaning(column, "B/s" if name.endswith("bytes") else "1/s", "rate")
 
 
 MEANINGS = dict(_meanings())
-"""Our names and their meanings: reads, reads_per_s, read_ms, data.write_bytes_per_s, batches_per_s and so on."""
+"""Our names and their meanings: reads, reads_per_s, reads_total, read_ms, data.write_bytes_per_s and so on."""
 
 
 def read(path: Path, recording: Recording, wanted: Wanted) -> None:
     """Add a file. Raise StallmarkError if none of its series has one of our names, or one is in another unit."""
-    if "__name__" in head_of(path, 4096):
-        raise _totals(path)
     for theirs, ours in wanted.names.items():
         if ours not in MEANINGS:
             raise StallmarkError(
@@ -69,54 +80,78 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
             )
     names: dict[str, None] = {}
 
-    def our_name(counter: Counter) -> str | None:
+    def takes(counter: Counter) -> bool:
         names[counter.name] = None
-        ours = wanted.names.get(counter.name, counter.name)
-        return ours if ours in MEANINGS else None
+        return _our_name(counter, wanted) is not None
 
     file = Table(path, hint=_HINT)
     clock = recording.clock(file, wanted)
-    rows = sorted(
-        (
-            (clock.instant(sample.stamp), dict(sample.values))
-            for sample in file.samples(lambda counter: our_name(counter) is not None)
-        ),
-        key=itemgetter(0),
-    )
-    series: dict[str, list[Counter]] = {}
-    for counter in dict.fromkeys(counter for _, values in rows for counter in values):
-        series.setdefault(our_name(counter) or "", []).append(counter)
-    _refuse(path, file, wanted, series, list(names))
-    steps = Steps(path, recording)
-    for at, values in rows:
-        if (span := steps.span_to(at)) is not None:
-            recording.spans.add(*span, _counts(values, series, span[1] - span[0]))
+    times: list[float] = []
+    points: dict[Counter, dict[float, float]] = {}
+    for sample in file.samples(takes):
+        times.append(clock.instant(sample.stamp))
+        for counter, value in sample.values:
+            if value >= 0:
+                points.setdefault(counter, {}).setdefault(times[-1], value)
+    parts = [_Part(*name, counter, points[counter]) for counter in points if (name := _our_name(counter, wanted))]
+    _refuse(path, file, wanted, parts, list(names))
+    if repeated := len(times) - len(set(times)):
+        recording.note(f"{path.name}: {repeated} of its times were there already: their values are left out.")
+    add_series(list(_series(parts)), recording, path.name, times)
     recording.take_facts(file)
     recording.note(f"{path.name}: each time is taken as the end of what its values cover.")
-    steps.tell()
 
 
-def _counts(values: dict[Counter, float], series: dict[str, list[Counter]], seconds: float) -> dict[str, float]:
-    """Return what is known of an interval, by column. Nothing is known of a sum that lacks a part."""
-    counts: dict[str, float] = {}
-    for ours, counters in series.items():
-        meaning = MEANINGS[ours]
-        parts = [values[counter] for counter in counters if values.get(counter, -1.0) >= 0]
-        if len(parts) == len(counters):
-            counts[meaning.column] = sum(parts) * meaning.factor * (seconds if meaning.is_rate else 1.0)
-    for held in FileClass:
-        for side in ("read", "write"):
-            mean, ios = counts.pop(f"{held}.{side}_ms", None), counts.get(f"{held}.{side}s")
-            if mean is not None and ios is not None:
-                counts[f"{held}.{side}_stall_ms"] = mean * ios
-    return counts
+class _Part(NamedTuple):
+    """A series of the file. `row`: the text that tells its row from others of one time, if its name does not."""
+
+    ours: str
+    row: str
+    counter: Counter
+    points: Mapping[float, float]
+
+    @property
+    def meaning(self) -> Meaning:
+        return MEANINGS[self.ours]
+
+    def series(self, column: str, kind: Kind, points: Mapping[float, float]) -> Series:
+        at = sorted(points)
+        label = self.row or self.counter.name
+        return Series(column, kind, label, label, np.array(at), np.array([points[time] for time in at]))
 
 
-def _totals(path: Path) -> StallmarkError:
-    return StallmarkError(f"{path} holds totals of Prometheus: import them as JSON, as in {AS_JSON}.")
+def _our_name(counter: Counter, wanted: Wanted) -> tuple[str, str] | None:
+    """Return which of our names a series has, by --map or by its own; or by its column and the class of its row."""
+    if (name := wanted.names.get(counter.name, counter.name)) in MEANINGS:
+        return name, ""
+    held = counter.instance.partition(" ")[0].lower()
+    for name in (f"{held}.{counter.counter}", counter.counter):
+        if counter.instance and name in MEANINGS:
+            return name, counter.instance
+    return None
 
 
-def _refuse(path: Path, file: Table, wanted: Wanted, series: dict[str, list[Counter]], names: list[str]) -> None:
+def _series(parts: Sequence[_Part]) -> Iterator[Series]:
+    """Yield the series of all columns. A mean is multiplied by the I/Os of its row, of all if it has none."""
+    for part in parts:
+        column, _, kind, factor = part.meaning
+        if kind != "mean":
+            yield part.series(column, kind, {at: value * factor for at, value in part.points.items()})
+            continue
+        ios = [one for one in parts if one.row == part.row and one.meaning.column == f"{column.removesuffix('_ms')}s"]
+        for kind in {one.meaning.kind for one in ios} - {"mean"}:
+            counts = [_increments(one.points) if kind == "total" else one.points for one in ios]
+            at_all = set(part.points).intersection(*counts)
+            stalls = {at: part.points[at] * factor * sum(count[at] for count in counts) for at in at_all}
+            yield part.series(f"{column.removesuffix('_ms')}_stall_ms", "rate" if kind == "rate" else "count", stalls)
+
+
+def _increments(points: Mapping[float, float]) -> dict[float, float]:
+    """Return what was counted until each time, without what began anew."""
+    return {after: points[after] - points[at] for at, after in pairwise(sorted(points)) if points[after] >= points[at]}
+
+
+def _refuse(path: Path, file: Table, wanted: Wanted, parts: Sequence[_Part], names: list[str]) -> None:
     """Raise StallmarkError for series that cannot be what they are to be."""
     there = f"it has {', '.join(names[:_NAMED])}{', …' if len(names) > _NAMED else ''}"
     for theirs in wanted.names:
@@ -127,27 +162,38 @@ def _refuse(path: Path, file: Table, wanted: Wanted, series: dict[str, list[Coun
             )
         if theirs not in names:
             raise StallmarkError(f"{path} has no series “{theirs}”: {there}.")
-    if not series and any((metric := _METRIC.match(name)) and metric[1] in METRICS for name in names):
-        raise _totals(path)
-    if not series:
+    if not parts:
+        for name in names:
+            for word in set(_WORD.findall(name)) & METRICS.keys():
+                raise StallmarkError(
+                    f"“{name}” of {path} is a total of Prometheus: import it as JSON, as in {as_json()}, or give it "
+                    f"its name, as in --map '{name}={_total_name(word)}'."
+                )
+        if "__name__" in head_of(path, 4096):
+            raise StallmarkError(f"{path} holds totals of Prometheus: import them as JSON, as in {as_json()}.")
         raise StallmarkError(
             f"{path} has no series of a name that a profile knows: {there}. Give one its name, as in --map "
             "'ReadIOPS=reads_per_s'."
         )
     columns: dict[str, str] = {}
-    for ours, counters in series.items():
+    rows: dict[tuple[str, str], str] = {}
+    for ours, row, counter, _ in parts:
         meaning = MEANINGS[ours]
         if (other := columns.setdefault(meaning.column, ours)) != ours:
             raise StallmarkError(f"{path} has {other} and {ours}: they are one figure. Leave one of them out.")
-        if len(counters) > 1 and (meaning.column.endswith(("read_ms", "write_ms")) or ours in STATES):
+        key = (ours, row if meaning.kind == "mean" else "")
+        if meaning.kind in ("mean", "state") and (other := rows.setdefault(key, counter.name)) != counter.name:
             raise StallmarkError(
-                f"{path} has {ours} {len(counters)} times, and such figures do not add up: map one of "
-                f"“{counters[0].name}” and “{counters[1].name}”."
+                f"{path} has {ours} of “{other}” and “{counter.name}”, and such figures do not add up: map one of them."
             )
-        for counter in counters:
-            if counter.unit and counter.unit != meaning.unit:
-                unit = meaning.unit or "a number for each interval"
-                raise StallmarkError(
-                    f"“{counter.name}” of {path} is in {counter.unit}, and {ours} in {unit}: map it to another name, "
-                    "or export it in that unit."
-                )
+        if counter.unit and counter.unit != meaning.unit:
+            unit = meaning.unit or "a number for each interval"
+            raise StallmarkError(
+                f"“{counter.name}” of {path} is in {counter.unit}, and {ours} in {unit}: map it to another name, "
+                "or export it in that unit."
+            )
+
+
+def _total_name(metric: str) -> str:
+    column = METRICS[metric][0]
+    return f"{re.sub('ms$', 's', column) if unit_factor(metric, column) == 1000 else column}_total"

@@ -5,222 +5,150 @@ A counter that falls began anew in between, and what it had counted until then i
 point repeats the last scrape where the step is shorter than the time between scrapes: the totals stay right, the
 intervals do not.
 
-The metrics are those of node_exporter (collector/diskstats_common.go, cpu_linux.go), windows_exporter
-(docs/collector.logical_disk.md, collector.mssql.md), postgres_exporter (collector/pg_stat_database.go,
-pg_stat_bgwriter.go, pg_stat_checkpointer.go), and sql_exporter's mssql_standard.collector.yml. A metric of another name
-is not read.
+The metrics are those of node_exporter (collector/diskstats_common.go, cpu_linux.go; the names until 0.15 too),
+windows_exporter (internal/collector/logical_disk, physical_disk, cpu, mssql; wmi_ until 0.12), postgres_exporter
+(collector/pg_stat_database.go, pg_stat_bgwriter.go, pg_stat_checkpointer.go), and sql_exporter's
+mssql_standard.collector.yml. A metric of another name is not read.
 """
 
-from bisect import bisect_left
+import json
+import re
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterator
+from importlib import resources
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from stallmark.errors import StallmarkError
-from stallmark.record.formats.prometheus import RangeQuery
+from stallmark.record.formats.prometheus import Labels, RangeQuery, as_json
+from stallmark.record.imports.devices import Devices
 from stallmark.record.imports.perfmon import SYSTEM_DATABASES
-from stallmark.record.imports.recording import WHOLE_MACHINE, Devices, Recording, Wanted
+from stallmark.record.imports.recording import WHOLE_MACHINE, Recording, Wanted
+from stallmark.record.imports.series import Kind, Series, add_series
 from stallmark.record.profile.intervals import STATES
-from stallmark.record.profile.manifest import GAP
 
-_PAGE, _TO_MS = 8192.0, 1000.0
+METRICS: dict[str, list[str]] = json.loads((resources.files(__package__) / "prometheus_metrics.json").read_text())
+"""The columns of each metric."""
 MOST_SERIES = 20_000
-_MISSED = 1.5
-"""So many intervals between two points of a series: one was missed between them."""
-
-
-@dataclass(frozen=True)
-class Metric:
-    """One metric. Of a `device` it goes to the device's class; of the `server` to a column, summed over its series,
-    without those of `skip`: label and values."""
-
-    to: Literal["device", "server"]
-    column: str
-    factor: float = 1.0
-    device_label: str = "device"
-    skip: tuple[str, frozenset[str]] | None = None
-    engine: Literal["mssql", "postgresql"] | None = None
-
-
-def _node(column: str, factor: float = 1.0) -> Metric:
-    return Metric("device", column, factor)
-
-
-def _volume(column: str, factor: float = 1.0) -> Metric:
-    return Metric("device", column, factor, "volume")
-
-
-def _mssql(column: str, factor: float = 1.0) -> Metric:
-    return Metric("server", column, factor, engine="mssql")
-
-
-def _postgres(column: str) -> Metric:
-    return Metric("server", column, engine="postgresql")
-
-
-_SYSTEM = ("database", SYSTEM_DATABASES | {"_Total"})
-_TEMPLATES = ("datname", frozenset({"template0", "template1"}))
-METRICS: dict[str, tuple[Metric, ...]] = {
-    "node_disk_reads_completed_total": (_node("reads"),),
-    "node_disk_read_bytes_total": (_node("read_bytes"),),
-    "node_disk_read_time_seconds_total": (_node("read_stall_ms", _TO_MS),),
-    "node_disk_writes_completed_total": (_node("writes"),),
-    "node_disk_written_bytes_total": (_node("write_bytes"),),
-    "node_disk_write_time_seconds_total": (_node("write_stall_ms", _TO_MS),),
-    "node_cpu_seconds_total": (Metric("server", "cpu_s", skip=("mode", frozenset({"idle", "iowait", "steal"}))),),
-    "windows_logical_disk_reads_total": (_volume("reads"),),
-    "windows_logical_disk_read_bytes_total": (_volume("read_bytes"),),
-    "windows_logical_disk_read_latency_seconds_total": (_volume("read_stall_ms", _TO_MS),),
-    "windows_logical_disk_writes_total": (_volume("writes"),),
-    "windows_logical_disk_write_bytes_total": (_volume("write_bytes"),),
-    "windows_logical_disk_write_latency_seconds_total": (_volume("write_stall_ms", _TO_MS),),
-    "windows_cpu_time_total": (Metric("server", "cpu_s", skip=("mode", frozenset({"idle"}))),),
-    "windows_mssql_databases_log_flushes": (Metric("server", "log_flushes", skip=_SYSTEM, engine="mssql"),),
-    "windows_mssql_databases_log_flushed_bytes": (Metric("server", "log_bytes", skip=_SYSTEM, engine="mssql"),),
-    "windows_mssql_databases_transactions": (Metric("server", "transactions", skip=_SYSTEM, engine="mssql"),),
-    "windows_mssql_sqlstats_batch_requests": (_mssql("batches"),),
-    "windows_mssql_memmgr_target_server_memory_bytes": (_mssql("memory_target_bytes"),),
-    "windows_mssql_memmgr_stolen_server_memory_bytes": (_mssql("stolen_bytes"),),
-    "windows_mssql_bufman_database_pages": (_mssql("database_pages_bytes", _PAGE),),
-    "windows_mssql_bufman_page_life_expectancy_seconds": (_mssql("page_life_expectancy_s"),),
-    "windows_mssql_bufman_checkpoint_pages": (_mssql("checkpoint_pages"),),
-    "windows_mssql_bufman_background_writer_pages": (_mssql("checkpoint_pages"),),
-    "windows_mssql_bufman_lazywrites": (_mssql("background_pages"),),
-    "windows_mssql_bufman_page_reads": (_mssql("pages_read"),),
-    "windows_mssql_bufman_read_ahead_pages": (_mssql("readahead_pages"),),
-    "windows_mssql_bufman_page_lookups": (_mssql("page_lookups"),),
-    "windows_mssql_genstats_user_connections": (_mssql("connections"),),
-    "mssql_batch_requests": (_mssql("batches"),),
-    "mssql_page_life_expectancy_seconds": (_mssql("page_life_expectancy_s"),),
-    "pg_stat_database_xact_commit": (Metric("server", "transactions", skip=_TEMPLATES, engine="postgresql"),),
-    "pg_stat_database_xact_rollback": (Metric("server", "transactions", skip=_TEMPLATES, engine="postgresql"),),
-    "pg_stat_database_numbackends": (_postgres("connections"),),
-    "pg_stat_database_blks_read": (_postgres("pages_read"), _postgres("page_lookups")),
-    "pg_stat_database_blks_hit": (_postgres("page_lookups"),),
-    "pg_stat_bgwriter_buffers_checkpoint_total": (_postgres("checkpoint_pages"),),
-    "pg_stat_checkpointer_buffers_written_total": (_postgres("checkpoint_pages"),),
-    "pg_stat_bgwriter_buffers_clean_total": (_postgres("background_pages"),),
-    "pg_settings_shared_buffers_bytes": (_postgres("memory_target_bytes"),),
+_DEVICES = {"node_disk": "device", "windows_physical_disk": "disk", "windows_logical_disk": "volume"}
+"""The labels of devices, by the begin of a metric. Of disks and volumes the first that have a column count."""
+_PARTS = frozenset({"__name__", *_DEVICES.values(), "cpu", "core", "mode", "database", "datname", "datid"})
+"""The labels by which the series of one machine differ. Any other tells machines, servers or scrapers apart."""
+_LEFT_OUT = {
+    # A processor that works is in no other mode of these; user contains guest, privileged contains interrupt and dpc.
+    "mode": {"idle", "iowait", "steal", "guest", "guest_nice", "interrupt", "dpc"},
+    "database": SYSTEM_DATABASES | {"_total"},
+    "datname": {"template0", "template1"},
+    **{label: {"_total"} for label in _DEVICES.values()},
 }
+_NEW_NAMES = {
+    "node_cpu": "node_cpu_seconds_total",
+    **{f"node_disk_{side}s_completed": f"node_disk_{side}s_completed_total" for side in ("read", "write")},
+    **{f"node_disk_{side}_time_ms": f"node_disk_{side}_time_seconds_total" for side in ("read", "write")},
+    "node_disk_bytes_read": "node_disk_read_bytes_total", "node_disk_bytes_written": "node_disk_written_bytes_total",
+}  # fmt: skip
+"""Compatibility rules of a Prometheus record both: then the new name counts."""
+
+
+class _Known(NamedTuple):
+    """A series of a metric that is known, for one of its columns. `label`: that of its device, if it is of one."""
+
+    metric: str
+    column: str
+    label: str
+    labels: Labels
+    at: np.ndarray
+    values: np.ndarray
+
+    @property
+    def device(self) -> str:
+        return self.labels.get(self.label, "")
+
+    def series(self, column: str, group: str, name: str) -> Series:
+        kind: Kind = "state" if self.column in STATES else "total"
+        return Series(column, kind, group, name, self.at, self.values * unit_factor(self.metric, self.column))
+
+
+def unit_factor(metric: str, column: str) -> float:
+    """Return what a value of a metric is in its column: seconds are ms there, pages bytes."""
+    if column.endswith("_ms") and "_seconds" in metric:
+        return 1000.0
+    return 8192.0 if column.endswith("_bytes") and metric.endswith("_pages") else 1.0
 
 
 def read(path: Path, recording: Recording, wanted: Wanted) -> None:
     """Add all series of one file; raise StallmarkError if it has none of the metrics that are known."""
-    sums, names = _Sums(), Counter[str]()
-    instances: dict[str, set[str]] = {}
-    jobs: dict[tuple, str] = {}
-    cores: set[str] = set()
-    devices = Devices(recording, wanted)
-    of_devices: dict[str, list[tuple[Metric, np.ndarray, np.ndarray]]] = {}
+    names, known = Counter[str](), list[_Known]()
+    others: dict[str, Labels] = {}
     query = RangeQuery(path)
     for labels, at, values in query:
         name = labels.get("__name__", "")
         names[name] += 1
         if names.total() > MOST_SERIES:
             raise StallmarkError(f"{path} has more than {MOST_SERIES:,} series: ask for one machine's.")
-        known = METRICS.get(name, ())
-        if known and (instance := labels.get("instance")):
-            instances.setdefault(name, set()).add(instance)
-            if len(instances[name]) > 1:
-                two = " and ".join(sorted(instances[name]))
-                raise StallmarkError(
-                    f"{path} has {name} of {two}: a profile is of one machine. Ask for one, as in "
-                    f'{{instance="{sorted(instances[name])[0]}"}}.'
-                )
-        job = labels.get("job", "")
-        series = tuple(sorted((key, value) for key, value in labels.items() if key != "job"))
-        if known and jobs.setdefault(series, job) != job:
-            raise StallmarkError(
-                f'{path} has {name} of the jobs {jobs[series]} and {job}: ask for one, as in {{job="{job}"}}.'
-            )
-        if name.endswith(("cpu_seconds_total", "cpu_time_total")) and known:
-            cores.add(labels.get("cpu") or labels.get("core") or "")
+        name = name.replace("wmi_", "windows_", 1) if name.startswith("wmi_") else name
+        if name not in METRICS:
+            continue
+        _refuse_other(path, name, labels, others)
         at, values, disordered = _ordered(at, values)
         if disordered:
             recording.note(
                 f"{path.name}: points that were not in the order of time are sorted, and double ones left out."
             )
-        for metric in known:
-            recording.engine = metric.engine or recording.engine
-            if metric.to == "device":
-                device = labels.get(metric.device_label, "")
-                if device.lower() != "_total":
-                    devices.meet([device])
-                    of_devices.setdefault(device, []).append((metric, at, values))
-                continue
-            if metric.skip and labels.get(metric.skip[0]) in metric.skip[1]:
-                continue
-            sums.add(metric.engine or "cpu", f"server.{metric.column}", metric, at, values)
-        if known and recording.host is None and (instance := labels.get("instance")):
-            recording.host = instance.rpartition(":")[0] or instance
-    for device, held in devices.counted.items():
-        for metric, at, values in of_devices.get(device, []):
-            sums.add(f"device {device}", f"{held}.{metric.column}", metric, at, values)
-    if not sums.spans:
+        if len(at) > 1 and not any(labels.get(key, "").lower() in texts for key, texts in _LEFT_OUT.items()):
+            label = next((label for begin, label in _DEVICES.items() if name.startswith(begin)), "")
+            known += [_Known(name, column, label, labels, at, values) for column in METRICS[name]]
+        recording.host = recording.host or re.sub(r":\d+$", "", labels.get("instance", "")) or None
+    known = [one for one in known if _NEW_NAMES.get(one.metric) not in names]
+    devices = Devices(recording, wanted)
+    series = [*_device_series(known, devices, bool(wanted.classes)), *_server_series(known)]
+    if not series:
         raise StallmarkError(_nothing(path, names))
-    if cores:
+    recording.engine = next((engine for one in known if (engine := _engine(one.metric))), recording.engine)
+    if cores := {one.labels.get("cpu") or one.labels.get("core") for one in known if one.column == "cpu_s"}:
         recording.cores = len(cores)
         recording.note(WHOLE_MACHINE)
-    if resets := sums.put_into(recording):
-        recording.note(
-            f"{path.name}: counters began anew {resets} time{'s' * (resets > 1)}; what they counted there is not known."
-        )
+    add_series(series, recording, path.name)
     devices.finish(path.name)
     if not query.whole:
         recording.note(f"{path.name} is cut: its last series is left out.")
 
 
-class _Sums:
-    """Sums over series, by column and span. A column that is not known in one series of a span is not known there; nor
-    are the others of its group: a reset that is seen in one counter may be hidden in another. Where
-    one of several series lacks a point, the others are a part of the sum."""
+def _refuse_other(path: Path, name: str, labels: Labels, others: dict[str, Labels]) -> None:
+    """Raise StallmarkError for a series that is not of the same machine, server and scraper as others of its name."""
+    own = {label: text for label, text in labels.items() if label not in _PARTS}
+    first = others.setdefault(name, own)
+    if label := next((label for label in sorted(own.keys() | first.keys()) if own.get(label) != first.get(label)), ""):
+        texts = sorted((first.get(label, ""), own.get(label, "")))
+        raise StallmarkError(
+            f"{path} has {name} of {label} “{texts[0]}” and “{texts[1]}”: a profile is of one machine. Ask for one, as "
+            f"in {as_json(name.partition('_')[0] + '_.*', {'instance': own.get('instance', ''), label: texts[0]})}."
+        )
 
-    def __init__(self) -> None:
-        self.spans: dict[tuple[float, float], dict[str, float]] = {}
-        self._columns: dict[str, set[str]] = {}
-        self._lost: dict[str, set[tuple[float, float]]] = {}
-        self._missed: dict[str, Counter[tuple[float, float]]] = {}
-        self._series = Counter[str]()
 
-    def add(self, group: str, column: str, metric: Metric, at: np.ndarray, values: np.ndarray) -> None:
-        """Add one series. `group`: of the counters that begin anew together."""
-        if len(at) < 2:
-            return
-        is_state = metric.column in STATES
-        amount = values[1:] if is_state else np.diff(values)
-        steps, usual_s = np.diff(at), np.median(np.diff(at))
-        seen = steps <= GAP * usual_s
-        begins, ends, amounts = at[:-1][seen].tolist(), at[1:][seen].tolist(), (amount[seen] * metric.factor).tolist()
-        self._columns.setdefault(group, set()).add(column)
-        self._series[column] += 1
-        missed = seen & (steps > _MISSED * usual_s)
-        around = zip(at[:-1][missed].tolist(), at[1:][missed].tolist(), strict=True)
-        self._missed.setdefault(column, Counter()).update(around)
-        for start, end, value in zip(begins, ends, amounts, strict=True):
-            row = self.spans.setdefault((start, end), {})
-            row[column] = row.get(column, 0.0) + value
-            if value < 0 and not is_state:
-                self._lost.setdefault(group, set()).add((start, end))
+def _device_series(known: list[_Known], devices: Devices, is_given: bool) -> Iterator[Series]:
+    """Yield the series of devices that count. If their class was not given, a column is of one label's devices."""
+    labels: dict[str, str] = {}
+    for label in _DEVICES.values():
+        for one in known:
+            if one.label == label and (is_given or labels.setdefault(one.column, label) == label):
+                devices.meet([one.device])
+    for one in known:
+        if one.label and one.device in devices.counted and labels.get(one.column, one.label) == one.label:
+            yield one.series(f"{devices.counted[one.device]}.{one.column}", f"{one.label} {one.device}", one.device)
 
-    def put_into(self, recording: Recording) -> int:
-        """Add all to the recording; return in how many spans counters began anew."""
-        for group, spans in self._lost.items():
-            for span in spans:
-                self.spans[span] |= dict.fromkeys(self._columns[group] & self.spans[span].keys(), np.nan)
-        ordered = sorted(self.spans.items())
-        starts = [start for (start, _), _ in ordered]
-        for column, missed in self._missed.items():
-            for (begin, until), count in missed.items():
-                if count < self._series[column]:
-                    for (_, end), row in ordered[bisect_left(starts, begin) : bisect_left(starts, until)]:
-                        if end <= until:
-                            row[column] = np.nan
-        for (start, end), row in ordered:
-            recording.spans.add(start, end, row)
-        return len({span for spans in self._lost.values() for span in spans})
+
+def _server_series(known: list[_Known]) -> Iterator[Series]:
+    for one in known:
+        if not one.label:
+            database = one.labels.get("database") or one.labels.get("datname") or ""
+            yield one.series(f"server.{one.column}", _engine(one.metric) or "cpu", database)
+
+
+def _engine(metric: str) -> Literal["mssql", "postgresql"] | None:
+    return "mssql" if "mssql_" in metric else "postgresql" if metric.startswith("pg_") else None
 
 
 def _ordered(at: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:

@@ -5,24 +5,14 @@ Of a device sar counts reads and writes together (`tps`), and their `await` toge
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 
-from stallmark.record.formats.open import READERS, detect_format
-from stallmark.record.formats.sample import Counter
-from stallmark.record.formats.sysstat import CPU
-from stallmark.record.imports.recording import (
-    ALL_DISKS,
-    WHOLE_MACHINE,
-    Devices,
-    Recording,
-    Steps,
-    Wanted,
-    canonical,
-    device_io,
-    whole_disks,
-)
+from stallmark.errors import StallmarkError
+from stallmark.record.formats.sample import Counter, Recorded
+from stallmark.record.formats.sysstat import AS_SADF, CPU, CPU_LOADS
+from stallmark.record.imports.devices import ALL_DISKS, NUMBERED, Devices, canonical, choose_disks, device_io
+from stallmark.record.imports.recording import WHOLE_MACHINE, Recording, Steps, Wanted, some_names
 from stallmark.record.profile.intervals import IO, FileClass
 
 _KIB, _MIB, _SECTOR = 1024.0, 1024.0**2, 512.0
@@ -42,14 +32,16 @@ _ALL_DISKS = {
     "io-reads rtps": ("reads", 1.0), "io-writes wtps": ("writes", 1.0),
     "io-reads bread": ("read_bytes", _SECTOR), "io-writes bwrtn": ("write_bytes", _SECTOR),
 }  # fmt: skip
-_DISK_OBJECTS, _CPU_OBJECTS, _ALL_DISKS_OBJECT = ("", "disk"), (CPU, "cpu-load"), "io"
+_DISK_OBJECTS, _CPU_OBJECTS, _ALL_DISKS_OBJECT = ("", "disk"), (CPU, *CPU_LOADS), "io"
+_ROUND, _NEAR = 2.0**32, 2.0**24
+"""A counter of 32 bits that falls by little rises by nearly all that it can count (sysstat issue 259)."""
 
 
-def read(path: Path, recording: Recording, wanted: Wanted) -> None:
+def read(file: Recorded, recording: Recording, wanted: Wanted) -> None:
     """Add a file of iostat or sadf. Raise StallmarkError if it cannot be read."""
-    file = READERS[detect_format(path)](path)
+    path = file.path
     clock = recording.clock(file, wanted)
-    devices, steps = Devices(recording, wanted), Steps(path, recording)
+    devices, steps, wrapped = Devices(recording, wanted), Steps(path, recording), set[str]()
     for sample in file.samples(_counts):
         if sample.begins:
             steps.begin_anew()
@@ -66,6 +58,9 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
         if span is None:
             devices.meet(io)
             continue
+        for name in [name for name, rates in io.items() if _has_wrapped(rates, span[1] - span[0])]:
+            io[name] = {}
+            wrapped.add(name)
         if of_all:
             # Before those of the devices: a device-mapper device is none of these disks.
             recording.devices.add(ALL_DISKS)
@@ -78,6 +73,8 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
     recording.take_facts(file)
     recording.restarts += [clock.instant(stamp) for stamp in file.restarts]
     steps.tell()
+    if wrapped:
+        recording.note(f"{path.name}: counters of {some_names(wrapped)} began anew; what they did then is not known.")
     devices.finish(path.name)
 
 
@@ -89,6 +86,12 @@ def _counts(counter: Counter) -> bool:
     return counter.object == _ALL_DISKS_OBJECT and counter.counter in _ALL_DISKS
 
 
+def _has_wrapped(rates: Mapping[str, float], seconds: float) -> bool:
+    """Return whether a counter of a device rose by about as much as it can count."""
+    sectors = {name: value * seconds / (_SECTOR if "bytes" in name else 1) for name, value in rates.items()}
+    return any(abs(rise - _ROUND) < _NEAR for rise in sectors.values())
+
+
 def _busy_cores(cpu: Mapping[str, float], cores: int | None) -> float | None:
     """Return how many cores worked: neither idle, nor waiting for I/O, nor taken by others."""
     if "idle" not in cpu or cores is None:
@@ -98,14 +101,21 @@ def _busy_cores(cpu: Mapping[str, float], cores: int | None) -> float | None:
 
 def assign_all_disks(recording: Recording, wanted: Wanted) -> None:
     """Give what was counted of all disks together (-b) to the class that they were all said to hold. Otherwise leave it
-    out: it cannot be told apart.
+    out: it cannot be told apart. Raise StallmarkError if without it nobody knows what the disks are.
 
     Only here are reads and writes apart, so that without it the I/Os of a machine of one disk would not be known."""
+    choice = choose_disks(recording.devices - {ALL_DISKS})
+    if choice.doubtful and not wanted.classes and ALL_DISKS not in recording.devices:
+        with_names = f", or record with -b and -p, as in {AS_SADF}" if any(map(NUMBERED.match, choice.doubtful)) else ""
+        raise StallmarkError(
+            f"{some_names(choice.doubtful)} may be disks, or stand on the same ones and count twice: say which count, "
+            f"as in --class {min(choice.doubtful)}=data{with_names}."
+        )
     columns = recording.spans.columns
     of_all = {name: columns[f"{FileClass.DEVICE}.{name}"] for name in IO if f"{FileClass.DEVICE}.{name}" in columns}
     if not wanted.classes or not of_all:
         return
-    disks = {canonical(name) for name in whole_disks(recording.devices - {ALL_DISKS})}
+    disks = {canonical(name) for name in choice.counted | choice.doubtful}
     said = {canonical(name): held for name, held in wanted.classes.items()}
     classes = {said.get(name) for name in disks}
     held = classes.pop() if len(classes) == 1 and said.keys() <= disks else None

@@ -39,7 +39,7 @@ _COUNT, _TEXT = pa.int64(), pa.string()
 GONE: Final = "gone"
 """The epoch of what a sample had and the next one has not, as the files of a database that was dropped."""
 SAMPLE = column("sample", pa.int32(), "number of the sample, over all sessions")
-EPOCH = column("epoch", _TEXT, "changes where the counters began anew; no difference is taken across a change")
+EPOCH = column("epoch", _TEXT, "changes when the counters were reset; no difference is taken across a change")
 SAMPLES: Final = pa.schema(
     [
         SAMPLE,
@@ -87,7 +87,7 @@ WAIT_COUNTERS: Final = pa.schema(
         EPOCH,
         column("waits", _COUNT, "waits so far", "waits"),
         column("wait_ms", _COUNT, "time of these waits so far, signal included"),
-        column("signal_ms", _COUNT, "of it, waiting for a CPU after the wait was over"),
+        column("signal_ms", _COUNT, "part of wait_ms: waiting for a CPU after the wait was over"),
     ]
 )
 SESSIONS_SEEN: Final = pa.schema(

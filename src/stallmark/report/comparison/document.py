@@ -7,10 +7,10 @@ from stallmark.analysis.compare.plan import RunsPlan
 from stallmark.analysis.compare.sides import name_of
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio
 from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.metrics import METRICS
 from stallmark.analysis.points import Point
 from stallmark.format import percent
 from stallmark.redact import markdown
-from stallmark.report.columns import counted, data_rate
 from stallmark.report.comparison import figures
 from stallmark.report.document import (
     Block,
@@ -31,7 +31,7 @@ from stallmark.report.figures import KeyItem, looks
 from stallmark.report.picture import picture_from
 from stallmark.report.sections import cause, environment
 from stallmark.report.sections.summary import banner, verdict
-from stallmark.report.table import Cell, Rows, Table, in_markdown, number, word
+from stallmark.report.table import Cell, Rows, Table, in_markdown, number, numbers, percentile_notes, word
 from stallmark.report.text import comparison as words
 from stallmark.report.text import reading, sentence
 from stallmark.report.text.checks import CHECKS
@@ -128,15 +128,12 @@ def runs_table(experiment: ExperimentSummary, found: ComparisonSummary) -> Table
         number("users", lambda row: str(row[1].users), when=len({(step.step, step.users) for _, step in made}) > 1),
         number(f"began ({format.zone()})", lambda row: format.second(row[0].started)),
         number("measured", lambda row: row[1].interval.measured_s, format.seconds),
-        number("TPS", lambda row: row[1].result_tps),
-        number("mean ms", lambda row: row[1].latency.mean_ms),
-        number("p99 ms", lambda row: row[1].latency.percentiles_ms.get("p99")),
-        number("reads/tx", lambda row: counted(row[1].storage.reads_per_transaction, row[1].storage.data)),
-        number("read ms", lambda row: row[1].storage.data.read_ms if row[1].storage.data else None),
-        number("IOPS", lambda row: data_rate(row[1], "iops")),
-        number("MB/s", lambda row: data_rate(row[1], "mb_per_s")),
-        number("CPU", lambda row: row[1].server.cpu_busy_share, format.share),
-        notes=[words.RUNS],
+        numbers(
+            [metric for metric in METRICS.values() if metric.compared and metric.heading],
+            lambda metric: metric.heading.line if metric.heading else "",
+            lambda row, metric: metric.text(row[1]),
+        ),
+        notes=[words.RUNS, *percentile_notes((step.latency.percentiles_ms for _, step in made), ["p99"])],
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,7 @@ from stallmark import format
 from stallmark.analysis.compare.sides import mean_of_runs, name_of
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio
 from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.metrics import METRICS, Metric
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.format import display_name, percent
@@ -42,19 +43,7 @@ PLOT, BETWEEN, HEAD, FOOT = 150, 32, 36, 46  # px
 ROW = 26  # px, of a ratio
 
 
-@dataclass(frozen=True)
-class Bar:
-    """One quantity of a step, in a chart of bars."""
-
-    title: str
-    unit: str
-    value: Callable[[StepSummary], float | None]
-
-
-BARS = (
-    Bar("IOPS", "reads and writes per second", lambda s: s.storage.data.iops if s.storage.data else None),
-    Bar("bandwidth", "MB/s (10⁶ bytes)", lambda s: s.storage.data.mb_per_s if s.storage.data else None),
-)
+BARS = ((METRICS["iops"], "reads and writes per second"), (METRICS["mb"], "MB/s (10⁶ bytes)"))
 """The bars that the picture above the verdict does not hold."""
 
 
@@ -87,7 +76,7 @@ def bar_figure(experiment: ExperimentSummary, found: ComparisonSummary) -> Figur
     emulated = any(one.emulated for one in sides)
     made, lefts = side_by_side([1, 1], GAP, 300, bargap=0.4, hovermode="closest")
     at = list(range(len(sides)))
-    for place, left, bar in zip(places(len(BARS)), lefts, BARS, strict=True):
+    for place, left, (bar, unit) in zip(places(len(BARS)), lefts, BARS, strict=True):
         values = [_values(bar, one) for one in sides]
         points = [
             (x + _beside(index, len(one.steps)), value, run)
@@ -120,7 +109,7 @@ def bar_figure(experiment: ExperimentSummary, found: ComparisonSummary) -> Figur
         ticks["range"] = [-0.6, len(sides) - 0.4]
         made.update_layout({f"xaxis{place}": ticks, f"yaxis{place}": {"range": from_zero(top)}})
         note(made, bar.title, bold=True, x=left, yshift=20)
-        note(made, bar.unit, x=left, yshift=5)
+        note(made, unit, x=left, yshift=5)
         for x, known in enumerate(values):
             if (mean := mean_of_runs(known)) is not None and math.isfinite(mean):
                 top = max([mean, *filter(None, known)])
@@ -137,16 +126,16 @@ def bar_figure(experiment: ExperimentSummary, found: ComparisonSummary) -> Figur
             f"{bar.title}: "
             + "; ".join(f"{b.label} {format.number(mean_of_runs(_values(bar, b)))}" for b in sides)
             + "."
-            for bar in BARS
+            for bar, _ in BARS
         ),
         method=words.BARS,
         chart=made,
-        header=["side", "runs", *(f"{bar.title}, {bar.unit}" for bar in BARS)],
+        header=["side", "runs", *(f"{bar.title}, {unit}" for bar, unit in BARS)],
         rows=[
             [
                 one.label,
                 str(len(one.steps)),
-                *(format.number(mean_of_runs(_values(bar, one))) for bar in BARS),
+                *(format.number(mean_of_runs(_values(bar, one))) for bar, _ in BARS),
             ]
             for one in sides
         ],
@@ -316,7 +305,7 @@ def _ticks(low: float, high: float) -> list[float]:
     return [tick for tick in chosen if low <= tick <= high]
 
 
-def _values(bar: Bar, of: BarGroup) -> list[float | None]:
+def _values(bar: Metric, of: BarGroup) -> list[float | None]:
     found = [bar.value(step) for step in of.steps]
     return [value if value is not None and math.isfinite(value) else None for value in found]
 

@@ -47,7 +47,6 @@ def probe_document(experiment: ProbeExperiment) -> Document:
         banner=_banner(experiment),
         answer=sentence(experiment.findings[0]) if experiment.findings else "",
         lead=[Key(key), *first] if first else [],
-        no_slide=words.NO_SLIDE,
         key=key,
         cautions=experiment.cautions,
         sections=[

@@ -45,7 +45,6 @@ from stallmark.report.queries.tables import compared, dop, times
 from stallmark.report.sections import environment, server, summary, transactions, validity, waits
 from stallmark.report.sections.summary import answer_of, banner, emulated_devices, headline
 from stallmark.report.table import Cell, Rows, Table, number, word
-from stallmark.report.text import experiment as experiment_words
 from stallmark.report.text import queries as words
 from stallmark.report.text import reading
 from stallmark.report.text.device import EMULATED
@@ -300,7 +299,6 @@ def query_document(experiment: ExperimentSummary) -> Document:
         banner=banner(experiment),
         answer=answer_of(experiment),
         lead=[Key(key), bars[0]] if bars else [],
-        no_slide=experiment_words.NO_SLIDE,
         key=key,
         cautions=experiment.cautions,
         sections=known(
@@ -323,7 +321,7 @@ def query_document(experiment: ExperimentSummary) -> Document:
 
 def _summary(experiment: ExperimentSummary) -> Section:
     figures_of_each = Shown(tables.variants(experiment), "Figures of each variant")
-    return Section("summary", "Summary", [figures_of_each, *summary.explained(summary.summary_rows(experiment))])
+    return Section("summary", "Summary", [figures_of_each, *summary.explained(summary.steps_table(experiment).rows)])
 
 
 def _parallelism(experiment: ExperimentSummary) -> Section:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 import plotly.graph_objects as go
@@ -11,9 +12,10 @@ from plotly.basedatatypes import BaseTraceType
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary, doubtful
+from stallmark.analysis.metrics import METRICS, THROUGHPUT, Chart, Value
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.format import display_name, plural
-from stallmark.report.columns import Axis, panels, primary_of, rate, step_labels, variant_key
+from stallmark.report.columns import Axis, panels, primary_of, step_labels, variant_key
 from stallmark.report.document import Grid, Key, Section, Words
 from stallmark.report.figures import (
     NEUTRAL,
@@ -39,80 +41,31 @@ GAP = 0.1  # of a figure's width, between emulated and bare panels
 
 
 def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
-    """Return the main figures: each quantity against the axis; none when no step was reached."""
+    """Return throughput and every chart of metrics against the axis; none when no step was reached."""
     if not experiment.steps:
         return []
-    primary = primary_of(experiment)
-    return [
-        *([_primary_figure(experiment, plural(primary))] if primary else []),
-        axis_figure(
-            experiment,
-            "tps",
-            "All transactions per second" if primary else "Transactions per second",
-            "committed per second",
-            [ChartLine("TPS", lambda s: s.throughput.tps, rate=True)],
-            reading.throughput_method(
-                _range([s.interval.measured_s for s in experiment.steps], format.seconds),
-                _range([s.throughput.committed for s in experiment.steps], format.number),
-            ),
-        ),
-        axis_figure(
-            experiment,
-            "latency",
-            "Latency percentiles",
-            "ms",
-            percentiles(lambda s: s.latency.percentiles_ms),
-            reading.LATENCY,
-        ),
-        axis_figure(
-            experiment,
-            "reads",
-            "Physical reads per transaction",
-            "reads per commit",
-            [ChartLine("reads per transaction", lambda s: s.storage.reads_per_transaction)],
-            reading.READS,
-        ),
-        axis_figure(
-            experiment,
-            "read-ms",
-            "Read time as the server saw it",
-            "ms per read",
-            [
-                ChartLine("volume-weighted mean", _of_data_io("read_ms")),
-                ChartLine("mean of intervals", _of_data_io("read_interval_mean_ms"), "dot", 0.55),
-            ],
-            reading.READ_TIME,
-        ),
-        axis_figure(
-            experiment,
-            "iops",
-            "I/O operations per second",
-            "per second, data files",
-            [ChartLine("IOPS", lambda s: rate(s.storage.data, "iops"))],
-            reading.IOPS,
-        ),
-        axis_figure(
-            experiment,
-            "mb",
-            "Bandwidth",
-            "MB/s, data files",
-            [ChartLine("MB/s", lambda s: rate(s.storage.data, "mb_per_s"))],
-            reading.BANDWIDTH,
-        ),
-    ]
-
-
-def _primary_figure(experiment: ExperimentSummary, name: str) -> Figure:
-    """Return the chart of the result. The nominal rate is said and not drawn: it may lie far from the measured one."""
-    nominal = {s.throughput.nominal_tps for s in experiment.steps if s.throughput.nominal_tps}
-    return axis_figure(
+    rate = "committed per second"
+    all_transactions = axis_figure(
         experiment,
-        "primary",
-        f"{name} per second",
-        "committed per second",
-        [ChartLine(name, lambda s: s.result_tps, rate=True)],
-        reading.primary_method(name, sorted(nominal)),
+        Chart("tps", f"{'All transactions' if primary_of(experiment) else 'Transactions'} per second", rate),
+        [ChartLine("TPS", METRICS["all_tps"].value, rate=True)],
+        reading.throughput_method(
+            _range([s.interval.measured_s for s in experiment.steps], format.seconds),
+            _range([s.throughput.committed for s in experiment.steps], format.number),
+        ),
     )
+    figures = [all_transactions]
+    if primary := primary_of(experiment):
+        # The nominal rate is said and not drawn: it may lie far from the measured one.
+        nominal = {s.throughput.nominal_tps for s in experiment.steps if s.throughput.nominal_tps}
+        name = plural(primary)
+        line = ChartLine(name, THROUGHPUT.value, rate=True)
+        method = reading.primary_method(name, sorted(nominal))
+        figures.insert(0, axis_figure(experiment, Chart("primary", f"{name} per second", rate), [line], method))
+    for chart in dict.fromkeys(metric.chart for metric in METRICS.values() if metric.chart):
+        lines = {metric.line or metric.title: metric.value for metric in METRICS.values() if metric.chart == chart}
+        figures.append(axis_figure(experiment, chart, _styled(lines), reading.METHODS[chart.id]))
+    return figures
 
 
 def transaction_figures(experiment: ExperimentSummary) -> list[Figure]:
@@ -121,17 +74,15 @@ def transaction_figures(experiment: ExperimentSummary) -> list[Figure]:
     if len(names) < 2:
         return []
 
-    def of(name: str) -> Callable[[StepSummary], dict[str, float | None]]:
-        return lambda s: next((t.latency_ms for t in s.transactions if t.name == name), {})
+    def percentile(name: str, key: str) -> Value:
+        return lambda s: next((t.latency_ms.get(key) for t in s.transactions if t.name == name), None)
 
     limits = {t.name: t.limit_s for s in experiment.steps for t in s.transactions}
     found = [
         axis_figure(
             experiment,
-            f"transaction-{number}",
-            display_name(name) + (f", limit of p90 {limit:g} s" if (limit := limits[name]) else ""),
-            "ms",
-            percentiles(of(name), "p90" if limits[name] else "p95"),
+            Chart(f"transaction-{number}", f"{display_name(name)}{_p90_limit(limits[name])}", "ms"),
+            _styled({key: percentile(name, key) for key in ("p50", "p90" if limits[name] else "p95", "p99")}),
             reading.TRANSACTION_LATENCY,
             height=250,
         )
@@ -140,22 +91,22 @@ def transaction_figures(experiment: ExperimentSummary) -> list[Figure]:
     return [one for one in found if any(value is not None for trace in one.chart.data for value in trace.y)]
 
 
-def percentiles(of: Callable[[StepSummary], dict[str, float | None]], high: str = "p95") -> list[ChartLine]:
-    return [
-        ChartLine("p50", lambda s: of(s).get("p50"), "solid", 1.0),
-        ChartLine(high, lambda s: of(s).get(high), "dash", 0.75),
-        ChartLine("p99", lambda s: of(s).get("p99"), "dot", 0.5),
-    ]
+def _p90_limit(limit_s: float | None) -> str:
+    return f", limit of p90 {limit_s:g} s" if limit_s else ""
+
+
+_STYLES = {2: (("solid", 1.0), ("dot", 0.55)), 3: (("solid", 1.0), ("dash", 0.75), ("dot", 0.5))}
+"""Dash and opacity of the lines of a chart, by their number."""
+
+
+def _styled(lines: Mapping[str, Value]) -> list[ChartLine]:
+    """Return the lines of a chart; the first stands out."""
+    styles = _STYLES[2 if len(lines) < 3 else 3]
+    return [ChartLine(name, value, *style) for (name, value), style in zip(lines.items(), cycle(styles), strict=False)]
 
 
 def axis_figure(
-    experiment: ExperimentSummary,
-    id: str,
-    title: str,
-    unit: str,
-    metrics: Sequence[ChartLine],
-    method: str,
-    height: int = 290,
+    experiment: ExperimentSummary, chart: Chart, metrics: Sequence[ChartLine], method: str, height: int = 290
 ) -> Figure:
     """Return one chart: a line per emulated variant or device, real devices in a panel of their own."""
     at = Axis.of(experiment)
@@ -169,7 +120,7 @@ def axis_figure(
     made, _ = side_by_side(_widths(parts), GAP, height, bargap=0.45 if len(metrics) == 1 else 0.25, margin=margin)
     for place, panel, top in zip(places(len(parts)), parts, tops, strict=True):
         x, y = _x_axis(at, panel), wide or {"range": from_zero(top if own_scale else max(tops))}
-        above, side = f"{unit}{', log scale' * bool(wide)}", _LEFT
+        above, side = f"{chart.unit}{', log scale' * bool(wide)}", _LEFT
         if place:
             y["showticklabels"] = own_scale
             above, side = "own scale" if own_scale else "same scale", _RIGHT
@@ -182,9 +133,9 @@ def axis_figure(
         note(made, above, yshift=5, **side)
     labels = step_labels(experiment)
     return Figure(
-        id=id,
-        title=title,
-        unit=unit,
+        id=chart.id,
+        title=chart.title,
+        unit=chart.unit,
         emulated=any(p.emulated for p in parts),
         summary=summary_of(parts, metrics, labels, own_scale),
         method=method,
@@ -202,10 +153,6 @@ def axis_figure(
         key=metric_key(metrics, at.numeric),
         reading=reading_of(parts, metrics[0], labels) if len(metrics) == 1 else "",
     )
-
-
-def _of_data_io(name: str) -> Callable[[StepSummary], float | None]:
-    return lambda s: getattr(s.storage.data, name) if s.storage.data else None
 
 
 def metric_key(metrics: Sequence[ChartLine], lines: bool) -> list[KeyItem]:

@@ -9,7 +9,7 @@ from stallmark.analysis.compare.sides import variant
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.probe.against_database import AgainstProbe
 from stallmark.analysis.probe.drift import DRIFTED, UNKNOWN, Drift, DriftRow, DriftVerdict
-from stallmark.analysis.read.active_set import ActiveSet
+from stallmark.analysis.read.active_set import ActiveSet, FlashUse
 from stallmark.analysis.run import RunSummary
 from stallmark.record.devices import data_device_label
 from stallmark.record.manifest import Manifest
@@ -32,7 +32,7 @@ from stallmark.report.document import (
     shown,
 )
 from stallmark.report.sections.timeline import active_figures
-from stallmark.report.table import Cell, Rows, Table, named_rows, number, word
+from stallmark.report.table import Cell, Rows, Table, fields, named_rows, number, word
 from stallmark.report.text import device as device_words
 from stallmark.report.text import sentence
 from stallmark.report.text import server as read_words
@@ -259,13 +259,7 @@ def _verdict(verdict: DriftVerdict) -> Cell:
 def against_database_table(found: Sequence[tuple[str, AgainstProbe]]) -> Table:
     """Return the reads of databases next to those of raw storage with as many outstanding."""
     return named_rows("run", found).table(
-        number("reads per s", lambda reads: reads.reads_per_s),
-        number("MB/s", lambda reads: reads.mb_per_s),
-        number("ms", lambda reads: reads.read_ms),
-        number("outstanding", lambda reads: reads.outstanding),
-        number("raw reads per s", lambda reads: reads.raw_iops),
-        number("raw ms", lambda reads: reads.raw_ms),
-        number("achieved", lambda reads: reads.share, format.share),
+        fields(AgainstProbe),
         notes=[
             *(f"{label}: {sentence(one.finding)}" for label, one in found if one.raw_iops is None),
             *dict.fromkeys(sentence(one.caution) for _, one in found if one.caution),
@@ -315,12 +309,7 @@ def flash(experiment: ExperimentSummary) -> Table | None:
     """Return the use of flash in every step; None where no device's flash was counted."""
     return step_rows(experiment, lambda step: filter(None, [step.storage.flash])).table_if_any(
         word("flash", lambda use: f"{format.size(use.size_bytes)} {use.kind}"),
-        number("reads it answered", lambda use: use.share, format.share),
-        number("ms of these", lambda use: use.read_ms),
-        number("ms of the rest", lambda use: use.spindle_read_ms),
-        number("evicted/s", lambda use: use.evictions_per_s),
-        number("moved up", lambda use: use.up_bytes, format.size),
-        number("moved down", lambda use: use.down_bytes, format.size),
+        fields(FlashUse),
         number("filled", lambda use: None if use.used_bytes is None else use.used_bytes / use.size_bytes, format.share),
         notes=[device_words.FLASH],
     )

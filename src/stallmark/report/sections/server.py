@@ -10,16 +10,23 @@ from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.read.server_io import AUTOVACUUM
 from stallmark.analysis.read.server_summary import (
+    OF_MEMORY,
+    OF_THE_REST,
     FileSummary,
     IoLatencySummary,
     IoSummary,
     LogState,
+    PoolContent,
+    ProcedureSummary,
+    ProcessIo,
+    QueryStoreSummary,
     ReplicaState,
     ServerState,
 )
+from stallmark.analysis.read.server_views import VolumeSummary
 from stallmark.analysis.server_cautions import Pair, Rates, pairs
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.report.columns import counted, step_labels, step_rows
+from stallmark.report.columns import step_labels, step_rows
 from stallmark.report.document import Block, Section, Words, shown
 from stallmark.report.sections.transactions import statements
 from stallmark.report.sections.waits import WAIT_NAMES
@@ -28,6 +35,7 @@ from stallmark.report.table import (
     Cell,
     Columns,
     Table,
+    fields,
     group,
     named_rows,
     number,
@@ -82,8 +90,8 @@ def _both(title: str, value: Callable[[IoSummary], float | None]) -> Columns[Pai
 def _agreement_rates(title: str, amount: Callable[[IoSummary], float | None]) -> Columns[Pair]:
     return group(
         title,
-        number("server", lambda pair: counted(pair.rates(amount).server, pair.server)),
-        number("device", lambda pair: counted(pair.rates(amount).device, pair.device)),
+        number("server", lambda pair: format.with_uncertainty(pair.rates(amount).server, pair.server.uncertainty)),
+        number("device", lambda pair: format.with_uncertainty(pair.rates(amount).device, pair.device.uncertainty)),
         number("Δ", lambda pair: _apart(pair.rates(amount))),
     )
 
@@ -145,8 +153,8 @@ def _rates(title: str, counts: Callable[[IoSummary], tuple[int, int, float | Non
 
     return group(
         title,
-        column("per s", lambda io, count, size, ms: counted(count / io.seconds, io)),
-        column("MB/s", lambda io, count, size, ms: counted(size / io.seconds / 1e6, io)),
+        column("per s", lambda io, count, size, ms: format.with_uncertainty(count / io.seconds, io.uncertainty)),
+        column("MB/s", lambda io, count, size, ms: format.with_uncertainty(size / io.seconds / 1e6, io.uncertainty)),
         column("KiB each", lambda io, count, size, ms: format.number(size / count / 1024 if count else None)),
         column("mean ms", lambda io, count, size, ms: format.number(ms)),
     )
@@ -159,101 +167,35 @@ def processes(experiment: ExperimentSummary) -> Table | None:
     """Return the I/O on data files by process; None for servers that do not tell them apart."""
     return step_rows(experiment, lambda step: step.server.processes or []).table_if_any(
         word("process", lambda process: _PROCESSES.get(process.process, process.process)),
-        group(
-            "Reads",
-            number("count", lambda process: process.reads, format.count),
-            number("share", lambda process: process.read_share, format.share),
-        ),
-        group(
-            "Writes",
-            number("count", lambda process: process.writes, format.count),
-            number("share", lambda process: process.write_share, format.share),
-        ),
+        fields(ProcessIo),
         notes=[words.PROCESSES],
     )
 
 
 def volumes(experiment: ExperimentSummary) -> Table | None:
     """Return queue, rates and times of every volume; None where the driver did not run on the server's Windows."""
-    return step_rows(experiment, lambda step: step.server.volumes).table_if_any(
-        word("volume", lambda volume: volume.volume),
-        number("queue", lambda volume: volume.queue),
-        number("reads/s", lambda volume: volume.reads_per_s),
-        number("ms per read", lambda volume: volume.read_ms),
-        number("writes/s", lambda volume: volume.writes_per_s),
-        number("ms per write", lambda volume: volume.write_ms),
-        notes=[words.VOLUMES],
-    )
+    rows = step_rows(experiment, lambda step: step.server.volumes)
+    return rows.table_if_any(fields(VolumeSummary), notes=[words.VOLUMES])
 
 
 def memory(experiment: ExperimentSummary) -> Table | None:
     """Return the state of the buffer pool, and the I/O on its behalf; None where the server does not report it."""
-    return _states(
-        experiment,
-        words.MEMORY,
-        group(
-            "Buffer pool, pages",
-            number("page life s", lambda state: state.page_life_s),
-            number("by node s", lambda state: ", ".join(map(format.number, state.node_life_s.values())) or format.NONE),
-            number("lookups/s", lambda state: state.page_lookups_per_s),
-            number("reads/s", lambda state: state.page_reads_per_s),
-            number("ahead", lambda state: state.read_ahead_share, format.share),
-            number("lazy writes/s", lambda state: state.lazy_writes_per_s),
-            number("checkpoint/s", lambda state: state.checkpoint_pages_per_s),
-            number("background/s", lambda state: state.background_pages_per_s),
-            number("free list stalls/s", lambda state: state.free_list_stalls_per_s),
-        ),
-        group(
-            "Memory",
-            number("total", lambda state: state.memory_bytes, format.size),
-            number("target", lambda state: state.memory_target_bytes, format.size),
-            number("pool", lambda state: state.pool_bytes, format.size),
-            number("stolen", lambda state: state.stolen_bytes, format.size),
-        ),
-    )
+    return _states(experiment, words.MEMORY, fields(ServerState, groups=OF_MEMORY))
 
 
 def logs(experiment: ExperimentSummary) -> Table | None:
     """Return the state of the log of each of our databases; None where one alone is ours."""
     rows = step_rows(experiment, lambda step: (step.server.state.logs if step.server.state else {}).items())
-    return rows.table_if_any(word("database", lambda row: row[0]), _log("", lambda row: row[1]), notes=[words.LOGS])
-
-
-def _log(title: str, log: Callable[[T], LogState]) -> Columns[T]:
-    """Return the columns of the log that an item has."""
-    return group(
-        title,
-        number("flushes/s", lambda item: log(item).flushes_per_s),
-        number("KiB each", lambda item: log(item).bytes_per_flush, _kib),
-        number("ms each", lambda item: log(item).write_ms),
-        number("waits/s", lambda item: log(item).waits_per_s),
-        number("ms each", lambda item: log(item).wait_ms),
-        number("used", lambda item: log(item).used_share, format.share),
-        number("grown", lambda item: log(item).growths, format.count),
-        number("kept by", lambda item: (log(item).kept_by or format.NONE).replace("_", " ").lower()),
+    return rows.table_if_any(
+        word("database", lambda row: row[0]), fields(LogState, lambda row: row[1]), notes=[words.LOGS]
     )
-
-
-def _kib(size_bytes: float | None) -> str:
-    return format.number(None if size_bytes is None else size_bytes / 1024)
 
 
 def log_and_tempdb(experiment: ExperimentSummary) -> Table | None:
     """Return the state of log, tempdb and schedulers; None where the server does not report it."""
-    return _states(
-        experiment,
-        words.LOG_AND_TEMPDB,
-        _log("Logs of our databases" if logs(experiment) else "Log of our database", lambda state: state.log),
-        number("tempdb used", lambda state: state.tempdb_used_bytes, format.size),
-        number("I/Os pending", lambda state: state.pending_ios),
-        number("tasks runnable", lambda state: state.runnable_tasks),
-        group(
-            "Server",
-            number("deadlocks", lambda state: state.deadlocks, format.count),
-            number("blocked", lambda state: state.blocked),
-            number("grants pending", lambda state: state.grants_pending, format.count),
-        ),
-    )
+    title = "Logs of our databases" if logs(experiment) else "Log of our database"
+    log: Columns[ServerState] = fields(LogState, lambda state: state.log)
+    return _states(experiment, words.LOG_AND_TEMPDB, group(title, log), fields(ServerState, groups=OF_THE_REST))
 
 
 def _states(experiment: ExperimentSummary, note: str, *columns: Columns[ServerState]) -> Table | None:
@@ -266,19 +208,7 @@ def _states(experiment: ExperimentSummary, note: str, *columns: Columns[ServerSt
 def replicas(experiment: ExperimentSummary) -> Table | None:
     """Return the other replicas of our database; None where there are none."""
     return step_rows(experiment, _replicas).table_if_any(
-        word("replica", lambda row: row[1].name),
-        word("commits", lambda row: "synchronous" if row[1].synchronous else "asynchronous"),
-        number("synchronized", lambda row: row[1].synchronized_share, format.share),
-        group(
-            "Not sent",
-            number("mean", lambda row: row[1].send_queue_bytes, format.size),
-            number("most", lambda row: row[1].most_send_queue_bytes, format.size),
-        ),
-        group(
-            "Not redone",
-            number("mean", lambda row: row[1].redo_queue_bytes, format.size),
-            number("most", lambda row: row[1].most_redo_queue_bytes, format.size),
-        ),
+        fields(ReplicaState, lambda row: row[1]),
         group(
             "Commits",
             number("delayed/s", lambda row: row[0].delayed_per_s),
@@ -296,14 +226,7 @@ def _replicas(step: StepSummary) -> list[tuple[ServerState, ReplicaState]]:
 def pool_contents(experiment: ExperimentSummary) -> Table | None:
     """Return the pages in the buffer pool; None where no sample of it fell into a measured interval."""
     rows = step_rows(experiment, lambda step: step.server.state.contents if step.server.state else [])
-    return rows.table_if_any(
-        word("database", lambda content: content.database),
-        word("pages", lambda content: content.page_type.replace("_", " ").lower()),
-        number("in the pool", lambda content: content.size_bytes, format.size),
-        number("dirty", lambda content: content.dirty_bytes, format.size),
-        number("mean read ms", lambda content: content.read_ms),
-        notes=[words.POOL_CONTENTS],
-    )
+    return rows.table_if_any(fields(PoolContent), notes=[words.POOL_CONTENTS])
 
 
 def server_waits(experiment: ExperimentSummary) -> Table | None:
@@ -321,19 +244,8 @@ def server_waits(experiment: ExperimentSummary) -> Table | None:
 
 def procedures(experiment: ExperimentSummary) -> Table | None:
     """Return the reads and writes by procedure; None where the server does not count by procedure."""
-    return step_rows(experiment, lambda step: step.server.procedures).table_if_any(
-        word("procedure", lambda procedure: procedure.name),
-        number("executions", lambda procedure: procedure.executions, format.count),
-        number("covered", lambda procedure: procedure.coverage, format.share),
-        group(
-            "Per execution",
-            number("physical reads", lambda procedure: procedure.physical_reads),
-            number("logical reads", lambda procedure: procedure.logical_reads),
-            number("logical writes", lambda procedure: procedure.logical_writes),
-            number("ms", lambda procedure: procedure.elapsed_ms),
-        ),
-        notes=[words.PROCEDURES],
-    )
+    rows = step_rows(experiment, lambda step: step.server.procedures)
+    return rows.table_if_any(fields(ProcedureSummary), notes=[words.PROCEDURES])
 
 
 def io_latency(experiment: ExperimentSummary) -> Table | None:
@@ -381,14 +293,7 @@ def query_store(experiment: ExperimentSummary) -> Table | None:
         number(
             "statements", lambda procedure: f"{'' if procedure.whole else '≥ '}{format.count(procedure.executions)}"
         ),
-        group(
-            "Per statement executed",
-            number("physical reads", lambda procedure: procedure.physical_reads),
-            number("logical reads", lambda procedure: procedure.logical_reads),
-            number("logical writes", lambda procedure: procedure.logical_writes),
-            number("CPU ms", lambda procedure: procedure.worker_ms),
-            number("ms", lambda procedure: procedure.elapsed_ms),
-        ),
+        fields(QueryStoreSummary),
         word(
             "longest waits, ms/s",
             lambda procedure: ", ".join(f"{kind} {format.number(ms)}" for kind, ms in procedure.waits) or format.NONE,

@@ -6,14 +6,14 @@ from stallmark import format
 from stallmark.analysis.compare.summary import PairComparison
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding
+from stallmark.analysis.metrics import THROUGHPUT
 from stallmark.analysis.read.queries import PHASES
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.devices import DeviceLabel
-from stallmark.report.columns import Mark, marks, primary_of, step_labels
-from stallmark.report.columns import summary as summary_columns
+from stallmark.report.columns import Mark, marks, primary_of, step_labels, step_metrics
 from stallmark.report.document import Block, Bullets, Fold, Note, Notes, Section, Shown, StepRow, Steps, Verdict, Words
 from stallmark.report.figures import looks
-from stallmark.report.table import Cell, Table
+from stallmark.report.table import Cell, Rows, Table, numbers, word
 from stallmark.report.text import experiment as words
 from stallmark.report.text import reading, sentence
 from stallmark.report.text.device import EMULATED, described, injected
@@ -85,34 +85,33 @@ def verdict(pair: PairComparison) -> Verdict:
     return Verdict(pair.verdict, term(pair.verdict), sentence(pair.finding), [sentence(note) for note in notes])
 
 
-# The summary of every step: its figures, and the marks that a reader must know before believing them.
+# The table of steps: the metrics of each, and the marks that a reader must know before believing them.
 
 
 def summary_section(experiment: ExperimentSummary, *, devices: bool) -> Section:
-    """Return the figures of every step, with `devices` that say which are emulated."""
-    columns, rows = summary_columns(experiment), summary_rows(experiment)
-    main = next(column.title for column in columns if column.main) if primary_of(experiment) else None
-    missing = any(is_missing for row in rows for _, is_missing in row.cells)
-    blocks = [Steps(columns, rows, devices), Words(reading.columns(main, missing), "footnote"), *explained(rows)]
-    return Section("summary", "Figures by step", blocks)
+    """Return the metrics of every step; with `devices` emulated steps are marked."""
+    steps = steps_table(experiment, devices)
+    missing = any(cell == format.MISSING for row in steps.rows for cell in row.cells)
+    how = reading.columns(steps.main.title if primary_of(experiment) else None, missing)
+    return Section("summary", "Figures by step", [steps, Words(how, "footnote"), *explained(steps.rows)])
 
 
-def summary_rows(experiment: ExperimentSummary) -> list[StepRow]:
+def steps_table(experiment: ExperimentSummary, devices: bool = False) -> Steps:
     names, seen = step_labels(experiment), looks([s.variant for s in experiment.steps])
-    shown = summary_columns(experiment)
-
-    def row(step: StepSummary) -> StepRow:
-        return StepRow(
+    metrics = step_metrics(experiment)
+    headings = {metric.key: metric.heading for metric in metrics if metric.heading}
+    rows = [
+        StepRow(
+            step,
             names[step.key],
-            step.device.name,
             _settings(step),
-            step.emulated,
             seen[step.variant],
-            [(c.write(step), c.missing_percentile(step)) for c in shown],
+            [metric.text(step) for metric in metrics],
             marks(experiment, step),
         )
-
-    return [row(step) for step in experiment.steps]
+        for step in experiment.steps
+    ]
+    return Steps(list(headings.values()), headings[THROUGHPUT.key], rows, devices)
 
 
 def _settings(step: StepSummary) -> str:
@@ -143,32 +142,38 @@ def explained(rows: Sequence[StepRow]) -> list[Block]:
 
 def in_brief(experiment: ExperimentSummary) -> tuple[Shown, list[Block]]:
     """Return the table of steps for a terminal, with footnote letters in its last column, and what these stand for."""
+    steps = steps_table(experiment, any(step.emulated for step in experiment.steps))
     notes: dict[Hashable, list[Mark]] = {}
-    for step in experiment.steps:
-        for mark in marks(experiment, step):
-            notes.setdefault(_alike(mark, step), []).append(mark)
+    for row in steps.rows:
+        for mark in row.marks:
+            notes.setdefault(_alike(mark, row.step), []).append(mark)
     letters = {alike: _letter(number) for number, alike in enumerate(notes)}
     items = list(_explained(letters, notes))
-    return Shown(_table(experiment, letters), one_line=True), [Notes(items)] if items else []
+    return Shown(_with_letters(steps, letters), one_line=True), [Notes(items)] if items else []
 
 
-def _table(experiment: ExperimentSummary, letters: dict[Hashable, str]) -> Table:
-    names, shown, steps = step_labels(experiment), summary_columns(experiment), experiment.steps
-    marked = [dict.fromkeys(letters[_alike(m, s)] for m in marks(experiment, s)) for s in steps]
-    before = ["step", *(["device"] if any(s.emulated for s in steps) else [])]
-    rows: list[Sequence[str | Cell]] = [
-        [
-            names[s.key],
-            *([Cell(EMULATED if s.emulated else "bare", "emulated")] if len(before) > 1 else []),
-            *(c.write(s) + "*" * c.missing_percentile(s) for c in shown),
-            *([Cell("".join(found), "quiet")] if any(marked) else []),
-        ]
-        for s, found in zip(steps, marked, strict=True)
-    ]
-    last = len(before) + len(shown)
-    header = [*before, *(f"{c.title}\n{c.unit}".strip() for c in shown), *([""] if any(marked) else [])]
-    importance = {at: column.importance for at, column in enumerate(shown, len(before)) if column.importance}
-    return Table(header, rows, frozenset({*range(len(before)), last}), importance=importance)
+def _with_letters(steps: Steps, letters: dict[Hashable, str]) -> Table:
+    def emulation(row: StepRow) -> Cell:
+        return Cell(EMULATED if row.step.emulated else "bare", "emulated")
+
+    def footnotes(row: StepRow) -> Cell:
+        return Cell("".join(dict.fromkeys(letters[_alike(mark, row.step)] for mark in row.marks)), "quiet")
+
+    def title(at: int) -> str:
+        heading = steps.headings[at]
+        return f"{heading.title}\n{heading.unit or heading.subject}".strip()
+
+    return Rows(steps.rows).table(
+        word("step", lambda row: row.name),
+        word("device", emulation, when=steps.devices),
+        numbers(
+            range(len(steps.headings)),
+            title,
+            lambda row, at: row.cells[at],
+            {at: heading.importance or 0 for at, heading in enumerate(steps.headings)},
+        ),
+        word("", footnotes, when=bool(letters)),
+    )
 
 
 def _explained(letters: dict[Hashable, str], notes: dict[Hashable, list[Mark]]) -> Iterator[Note]:

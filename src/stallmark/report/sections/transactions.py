@@ -7,6 +7,7 @@ from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.read.queries import in_order
 from stallmark.analysis.read.server_summary import StatementSummary, TransactionReads
 from stallmark.analysis.read.transactions import TransactionSummary
+from stallmark.analysis.read.waits import BlockedPair, DeadlockShape
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity.kinds import GateKind
@@ -19,6 +20,7 @@ from stallmark.report.table import (
     Cell,
     Rows,
     Table,
+    fields,
     group,
     if_known,
     named_rows,
@@ -324,11 +326,7 @@ def row_waits(experiment: ExperimentSummary) -> Table | None:
 def blocked(experiment: ExperimentSummary) -> Table | None:
     """Return who blocked whom in every step; None where nobody was seen blocked."""
     return step_rows(experiment, lambda step: step.waits.blocked).table_if_any(
-        word("blocked in", lambda pair: pair.blocked),
-        word("by one in", lambda pair: pair.blocker),
-        word("wait", lambda pair: pair.wait_type),
-        number("sessions", lambda pair: pair.sessions),
-        notes=[words.BLOCKED],
+        fields(BlockedPair), notes=[words.BLOCKED]
     )
 
 
@@ -336,13 +334,7 @@ def deadlocks(experiment: ExperimentSummary) -> Table | None:
     """Return the deadlocks of every run by their shape; None without any."""
     rows = named_rows("run", ((run.title, deadlock) for run in experiment.runs for deadlock in run.deadlocks))
     return rows.table_if_any(
-        number("times", lambda deadlock: deadlock.times, format.count),
-        word("victim in", lambda deadlock: deadlock.victim),
-        word("others in", lambda deadlock: deadlock.others),
-        word("victim’s isolation", lambda deadlock: deadlock.isolation),
-        word("locks", lambda deadlock: deadlock.resources),
-        word("graph of the first", lambda deadlock: deadlock.graph or ""),
-        notes=[words.DEADLOCKS],
+        number("times", lambda deadlock: deadlock.times, format.count), fields(DeadlockShape), notes=[words.DEADLOCKS]
     )
 
 

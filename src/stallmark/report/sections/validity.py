@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary, gate_verdicts
+from stallmark.analysis.metrics import METRICS, SHARE
 from stallmark.analysis.steady import Steadiness
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.thresholds import UNITS, Threshold, over_steps
+from stallmark.analysis.thresholds import Threshold, over_steps
 from stallmark.analysis.validity.gates import Gate
 from stallmark.analysis.validity.service_level import MEAN_ONLY, LevelOutcome, ServiceLevel
 from stallmark.format import signed
@@ -297,8 +298,8 @@ def _measured(judged: list[Threshold], names: dict[str, str]) -> str:
 def _value(threshold: Threshold) -> str:
     if threshold.value == math.inf:
         return GIVEN_UP
-    unit, written = UNITS[threshold.metric], format.number(threshold.value)
-    return format.share(threshold.value) if unit == "share" else f"{written} ms" if unit == "ms" else written
+    unit, written = METRICS[threshold.metric].limit_unit, format.number(threshold.value)
+    return format.share(threshold.value) if unit == SHARE else f"{written} ms" if unit == "ms" else written
 
 
 def thresholds_section(experiment: ExperimentSummary) -> Section:

@@ -62,7 +62,7 @@ def writers() -> Mapping[Kind, Writer]:
     from stallmark.report.text.templates import Template  # it imports this module
 
     modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
-    for module in (*modules, *capabilities.parts("wording")):
+    for module in (*modules, *capabilities.wordings()):
         for kind, text in getattr(module, "SENTENCES", {}).items():
             says(kind)(Template(text, getattr(module, "FORMATS", {})))
     return _WRITERS

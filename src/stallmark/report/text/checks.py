@@ -5,9 +5,9 @@ from typing import Any
 
 from stallmark import format
 from stallmark.analysis.compare.settings import DifferenceKind, IntentKind
-from stallmark.analysis.compare.sides import METRICS
 from stallmark.analysis.compare.summary import CheckKind, ReasonKind
 from stallmark.analysis.finding import Finding, Kind
+from stallmark.analysis.metrics import METRICS
 from stallmark.format import listed, per_transaction, percent, size
 from stallmark.report.text import clause, says, sentence
 from stallmark.report.text.cautions import changes, during
@@ -19,7 +19,10 @@ from stallmark.stats.thresholds import AGAIN, FOREIGN_CPU, FOREIGN_IO, GROWTH, R
 MOST_REASONS, MOST_NAMES, MOST_DIFFERENCES = 2, 3, 4
 """Most items that a sentence names; the table of checks names all."""
 
-TITLES = {one.key: one.title for one in METRICS}
+
+def metric_title(key: str) -> str:
+    """Return the title of a metric; its key if only another version knows it."""
+    return METRICS[key].title if key in METRICS else key
 
 
 SENTENCES: Mapping[Kind, str] = {
@@ -109,7 +112,7 @@ CHECKS: Mapping[Kind, tuple[str, str]] = {
 @says(CheckKind.METRIC_DECLARED)
 def _(metrics: Mapping[str, list[str]]) -> str:
     keys = list(dict.fromkeys(key for keys in metrics.values() for key in keys))
-    return TITLES.get(keys[0], keys[0]) if len(keys) == 1 else _declared(metrics)
+    return metric_title(keys[0]) if len(keys) == 1 else _declared(metrics)
 
 
 @says(CheckKind.SETTINGS)
@@ -206,9 +209,9 @@ def _(compared: int, mixed_up: list[Finding], others: list[Mapping[str, Any]]) -
 @says(CheckKind.AGAIN)
 def _(side: str, metric: str, drifts: list[Mapping[str, Any]]) -> str:
     if not drifts:
-        return f"{TITLES[metric]} of {side} was not measured both times"
+        return f"{metric_title(metric)} of {side} was not measured both times"
     return "; ".join(
-        f"{TITLES[one['metric']]} {one['share'] * 100:.1f} % apart, "
+        f"{metric_title(one['metric'])} {one['share'] * 100:.1f} % apart, "
         + (
             f"of one run; {percent(SAME)} allowed"
             if one["p"] is None
@@ -317,7 +320,7 @@ def _setting(value: Any) -> str:
 
 
 def _declared(metrics: Mapping[str, list[str]]) -> str:
-    return listed([f"{TITLES.get(key, key)} of {side}" for side, keys in metrics.items() for key in keys])
+    return listed([f"{metric_title(key)} of {side}" for side, keys in metrics.items() for key in keys])
 
 
 def _differences(differences: Sequence[Finding], most: int) -> str:
@@ -348,5 +351,5 @@ FORMATS: Mapping[str, Format] = {
     "labelled": labelled,
     "names": _names,
     "setting": _setting,
-    "title": TITLES.__getitem__,
+    "title": metric_title,
 }

@@ -5,14 +5,15 @@ from typing import Any
 
 from stallmark import format
 from stallmark.analysis.compare.plan import RunsPlan
-from stallmark.analysis.compare.sides import SHARE, Unpaired
+from stallmark.analysis.compare.sides import Unpaired
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, PairKind, Ratio, Verdict
 from stallmark.analysis.finding import Finding, Kind
+from stallmark.analysis.metrics import SHARE
 from stallmark.errors import as_reason
 from stallmark.format import listed, percent, short
 from stallmark.report.text import clause, says, sentence
 from stallmark.report.text.cause import because_of
-from stallmark.report.text.checks import CHECKS, MOST_REASONS, TITLES
+from stallmark.report.text.checks import CHECKS, MOST_REASONS, metric_title
 from stallmark.report.text.templates import Format
 from stallmark.report.text.terms import term
 from stallmark.stats.thresholds import CONFIDENCE, POWER, REPLICATES
@@ -130,7 +131,7 @@ def _(
         verb = "beats" if verdict == Verdict.BETTER else "falls behind"
         said = f"{b} {verb} {a} by {by} % ({reach})"
     else:
-        said = f"{b} has a {TITLES[metric]} {by} % {'higher' if up else 'lower'} than {a} ({reach})"
+        said = f"{b} has a {metric_title(metric)} {by} % {'higher' if up else 'lower'} than {a} ({reach})"
     why = because_of(because) if because else None
     return f"{_of_step(step)}{said}{f', {why}' if why else ''}.{_plans(plans_changed)}"
 
@@ -157,7 +158,7 @@ def _(
 ) -> str:
     """Say also what these runs could have shown: without it, "no difference" says nothing."""
     text = (
-        f"{_of_step(step)}No difference shown between {a} and {b}: {TITLES[metric]} {signed(ratio - 1)} % "
+        f"{_of_step(step)}No difference shown between {a} and {b}: {metric_title(metric)} {signed(ratio - 1)} % "
         f"({interval(low, high)})"
     )
     if by_chance_among:
@@ -181,10 +182,10 @@ def _(
     plans_changed: list[str] | None = None,
 ) -> str:
     if ratio is None:
-        return f"{_of_step(step)}Indicative only: {TITLES[metric]} of {a} and {b} is not known."
+        return f"{_of_step(step)}Indicative only: {metric_title(metric)} of {a} and {b} is not known."
     text = (
-        f"{_of_step(step)}Indicative only, of {'one run' if runs == 1 else f'{runs} runs'}: {TITLES[metric]} of {b} "
-        f"was {signed(ratio - 1)} % against {a}"
+        f"{_of_step(step)}Indicative only, of {'one run' if runs == 1 else f'{runs} runs'}: {metric_title(metric)} of "
+        f"{b} was {signed(ratio - 1)} % against {a}"
     )
     if reach := interval(low, high):
         text += f" ({reach}{' by the scatter of seconds, which is not that of runs' if interval_within_run else ''})"

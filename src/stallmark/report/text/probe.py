@@ -13,7 +13,6 @@ from stallmark.report.text.terms import term
 from stallmark.stats.thresholds import PROBE_DRIFT, PROBE_SLUMPS
 from stallmark.stats.thresholds import SAME as ALIKE
 
-NO_SLIDE = "A probe has no summary for a slide: it has no transactions."
 _MOST_STEPS = 3  # that a sentence names
 
 

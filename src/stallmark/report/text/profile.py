@@ -11,7 +11,6 @@ from stallmark.record.profile.manifest import Source
 from stallmark.report.text import says
 from stallmark.report.text.templates import Format
 
-NO_SLIDE = "A profile has no summary for a slide."
 QUESTION = "What does this server do, hour by hour, and what does it wait for?"
 PERCENTILES = (
     "Percentiles over minutes, each a mean of its own. A dash: fewer than five minutes would lie beyond it. I/O is of "
@@ -283,6 +282,19 @@ def _(gaps: int, unseen_s: float, longest_s: float, longest_begin: float, said: 
     return (
         f"In {gaps} gaps {duration(unseen_s)} were not seen, the longest {duration(longest_s)} from "
         f"{moment(longest_begin)}{why}: no rate includes them."
+    )
+
+
+@says(ProfileKind.LATE)
+def _(samples: int, late_s: float, longest_s: float) -> str:
+    if samples == 1:
+        return (
+            f"One sample came late, after {duration(longest_s)}: totals and means include that time, percentiles of "
+            "minutes do not."
+        )
+    return (
+        f"{samples} samples came late, the latest after {duration(longest_s)}: totals and means include these "
+        f"{duration(late_s)}, percentiles of minutes do not."
     )
 
 

@@ -84,18 +84,23 @@ def primary_method(name: str, nominal: Sequence[float]) -> str:
     return f"{name} committed within the measured interval divided by its seconds.{size}"
 
 
-LATENCY = (
-    "Scheduled to ended, retries included, from an HDR histogram with 3 significant digits over the whole "
-    "measured interval. A percentile the sample is too small for is not drawn."
-)
+METHODS = {
+    "latency": (
+        "Scheduled to ended, retries included, from an HDR histogram with 3 significant digits over the whole "
+        "measured interval. A percentile the sample is too small for is not drawn."
+    ),
+    "reads": "Reads of data files that left the server, over the measured interval, divided by its commits.",
+    "read-ms": (
+        "Volume-weighted: stall divided by reads of the measured interval. Mean of intervals: the mean of the "
+        "per-second means, as monitoring tools draw it; quiet seconds count as much as busy ones."
+    ),
+    "iops": (
+        "Reads and writes of data files as the server counts them, over the measured interval; the log is not in it."
+    ),
+    "mb": "Bytes read from and written to data files as the server counts them, over the measured interval.",
+}
+"""The method of each chart of metrics, by the chart's id."""
 TRANSACTION_LATENCY = "Latency of this transaction type, scheduled to ended, retries included (HDR histogram)."
-READS = "Reads of data files that left the server, over the measured interval, divided by its commits."
-READ_TIME = (
-    "Volume-weighted: stall divided by reads of the measured interval. Mean of intervals: the mean of the "
-    "per-second means, as monitoring tools draw it; quiet seconds count as much as busy ones."
-)
-IOPS = "Reads and writes of data files as the server counts them, over the measured interval; the log is not in it."
-BANDWIDTH = "Bytes read from and written to data files as the server counts them, over the measured interval."
 LINE_READ_TIME = "read time, ms per read of a data file"
 LINE_READ_STALL = "read stall, ms summed over all users per second"
 LINE_CHECKPOINTS = "pages per second that checkpoints wrote"

@@ -1,1 +1,0 @@
-"""Sizing: the load of a profile against what candidates carried of it."""

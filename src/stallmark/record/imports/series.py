@@ -1,0 +1,113 @@
+"""Series of values, each with times of its own, as the counts of intervals."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+
+from stallmark.record.imports.recording import Recording, some_names
+from stallmark.record.profile.manifest import GAP
+
+Kind = Literal["total", "count", "rate", "state"]
+"""The meaning of a value: counted since some time, counted in the interval that ends with it, per second in that
+interval, or at its end."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """The values of one instance that are part of a column, at times in their order. `group`: of the totals that begin
+    anew together; `name`: of its device, database or file, empty if it has none."""
+
+    column: str
+    kind: Kind
+    group: str
+    name: str
+    at: np.ndarray
+    values: np.ndarray
+
+
+def add_series(series: Sequence[Series], recording: Recording, name: str, times: Sequence[float] = ()) -> None:
+    """Add the sums over series, by column and interval, and note for the file `name` what is not known. `times`: those
+    of its samples, if some may have no values.
+
+    Intervals lie between times at which no total lacks a point. A column is not known in an interval if a part of it
+    began anew there, or was away and came back; nor are the others of its group: a fall that is seen in one may be
+    hidden in another. An instance whose totals or states begin later, or end before, was not there.
+    """
+    each = np.unique(np.concatenate([times, *(one.at for one in series)]))
+    longest_s = GAP * float(np.median(np.diff(each))) if len(each) > 1 else 0.0
+    lacking = _lacking(series, each, longest_s)
+    bounds = each[~lacking]
+    seconds, is_joined = np.diff(bounds), np.diff(np.flatnonzero(~lacking)) > 1
+    columns: dict[str, list[Series]] = {}
+    for one in series:
+        columns.setdefault(one.column, []).append(one)
+    sums = dict[str, np.ndarray]()
+    fallen, away, absent = dict[str, np.ndarray](), set[str](), set[str]()
+    for column, parts in columns.items():
+        total, seen, unknown = (
+            np.zeros(len(seconds)),
+            np.zeros(len(seconds), dtype=bool),
+            np.zeros(len(seconds), dtype=bool),
+        )
+        outside = list[tuple[str, np.ndarray]]()
+        for one in parts:
+            amounts = _amounts(one, bounds, seconds)
+            covered = np.isfinite(amounts)
+            begins = bounds[:-1] if one.kind == "total" else bounds[1:]
+            inside = (begins >= one.at[0]) & (bounds[1:] <= one.at[-1])
+            total += np.where(covered, amounts, 0.0)
+            seen |= covered
+            if one.kind in ("count", "rate"):
+                unknown |= ~covered | is_joined
+            else:
+                unknown |= inside & ~covered
+                away |= {one.name or one.column} if (inside & ~covered).any() else set()
+                outside.append((one.name, ~covered & ~inside))
+            if one.kind == "total":
+                falls = np.searchsorted(bounds, one.at[1:][np.diff(one.values) < 0]) - 1
+                falls = falls[(falls >= 0) & (falls < len(seconds))]
+                fallen.setdefault(one.group, np.zeros(len(seconds), dtype=bool))[falls] = True
+        absent |= {name for name, where in outside if name and (where & seen).any()}
+        sums[column] = np.where(unknown | ~seen, np.nan, total)
+    for column, parts in columns.items():
+        for group in {one.group for one in parts} & fallen.keys():
+            sums[column][fallen[group]] = np.nan
+    for place, (start, end) in enumerate(pairwise(bounds.tolist())):
+        if end - start <= longest_s:
+            row = {column: float(values[place]) for column, values in sums.items()}
+            recording.spans.add(start, end, {column: value for column, value in row.items() if np.isfinite(value)})
+    resets = int(np.any(list(fallen.values()), axis=0).sum()) if fallen else 0
+    joined = int(lacking.sum())
+    for is_so, sentence in (
+        (resets, f"counters began anew {resets} time{'s' * (resets > 1)}; what they counted there is not known"),
+        (joined, f"points are missing at {joined} time{'s' * (joined > 1)}; the intervals around them are joined"),
+        (away, f"not known while points of it are missing: {some_names(away)}"),
+        (absent, f"not there all the time, and 0 while not: {some_names(absent)}"),
+    ):
+        if is_so:
+            recording.note(f"{name}: {sentence}.")
+
+
+def _lacking(series: Iterable[Series], times: np.ndarray, longest_s: float) -> np.ndarray:
+    """Return the times at which a total lacks a point, between two of its points that are no gap apart."""
+    lacking = np.zeros(len(times), dtype=bool)
+    for one in series:
+        if one.kind == "total":
+            places = np.searchsorted(times, one.at)
+            for before in np.flatnonzero((np.diff(places) > 1) & (np.diff(one.at) <= longest_s)):
+                lacking[places[before] + 1 : places[before + 1]] = True
+    return lacking
+
+
+def _amounts(one: Series, bounds: np.ndarray, seconds: np.ndarray) -> np.ndarray:
+    """Return what a series adds to each interval, NaN if it is not known."""
+    values = np.full(len(bounds), np.nan)
+    places = np.searchsorted(bounds, one.at)
+    there = (places < len(bounds)) & (bounds[np.minimum(places, len(bounds) - 1)] == one.at)
+    values[places[there]] = one.values[there]
+    if one.kind == "total":
+        return np.diff(values)
+    return values[1:] * seconds if one.kind == "rate" else values[1:]

@@ -1,0 +1,217 @@
+"""`stallmark size`: which of the candidates carries the load of a profile? And the run that tries one."""
+
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stallmark import format
+from stallmark.cli.command import Command
+from stallmark.cli.common import err, escape, json_option, page_file, print_markup, timezone_option
+from stallmark.cli.exit_codes import INCOMPLETE, VERDICT
+from stallmark.cli.status import Progress
+from stallmark.errors import CallFailed, StallmarkError, as_sentence
+from stallmark.experiment.companions import LoadMachines, OwnExperiment
+from stallmark.experiment.progress import Phase, Show
+from stallmark.stopping import StopSignal
+
+if TYPE_CHECKING:
+    from stallmark.experiment.target import Target
+    from stallmark.record.manifest.storage import ServiceLevelObjective
+    from stallmark.scenarios.model import AnyScenario, ProbeScenario
+    from stallmark.sizing.scenario import SizingScenario
+    from stallmark.sizing.summary import SizingSummary
+
+
+def _finite(context: click.Context, option: click.Parameter, value: float) -> float:
+    if not 0 < value < math.inf:
+        raise click.BadParameter(f"{value:g} is no growth: write a factor above zero, as 1.5", context, option)
+    return value
+
+
+@click.command(cls=Command)
+@click.argument("profile", type=click.Path(path_type=Path))
+@click.argument("candidates", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="CANDIDATE...")
+@click.option(
+    "--percentile", type=click.Choice(["p90", "p95", "p99", "max"]),
+    help="Of the profile’s minutes, by I/Os per second [default: its busiest window].",
+)  # fmt: skip
+@click.option(
+    "--growth", type=float, callback=_finite, default=1.0, show_default=True,
+    help="How many times the profile’s load the new hardware is to carry.",
+)  # fmt: skip
+@click.option(
+    "--slo", "level", metavar="LEVEL",
+    help="Judge reads by oltp, dss, mail, or a time as 10ms [default: as they were measured].",
+)  # fmt: skip
+@click.option("--today", type=click.Path(path_type=Path), help="The sizing of the hardware that carries it today.")
+@click.option(
+    "--out", "target", type=click.Path(path_type=Path),
+    help="The HTML file [default: sizing.html in CANDIDATE, none with --json].",
+)  # fmt: skip
+@timezone_option()
+@json_option
+def size(
+    profile: Path, candidates: tuple[Path, ...], percentile: str | None, growth: float, level: str | None,
+    today: Path | None, target: Path | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Say which candidates carry the load of a PROFILE, with how much headroom, and what ends first.
+
+    A CANDIDATE is the folder that `stallmark run sizing --profile PROFILE` made on the new hardware. Exit code 5 says
+    that none carries it.
+    """
+    from stallmark.report.renderers import refuse_target
+    from stallmark.report.text import sentence
+    from stallmark.sizing import summary
+
+    target = target or page_file(candidates[0], "sizing.html", for_machines=as_json)
+    if target:
+        refuse_target(target)
+    found = summary.size(profile, candidates, percentile, growth, _level(level), today)
+    show_sizing(found, target, as_json)
+    if not found.carried:
+        print_markup(err, f"[bold red]Failed:[/] {escape(' '.join(map(sentence, found.answers)))}")
+        sys.exit(VERDICT)
+
+
+def show_candidate(folders: Sequence[Path], target: Path | None, as_json: bool) -> None:
+    """Write the report of the only candidate in `folders` to `target`, if any, and print its tables, or JSON."""
+    from stallmark.sizing.summary import summarise_candidate
+
+    if len(folders) > 1:
+        raise StallmarkError(
+            f"{folders[0]} is a sizing: make a report of it alone, or give several sizings to `stallmark size`."
+        )
+    show_sizing(summarise_candidate(folders[0]), target, as_json)
+
+
+def show_sizing(found: "SizingSummary", target: Path | None, as_json: bool) -> None:
+    """Write the report to `target`, if any, and print its tables, or JSON."""
+    from stallmark.cli.document import show
+    from stallmark.sizing.document import sizing_document, sizing_in_json
+
+    show(found, sizing_document, sizing_in_json, target, as_json)
+
+
+def _level(text: str | None) -> "ServiceLevelObjective | None":
+    from stallmark.analysis.validity.service_level import PERCENTILES, READY_MADE, declared
+    from stallmark.quantities import parse_seconds
+
+    if text is None:
+        return None
+    if text in READY_MADE:
+        return declared(text, None, PERCENTILES[0])
+    try:
+        seconds = parse_seconds(text)
+    except ValueError:
+        seconds = 0.0
+    if seconds <= 0:
+        raise StallmarkError(f"--slo {text} is no service level: write {', '.join(READY_MADE)} or a time as 10ms.")
+    return declared(None, seconds * 1000, PERCENTILES[0])
+
+
+def progress(folder: Path) -> Progress:
+    """Return the progress of the sizing in a folder."""
+    from stallmark.sizing.manifest import read_sizing
+    from stallmark.sizing.wording import progress
+
+    made = read_sizing(folder)
+    begun = f"{made.candidate.name} ({folder}), begun {format.moment(made.started)}"
+    return Progress([begun, progress(made)], {"sizing": made.model_dump(mode="json")})
+
+
+# The run of a sizing: `stallmark run sizing --profile DIR`.
+
+
+class SizingForProfile(OwnExperiment):
+    """The sizing of a server and its storage for the load of a profile."""
+
+    def __init__(self, profile: Path | None):
+        self._profile = profile
+
+    def takes(self, scenario: "AnyScenario | ProbeScenario") -> bool:
+        from stallmark.sizing.scenario import SizingScenario
+
+        if not isinstance(scenario, SizingScenario):
+            if self._profile:
+                raise StallmarkError(
+                    f"{scenario.name} is no sizing, and --profile is of one: leave it out, or run `sizing`."
+                )
+            return False
+        if self._profile is None:
+            raise StallmarkError(f"{scenario.name} sizes for the load of a profile: name its folder with --profile.")
+        return True
+
+    def run(
+        self,
+        scenario: "SizingScenario",
+        target: "Target",
+        out: Path,
+        show: Show,
+        machines: LoadMachines | None,
+        as_json: bool,
+    ) -> None:
+        assert self._profile
+        _run_sizing(scenario, self._profile, target, out, show, machines, as_json)
+
+
+@click.command()
+@click.option(
+    "--profile", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR",
+    help="Of a sizing: the profile whose load the server and its storage are to carry.",
+)  # fmt: skip
+def sizing(profile: Path | None) -> SizingForProfile:
+    return SizingForProfile(profile)
+
+
+def _run_sizing(
+    scenario: "SizingScenario",
+    profile: Path,
+    target: "Target",
+    out: Path,
+    show: Show,
+    machines: LoadMachines | None,
+    as_json: bool,
+) -> None:
+    """Measure what a server and its storage carry of the load of a profile, and show it."""
+    from stallmark.loaders.warehouse import command
+    from stallmark.report.text import experiment
+    from stallmark.sizing.demand import demand_of
+    from stallmark.sizing.estimate import estimate_sizing
+    from stallmark.sizing.runner import SizingRunner
+    from stallmark.storage.probe.tool import find_tool
+
+    [variant] = scenario.variants
+    find_tool(emulated=scenario.emulates(variant))  # before a database is built for nothing
+    if scenario.queries and target.is_absent(scenario.contents):
+        command()  # of the generator of their data: before I/O is replayed for nothing
+    demand = demand_of(profile, window_s=scenario.replay.window)
+    show.say(": ".join(filter(None, (scenario.title or scenario.name, scenario.answers))))
+    absent = float(target.is_absent(scenario.contents))
+    expects = estimate_sizing(scenario, to_build=absent, windows=len(demand.windows))
+    assert expects
+    show.say(f"It takes {experiment.takes(expects.total_s, expects.build_s, at_most=True)}.")
+    runner = None
+    try:
+        with target.engine(scenario.contents, scenario) as engine:
+            runner = SizingRunner(scenario, demand, engine, out, show, machines)
+            because = runner.run()
+    except (StopSignal, StallmarkError, CallFailed, OSError):
+        if runner and runner.measured:
+            _report(runner.folder, show, as_json)
+        raise
+    _report(runner.folder, show, as_json)
+    if because:
+        print_markup(err, f"[bold red]Incomplete:[/] {escape(as_sentence(because))}")
+        sys.exit(INCOMPLETE)
+
+
+def _report(folder: Path, show: Show, as_json: bool) -> None:
+    show.enter(Phase.REPORTING)
+    try:
+        show_candidate([folder], folder / "report.html", as_json)
+    except (StallmarkError, OSError) as of_report:  # why it ended matters more
+        show.say(f"There is no report: {of_report}")

@@ -1,0 +1,326 @@
+"""The summary of a sizing: a need, and for each candidate how much more than that it carries."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Literal, get_args
+
+from stallmark.analysis.finding import Finding, caution, info, mixed_versions
+from stallmark.analysis.loads.step import LoadStep
+from stallmark.analysis.loads.summary import LoadsSummary
+from stallmark.analysis.profile.summary import ProfileSummary, summarise_profile
+from stallmark.analysis.step_summary import StepSummary
+from stallmark.errors import StallmarkError
+from stallmark.record.manifest.storage import ServiceLevelObjective
+from stallmark.record.reader import find_records
+from stallmark.sizing import candidate
+from stallmark.sizing.candidate import (
+    CandidateAnswer,
+    Need,
+    against_today,
+    answer_of,
+    busiest_per_s,
+    finding_of,
+    need_of,
+)
+from stallmark.sizing.demand import mark_of, with_peaks
+from stallmark.sizing.manifest import Demand, Matched, Sizing, read_sizing
+from stallmark.sizing.reach import SizingKind
+
+# The quantities that a profile tells, as the loads of a stand-in did them: by themselves, and together.
+
+Quantity = Literal["reads", "read_bytes", "writes", "log_bytes", "cpu_cores"]
+QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
+
+
+def fitted(with_queries: bool) -> tuple[Quantity, ...]:
+    """Return the quantities that the rates of loads are fitted to. Bytes read go with reads, unless there are loads of
+    queries: their reads are large."""
+    return tuple(name for name in QUANTITIES if with_queries or name != "read_bytes")
+
+
+def wanted_of(demand: Demand) -> dict[str, float | None]:
+    """Return the quantities per second that the profile's busiest window had. Log among the data is not told apart."""
+    busiest = demand.windows[0]
+    found: dict[str, float | None] = {name: busiest.mean(name) for name in QUANTITIES if name != "cpu_cores"}
+    if not demand.log_known:
+        found |= {"log_bytes": None}
+    return found | {"cpu_cores": demand.cpu_cores}
+
+
+def costs_of(calibrated: LoadsSummary, cores: int | None) -> dict[str, dict[str, float | None]]:
+    """Return what one transaction that a user started, or one query, cost in the step in which its load ran alone, by
+    load. `cores`: of the server, None where it does not say: its CPU is then not known either.
+
+    A query counts where it ends. One that began before the step counts whole, and one that goes on after it does not:
+    of few long queries the cost is rough.
+    """
+    alone = [
+        (name, step, _started(step))
+        for name, view in calibrated.loads.items()
+        for run in view.runs
+        for step in run.steps
+    ]
+    steps = {step.step: step for run in calibrated.whole.runs for step in run.steps}
+    alone += [(one.load, steps[one.step], one.ended) for one in _of_queries(calibrated)]
+    return {
+        name: {of: None if value is None else value * step.interval.measured_s / count for of, value in costs.items()}
+        for name, step, count in alone
+        if count and (costs := _per_second(step, cores))
+    }
+
+
+def queries_ended(calibrated: LoadsSummary) -> dict[str, int]:
+    """Return how many queries ended in the step in which their load ran alone, by load."""
+    return {one.load: one.ended for one in _of_queries(calibrated)}
+
+
+def queries_waited(tried: LoadsSummary) -> dict[str, float]:
+    """Return the share of the queries of each load that waited for a stream in a trial, which has one step."""
+    late = {one.load: one.late for point in tried.points for one in point.runs}
+    return {load: one.waited / one.due for load, one in late.items() if one}
+
+
+def _of_queries(summary: LoadsSummary) -> list[LoadStep]:
+    return [one for point in summary.points for one in point.runs if one.kind == "streams" and one.alone]
+
+
+def reached_by(tried: LoadsSummary, cores: int | None) -> dict[str, float | None]:
+    """Return what all loads together did per second in a trial."""
+    return _per_second(tried.whole.runs[-1].steps[-1], cores)
+
+
+def _per_second(step: StepSummary, cores: int | None) -> dict[str, float | None]:
+    data, log, state = step.storage.data, step.storage.wal, step.server.state
+    share = state.cpu_process_share if state else None
+    return {
+        "reads": data.reads / data.seconds if data else None,
+        "read_bytes": data.read_bytes / data.seconds if data else None,
+        "writes": data.writes / data.seconds if data else None,
+        "log_bytes": log.write_bytes / log.seconds if log else None,
+        "cpu_cores": share * cores if share is not None and cores else None,
+    }
+
+
+def _started(step: StepSummary) -> int:
+    """Return the transactions that users started: others follow of them."""
+    users = [one for one in step.transactions if one.source == "users"]
+    return sum(one.committed + one.rolled_back + one.failed for one in users)
+
+
+def off(wanted: Mapping[str, float | None], reached: Mapping[str, float | None]) -> float:
+    """Return the largest share by which a quantity that is wanted is off, of those that were measured."""
+    pairs = [(want, reached[name]) for name, want in wanted.items()]
+    return max((abs(did / want - 1) for want, did in pairs if want and did is not None), default=0.0)
+
+
+def matched(wanted: Mapping[str, float | None], reached: Mapping[str, float | None]) -> tuple[Matched, ...]:
+    """Return every quantity with what was wanted and reached of it, for the manifest."""
+    return tuple(Matched(name=name, wanted=wanted[name], reached=reached[name]) for name in QUANTITIES)
+
+
+@dataclass(frozen=True)
+class SizingSummary:
+    """A sizing. `answers` has one finding for each candidate, in their order; `profile` is None where only the need of
+    the busiest windows is known. `played`: what was played of the profile, and what was not."""
+
+    need: Need
+    demand: Demand
+    service_level: ServiceLevelObjective
+    candidates: Sequence[CandidateAnswer]
+    today: CandidateAnswer | None
+    profile: ProfileSummary | None
+    answers: Sequence[Finding]
+    findings: Sequence[Finding]
+    memory: Sequence[Finding]
+    cautions: Sequence[Finding]
+    played: Sequence[Finding]
+    untested: Sequence[Finding]
+
+    @property
+    def carried(self) -> bool:
+        """Tell whether any candidate carries it."""
+        return any(one.standing == "carries" for one in self.candidates)
+
+    @property
+    def emulated(self) -> bool:
+        return any(one.emulated for one in self.candidates)
+
+
+def summarise_candidate(folder: Path) -> SizingSummary:
+    """Summarise the folder of one candidate, whose need is its profile's busiest windows as they were."""
+    sizing = read_sizing(folder)
+    return _summary([(folder, sizing)], None, None, Need(1.0, busiest_per_s(sizing.demand)), None)
+
+
+def size(
+    profile: Path,
+    candidates: Sequence[Path],
+    percentile: str | None = None,
+    growth: float = 1.0,
+    other: ServiceLevelObjective | None = None,
+    today: Path | None = None,
+) -> SizingSummary:
+    """Size candidates for a profile. `other`: the service level to judge by in place of theirs.
+
+    Raise StallmarkError where a candidate was measured for another profile, or some are not to be compared.
+    """
+    found = summarise_profile(profile)
+    read = [(folder, read_sizing(folder)) for folder in candidates]
+    old = None if today is None else (today, read_sizing(today))
+    every = [*read, *([old] if old else [])]
+    for folder, sizing in every:
+        if sizing.demand.profile != mark_of(found.manifest, found.rates):
+            raise StallmarkError(
+                f"{folder} was measured for another profile than {profile}, or before that went on: give the profile "
+                "that it was measured for, or run the sizing again."
+            )
+    _refuse_unlike(every, other)
+    need = need_of(found, read[0][1].demand, percentile, growth)
+    read = [(folder, _with_peaks(sizing, found)) for folder, sizing in read]
+    return _summary(read, old, found, need, other)
+
+
+def _with_peaks(sizing: Sizing, found: ProfileSummary) -> Sizing:
+    """Return a sizing with the peaks of its profile, for those that were made before they were looked for."""
+    known = sizing.demand.peaks is not None
+    return sizing if known else sizing.changed(demand=with_peaks(sizing.demand, found.intervals))
+
+
+def _refuse_unlike(every: Sequence[tuple[Path, Sizing]], other: ServiceLevelObjective | None) -> None:
+    first, sizing = every[0]
+    for folder, one in every[1:]:
+        if other is None and one.service_level != sizing.service_level:
+            raise StallmarkError(
+                f"{first} and {folder} were measured with different service levels: give one with --slo, as 20ms."
+            )
+        if [len(each.pieces) for each in one.demand.windows] != [len(each.pieces) for each in sizing.demand.windows]:
+            raise StallmarkError(
+                f"{first} and {folder} were measured with other windows of the profile: run one of them again."
+            )
+        if len({each.replay.decides for each in (one, sizing) if each.replay}) > 1:
+            raise StallmarkError(
+                f"The replays of {first} and {folder} were judged by different figures of reads, a mean and a "
+                "percentile: run one of them again."
+            )
+    made = {
+        folder: [record.manifest for record in find_records([folder / each.stand_in.ceiling])]
+        for folder, each in every
+        if each.stand_in and each.stand_in.ceiling
+    }
+    for (one_folder, left), (other_folder, right) in pairwise(made.items()):
+        if mixed := mixed_versions([*left, *right]):
+            versions = " and ".join(map(str, mixed.facts["versions"]))
+            raise StallmarkError(
+                f"The stand-ins of {one_folder} and {other_folder} ran on data version {versions} of the "
+                f"{mixed.facts['workload']}, with other rows, inputs or procedures: run the older one again."
+            )
+
+
+def _summary(
+    read: Sequence[tuple[Path, Sizing]],
+    old: tuple[Path, Sizing] | None,
+    profile: ProfileSummary | None,
+    need: Need,
+    other: ServiceLevelObjective | None,
+) -> SizingSummary:
+    named = Counter(sizing.candidate.name for _, sizing in read)
+    candidates = [
+        answer_of(folder, one, _name(folder, one, named[one.candidate.name] > 1), need, other) for folder, one in read
+    ]
+    today = answer_of(*old, _name(*old, False), need, other) if old else None
+    if len({one.emulated for one in (*candidates, *([today] if today else []))}) > 1:
+        raise StallmarkError("Some of these are emulated and some are not: they are not compared, give them apart.")
+    first = candidates[0]
+    demand, level = first.sizing.demand, first.service_level
+    return SizingSummary(
+        need=need,
+        demand=demand,
+        service_level=level,
+        candidates=candidates,
+        today=today,
+        profile=profile,
+        answers=[finding_of(one) for one in candidates],
+        findings=list(_findings(need, demand, level, candidates, today, profile)),
+        memory=[*_memory(candidates), *(profile.memory if profile else ())],
+        cautions=[
+            *_below(need, demand),
+            *(one for each in candidates for one in candidate.untested_of_candidate(each)),
+        ],
+        played=list(candidate.untested_of_profile(candidates, profile)),
+        untested=[*candidate.untested_of_all(candidates, need.growth, profile), *(profile.cautions if profile else ())],
+    )
+
+
+def _name(folder: Path, sizing: Sizing, again: bool) -> str:
+    return f"{sizing.candidate.name} ({folder.name})" if again else sizing.candidate.name
+
+
+def _findings(
+    need: Need,
+    demand: Demand,
+    level: ServiceLevelObjective,
+    candidates: Sequence[CandidateAnswer],
+    today: CandidateAnswer | None,
+    profile: ProfileSummary | None,
+) -> Iterator[Finding]:
+    if profile is not None:
+        yield _need(need, demand)
+    for one in candidates:
+        if len(one.reaches) > 1:
+            by = {reach.method: [reach.low, reach.high, reach.middle] for reach in one.reaches}
+            yield info(SizingKind.METHODS, candidate=one.name, multiple=need.multiple, **by)
+        yield from (info(SizingKind.ENDS, candidate=one.name, ends=reach.ends) for reach in one.reaches if reach.ends)
+    yield from _cheapest(candidates)
+    if today is not None:
+        yield from against_today(today, candidates)
+    for window in demand.windows:
+        read_ms = demand.read_ms if window is demand.windows[0] else window.read_ms
+        if read_ms is not None and level.read_ms is not None and read_ms > level.read_ms:
+            facts = {"because": window.because, "begin": window.begin}
+            yield info(SizingKind.SLOW_TODAY, **facts, read_ms=read_ms, limit_ms=level.read_ms)
+
+
+def _below(need: Need, demand: Demand) -> Iterator[Finding]:
+    if need.minutes_per_s and need.window_per_s and need.minutes_per_s < need.window_per_s:
+        facts = {"percentile": need.percentile, "times": need.window_per_s / need.minutes_per_s}
+        yield caution(SizingKind.NEED_BELOW_BUSIEST, **facts, window_s=demand.windows[0].seconds)
+
+
+def _need(need: Need, demand: Demand) -> Finding:
+    facts = {"per_s": need.per_s, "growth": need.growth, "window_per_s": need.window_per_s}
+    facts |= {"window_s": demand.windows[0].seconds, "begin": demand.windows[0].begin}
+    facts |= {"others": len(demand.windows) - 1}
+    if need.minutes_per_s is not None:
+        of_minutes = {"multiple": need.multiple, "percentile": need.percentile, "minutes_per_s": need.minutes_per_s}
+        return info(SizingKind.NEED, **facts, **of_minutes)
+    return info(SizingKind.NEED_BY_WINDOW, **facts, percentile=need.percentile, minutes=need.minutes)
+
+
+def _cheapest(candidates: Sequence[CandidateAnswer]) -> Iterator[Finding]:
+    carrying = [one for one in candidates if one.standing == "carries"]
+    priced = [(one.sizing.candidate.cost, one.name) for one in carrying if one.sizing.candidate.cost is not None]
+    if len(priced) < 2:
+        return
+    cost, cheapest = min(priced, key=lambda one: one[0])
+    alike = [name for amount, name in priced if amount == cost and name != cheapest]
+    without = [one.name for one in carrying if one.sizing.candidate.cost is None]
+    facts = {"candidate": cheapest, "alike": alike, "cost": cost, "carrying": len(carrying), "without_cost": without}
+    yield info(SizingKind.CHEAPEST, **facts)
+
+
+def _memory(candidates: Sequence[CandidateAnswer]) -> Iterator[Finding]:
+    for one in candidates:
+        demand, stand_in = one.sizing.demand, one.sizing.stand_in
+        if demand.pool_bytes is None and one.memory_bytes is None:
+            continue
+        yield info(
+            SizingKind.MEMORY,
+            candidate=one.name,
+            today_bytes=demand.pool_bytes,
+            memory_bytes=one.sizing.candidate.memory_bytes,
+            database_bytes=demand.database_bytes,
+            stand_in_share=stand_in.pool_share if stand_in else None,
+        )

@@ -1,0 +1,199 @@
+"""The wording of what a sizing did not test, or not as it will be."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from stallmark.analysis.finding import Kind
+from stallmark.errors import as_reason
+from stallmark.format import listed, moment, quoted, roughly, short, size
+from stallmark.report.text import says
+from stallmark.report.text.templates import Format
+from stallmark.sizing.manifest import Measured
+from stallmark.sizing.reach import Method, SizingKind
+from stallmark.sizing.wording import BECAUSE, MEASURES, METHODS, STREAMS, in_times, per_second
+
+_VISIBLY = 1.005
+"""Less is 1×, as a multiple is written."""
+
+
+SENTENCES: Mapping[Kind, str] = {
+    SizingKind.NO_REPLAY: (
+        "The profile’s I/O was not replayed on “{candidate}”: its sizes, bursts and log were not tested."
+    ),
+    SizingKind.NOT_COMPARED: (
+        "Whether the stand-in on “{candidate}” matches the profile is not known of {quantities:quantities}."
+    ),
+    SizingKind.LOG_AMONG_DATA: (
+        "The profile does not tell writes of the log apart: they were played among those of data, and a slow log would "
+        "not be seen."
+    ),
+    SizingKind.SLOW_PERCENTILE: (
+        "At the highest level that the replay on “{candidate}” carried, the mean of reads is within "
+        "{limit_ms:g} ms, and their {percentile} is not: {slower:percent} took longer."
+    ),
+    SizingKind.GROUPED: (
+        "The replay on “{candidate}” wrote the log in groups of up to {grouped:number} writes, first at "
+        "{level:short}× the busiest windows: its device does not take them one by one, and a server then makes "
+        "some wait."
+    ),
+    SizingKind.COMPRESSED: (
+        "On “{candidate}” a window was played in {played:percent} of its time: a burst was shorter than it "
+        "is, and may have fitted a cache that it will fill."
+    ),
+    SizingKind.BEHIND: (
+        "The replay on “{candidate}” issued half of the {stream:stream} of a level {behind_ms:number} ms "
+        "late or more, though no backlog grew: the machine was busy, or all threads waited for earlier ones. On a busy "
+        "machine the times are too long: repeat it on a quiet one."
+    ),
+    SizingKind.POOLS_DIFFER: (
+        "The buffer pool of “{candidate}” is to hold {shares[0]:percent} of the data, and that of its stand-in "
+        "held {shares[1]:percent}."
+    ),
+    SizingKind.PEAKS_NOT_KNOWN: (
+        "Whether another window of the profile has more bytes is not known: this sizing was made when windows were "
+        "chosen by I/Os and writes alone. Name its profile to stallmark size, which looks."
+    ),
+    SizingKind.BEYOND_PLAYED: (
+        "Not played: the window from {begin:moment} is the least like those of this sizing. It has more "
+        "{measure:measure} than the nearest of them, by {share:percent} of the highest of the profile."
+    ),
+    SizingKind.DATA_GROWTH: (
+        "Growth of {growth:short}× is of I/Os. A database that grows as well finds less of itself in memory, and "
+        "reads more."
+    ),
+    SizingKind.IO_SIZES: (
+        "Sizes of I/Os are means: a few large reads of a report among many small ones were played as alike."
+    ),
+    SizingKind.CACHES: (
+        "The replay reads and writes anywhere in its file alike: where real data has a hot part, caches of the storage "
+        "do better, and where a cache fills only after hours, worse."
+    ),
+    SizingKind.FEW_QUERIES: (
+        "What a query of {load} costs on “{candidate}” was measured on {ended:,} that ended, fewer than the "
+        "{of} there are: which of them these were is chance."
+    ),
+    SizingKind.QUERIES_WAITED: (
+        "At the profile’s load {share:percent} of the queries of {load} waited for a stream on "
+        "“{candidate}”: beyond it they may do less than they are asked to. Give them more streams."
+    ),
+}
+
+
+@says(SizingKind.UNFINISHED)
+def _(candidate: str, running: bool, said: str | None) -> str:
+    if running:
+        return f"The sizing of “{candidate}” is under way, or was killed: this is what it shows so far."
+    why = f" ({as_reason(said)})" if said else ""
+    return f"The sizing of “{candidate}” ended before it was whole{why}: this is what it shows."
+
+
+@says(SizingKind.UNCONFIRMED)
+def _(candidate: str, method: Method, runs: int, of: int, running: bool) -> str:
+    which = "The search" if of == 1 else f"{runs} of {of} searches"
+    by = f"{which} by {METHODS[method]} on “{candidate}”"
+    if running:
+        return f"{by} came to no answer yet."
+    return (
+        f"{by} came to no answer: it was cut short, its levels contradicted each other, or too little is known of them."
+    )
+
+
+@says(SizingKind.GAP)
+def _(candidate: str, method: Method, levels: Sequence[float], other_level: bool) -> str:
+    low, high = levels
+    why = "it was searched under another service level, and " if other_level else ""
+    return (
+        f"“{candidate}” was not measured between {short(low)} and {in_times(high)} the busiest windows by "
+        f"{METHODS[method]}: {why}its ceiling lies anywhere between."
+    )
+
+
+@says(SizingKind.NO_STAND_IN)
+def _(candidate: str, replayed: bool) -> str:
+    alone = ", only storage" if replayed else ""
+    return f"No stand-in was brought to its ceiling on “{candidate}”: CPU, memory and locks were not tested{alone}."
+
+
+@says(SizingKind.UNMATCHED)
+def _(candidate: str, quantities: Sequence[str], ratios: Sequence[float], searched: bool) -> str:
+    off = [f"{_quantity(one)} {in_times(ratio)}" for one, ratio in zip(quantities, ratios, strict=True)]
+    said = f"At the profile’s load the stand-in on “{candidate}” did not match it ({', '.join(off)})"
+    if not searched:
+        return f"{said}."
+    return (
+        f"{said}: its multiples count the I/Os of data that it did, and what is off from these was tested at other "
+        "multiples."
+    )
+
+
+def _quantity(name: str) -> str:
+    return {
+        "read_bytes": "bytes read",
+        "writes": "writes of data",
+        "log_bytes": "bytes of the log",
+        "cpu_cores": "CPU",
+    }.get(name, name)
+
+
+@says(SizingKind.SMALLER)
+def _(candidate: str, method: Method, own_bytes: int, database_bytes: float) -> str:
+    what = "a file" if method == "replay" else "a database"
+    return (
+        f"The {METHODS[method]} on “{candidate}” had {what} of {size(own_bytes)}, and the profile’s server has "
+        f"{size(database_bytes)}: a cache in the storage can hold more of it."
+    )
+
+
+@says(SizingKind.OTHER_HOURS)
+def _(windows: Sequence[Sequence[Any]], seconds: float, span_s: float | None, most: float | None, all: bool) -> str:
+    unseen = "What it did not see, such as the end of a month, was not played."
+    if all:
+        return f"All that is known of the profile was played, {roughly(seconds)}. {unseen}"
+    named = listed([f"with {BECAUSE[because]} (from {moment(begin)})" for because, begin in windows])
+    of = f"the {roughly(span_s)} of the profile" if span_s is not None else "the profile"
+    which = f"the window {named}" if len(windows) == 1 else f"{len(windows)} windows, those {named}"
+    others = ""
+    if most is not None:
+        more = f"more than {in_times(most)} as much" if most >= _VISIBLY else "more"
+        others = f" No other has {more} of I/Os, reads, writes or bytes."
+    return f"Played were {roughly(seconds)} of {of}: {which}.{others} {unseen}"
+
+
+@says(SizingKind.NOT_PLAYED)
+def _(measure: Measured, begin: float, per_s: float, played: float) -> str:
+    return (
+        f"Not played: the window with {BECAUSE[measure]}, from {moment(begin)}, has {per_second(measure, per_s)}; the "
+        f"windows of this sizing have up to {per_second(measure, played)}."
+    )
+
+
+@says(SizingKind.STAND_IN_WINDOW)
+def _(windows: int, replayed: bool) -> str:
+    of = f"The stand-in is of the window with {BECAUSE['ios_per_s']} alone"
+    if windows == 1:
+        return f"{of}."
+    others = "the other was" if windows == 2 else f"the other {windows - 1} were"
+    return f"{of}: {others} {'replayed, and nothing else' if replayed else 'not tested'}."
+
+
+@says(SizingKind.OTHER_QUERIES)
+def _(without: Sequence[str], ran: bool) -> str:
+    own, missed = "transactions and queries of its own", ""
+    if not ran:
+        own, missed = "transactions of its own", "queries of reports did not run, and "
+    elif without:
+        missed = f"queries of reports did not run on {quoted(without)}, and "
+    return f"The stand-in has {own}: {missed}plans, locks and latches of your queries were not tested."
+
+
+@says(SizingKind.MEAN_READS)
+def _(stand_in_alone: bool) -> str:
+    where = "Of the stand-in, reads" if stand_in_alone else "Reads"
+    return f"{where} are judged by their mean: single ones take longer."
+
+
+FORMATS: Mapping[str, Format] = {
+    "measure": MEASURES.__getitem__,
+    "quantities": lambda quantities: listed([_quantity(name) for name in quantities]),
+    "stream": STREAMS.__getitem__,
+}

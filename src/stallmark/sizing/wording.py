@@ -1,0 +1,362 @@
+"""The wording of a sizing: the need, how much of it candidates carry, and what was not tested."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from stallmark.analysis.finding import Finding, Kind
+from stallmark.errors import as_reason
+from stallmark.format import display_name, exact, listed, moment, number, percent, plural, quoted, roughly, short, size
+from stallmark.record.manifest.storage import ServiceLevelObjective
+from stallmark.report.text import says
+from stallmark.report.text.ceiling import limit_of
+from stallmark.report.text.templates import Format
+from stallmark.sizing.candidate import Standing
+from stallmark.sizing.manifest import Measured, Sizing
+from stallmark.sizing.reach import Method, SizingKind
+
+_MB = 1e6
+TITLE = "Will it carry my load?"
+QUESTION = "Does new hardware carry what a profile recorded, how much more, and what ends first?"
+CANDIDATES = (
+    "Headroom is the highest load that was carried ÷ the need, from the level that held to the one that broke. The "
+    "lower of replay and stand-in counts. TPS are the profile’s, as many as were carried."
+)
+CHART = (
+    "The load is a multiple of the need: at 1 a candidate gets all that it must carry. Replay: the profile’s I/O as "
+    "raw load, with the reads of the slowest window. Stand-in: transactions on a database of Stallmark’s, which do as "
+    "much I/O as the profile’s server did."
+)
+PLAYED = "What was played of the profile"
+DEMAND = (
+    "The profile’s windows that were played, as means over the seconds that were seen in them. Each is the busiest by "
+    "what stands beside it, and every one must hold by itself."
+)
+MATCHED = "Per second in the profile’s busiest window, and by the stand-in at the same load."
+LEVELS = "Every level that the replay tried. I/Os that were due and those that ended, and the time they took."
+NOT_TESTED = "What was not tested"
+NEED_MARK = "need"
+IN_PRODUCTION = "in production, by the profile"
+EMULATED_CANDIDATES = (
+    "The storage of the candidates is emulated: this is an exercise, and says nothing of a real array."
+)
+UNTESTED = "Each of these can make the real server carry less, or more."
+STANDINGS: Mapping[Standing, str] = {
+    "carries": "carries it",
+    "carries_not": "does not carry it",
+    "open": "open",
+    "unknown": "not known",
+}
+METHODS: Mapping[Method, str] = {"replay": "replay", "stand_in": "stand-in"}
+QUANTITIES: Mapping[str, str] = {
+    "reads": "reads per s",
+    "read_bytes": "read MB/s",
+    "writes": "writes per s",
+    "log_bytes": "log MB/s",
+    "cpu_cores": "CPU cores busy",
+}
+BECAUSE: Mapping[Measured | Literal["together"], str] = {
+    "ios_per_s": "most I/Os",
+    "reads_per_s": "most reads",
+    "writes_per_s": "most writes",
+    "log_writes_per_s": "most log writes",
+    "read_bytes_per_s": "most bytes read",
+    "write_bytes_per_s": "most bytes written",
+    "log_bytes_per_s": "most bytes of the log",
+    "together": "most of several at once",
+}
+"""The reasons why a window is played."""
+MEASURES: Mapping[Measured, str] = {
+    "ios_per_s": "I/Os per s",
+    "reads_per_s": "reads per s",
+    "writes_per_s": "writes of data per s",
+    "log_writes_per_s": "log writes per s",
+    "read_bytes_per_s": "MB/s read",
+    "write_bytes_per_s": "MB/s written to data",
+    "log_bytes_per_s": "MB/s written to the log",
+}
+STREAMS: Mapping[str, str] = {"reads": "reads", "writes": "writes of data", "log": "writes of the log"}
+
+
+def per_second(measure: Measured, value: float) -> str:
+    """Write a measure of the demand: 370 MB/s read."""
+    return f"{number(value / _MB if 'bytes' in measure else value)} {MEASURES[measure]}"
+
+
+def in_times(value: float) -> str:
+    """Write a multiple: 1.32×."""
+    return f"{short(value)}×"
+
+
+def span(low: float, high: float | None) -> str:
+    """Write where a multiple lies: "1.25 to 1.38", "at least 4", "under 0.5"."""
+    if not low and high is not None:
+        return f"under {short(high)}"
+    return f"at least {short(low)}" if high is None else f"{short(low)} to {short(high)}"
+
+
+def service_level(level: ServiceLevelObjective) -> str:
+    """Write a service level: "reads within 20 ms (oltp)"."""
+    name = f" ({level.name})" if level.name != "read" else ""
+    reads = [f"reads within {level.read_ms:g} ms{name}"] if level.read_ms is not None else []
+    return listed([*reads, *level.transactions])
+
+
+def progress(found: Sizing) -> str:
+    """Return how far a sizing is."""
+    replay, stand_in = found.replay, found.stand_in
+    levels = len(replay.levels) if replay else 0
+    told = "not begun" if not levels else f"{levels} level{'s' * (levels > 1)}"
+    done = f"replay: {told}{', ended' if replay and replay.outcome else ''}"
+    trial = "not begun" if stand_in is None else "matched" if stand_in.ceiling is None else "searched"
+    why = f" ({as_reason(found.because)})" if found.because else ""
+    return f"The sizing is {found.status}{why}; {done}; stand-in: {trial}."
+
+
+def ends_first(ends: Finding | None) -> str:
+    """Return what ends first, as a clause; nothing where that is not known."""
+    if ends is None:
+        return ""
+    return _replay_ends(ends.facts) if ends.kind is SizingKind.REPLAY_ENDS else _stand_in_ends(ends.facts)
+
+
+def _replay_ends(facts: Mapping[str, Any]) -> str:
+    slow, behind = [], []
+    if facts["limit_ms"] is not None:
+        slow = [f"reads take longer than {facts['limit_ms']:g} ms{_in_windows([facts['slow_in']])}"]
+    if facts["behind"]:
+        streams = listed([STREAMS[one] for one in facts["behind"]])
+        behind = [f"{streams} fall behind{_in_windows(facts['behind_in'])}"]
+    return listed([*slow, *behind])
+
+
+def _in_windows(windows: Sequence[Sequence[Any] | None], *, begin: bool = False) -> str:
+    """Return in which windows something ended, with their begin on request; nothing if there is but one to be in."""
+    known = [one for one in windows if one]
+    if not known:
+        return ""
+    named = [f"{BECAUSE[one[0]]}{f' ({moment(one[1])})' if begin else ''}" for one in known]
+    return f" in the window{'s' * (len(named) > 1)} with {listed(named)}"
+
+
+def _stand_in_ends(facts: Mapping[str, Any]) -> str:
+    said = [_missed(*one) for one in facts["missed"]]
+    limit = limit_of(facts["verdict"])
+    return ": ".join(filter(None, [listed(said), limit]))
+
+
+def _missed(of: str, transaction: str | None, kind: str | None, limit_ms: float | None) -> str:
+    if of == "backlog":
+        return "ever more transactions wait"
+    if of == "queries":
+        return f"ever more queries of {transaction} wait"
+    if of == "reads":
+        return f"reads take longer than {limit_ms:g} ms"
+    return f"{kind} of {plural(display_name(transaction)) if transaction else 'transactions'} is above {limit_ms:g} ms"
+
+
+def _beyond(ends: Finding | None) -> str:
+    said = ends_first(ends)
+    return f"; beyond that {said}" if said else ""
+
+
+SENTENCES: Mapping[Kind, str] = {
+    SizingKind.UNKNOWN: "Nothing is known of “{candidate}”: neither replay nor stand-in came to an answer.",
+    SizingKind.ENDS: "“{candidate}”: {ends:clause}.",
+    SizingKind.NEED_BELOW_BUSIEST: (
+        "The busiest {window_s:roughly} ask for {times:short}× as much as {percentile} of the minutes: there the "
+        "service level may break even of a candidate that carries the need."
+    ),
+    SizingKind.TODAY: (
+        "“{candidate}” carries {ratio:short}× ({low:short} to {high:short}) what “{today}” carries, by {method:method}."
+    ),
+    SizingKind.TODAY_OPEN: (
+        "“{candidate}” and “{today}” have no ratio by {method:method}: a ceiling between two levels is not known of "
+        "both."
+    ),
+    SizingKind.TODAY_BELOW: (
+        "“{today}” did carry the profile’s busiest windows, and by {method:method} it carries less than "
+        "{high:short}× of them: perhaps the real server asks for less than was tested, or does not keep the "
+        "service level either."
+    ),
+    SizingKind.SLOW_TODAY: (
+        "In the profile’s window with {because:window}, from {begin:moment}, reads take {read_ms:number} ms on "
+        "average today, more than the {limit_ms:g} ms of the service level."
+    ),
+}
+FORMATS: Mapping[str, Format] = {"method": METHODS.__getitem__, "window": BECAUSE.__getitem__}
+
+
+@says(SizingKind.CARRIES)
+def _(
+    candidate: str, headroom: float | None, low: float, high: float | None, ends: Finding | None, untried: bool = False
+) -> str:
+    if high is None:
+        beyond = "no higher load was tried" if untried else "what lies beyond is not known"
+        return f"{quoted([candidate])} carries it with at least {in_times(low)} headroom: {beyond}."
+    much = f"{short(low)} to {in_times(high)} headroom"
+    if headroom is not None:
+        much = f"{in_times(headroom)} headroom ({span(low, high)})"
+    return f"{quoted([candidate])} carries it with {much}{_beyond(ends)}."
+
+
+@says(SizingKind.CARRIES_NOT)
+def _(candidate: str, headroom: float | None, low: float, high: float, ends: Finding | None) -> str:
+    if not low:
+        said = ends_first(ends)
+        return f"{quoted([candidate])} does not carry it, not even {short(high)} of it{f': {said}' if said else ''}."
+    much = (
+        f"{short(low)} to {short(high)} of it" if headroom is None else f"{short(headroom)} of it ({span(low, high)})"
+    )
+    return f"{quoted([candidate])} does not carry it, but {much}{_beyond(ends)}."
+
+
+@says(SizingKind.OPEN)
+def _(
+    candidate: str,
+    headroom: float | None,
+    low: float,
+    high: float | None,
+    ends: Finding | None,
+    whole: bool,
+    without: Sequence[Method],
+    unplayed: Sequence[Measured],
+    peaks_known: bool,
+    untried: bool = False,
+) -> str:
+    why = "" if whole else " Its sizing is not finished."
+    why += f" The window with {listed([BECAUSE[one] for one in unplayed])} was not played." if unplayed else ""
+    why += "" if peaks_known else " Whether the window with most bytes was played is not known."
+    why += f" Its {METHODS[without[0]]} came to no answer." if without else ""
+    name = f"It is open whether {quoted([candidate])} carries it"
+    if not low and high is not None:
+        return f"{name}: no load was seen to be carried, and {in_times(high)} of the need was not{_beyond(ends)}.{why}"
+    none = ", and no higher load was tried" if high is None and untried else ""
+    return f"{name}: it carries {span(low, high)} of the need{none}{_beyond(ends)}.{why}"
+
+
+def need(per_s: float, multiple: float) -> str:
+    """Write the need in its unit, and as the multiple that all windows are played at to meet it."""
+    return f"need {number(per_s)} I/Os per s, {in_times(multiple)} the busiest window"
+
+
+@says(SizingKind.NEED)
+def _(
+    per_s: float, multiple: float, growth: float, window_per_s: float, window_s: float, begin: float, percentile: str,
+    minutes_per_s: float, others: int,
+) -> str:  # fmt: skip
+    which = "the highest minute" if percentile == "max" else f"{percentile} of the minutes"
+    return (
+        f"The need is {number(per_s)} I/Os per second: {_base(minutes_per_s, growth)} {which}. It is "
+        f"{in_times(multiple)} the {number(window_per_s)} of the busiest {roughly(window_s)}, which began at "
+        f"{moment(begin)}.{_others(others)}"
+    )
+
+
+@says(SizingKind.NEED_BY_WINDOW)
+def _(
+    per_s: float, growth: float, window_per_s: float, window_s: float, begin: float, percentile: str | None,
+    minutes: int, others: int,
+) -> str:  # fmt: skip
+    why = ""
+    if percentile is not None:
+        why = f" They count because {minutes} minutes are too few for {percentile}."
+    return (
+        f"The need is {number(per_s)} I/Os per second: {_base(window_per_s, growth)} the busiest {roughly(window_s)}, "
+        f"which began at {moment(begin)}.{why}{_others(others)}"
+    )
+
+
+def _base(per_s: float, growth: float) -> str:
+    """Write the base of the need, with the growth over it: growth is part of the need, and stated here alone."""
+    return "those of" if growth == 1 else f"growth of {in_times(growth)} over the {number(per_s)} of"
+
+
+def _others(windows: int) -> str:
+    if not windows:
+        return ""
+    which = "other window counts" if windows == 1 else f"other {windows} windows count"
+    return f" The {which} at the same multiple."
+
+
+@says(SizingKind.METHODS)
+def _(candidate: str, multiple: float, replay: Sequence[float | None], stand_in: Sequence[float | None]) -> str:
+    by = [
+        f"{span((low or 0.0) / multiple, None if high is None else high / multiple)} by {name}"
+        for name, (low, high, _) in (("replay", replay), ("stand-in", stand_in))
+    ]
+    return f"{quoted([candidate])} carries {listed(by)}, as multiples of the need; the lower counts."
+
+
+@says(SizingKind.REPLAY_ENDS)
+def _(
+    level: float,
+    read_ms: float | None,
+    slower: float | None,
+    limit_ms: float | None,
+    slow_in: Sequence[Any] | None,
+    behind: Sequence[str],
+    behind_in: Sequence[Sequence[Any]],
+    late: float | None,
+) -> str:
+    slow, fell = [], []
+    if slower is not None:
+        slow = [f"{percent(slower)} of the reads took longer than {limit_ms:g} ms"]
+    elif read_ms is not None:
+        slow = [f"reads took {number(read_ms)} ms, longer than {limit_ms:g} ms"]
+    slow = [f"{one}{_in_windows([slow_in], begin=True)}" for one in slow]
+    if behind and late is not None:
+        streams = f"{listed([STREAMS[one] for one in behind])} fell behind{_in_windows(behind_in, begin=True)}"
+        fell = [f"{streams}: up to {percent(late)} of them came late"]
+    said = "; ".join([*slow, *fell]) or "too little was seen to tell whether the service level holds"
+    return f"In the replay, at {in_times(level)} the busiest windows, {said}."
+
+
+@says(SizingKind.STAND_IN_ENDS)
+def _(
+    level: float,
+    missed: Sequence[Sequence[Any]],
+    verdict: Finding | None,
+    busy_share: float | None,
+    cpu_share: float | None,
+) -> str:
+    said = _stand_in_ends({"missed": missed, "verdict": verdict})
+    said = said or "too little was seen to tell whether the service level holds"
+    busy = [f"the storage of the data was {percent(busy_share)} busy"] if busy_share is not None else []
+    busy += [f"the CPUs were {percent(cpu_share)} busy"] if cpu_share is not None else []
+    beside = f" ({listed(busy)})" if busy else ""
+    return f"With the stand-in, at {in_times(level)} the busiest window, {said}{beside}."
+
+
+@says(SizingKind.MEMORY)
+def _(
+    candidate: str,
+    today_bytes: float | None,
+    memory_bytes: int | None,
+    database_bytes: float | None,
+    stand_in_share: float | None,
+) -> str:
+    parts = []
+    if today_bytes is not None:
+        parts.append(f"today the buffer pool is {_pool(today_bytes, database_bytes)}")
+    if memory_bytes is not None:
+        what = "it" if parts else "the buffer pool"
+        parts.append(f"with {quoted([candidate])} {what} is to be {_pool(memory_bytes, database_bytes)}")
+    if stand_in_share is not None:
+        parts.append(f"the stand-in on {quoted([candidate])} ran with {percent(stand_in_share)} of its data")
+    said = "; ".join(parts)
+    return said[0].upper() + said[1:] + "."
+
+
+def _pool(pool_bytes: float, database_bytes: float | None) -> str:
+    of = f", {percent(pool_bytes / database_bytes)} of the data" if database_bytes else ""
+    return f"{size(pool_bytes)}{of}"
+
+
+@says(SizingKind.CHEAPEST)
+def _(candidate: str, alike: Sequence[str], cost: float, carrying: int, without_cost: Sequence[str]) -> str:
+    names = f"{quoted([candidate, *alike])} {'are' if alike else 'is'} the cheapest ({exact(cost)})"
+    if without_cost:
+        known = carrying - len(without_cost)
+        unknown = f"of {quoted(without_cost)} it is not"
+        return f"Of the {known} candidates that carry it and whose cost is known, {names}; {unknown}."
+    return f"Of {carrying} candidates that carry it, {names}."

@@ -1,0 +1,303 @@
+"""iostat and sadf as people have them: read right, or refused with what would have worked."""
+
+import gzip
+import json
+
+import pytest
+from tests.support.recorders import sadf
+
+from stallmark.errors import StallmarkError
+from stallmark.record.formats.dates import Schedule, schedule_from
+from stallmark.record.profile.intervals import FileClass
+
+LINUX = "Linux 5.14.0 (db01) \t03/02/2026 \t_x86_64_\t(8 CPU)\n\n"
+COLUMNS = "Device            r/s     rkB/s r_await     w/s     wkB/s w_await\n"
+CPU = (
+    "avg-cpu:  %user   %nice %system %iowait  %steal   %idle\n"
+    "          20.00    0.00    5.00    5.00    0.00   70.00\n\n"
+)
+STAMP = "2026-03-02T10:00:{:02d}+0000"
+SDA = "sda             100.00    800.00    2.00   50.00    400.00    1.00"
+OLD = "Device:         rrqm/s   wrqm/s     r/s     w/s    rMB/s    wMB/s avgrq-sz avgqu-sz   await  svctm  %util\n"
+VDA = "vda               0.00     0.00    2.00    4.00     0.50     0.25    16.00     0.01    2.00   0.10   1.00"
+HUMAN = "     r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz Device\n"
+HUMAN_WRITES = "     w/s     wkB/s   wrqm/s  %wrqm w_await wareq-sz Device\n"
+
+
+def reports(*rows: str, columns: str = COLUMNS, head: str = LINUX, stamp: str = STAMP, cpu: str = CPU) -> str:
+    """Return three reports of iostat, 15 s apart."""
+    lines = "".join(f"{row}\n" for row in rows)
+    times = [f"{stamp.format(15 * place)}\n" if stamp else "" for place in range(3)]
+    return head + "".join(f"{time}{cpu}{columns}{lines}\n" for time in times)
+
+
+def device(name: str) -> str:
+    return SDA.replace("sda", name)
+
+
+@pytest.mark.parametrize(
+    ("text", "reads", "read_bytes"),
+    [
+        (reports(SDA), 1500, 800 * 1024 * 15),
+        (reports(SDA, "VolGroup00-LogVol00", device("   ")), 1500, 800 * 1024 * 15),
+        (reports(device("cciss/c0d0"), device("dm-0"), device("dm-1")), 1500, 800 * 1024 * 15),
+        (reports(device("nvme0c0n1"), device("nvme0n1")), 1500, 800 * 1024 * 15),
+        (reports(device("nvme0c0n1"), device("nvme0c1n1"), "nvme0n1 0.00 0.00 0.00 0.00 0.00 0.00"),
+         3000, 1600 * 1024 * 15),
+        (reports(device("xvdap1"), device("xvdf")), 3000, 1600 * 1024 * 15),
+        (reports(device("xvdap1")), 1500, 800 * 1024 * 15),
+        (reports("\x1b[32;22msda \x1b[0m\x1b[34;22m 100.0\x1b[0m 800 2.00 50 400 1.00"), 1500, 800 * 1024 * 15),
+        (reports(SDA, head=LINUX.replace("(db01) ", "")), 1500, 800 * 1024 * 15),
+        (reports(SDA, head=""), 1500, 800 * 1024 * 15),
+        (reports(SDA, head="[root@db01 ~]# iostat -xt 15\n" + LINUX), 1500, 800 * 1024 * 15),
+        (reports(SDA, head=LINUX.replace("03/02/2026", "Monday 02 March 2026")), 1500, 800 * 1024 * 15),
+        (reports("sda 150.00 1600.00 800.00", columns="Device: tps Blk_read/s Blk_wrtn/s\n"), None, 1600 * 512 * 15),
+        (reports(VDA, columns=OLD), 30, 0.5 * 1024**2 * 15),
+        (reports(VDA, columns=OLD).rstrip("\n"), 30, 0.5 * 1024**2 * 15),
+        (reports("100.00 800.0k 0.00 0.0% 2.00 8.0k sda", "", HUMAN_WRITES + " 50.00 400.0k 0.00 0.0% 1.00 8.0k sda",
+                 columns=HUMAN), 1500, 800 * 1024 * 15),
+        (reports("100.00 1.5M 0.00 0.0% 2.00 16.0k sda", columns=HUMAN.replace("kB/s", "MB/s")),
+         1500, 1.5 * 1024**2 * 15),
+        (reports(SDA, stamp="17724456{:02d}"), 1500, 800 * 1024 * 15),  # iostat -U
+    ],
+    ids=["plain", "long name", "cciss", "nvme paths", "nvme paths of an old kernel", "partition beside a disk",
+         "partition alone", "colours", "no host", "no header", "prompt", "date in words", "blocks", "megabytes",
+         "last report without blank", "human", "human megabytes", "seconds since 1970"],
+)  # fmt: skip
+def test_devices_of_iostat_count_once(import_texts, text, reads, read_bytes):
+    found = import_texts(text, zone="UTC")
+    assert found.io("reads") == [reads] * 2 and found.io("read_bytes") == pytest.approx([read_bytes] * 2)
+    cores = 8 if "8 CPU" in text else None
+    assert found.manifest.server.cores == cores
+    assert found.server("cpu_s") == ([0.25 * 8 * 15] * 2 if cores else [])
+
+
+@pytest.mark.parametrize(
+    "stamp", ["02/03/26 10:00:{:02d} PM IST", "Time: 10:00:{:02d} AM", "02/03/26 10:00:{:02d} AM", ""]
+)
+def test_iostat_without_times_that_can_be_read_takes_those_that_are_given(import_texts, stamp):
+    text = reports(SDA, stamp=stamp)
+    with pytest.raises(StallmarkError, match="--start 2026-03-02T10:00 --interval 15s"):
+        import_texts(text, zone="UTC")
+    found = import_texts(text, schedule=schedule_from("2026-03-02T10:00", 20.0, "Europe/Berlin"))
+    assert found.ends() == ["02 09:00:20", "02 09:00:40"] and found.io("reads") == [2000, 2000]
+
+
+def test_reports_of_devices_alone_begin_with_their_columns(import_texts):
+    schedule = Schedule(1772445600.0, 15.0)
+    assert import_texts(reports(SDA, stamp="", cpu=""), schedule=schedule).io("reads") == [1500, 1500]
+    human = reports("1.00 8.0k 0.00 0.0% 2.00 8.0k sda", "", HUMAN_WRITES + "2.00 8.0k 0.00 0.0% 2.00 4.0k sda",
+                    columns=HUMAN, stamp="", cpu="")  # fmt: skip
+    found = import_texts(human, schedule=schedule)
+    assert (found.io("reads"), found.io("writes")) == ([15, 15], [30, 30])
+    stamped = json.loads(iostat_json(**{"r/s": 4.0}))
+    for sample in stamped["sysstat"]["hosts"][0]["statistics"]:
+        del sample["timestamp"]
+    with pytest.raises(StallmarkError, match=r"has no times: run iostat with -t.*--start"):
+        import_texts(json.dumps(stamped))
+    assert import_texts(json.dumps(stamped), schedule=schedule).io("reads") == [60, 60]
+
+
+@pytest.mark.parametrize(
+    ("start", "interval_s", "zone", "words"),
+    [
+        ("2026-03-02T10:00", None, "UTC", "belong together"),
+        (None, 15.0, "UTC", "belong together"),
+        ("2026-03-02", 15.0, "UTC", "is not a time"),
+        ("2026-03-02T10:00", 15.0, None, "has no time zone"),
+        ("2026-10-25T02:30", 15.0, "Europe/Berlin", "twice"),
+    ],
+)
+def test_times_that_are_given_are_whole(start, interval_s, zone, words):
+    with pytest.raises(StallmarkError, match=words):
+        schedule_from(start, interval_s, zone)
+    assert schedule_from(None, None, zone) is None
+
+
+def test_given_times_are_of_one_recording_of_iostat(import_texts):
+    schedule = Schedule(1772445600.0, 15.0)
+    with pytest.raises(StallmarkError, match="holds several recordings"):
+        import_texts(reports(SDA, stamp="") * 2, schedule=schedule)
+    with pytest.raises(StallmarkError, match="import each file alone"):
+        import_texts(reports(SDA, stamp=""), reports(SDA, stamp=""), schedule=schedule)
+    with pytest.raises(StallmarkError, match="has its own times"):
+        import_texts(sadf([]), schedule=schedule)
+
+
+def test_two_hosts_are_refused_in_text_and_in_json(import_texts):
+    two = [reports(SDA, head=LINUX.replace("db01", host)) for host in ("db01", "db02")]
+    with pytest.raises(StallmarkError, match="is of db01 and db02"):
+        import_texts("".join(two))
+    one = iostat_json(**{"r/s": 1.0})
+    with pytest.raises(StallmarkError, match="is of db01 and db02"):
+        import_texts(one + one.replace("db01", "db02"))
+
+
+def test_an_order_that_was_given_is_stronger_than_am_and_pm(import_texts):
+    text = reports(SDA, stamp="02/03/2026 10:00:{:02d} AM")
+    assert import_texts(text, zone="UTC", dates="day-first").ends() == ["02 10:00:15", "02 10:00:30"]
+    assert import_texts(text, zone="UTC").ends() == ["03 10:00:15", "03 10:00:30"]
+
+
+def iostat_json(begin: int = 0, **disk: float) -> str:
+    samples = [
+        {"timestamp": f"2026-03-02T10:{begin:02d}:{15 * place:02d}Z", "disk": [{"disk_device": "nvme0n1", **disk}]}
+        for place in range(3)
+    ]
+    return json.dumps({"sysstat": {"hosts": [{"nodename": "db01", "number-of-cpus": 8, "statistics": samples}]}})
+
+
+@pytest.mark.parametrize(("unit", "written"), [("MB", 248.0), ("kB", 248.0)])
+def test_bytes_that_are_sectors_are_requests_times_their_size(import_texts, unit, written):
+    """sysstat issue 264: 12.1 and 12.2.0 wrote sectors, whatever the unit."""
+    disk = {"r/s": 10.0, f"r{unit}/s": 0.04, "rareq-sz": 4.0 if unit == "MB" else 0.004, "w/s": 31.0, "wareq-sz": 4.0}
+    found = import_texts(iostat_json(**disk, **{f"w{unit}/s": written}))
+    assert found.io("writes") == [465] * 2 and found.io("write_bytes") == pytest.approx([465 * 4096] * 2)
+    assert found.io("read_bytes") == pytest.approx([0.04 * 1024 ** (2 if unit == "MB" else 1) * 15] * 2)
+    assert [note for note in found.manifest.notes if f"w{unit}/s is in sectors" in note]
+    assert not [note for note in found.manifest.notes if f"r{unit}/s" in note]
+
+
+def test_megabytes_of_small_rates_are_requests_times_their_size(import_texts):
+    """-m rounds to 10 kB per second, which would be I/Os of no size."""
+    columns = "Device r/s rMB/s rareq-sz w/s wMB/s wareq-sz\n"
+    found = import_texts(reports("sda 0.50 0.00 8.00 2000.00 15.63 8.00", columns=columns))
+    assert found.io("read_bytes") == pytest.approx([0.5 * 8192 * 15] * 2)
+    assert found.io("write_bytes") == pytest.approx([15.63 * 1024**2 * 15] * 2)
+    found = import_texts(reports("sda 0.50 0.00 2000.00 15.63", columns="Device r/s rMB/s w/s wMB/s\n"))
+    assert found.io("write_bytes") == pytest.approx([15.63 * 1024**2 * 15] * 2)
+    assert any("rounded to 0.01 MB" in note for note in found.manifest.notes)
+
+
+def test_documents_that_were_appended_are_all_read(import_texts):
+    found = import_texts(iostat_json(**{"r/s": 1.0}) + "\n" + iostat_json(30, **{"r/s": 2.0}))
+    assert found.ends() == ["02 10:00:15", "02 10:00:30", "02 10:30:15", "02 10:30:30"]
+    assert found.io("reads") == [15, 15, 30, 30] and len(found.manifest.gaps) == 1
+
+
+SHARES = ("user", "nice", "system", "iowait", "steal", "idle")
+
+
+@pytest.mark.parametrize(
+    ("shares", "busy"),
+    [
+        ((0, 0, 0, 0, 0, 0), None),  # sysstat issues 157, 182, 433
+        ((10, 0, 5, 5, 0, 180), None),
+        ((0.8, 0, 0.2, 107562416.6, 0, 99.02), None),  # 14
+        ((10.3, 0, 5, 5, 0, 80), 0.153 - 0.003),
+        ((0, 0, 0, 0, 0, 100), 0.0),
+        ((100, 0, 0, 0, 0, 0), 1.0),
+    ],
+)
+def test_shares_of_cpu_that_are_not_of_one_whole_are_not_known(import_texts, shares, busy):
+    row = dict(zip(SHARES, map(float, shares), strict=True))
+    line = "avg-cpu:  %user %nice %system %iowait %steal %idle\n "
+    line += " ".join(f"{share:.2f}" for share in shares) + "\n\n"
+    samples = [
+        {"timestamp": {"date": "2026-03-02", "time": f"10:{minute}:00", "utc": 1, "interval": 600}, "disk": [],
+         load: [{"cpu": "all", **row}]}
+        for minute in (10, 20) for load in ("cpu-load", "cpu-load-all")
+    ]  # fmt: skip
+    document = json.loads(iostat_json(**{"r/s": 1.0}))
+    for sample in document["sysstat"]["hosts"][0]["statistics"]:
+        sample["avg-cpu"] = row
+    texts = [(reports(SDA, cpu=line), 8 * 15), (json.dumps(document), 8 * 15)]
+    if busy is not None:
+        texts.append((sadf(samples), 2 * 600))
+    else:
+        with pytest.raises(StallmarkError, match="no interval"):
+            import_texts(sadf(samples))
+    for text, core_s in texts:
+        found = import_texts(text, zone="UTC")
+        assert found.server("cpu_s") == ([] if busy is None else pytest.approx([busy * core_s] * 2, abs=0.005 * core_s))
+
+
+DISK = {"disk-device": "sda", "tps": 9.0, "rkB": 100.0, "wkB": 50.0, "await": 1.0}
+
+
+def sadf_of(*disks: dict, **activities: dict) -> str:
+    stamp = {"date": "2026-03-02", "utc": 1, "interval": 5}
+    return sadf([
+        {"timestamp": {**stamp, "time": f"10:00:{5 * place:02d}"}, "disk": [disk], **activities}
+        for place, disk in enumerate(disks, 1)
+    ])  # fmt: skip
+
+
+def test_a_device_whose_counters_wrapped_is_not_known(import_texts):
+    """sysstat issue 259: 2^32 sectors in 5 s, here as kB; 312: 2^63."""
+    found = import_texts(sadf_of(DISK, DISK | {"tps": 2.0**64 / 5, "rkB": 858993457.6 / 2}, DISK))
+    assert found.io("read_bytes") == [100 * 1024 * 5, 100 * 1024 * 5]
+    assert any("counters of sda began anew" in note for note in found.manifest.notes)
+    found = import_texts(sadf_of(DISK, DISK | {"rkB": 2.0**63}, DISK))
+    assert (found.io("read_bytes")[1], found.io("write_bytes")) == (None, [50 * 1024 * 5] * 3)
+
+
+def test_all_disks_of_sar_count_before_devices_that_stand_on_others(import_texts):
+    io = {"io-reads": {"rtps": 10.0, "bread": 160.0}, "io-writes": {"wtps": 5.0, "bwrtn": 80.0}}
+    stamp = {"date": "2026-03-02", "time": "16:10:00", "utc": 1, "interval": 600}
+    disks = [DISK | {"disk-device": name} for name in ("dev252-0", "dev253-0")]  # a virtual disk and LVM on it
+    found = import_texts(sadf([{"timestamp": stamp, "io": io, "disk": disks}]))
+    assert found.io("read_bytes") == [160 * 512 * 600] and found.io("reads") == [6000]
+    with pytest.raises(StallmarkError, match=r"dev252-0, dev253-0 may be disks.*dev252-0=data.*`sadf -j FILE -- -b"):
+        import_texts(sadf([{"timestamp": stamp, "disk": disks}]))
+    found = import_texts(sadf([{"timestamp": stamp, "disk": disks}]), classes={"dev252-0": FileClass.DATA})
+    assert found.io("read_bytes", "data") == [100 * 1024 * 600]
+
+
+def test_several_devices_of_lvm_alone_may_be_one_on_the_other(import_texts):
+    with pytest.raises(StallmarkError, match=r"dm-0, dm-1 may be disks.*--class dm-0=data"):
+        import_texts(reports(device("dm-0"), device("dm-1")))
+    assert import_texts(reports(device("dm-0"))).io("reads") == [1500, 1500]
+
+
+def test_what_is_left_out_is_named_with_its_reason(import_texts):
+    found = import_texts(reports(SDA, device("sda1"), device("dm-0"), device("loop0"), device("vg-data")))
+    assert found.manifest.notes[-1].endswith(
+        "not counted are dm-0, vg-data (on other devices); loop0 (no disks); sda1 (on the disks)."
+    )
+
+
+def test_a_device_that_is_gone_for_good_is_not_missing(import_texts):
+    rows = ["sda 1.00 8.00 1.00 0.00 0.00 0.00", "sdb 2.00 8.00 1.00 0.00 0.00 0.00", "sdc 0 0 0 0 0 0"]
+    both, without = "\n".join(rows), "\n".join([rows[0], rows[2]])
+    text = LINUX + "".join(
+        f"{STAMP.format(place)}\n{COLUMNS}{both if place < 3 else without}\n\n" for place in range(6)
+    )
+    found = import_texts(text, zone="UTC")
+    assert found.io("reads") == [3, 3, 1, 1, 1]
+    assert any("no more of sdb" in note for note in found.manifest.notes)
+
+
+def test_iostat_behind_the_names_of_hosts_is_refused_with_the_way_to_cut_them(import_texts):
+    text = "".join(f"db01: {line}\n" for line in reports(SDA).splitlines())
+    with pytest.raises(StallmarkError, match="iostat with more before each line: cut that off, as with `sed"):
+        import_texts(text)
+
+
+def test_a_file_without_a_whole_report_is_refused(import_texts):
+    with pytest.raises(StallmarkError, match="no report that is whole"):
+        import_texts(f"{LINUX}2026-03-02T10:00:00Z\n{COLUMNS}{SDA}")
+
+
+@pytest.mark.parametrize("text", [reports(SDA), iostat_json(**{"r/s": 100.0}), sadf_of(DISK, DISK)])
+def test_a_gz_is_read_and_one_that_is_cut_says_what_to_do(import_texts, text):
+    packed = gzip.compress(text.encode())
+    plain = import_texts(text, zone="UTC")
+    assert import_texts(packed, zone="UTC").intervals.columns.keys() == plain.intervals.columns.keys()
+    with pytest.raises(StallmarkError, match="is damaged or cut: save what is left with `zcat"):
+        import_texts(packed[:-20], zone="UTC")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        reports("sda 9.00 8.00 0.00 0.50 0.91 0.00", columns="Device tps kB/s rqm/s await areq-sz aqu-sz\n", cpu=""),
+        reports(device("loop0"), cpu=""),
+        sadf_of({"disk-device": "sda", "tps": 9.0}),
+    ],
+    ids=["iostat -s", "no disk", "no column"],
+)  # fmt: skip
+def test_a_profile_without_a_row_is_refused_before_a_folder_is_written(import_texts, tmp_path, text):
+    with pytest.raises(StallmarkError, match="no interval with a value"):
+        import_texts(text, zone="UTC")
+    assert not list(tmp_path.glob("profile*"))

@@ -1,0 +1,96 @@
+"""Kinds of files: those with a reader, and those that are refused by name with what helps."""
+
+import gzip
+
+import pytest
+
+from stallmark.errors import StallmarkError
+from stallmark.record.formats.recognise import detect_format
+
+LINUX = "Linux 5.14.0 (db01) \t03/02/2026 \t_x86_64_\t(8 CPU)\n\n"
+SADF = r"`sadf -j FILE -- -b -d -u -p`"
+IOSTAT = r"record `S_TIME_FORMAT=ISO iostat -xt 15`"
+CSV = "put its series into a CSV"
+ESXTOP = r'"(PDH-CSV 4.0) (UTC)(0)","\\esx1\Memory\Free MBytes","\\esx1\Physical Cpu(0)\% Util Time"' + "\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "format"),
+    [
+        (r'"(PDH-CSV 4.0) (UTC)(0)","\\DB01\Memory\Free"' + "\n", "perfmon"),
+        (ESXTOP, "perfmon"),
+        ('{"sysstat": {"hosts": [{"date": "03/02/2026", "statistics": [{"timestamp": "10:00"}]}]}}', "iostat"),
+        ('\ufeff\n{"sysstat": {"hosts": [{"file-date": "2026-03-02", "statistics": []}]}}', "sar"),
+        ('{"status":"success","data":{"resultType":"matrix","result":[]}}', "prometheus"),
+        (LINUX + "Device r/s\n", "iostat"),
+        (LINUX + "avg-cpu:  %user   %nice\n", "iostat"),
+        ("# iostat -xh 5\n     r/s     rkB/s Device\n", "iostat"),
+        ("Device:            tps   Blk_read/s\n", "iostat"),
+        ("Time,reads_per_s\n2026-03-02T10:00:00Z,1\n", "csv"),
+        ("Device,Time,r/s\nsda,2026-03-02T10:00:00Z,1\n", "csv"),
+    ],
+)
+def test_formats_that_are_read(tmp_path, content, format):
+    (tmp_path / "plain").write_text(content)
+    (tmp_path / "packed.gz").write_bytes(gzip.compress(content.encode()))
+    assert detect_format(tmp_path / "plain") == detect_format(tmp_path / "packed.gz") == format
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (LINUX + "12:00:01 AM     CPU      %usr     %idle\n12:10:01 AM     all      1.00     99.00\n", f"sar.*{SADF}"),
+        (
+            "[root@db01 ~]# sar -d 2\n" + LINUX + "06:24:52 PM       DEV       tps\n06:24:54 PM  sda 24.50\n",
+            f"sar.*{SADF}",
+        ),
+        (
+            "Linux 3.10.0 (db01) \t2026年03月02日 \t_x86_64_\n\n00时00分01秒       DEV       tps  rd_sec/s\n",
+            f"sar.*{SADF}",
+        ),
+        (
+            "# hostname;interval;timestamp;DEV;tps;rkB/s\ndb01;600;2026-03-02 00:10:01 CET;sda;10.00\n",
+            f"sadf -d.*{SADF}",
+        ),
+        (LINUX + "10:00:01      UID       PID    %usr\n", f"another tool of sysstat: {IOSTAT}.*{SADF}"),
+        ("procs -----------memory---------- ---swap--\n r  b   swpd   free\n", f"of vmstat: {IOSTAT}"),
+        ("AAA,progname,nmon\nAAA,host,db01\n", f"of nmon: {IOSTAT}"),
+        ('"Dstat 0.7.3 CSV output"\n"Author:","Dag Wieers"\n', f"of dstat: {IOSTAT}"),
+        ('"pcp-dstat 5.0.2 CSV Output"\n', f"of dstat: {IOSTAT}"),
+        ("----total-cpu-usage---- -dsk/total-\nusr sys idl wai stl| read  writ\n", f"of dstat: {IOSTAT}"),
+        (
+            "\nSystem configuration: lcpu=8 drives=3\n\ntty:      tin         tout    avg-cpu: % user % sys\n",
+            f"AIX.*{CSV}",
+        ),
+        ("AIX aix72 2 7 00F9\n\n00:00:00 device %busy\n", f"AIX.*{CSV}"),
+        ("                    extended device statistics\n    r/s    w/s   kr/s   kw/s wait actv\n", f"Solaris.*{CSV}"),
+        ("SunOS sol11 5.11 11.3 sun4v\n00:00:00 device  %busy\n", f"Solaris.*{CSV}"),
+        ("       tty            ada0             cpu\n tin  tout  KB/t   tps  MB/s\n", f"BSD.*{CSV}"),
+        ("<xml/>", "no format known here: it takes Perfmon's CSV"),
+        (b"\x96\xd5\x75\x21\0\0", f"a binary file of sar: write it as JSON with {SADF}"),
+        (b"PK\x03\x04\0\0", "save the sheet as CSV"),
+        (b"BZh91AY\0", "bunzip2"),
+        (b"\xfd7zXZ\0", "unxz"),
+        (b"(\xb5/\xfd\0", "unzstd"),
+        (b"\x07\0\0\0", "no text"),
+    ],
+)
+def test_other_kinds_are_refused_by_name(tmp_path, content, words):
+    path = tmp_path / "file"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    with pytest.raises(StallmarkError, match=f"file is .*{words}") as refused:
+        detect_format(path)
+    assert str(refused.value).endswith(".") and "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("name", "words"), [("a.blg", "`relog FILE -f CSV -o out.csv`"), ("a.XEL", "extended events")])
+def test_binary_files_of_windows_are_known_by_their_names(tmp_path, name, words):
+    (tmp_path / name).write_bytes(b"\x01\0\0\0")
+    with pytest.raises(StallmarkError, match=words):
+        detect_format(tmp_path / name)
+
+
+def test_esxtop_makes_no_profile(tmp_path):
+    (tmp_path / "esxtop.csv").write_text(ESXTOP)
+    with pytest.raises(StallmarkError, match=r"esxtop.*: record inside the virtual machine"):
+        detect_format(tmp_path / "esxtop.csv", of_profile=True)

@@ -1,0 +1,59 @@
+"""The costs of the loads of a stand-in: of a transaction and a query by themselves; and to what rates are fitted."""
+
+import pytest
+from support.sizings import a_demand
+from support.synthetic_loads import MEASURED_S, LoadsStep, alone_and_together, make_loads_run
+
+from stallmark.analysis.loads.summary import LoadsSummary, summarise_loads
+from stallmark.record.reader import Record
+from stallmark.sizing.fitted_rates import fitted_rates
+from stallmark.sizing.summary import costs_of, fitted, off, queries_ended, queries_waited, wanted_of
+
+
+@pytest.fixture(scope="module")
+def calibrated(tmp_path_factory) -> LoadsSummary:
+    steps = alone_and_together({"bank": (200.0, 80.0)}, reports=(0.5, 0.25))
+    return summarise_loads([Record(make_loads_run(tmp_path_factory.mktemp("calibration") / "run", steps))])
+
+
+def test_a_query_costs_what_the_server_did_by_those_that_ended(calibrated):
+    costs, steps = costs_of(calibrated, None), calibrated.whole.runs[0].steps
+    [alone] = [step for step in steps if step.step == "reports alone"]
+    assert queries_ended(calibrated) == {"reports": 12} and alone.interval.measured_s == MEASURED_S
+    data = alone.storage.data
+    assert costs["reports"]["reads"] == pytest.approx(data.reads / data.seconds * MEASURED_S / 12)
+    assert costs["reports"]["read_bytes"] == pytest.approx(data.read_bytes / data.seconds * MEASURED_S / 12)
+    assert costs["reports"]["cpu_cores"] is None
+
+
+@pytest.mark.parametrize("late_s", [None, 0.0, 3.0])
+def test_queries_that_waited_are_a_share_of_those_that_began(tmp_path, late_s):
+    steps = [LoadsStep("all loads", {"bank": 200.0, "reports": 0.5})]
+    found = queries_waited(summarise_loads([Record(make_loads_run(tmp_path / "run", steps, late_s=late_s))]))
+    assert set(found) == (set() if late_s is None else {"reports"})
+    if late_s is not None:
+        assert found["reports"] == pytest.approx(0.25 if late_s else 0.0, abs=0.1)
+
+
+def test_a_transaction_costs_what_it_does_beside_queries_or_not(calibrated):
+    [bank] = [step for step in calibrated.loads["bank"].runs[0].steps if step.step == "bank alone"]
+    reads = bank.storage.data.reads / bank.storage.data.seconds
+    assert costs_of(calibrated, None)["bank"]["reads"] == pytest.approx(reads / 200, rel=0.05)
+
+
+def test_bytes_read_are_fitted_beside_queries_alone():
+    wanted = {"reads": 1000.0, "read_bytes": 3.2e7, "writes": 100.0, "log_bytes": 1e6, "cpu_cores": None}
+    # A transaction reads pages of 8 KiB one by one; a query 64 KiB at once.
+    costs = {
+        "bank": {"reads": 2.0, "read_bytes": 16_384.0, "writes": 0.5, "log_bytes": 5000.0, "cpu_cores": None},
+        "reports": {"reads": 1000.0, "read_bytes": 6.5e7, "writes": 0.0, "log_bytes": 0.0, "cpu_cores": None},
+    }
+    rates = fitted_rates({name: wanted[name] for name in fitted(True)}, costs)
+    assert rates["bank"] == pytest.approx(200, rel=0.1) and rates["reports"] == pytest.approx(0.45, rel=0.15)
+    assert set(fitted(True)) - set(fitted(False)) == {"read_bytes"}
+
+
+def test_the_share_that_is_off_is_of_what_was_fitted():
+    wanted, reached = wanted_of(a_demand()), {"reads": 1.0, "read_bytes": 1.0, "writes": 1.0, "log_bytes": None}
+    assert off({name: wanted[name] for name in ("reads",)}, reached) == pytest.approx(1 - 1 / wanted["reads"])
+    assert off({"log_bytes": 5.0}, reached) == off({"reads": None}, reached) == 0
