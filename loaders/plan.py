@@ -81,7 +81,7 @@ class Loader(ABC):
         """Return the scale, complete; raise StallmarkError where it is wrong."""
 
     def own_scale(self, scale: Scale) -> dict[str, Any]:
-        """Return what a scale of several workloads says of this one."""
+        """Return this workload's part of a scale of several workloads."""
         return {name: value for name, value in scale.items() if name in self.measures}
 
     def ready(self) -> None:
@@ -92,7 +92,7 @@ class Loader(ABC):
 
     @abstractmethod
     def rows_of(self, scale: Scale, batch: Batch) -> Mapping[str, str]:
-        """Return by table the SQL condition that selects exactly the rows of this batch, for a heap without keys."""
+        """Return the SQL condition that selects exactly the rows of this batch, by table, for a heap without keys."""
 
     @abstractmethod
     def batch(self, seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:

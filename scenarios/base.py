@@ -184,7 +184,7 @@ class AnyScenario(Titled):
             changed = changed or bool(variant.before)
 
     def _place_mistakes(self) -> Iterator[str]:
-        """Yield what does not fit variants in folders of their own, into which a restore puts them."""
+        """Yield the mistakes of variants in folders of their own, into which a restore puts them."""
         if not any(variant.place for variant in self.variants):
             return
         if self.reset != "restore":

@@ -90,7 +90,7 @@ def _table(definition: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[
 
 
 def _values(schema: Mapping[str, Any]) -> list[str]:
-    """Return how a value is written: its words, an example, or the section that holds its keys."""
+    """Return the ways to write a value: its words, an example, or the section that holds its keys."""
     if "$ref" in schema:
         name = _title(schema["$ref"].rpartition("/")[2])
         return [f"[{name}](#{name.lower()})"]

@@ -29,7 +29,7 @@ LoadName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=20)]
 
 
 def _kind(given: Any) -> str:
-    """Return which kind of load is meant, by the key that only one kind has."""
+    """Return the kind of a load, by the key that only one kind has."""
     has = given.__contains__ if isinstance(given, Mapping) else lambda key: hasattr(given, key)
     return "raw I/O" if has("raw") else "queries" if has("streams") else "transactions"
 

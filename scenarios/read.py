@@ -36,7 +36,9 @@ _NUMBER = re.compile(r"[-+]?[0-9][0-9a-fA-FoxX_.:+-]*")
 
 
 class NotYaml(Exception):
-    """The text is no YAML, or more than a scenario can be. The message ends a sentence; `line` counts from 1."""
+    """An error: the text is not YAML, or exceeds the limits of a scenario. The message ends a sentence; `line` counts
+    from 1.
+    """
 
     def __init__(self, reason: str, line: int | None = None):
         super().__init__(reason)
@@ -44,7 +46,7 @@ class NotYaml(Exception):
 
 
 def load(text: str, *, with_lines: bool = False) -> Any:
-    """Return what the text says; `with_lines` keeps the line of each key in mappings and lists. Raise NotYaml."""
+    """Return the data of the text; `with_lines` keeps the line of each key in mappings and lists. Raise NotYaml."""
     if len(text) > LONGEST:
         raise NotYaml(f"it has more than {LONGEST:,} characters, and a scenario has a few thousand")
     yaml = YAML() if with_lines else YAML(typ="safe", pure=True)
@@ -100,7 +102,7 @@ class _LimitedParser(RoundTripParser):
         return event
 
     def _refusal(self, event: Any) -> str | None:
-        """Return the reason why there can be no such value in a scenario; None if there can."""
+        """Return the reason why a scenario cannot hold such a value, or None if it can."""
         if isinstance(event, CollectionEndEvent):
             anchor, before = self._open.pop()
             if anchor:
@@ -164,7 +166,7 @@ def read_any_scenario(name_or_path: str, overrides: Sequence[str] = ()) -> AnySc
 
 
 def locate(name_or_path: str) -> Path:
-    """Return the file of a scenario shipped under that name, or that path; raise StallmarkError where there is none."""
+    """Return the file of a scenario shipped under that name, or that path; raise StallmarkError if neither exists."""
     if path := _shipped_files().get(name_or_path):
         return path
     path = Path(name_or_path)

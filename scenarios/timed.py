@@ -136,8 +136,9 @@ class TimedScenario(AnyScenario):
         return Timeline(tuple(steps), limits, reserve_s)
 
     def usual_s(self, variant: Variant) -> float:
-        """Return how long a variant's load usually takes: a search rarely needs its most levels, and few of them are
-        measured for longer than planned."""
+        """Return the usual duration of a variant's load: a search rarely needs all its levels, and few levels take
+        longer than planned.
+        """
         timeline = self.timeline(variant)
         if not (searched := self.searched_of(variant)):
             return timeline.end_s

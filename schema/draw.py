@@ -52,12 +52,12 @@ def bits(seed: int, name: str, numbers: Ints) -> Numbers:
 
 
 def whole(seed: int, name: str, numbers: Ints, limit: int | Ints) -> Ints:
-    """Return for each of `numbers` an integer from 0 to `limit` - 1; `limit` may differ by element."""
+    """Return an integer from 0 to `limit` - 1 for each of `numbers`; `limit` may differ by element."""
     return below(limit, bits(seed, name, numbers))
 
 
 def percent(seed: int, name: str, numbers: Ints, upto: tuple[int, ...]) -> Ints:
-    """Return for each of `numbers` the index of the first element of `upto` that its drawn percentage is below."""
+    """Return, for each of `numbers`, the index of the first element of `upto` above its drawn percentage."""
     return np.searchsorted(upto, whole(seed, name, numbers, 100), side="right")
 
 

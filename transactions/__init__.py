@@ -65,7 +65,7 @@ def find_workload(name: str) -> Workload:
 def known_name(name: str) -> str:
     """Return the name of a workload, or of several joined by "+" or ",", as `find_workload` takes it.
 
-    Raises StallmarkError for one that there is not, for one that is named twice, and for both signs in one name.
+    Raises StallmarkError for an unknown name, for a name given twice, and for both signs in one name.
     """
     parts = parts_of(name)
     if TOGETHER in name and APART in name:

@@ -41,11 +41,11 @@ class ConditionResult:
 def run(
     engine: Engine, workload: Workload, scale: Mapping[str, Any], *, driven: bool, scans: bool = True
 ) -> list[ConditionResult]:
-    """Evaluate the conditions in order; without `scans` only those that read little. `driven` is what the ledger says:
-    whether transactions have run since the load.
+    """Evaluate the conditions in order; without `scans` only those that read little. `driven` is true if transactions
+    have run since the load, as the ledger records.
 
-    Nobody may be writing meanwhile: each condition is one statement, and together they are no snapshot. Several are
-    under way at once, because each waits for its reads.
+    No session may write meanwhile: each condition is one statement, and together they do not share a snapshot. Several
+    are under way at once, because each waits for its reads.
     """
     several = len(workload.parts) > 1
 

@@ -101,7 +101,7 @@ def groups(population: Population) -> list[TableGroup]:
 
 
 def predicates(population: Population, group: str, load_unit: int) -> dict[str, str]:
-    """Return by full table name the SQL condition that selects exactly the rows of one batch."""
+    """Return the SQL condition that selects exactly the rows of one batch, by full table name."""
     return _full_names(_OF_GROUP[group](population, load_unit))
 
 

@@ -193,8 +193,11 @@ class Design:
         return next(named, TableGroup((table.fullname,)))
 
     def check_tables(self, metadata: sa.MetaData) -> None:
-        """Raise StallmarkError when it names a table or a column that the schemas do not have, a table of which several
-        have one, or the same one twice; and when it partitions by what is no date with a known range."""
+        """Raise StallmarkError if the design does not fit the tables.
+
+        It may name a table or a column that the schemas lack, a table that several of them have, or the same one twice;
+        or it may partition by a column without a known range of dates.
+        """
         named: dict[str, list[sa.Table]] = {}
         for table in metadata.sorted_tables:
             for name in _names_of(table):

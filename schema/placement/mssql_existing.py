@@ -302,7 +302,7 @@ def _rehearse(connection: Any, trial: Design) -> None:
 
 
 def _match_files(wanted: TempDb, present: Sequence[FoundFile]) -> tuple[Pairs, list[File]]:
-    """Return which present file becomes which wanted one, and the files to be added."""
+    """Return the pairs of present and wanted files, and the files to be added."""
     data = [file for file in present if file.kind == "ROWS"]
     pairs = list(zip(data, wanted.files, strict=False))
     if wanted.log:

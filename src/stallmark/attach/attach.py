@@ -39,8 +39,7 @@ _NAMED = 6  # counters named in a refusal
 
 @dataclass(frozen=True)
 class Wanted:
-    """The request to a file: counters by pattern (all if there is none), the column that holds the times, or when
-    the reports were."""
+    """The request to a file: counters by pattern (all without one), the column of times, or the time of the reports."""
 
     file: Path
     counters: tuple[str, ...] = ()
@@ -88,7 +87,7 @@ def samples(file: Recorded, has: Has = lambda _: True) -> Iterator[Sample]:
 
 
 def notes_on(file: Recorded) -> list[str]:
-    """Return what was left out of a file that was read, a phrase each."""
+    """Return a phrase for each part of the file that was omitted."""
     first = "the first report, which may cover the time since the machine was started"
     return [first] * file.first_since_start + file.notes
 

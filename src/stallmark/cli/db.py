@@ -131,7 +131,7 @@ def _facts(database: "FoundDatabase") -> dict[str, Any]:
 
 
 def _with_depth(holds: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a database holds, with the depth of a brokerage's history."""
+    """Return the contents of a database, with the depth of a brokerage's history."""
     from stallmark.record.manifest.workload import trade_history
 
     history = trade_history(holds.get("workload"), holds.get("scale"))

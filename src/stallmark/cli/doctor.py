@@ -52,7 +52,7 @@ def doctor(target: "Target", remove_leftovers: bool, as_json: bool, added: Seque
 
 
 def examine(target: "Target") -> list[Examined]:
-    """Return what was found of this machine, and of the server."""
+    """Return the findings on this machine and on the server."""
     return [*_machine(), *(_server(target.url) if target.url else _embedded())]
 
 

@@ -9,7 +9,7 @@ from stallmark.leftovers import Leftover, leftovers_of_dead_processes
 
 
 def ours() -> Iterator[Leftover]:
-    """Yield what is certainly Stallmark's own."""
+    """Yield the leftovers that are certainly Stallmark's."""
     yield from leftovers_of_dead_processes()
     if os.name == "posix":
         from stallmark.engines.postgres.embedded.ownership import leftover_servers
@@ -18,7 +18,7 @@ def ours() -> Iterator[Leftover]:
 
 
 def everything() -> Iterator[Leftover]:
-    """Yield that, and shared memory of PostgreSQL servers, of which nobody can tell whether they were ours."""
+    """Yield all leftovers, with shared memory of PostgreSQL servers that may or may not be Stallmark's."""
     yield from ours()
     if os.name == "posix":
         from stallmark.engines.postgres.embedded.ownership import leftover_segments

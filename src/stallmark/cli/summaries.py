@@ -46,7 +46,9 @@ def summarise_each_alike(folders: Sequence[Path]) -> dict[str, ExperimentSummary
 def make_each(
     experiments: Mapping[str, ExperimentSummary], make: Callable[[ExperimentSummary], T]
 ) -> tuple[dict[str, T], dict[str, StallmarkError]]:
-    """Return what is made of each load, and why nothing is of others. Raise StallmarkError if nothing is of any."""
+    """Return the result of `make` for each load, and the error of each load that has none. Raise StallmarkError if all
+    fail.
+    """
     made: dict[str, T] = {}
     failed: dict[str, StallmarkError] = {}
     for name, experiment in experiments.items():
@@ -64,7 +66,7 @@ def summarise_records(records: Sequence[Record]) -> ExperimentSummary:
 
 
 def on_all_cores(records: Sequence[Record], make: Callable[..., T]) -> T:
-    """Return what `make(records, map)` does, long records each in a process of its own where there is room for two."""
+    """Return the result of `make(records, map)`, with each long record in a process of its own if memory allows two."""
     stored = sum(file.stat().st_size for record in records for file in record.folder.iterdir() if file.is_file())
     workers = min(len(records), os.cpu_count() or 1, (ROOM_BYTES - OURS_BYTES) // max(map(_takes_bytes, records)))
     _share_memory_pool()

@@ -1,6 +1,6 @@
-"""The optional abilities of an engine, and what they answer with.
+"""The optional abilities of an engine, and the types of their results.
 
-An ability is an object, or `Missing` with the reason why there is none.
+An ability is an object, or `Missing` with the reason why the engine lacks it.
 """
 
 from abc import ABC, abstractmethod
@@ -90,11 +90,11 @@ class QuerySession(Protocol):
     """Of the files that plans are kept in."""
 
     limited: str | None
-    """A sentence on what it cannot tell of a query here and why; final after the first execution."""
+    """A sentence on what is unknown of queries here, with the reason; final after the first execution."""
 
     def set_dop(self, dop: int | None) -> None:
-        """Let at most so many work on a query at once; None: as the server is set. Do nothing if that is in the text of
-        the query.
+        """Let at most `dop` processors work on a query at once; None: as the server is set. Do nothing if the degree is
+        in the text of the query.
         """
 
     def execute(self, text: str) -> Answer:
@@ -215,14 +215,14 @@ class Backup(Ability, ABC):
     """Keep a copy of the database that `restore` brings back: a backup, or a copy of its files."""
 
     options: BackupOptions | None = None
-    """None if there are none to choose."""
+    """None if the server has no such options."""
 
     of_server: bool = False
     """True if a copy holds every database of the server."""
 
     @abstractmethod
     def label(self) -> str | None:
-        """Return the label of the copy, as `keep` was told; None without a copy."""
+        """Return the label of the copy, as given to `keep`; None without a copy."""
 
     @abstractmethod
     def keep(self, label: str) -> None:
@@ -238,7 +238,7 @@ class Backup(Ability, ABC):
 
     @abstractmethod
     def bring_home(self) -> None:
-        """Have the database lie where it was built again, or at its next use. Do nothing if it does."""
+        """Move the database back to where it was built, now or at its next use. Do nothing if it is there."""
 
     def drop(self) -> None:
         """Remove the copy, if there is one."""

@@ -45,8 +45,11 @@ class Isolation(StrEnum):
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """Names and values of what a server is set to. `placement`: where data lie and how large the files are;
-    `momentary`: what describes the moment of reading; `unreadable`: parts that it did not tell, each with its words."""
+    """Names and values of a server's settings.
+
+    `placement` holds the places and sizes of data files, `momentary` values of the moment of reading, and `unreadable`
+    the parts that the server refused, each with its words.
+    """
 
     configuration: dict[str, str]
     placement: dict[str, str] = field(default_factory=dict)
@@ -300,7 +303,7 @@ class Engine(ABC):
         yield
 
     def close_idle(self) -> None:
-        """Close the connections of `few_logins` that nobody uses."""
+        """Close the connections of `few_logins` that are not in use."""
 
     @abstractmethod
     def settings(self) -> ServerSettings:
@@ -316,7 +319,7 @@ class Engine(ABC):
 
     @abstractmethod
     def free_bytes(self) -> int | None:
-        """Return the free bytes where the data lies; None if the server cannot say."""
+        """Return the free bytes at the data's place; None if the server does not report them."""
 
     @abstractmethod
     def schemas_in_use(self) -> dict[str, list[str]]:
@@ -354,7 +357,7 @@ class Engine(ABC):
         return None
 
     def examine(self) -> Iterator[Examined]:
-        """Yield what else the doctor reports."""
+        """Yield further findings for the doctor."""
         return iter(())
 
     def hold(self) -> AbstractContextManager[Callable[[], None]]:
@@ -367,12 +370,13 @@ class Engine(ABC):
         return nullcontext(lambda: None)
 
     def directories(self) -> Mapping[str, Path]:
-        """Return where "data" and "wal" are on this machine; empty for a server that is not ours."""
+        """Return the folders of "data" and "wal" on this machine; empty for a server that is not ours."""
         return {}
 
     def storage_here(self) -> Mapping[str, Path]:
-        """Return where "data" and "wal" lie, of a server that runs on this machine, whoever started it; empty if that
-        is not known, or each is in several places.
+        """Return the folders of "data" and "wal" of a server on this machine, whoever started it.
+
+        Empty if the folders are unknown, or one of them is in several places.
         """
         return self.directories()
 
@@ -404,11 +408,13 @@ class Engine(ABC):
         return None
 
     def most_users(self) -> int | None:
-        """Return how many virtual users the server has connections for beside our own; None without a limit."""
+        """Return the number of virtual users that the server has connections for, next to our own; None without a
+        limit.
+        """
         return None
 
     def users_limited_by(self) -> str:
-        """Return what is to be raised for more users, as words that follow the verb."""
+        """Return the limit to raise for more users, as words that follow the verb."""
         return "the limit of its connections"
 
     def close(self) -> None:

@@ -137,7 +137,7 @@ def estimate(
 
 
 def _overhead_s(scenario: AnyScenario, variant: Variant, data_bytes: int) -> float:
-    """Return what belongs to a run beside a load that is planned by time, and the check of its data."""
+    """Return the seconds of a run outside its planned load, without the check of its data."""
     seconds = RUN_S
     if scenario.reset == "restore":
         seconds += data_bytes / COPY_BYTES_PER_S
@@ -156,14 +156,14 @@ def _overhead_s(scenario: AnyScenario, variant: Variant, data_bytes: int) -> flo
 
 
 def _writes_s(scenario: AnyScenario, data_bytes: int) -> float:
-    """Return what preconditioning takes at most, whenever another variant comes."""
+    """Return the longest time for preconditioning, which every change of variant needs."""
     if (choice := scenario.precondition) is None:
         return 0.0
     return choice.size.resolve(data_bytes) / WRITE_BYTES_PER_S + choice.rounds * (choice.round + STEP_S)
 
 
 def _queries_s(scenario: QueryScenario, variant: Variant, data_bytes: int) -> float:
-    """Return what the queries take; none takes longer than it may."""
+    """Return the time of the queries, none of them longer than its limit."""
     asked, known = scenario.queries, len(scenario.query_streams.queries)
     bytes_per_s = QUERY_EMULATED_BYTES_PER_S if scenario.emulates(variant) else QUERY_READ_BYTES_PER_S
     pool = scenario.pool_of(variant)

@@ -72,7 +72,7 @@ class Show:
         """Show a finding, on a display that has words for it."""
 
     def expect(self, expected: "Estimate") -> None:
-        """Note the time left of the whole, for the live page as long as there is no record to go by."""
+        """Note the time left in all, for the live page while nothing is recorded yet."""
         self._ends = time.monotonic() + expected.total_s
 
     @property

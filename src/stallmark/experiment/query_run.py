@@ -107,11 +107,11 @@ class RunningStreams:
         return self._due.queue(self._streams) if self._due else None
 
     def left(self) -> dict[str, Any]:
-        """Return what was not done, for the manifest. Call it after `finish`."""
+        """Return the work left undone, for the manifest. Call it after `finish`."""
         return {"left_waiting": LeftWaiting(arrivals=self._forgotten), "given_up": len(self._drive.given_up)}
 
     def _record_left(self, due: DueQueries) -> None:
-        """Record the queries that were due and of which there will be no row."""
+        """Record the queries that were due and will have no row."""
         left = [Taken(due_s, None) for due_s in due.pop_forgotten()]
         self._forgotten += len(left)
         left += self._drive.given_up[self._recorded :]
@@ -159,7 +159,7 @@ class QueryRun(AnyRun):
             self._refresh.check_left(self._sets())
 
     def _sets(self) -> int:
-        """Return how many refresh sets are still needed: by this run, and by later ones that begin where it ends."""
+        """Return the number of refresh sets still needed: by this run, and by later ones that begin at its end."""
         sets = {"power": 1, "throughput": self._scenario.streams, "each": 0}
         runs = len(self._scenario.run_order()) - self._order.place.sequence + 1
         executions = sum(sets[phase] for phase in self._queries.phases)

@@ -106,7 +106,7 @@ class RemainingRuns:
         return order_of(self._scenario, self._manifests)
 
     def _measured_values(self) -> dict[int, Values]:
-        """Return what whole runs say of their sizes; each is read once."""
+        """Return the measured values of complete runs by size; each run is read once."""
         chosen = _chosen(self._manifests)
         self._values |= {n: _values(self._records[n]) for n in chosen.keys() - self._values.keys()}
         return {choice.bytes: self._values[number] for number, choice in chosen.items()}
@@ -121,7 +121,7 @@ class RemainingRuns:
 
 
 def _values(record: Record) -> Values:
-    """Return what a run says of its size; nothing if its figures are not to be believed."""
+    """Return the values of a run for its size; unknown if the run is invalid."""
     steps = summarise_run(record, "seen").steps
     if not steps or steps[0].validity.invalid:
         return Values(None, None)
@@ -198,7 +198,7 @@ class EarlierExperiment:
             )
 
     def gap_s(self) -> float:
-        """Return the seconds since the last whole run ended; since the experiment began where there is none."""
+        """Return the seconds since the last complete run ended, or since the experiment began."""
         ended = [
             datetime.fromisoformat(record.manifest.started) + timedelta(seconds=recorded_seconds(record))
             for record in self.records.values()

@@ -48,7 +48,7 @@ WITHIN_S = 600.0  # many orders may be left over
 
 
 def open_run(engine: Engine, workload: TransactionWorkload, scale: Mapping[str, Any], seed: int) -> Opening | None:
-    """Execute the workload's opening transaction; return its name and what it did, None if there is none.
+    """Execute the workload's opening transaction; return its name and its result, or None without one.
 
     Raises StallmarkError when it fails.
     """

@@ -224,7 +224,7 @@ class Runner:
         return Run(self._scenario, self._engine, order, self._expected)
 
     def _expect(self) -> Estimate:
-        """Return how long all of it will take, and show it before the first run."""
+        """Return the expected duration of the experiment, and show it before the first run."""
         scenario, choice = self._scenario, self._scenario.contents
         to_build = missing(self._engine, find_workload(choice.name), choice.scale, choice.seed)
         copies = (

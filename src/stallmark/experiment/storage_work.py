@@ -125,7 +125,7 @@ def _ask(variant: str, question: str, show: Show) -> str:
 
 
 def _forget_typed() -> None:
-    """Discard what was typed before the question: an Enter pressed hours ago is no answer."""
+    """Discard all typing before the question: an Enter pressed hours ago does not answer it."""
     if sys.platform == "win32":
         import msvcrt
 
@@ -255,7 +255,7 @@ class StorageWork:
                 probe.refuse_little_space(folder if folder.exists() else folder.parent, size)
 
     def _files(self) -> Iterator[tuple[str, ProbeChoice | PreconditionChoice]]:
-        """Yield what the scenario asks for that needs a file of its own, each with its key."""
+        """Yield the parts of the scenario that need a file of their own, each with its key."""
         if self._scenario.probe:
             yield "probe", self._scenario.probe
         if self._scenario.precondition:

@@ -168,7 +168,7 @@ class LoadsBeside:
                 ends.callback(streams.finish)
 
     def left(self, name: str) -> dict[str, Any]:
-        """Return what a load left undone, for the manifest; nothing of raw I/O. Call it after `finish`."""
+        """Return the work that a load left undone, for the manifest; empty for raw I/O. Call it after `finish`."""
         return self._streams[name].left() if name in self._streams else {}
 
     def notes(self) -> list[str]:
@@ -193,8 +193,9 @@ class Run(AnyRun):
         self._expected = expected
 
     def _plan_of(self, step: str) -> PlannedStep:
-        """Return how large each load is in a step. In one that a search has added, all but its own are as in the
-        first."""
+        """Return the size of each load in a step. In a step that a search has added, only the searched load differs
+        from the first.
+        """
         return self._planned.get(step) or self._planned[self._timeline.steps[0].name]
 
     def _work(self) -> Work:

@@ -208,7 +208,7 @@ def _load(
 
 
 def on_machines(manifest: Manifest, sessions: Mapping[str, int]) -> dict[str, Any]:
-    """Return what load machines change of a manifest: the background sessions of each load, by name."""
+    """Return the changes of a manifest by load machines: the background sessions of each load, by name."""
     if not manifest.loads:
         return {"workload": manifest.workload.changed(background_sessions=sum(sessions.values()))}
     return {

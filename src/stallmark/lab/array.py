@@ -186,7 +186,7 @@ def model_of(options: Mapping[str, Any], base: "ArrayModel | None" = None, *, no
 
 
 def sentence(facts: "ArrayFacts", why_broken: str | None) -> str:
-    """Return what it is, on one line."""
+    """Return a description of the array on one line."""
     state = f"broken: {why_broken}; `stallmark array destroy {facts.name}` removes it" if why_broken else facts.loop
     return f"{facts.name} (EMULATED), {state}: {in_words(facts.model)}."
 

@@ -30,7 +30,7 @@ Json = dict[str, Any]
 
 
 def state(seen: Seen) -> Json:
-    """Return what changes from second to second."""
+    """Return the part of the page that changes every second."""
     status = seen.status
     run = seen.running
     planned = seen.order[seen.present - 1] if seen.present else None
@@ -81,7 +81,7 @@ def lines(run: FollowedRun) -> Json:
 
 
 def _note(seen: Seen) -> str:
-    """Return what is said beside the phase: by the process that runs it, or that nothing was written for a while."""
+    """Return the note next to the phase: from the process that runs it, or that nothing was written for a while."""
     if asks := seen.doing.asks if seen.doing else seen.status.asks:
         return experiment.asks(*asks)
     if seen.doing:

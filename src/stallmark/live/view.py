@@ -66,8 +66,11 @@ def sums(record: Record, seconds: int) -> Sums:
 
 
 def means(values: Sums, line: str, width: int = 1) -> np.ndarray:
-    """Return a line as means of `width` seconds each, the last of fewer: each I/O, each transaction counts as much as
-    every other. NaN if there was none, or nothing was measured."""
+    """Return a line as means of `width` seconds each, the last of fewer, with each I/O and transaction weighted
+    equally.
+
+    NaN without any, or if nothing was measured.
+    """
     over, under = MEANS.get(line, (line, None))
     above = values[over]
     below = np.ones(len(above)) if under is None else values[under]
@@ -180,7 +183,7 @@ class FollowedRun:
         return number, bool(steps) and steps[number].measure_s <= second < steps[number].end_s
 
     def measured(self) -> np.ndarray:
-        """Tell of each second if it is measured; all are, where there are no steps yet."""
+        """Return, for each second, whether it is measured; before the first step all are."""
         second = np.arange(self.seconds)
         inside = [(second >= step.measure_s) & (second < step.end_s) for step in self.record.manifest.steps]
         return np.any(inside, axis=0) if inside else np.ones(self.seconds, dtype=bool)
@@ -275,11 +278,12 @@ class Seen:
 
 
 class View:
-    """The view of one experiment's folder; `look` reads what was added since. With `show` of the process that runs it,
-    the phases are known of which there is no record."""
+    """The view of one experiment's folder; `look` reads new records. With the running process's `show`, phases that
+    leave no record are known too.
+    """
 
     def __init__(self, folder: Path, scenario: AnyScenario | None = None, show: Show | None = None):
-        """Without a scenario it is that of the records; raise StallmarkError where there is none."""
+        """Without a scenario, take the records' own. Raise StallmarkError if they have none."""
         if scenario is None:
             refuse_run(folder)
             scenario = scenario_of(folder, find_records(with_records(folder)[:1] or [folder])[-1].manifest)

@@ -79,9 +79,12 @@ class TakenMachine:
 
 
 class Master(MasterRunner):
-    """The master of one run, which delivers what the executors of all machines report. It adds Refused and Waiting
-    until all have come, LateMachine for one too many, MachineLost when one is gone, MessagesLost when messages of one
-    are missing, ClocksCompared at the end, and NotUnderstood once for each sender of what is no message."""
+    """The master of one run, which delivers the reports of the executors of all machines.
+
+    It adds Refused and Waiting until all machines have come, LateMachine for one too many, MachineLost and MessagesLost
+    when a machine or its messages are lost, and ClocksCompared at the end. It adds NotUnderstood once for each sender
+    of an unknown message.
+    """
 
     def __init__(
         self,

@@ -38,8 +38,8 @@ FAREWELL_S = 20  # executors give their users 12 s
 
 
 def facts_of(engine: Engine) -> RunFacts:
-    """Return what all machines of a run must agree on. Read again for each run, because the database may change between
-    two.
+    """Return the facts that all machines of a run must agree on. They are read for each run, because the database may
+    change between two.
     """
     facts = RunFacts(stallmark.__version__, str(engine.identity()))
     if not engine.by_workload and (entry := ledger.read(engine)):  # a load machine is told later which there are

@@ -69,8 +69,9 @@ GAP_S = 3.0
 collector with a longer interval, so many intervals."""
 
 LOST_WITHIN_S = 10
-"""Seconds within which a server that is lost is missed by all its users: each at its next call. As many connections
-lost one by one over a whole step are no loss of the server."""
+"""Seconds within which all users of a lost server notice: each at its next call. The same number of connections lost
+one by one over a whole step does not mean that the server was lost.
+"""
 
 DATED_ROUGHLY = 0.01
 """Share of the measured interval by which the dates of its first and last sample may be off, and with them every rate:
@@ -104,7 +105,9 @@ CYCLES_COVER = 0.5
 fill at least three fifths, as no more than two are cut off at the ends; less, and they are not regular."""
 
 CHECKPOINT_WRITES = 0.05
-"""Of the fastest second's pages: a checkpoint writes at full speed, and what trickles between two is none."""
+"""Share of the fastest second's pages: a checkpoint writes at full speed, and a trickle between two is not part of
+either.
+"""
 
 CHECKPOINT_QUIET_S = 10.0
 """Two samples of SQL Server's counters: writes that pause for less are one checkpoint's."""
@@ -368,7 +371,8 @@ LAW_FLOOR_USERS = 0.1
 CAUSE_MOST = 0.5
 CAUSE_LITTLE = 0.2
 """Share of a change in response time. Above one half a part is more than all others together, and is called the cause;
-below one fifth it is none (the same bounds as DEVICE_LIMITS and DEVICE_FREE, of a change instead of a level)."""
+below one fifth it is not a cause (the same bounds as DEVICE_LIMITS and DEVICE_FREE, of a change instead of a level).
+"""
 
 RARE = 0.1
 """I/Os that a transaction waits for on one side, relative to the other's. Fewer than a tenth explain nine tenths of the

@@ -130,8 +130,8 @@ def _cached_loop(folder: Path) -> str | None:
 
 
 def describe(folder: Path, server: int | None = None) -> Device:
-    """Describe the block device under `folder` as the system reports it, or the reason why there is no device. `server`
-    is a process whose limits are reported; None if it is unknown.
+    """Describe the block device under `folder` as the system reports it, or the reason why it is unknown. `server` is a
+    process whose limits are reported; None if it is unknown.
     """
     try:
         device = device_behind(folder)

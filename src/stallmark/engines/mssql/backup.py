@@ -218,7 +218,7 @@ class MssqlBackup(Backup):
             )
 
     def _state(self) -> str | None:
-        """Return ONLINE where everybody may open it; None if there is no such database."""
+        """Return the state of the database, ONLINE if it is open to all; None if it does not exist."""
         for state, access, _ in self._rows():
             return access if (state, access) == ("ONLINE", SINGLE_USER) else state
         return None

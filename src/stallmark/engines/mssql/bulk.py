@@ -27,7 +27,8 @@ INSERTED_INSTEAD = "rows are inserted instead, which takes several times as long
 
 
 class NoBulkCopy(Exception):
-    """There is no bulk copy into this server; a clause with the reason why, without a full stop."""
+    """An error: bulk copy into this server is impossible. The message is a clause with the reason, without a full
+    stop."""
 
 
 class Copier:
@@ -122,7 +123,7 @@ ROWS = pa.table(
 
 
 def try_bulk_copy(server: Server) -> Examined:
-    """Try a bulk copy; return what the doctor says of it."""
+    """Try a bulk copy, and return the line for the doctor."""
     try:
         copier = Copier(server)
     except NoBulkCopy as why:
@@ -208,8 +209,8 @@ class InsertWriter(_Writer):
     """The driver sends the rows of a call together, and holds the interpreter meanwhile."""
 
     def __init__(self, connection: Any, instead: str | None = None, *, transactional: bool = True):
-        """Not `transactional` where bulk copy may have begun the same batches: then each is begun in the ledger as
-        bulk copy does it. `instead` says why rows are inserted.
+        """Not `transactional` if bulk copy may have begun the same batches: then each is begun in the ledger as bulk
+        copy does it. `instead` is the reason why rows are inserted.
         """
         super().__init__(connection)
         self.limited = instead

@@ -66,7 +66,9 @@ class MssqlCaches(Caches):
         return _MAY_DROP, _SYSADMIN
 
     def empty(self) -> list[str]:
-        """Write out what is dirty, database by database, and empty the buffer pool; say which databases were left."""
+        """Write out dirty pages, database by database, and empty the buffer pool; return the databases that were
+        skipped.
+        """
         dirty = []
         with self._server.cursor() as cursor:
             rows(cursor.execute("CHECKPOINT"))
@@ -88,7 +90,9 @@ class MssqlCaches(Caches):
 
 
 def _write_out_others(cursor: Any) -> list[str]:
-    """Return those where it failed, and why. That a database of others is closed, or a replica, is no obstacle."""
+    """Return the databases in which it failed, with the reasons. A closed database of others, or a replica, does not
+    count.
+    """
     dirty = []
     for name, may_enter in rows(cursor.execute(_OTHERS)):
         if not may_enter:

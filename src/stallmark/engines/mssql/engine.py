@@ -194,9 +194,9 @@ class MssqlEngine(Server, Engine):
         return target_bytes(self)
 
     def most_users(self) -> int | None:
-        """Return how many may be at work at once: a session needs a connection, and a worker as long as a call lasts.
+        """Return the number of sessions that can work at once: each needs a connection, and a worker during a call.
 
-        Without a worker left nobody is let in, not even our collectors.
+        Without a free worker the server refuses every login, even of our collectors.
         """
         [(connections,)] = self.query("SELECT @@MAX_CONNECTIONS")
         try:
@@ -210,7 +210,7 @@ class MssqlEngine(Server, Engine):
         return "its `user connections` or `max worker threads` (sp_configure)"
 
     def cores(self) -> int | None:
-        """Return the schedulers that take work: fewer than the machine's where licence or affinity say so."""
+        """Return the schedulers that take work: fewer than the machine's if licence or affinity limit them."""
         try:
             [(count,)] = self.query("SELECT COUNT(*) FROM sys.dm_os_schedulers WHERE status = 'VISIBLE ONLINE'")
         except CallFailed:  # needs VIEW SERVER STATE; Babelfish has no such view
@@ -251,7 +251,7 @@ class MssqlEngine(Server, Engine):
 
     @contextmanager
     def hold(self) -> Iterator[Callable[[], None]]:
-        """Hold a lock on the server while a run lasts. What a killed run has left changed is given back first."""
+        """Hold a lock on the server while a run lasts. Changes that a killed run has left are undone first."""
         with lock.hold(self) as check:
             self.memory.give_back()
             for setting in self._settings.values():

@@ -26,8 +26,9 @@ _WITHOUT = {
     ERROR_LOG: "the error log is not watched for errors of the storage",
     FILES: "files are known by number and not by name",
 }
-"""The consequence of each missing right of a view. Rights of one name before 2022 are told by the first. The abilities
-say what else a run needs."""
+"""The consequence of each missing right of a view. The first entry covers rights of one name before 2022. Abilities
+report which other rights a run needs.
+"""
 _CANNOT_BUILD = "no database can be built: make it a member of db_owner"
 
 _ISOLATION = "SET TRANSACTION ISOLATION LEVEL {isolation}; SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
@@ -40,7 +41,7 @@ _ROLE = "##MS_ServerStateReader##"
 
 
 def examine(server: Server) -> Iterator[Examined]:
-    """Yield what driver, edition, login and database allow."""
+    """Yield the findings on driver, edition, login and database."""
     identity = server.identity()  # opens the first connection
     yield Examined("ODBC driver", "ok", f"{server.loaded_driver}.")
     yield bulk.try_bulk_copy(server)
@@ -67,7 +68,7 @@ def examine(server: Server) -> Iterator[Examined]:
 
 
 def _service(server: Server) -> Iterator[Examined]:
-    """Yield which managed service runs the server, and the keys of a scenario that it refuses."""
+    """Yield the managed service that runs the server, and the keys of a scenario that it refuses."""
     if server.service is BOX:
         return
     keys = ", ".join(f"`{key}`" for key in server.service.refused_keys)
@@ -78,7 +79,7 @@ def _service(server: Server) -> Iterator[Examined]:
 
 
 def _recovery(server: Server) -> Iterator[Examined]:
-    """Yield what the log will do in a database that keeps it, as one that was restored from production often does."""
+    """Yield the behaviour of the log in a database that keeps it, as one restored from production often does."""
     try:
         [(model,)] = server.query(_RECOVERY)
     except CallFailed:
@@ -188,7 +189,7 @@ def _has(name: str) -> str:
 
 
 def limits(edition: int, major: int, name: str) -> str | None:
-    """Return what an edition uses at most, as a sentence; None if only the machine is the limit.
+    """Return the limits of an edition as a sentence; None if the machine alone is the limit.
 
     `name` is that of the edition: Standard and Web have one number. From "Editions and supported features of SQL
     Server", 2017 to 2025.

@@ -146,7 +146,7 @@ def _identify_server(server: Server) -> _Identity:
 
 
 def _explain_loss(server: Server, before: _Identity) -> str:
-    """Return what became of the server, as a clause."""
+    """Return the state of the server after the loss, as a clause."""
     server.close_idle()  # those may be of a server that the address leads to no more
     try:
         now = _identify_server(server)

@@ -227,7 +227,7 @@ class MssqlMemory(Memory):
 
 
 def target_bytes(server: Server) -> int | None:
-    """Return what the server may hold (Target Server Memory), and will when its load needs it; None if not told."""
+    """Return the Target Server Memory, which the server may hold and will under load; None if it is not reported."""
     return _counters(server).get("Target Server Memory (KB)")
 
 

@@ -207,7 +207,7 @@ _TLS_1_2 = (
 
 
 def handshake_remedy(error: Exception) -> str | None:
-    """Return what to do about a server that was reached and with which no encrypted connection could be made.
+    """Return the remedy for a server that was reached and with which no encrypted connection could be made.
 
     None for every other error. The driver names its layer ("SSL Provider", "SSL-Anbieter") and gives a number; its
     words are in the language of Windows.

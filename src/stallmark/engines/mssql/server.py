@@ -80,7 +80,7 @@ class _Logins:
     """The number of connections that this process had lost before the last login; None if that one failed."""
 
     idle: dict[str, list[Any]] | None = None
-    """Connections that nobody uses, by database; None outside of `few_logins`."""
+    """Connections that are not in use, by database; None outside of `few_logins`."""
 
     def succeed(self) -> bool:
         """Return whether the last one succeeded, and no connection was lost since.
@@ -302,7 +302,9 @@ class Server:
         return ServerIdentity("SQL Server", (major, minor), f"{version} {level} {edition}"), engine_edition
 
     def free_bytes(self) -> int | None:
-        """Return what is free in the data files and on the fullest volume that holds one; None if it is not told."""
+        """Return the free bytes in the data files and on the fullest volume with a data file; None if they are not
+        reported.
+        """
         try:
             [(free,)] = self.query(sql_file.read(__package__, "free_space"))
         except CallFailed:
@@ -310,7 +312,7 @@ class Server:
         return free
 
     def no_placement_reason(self) -> str | None:
-        """Return the reason why it cannot be said here where a database's files are to be; None when it can."""
+        """Return the reason why the places of a database's files cannot be chosen here; None if they can."""
         if reason := self.service.no_placement_reason:
             return reason
         if self.is_babelfish:
@@ -338,7 +340,7 @@ def _state(connection: Any) -> tuple | None:
 
 
 def _emptied(connections: list[Any]) -> Iterator[Any]:
-    """Yield what is in the list, and take it out. Other threads may do so too."""
+    """Yield the items of the list and remove them. Other threads may do so too."""
     with suppress(IndexError):
         while True:
             yield connections.pop()
@@ -366,7 +368,7 @@ _LEVEL = "SELECT compatibility_level FROM sys.databases WHERE database_id = DB_I
 
 
 def compatibility_message(server: Server) -> str | None:
-    """Return that the database is compatible with too old a version, as a sentence; None if it is not."""
+    """Return a sentence if the database is compatible with too old a version, else None."""
     if server.is_babelfish:
         return None
     [(level,)] = server.query(_LEVEL)
@@ -387,7 +389,7 @@ _IS_ON = "SELECT is_auto_close_on FROM sys.databases WHERE database_id = DB_ID()
 
 
 def auto_close_advice(server: Server) -> str | None:
-    """Return what a database that closes loses, with the remedy, as a clause, or None if it stays open."""
+    """Return the losses of a database that closes, with the remedy, as a clause; None if it stays open."""
     if server.identity().product != "SQL Server":
         return None
     if not any(is_on for (is_on,) in server.query(_IS_ON)):

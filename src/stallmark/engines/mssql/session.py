@@ -28,7 +28,7 @@ _MOMENT = 27  # letters of the longest time; it goes as text, which no setting o
 
 
 class ParameterTypes:
-    """For `Cursor.setinputsizes`, by procedure; each is asked for once, whatever the session."""
+    """Types for `Cursor.setinputsizes`, by procedure; each is asked for once for all sessions."""
 
     def __init__(self) -> None:
         self._known: dict[str, list[Size | None]] = {}
@@ -310,8 +310,10 @@ def _measures(row: tuple, wait_ms: Mapping[str, float]) -> Measures:
 
 
 def plan_hash(xml: str) -> str:
-    """Return a hash of operators, tables and indexes alone: the same on every version and for all parameters. Raise
-    ValueError for what is no plan."""
+    """Return a hash of operators, tables and indexes alone: the same on every version and for all parameters.
+
+    Raise ValueError if the text is not a plan.
+    """
     try:
         plan = ElementTree.fromstring(xml)
     except ElementTree.ParseError as error:

@@ -160,7 +160,7 @@ NAMED = {"settings": "", "settings_scoped": "database scoped ", "settings_tuning
 """Files of names and values, and what the names have in front."""
 
 PLACEMENT = ("settings_volumes", "settings_files")
-"""Files of where data lie."""
+"""The parts that describe where data are stored."""
 
 PARTS = (*NAMED, *ONE_ROW, *PLACEMENT)
 
@@ -176,7 +176,7 @@ IN_NO_GROUP = {"availability group role": "none"}
 NOT_VISIBLE = "not visible to a client"
 UNSEEN = ("sector size of the volumes",)
 UNSEEN_ON_LINUX = ("mssql.conf control.writethrough", "mssql.conf control.alternatewritethrough")
-"""Settings that decide I/O and that no statement tells: mssql.conf is a file beside the server, read at its start."""
+"""Settings that decide I/O and that no statement shows: mssql.conf is a file beside the server, read at its start."""
 
 
 def read(server: Server) -> ServerSettings:

@@ -42,7 +42,7 @@ class Journal:
         self._name = f"stallmark.{subject}"
 
     def note(self, original: dict[str, Any]) -> None:
-        """Keep what was found; what an earlier note says stays, because only that one knew the original."""
+        """Store the original values. An earlier note stays, because only that one has the true original."""
         if self.read():
             return
         text = json.dumps(original)
@@ -62,7 +62,7 @@ class Journal:
         draft.replace(self._file)
 
     def read(self) -> dict[str, Any]:
-        """Return what was found; nothing if nothing is noted."""
+        """Return the original values; empty without a note."""
         if text := self._on_server():
             return json.loads(text)
         return json.loads(self._file.read_text()) if self._file.exists() else {}
@@ -78,7 +78,7 @@ class Journal:
 
     @property
     def removal_hint(self) -> str:
-        """Return how to remove the note, for someone who has put right by hand what it says."""
+        """Return the way to remove the note, for someone who has restored its settings by hand."""
         if self.is_on_server:
             return f"EXEC master.sys.sp_dropextendedproperty @name = {odbc.text(self._name)}"
         return f"remove {self._file}"

@@ -132,7 +132,7 @@ class PostgresEngine(Engine):
             )
 
     def open(self, connect: Callable[[str], Opened], application: str, more_options: str = "") -> Opened:
-        """Return what `connect` opens with the settings of our sessions, and these options behind them."""
+        """Return the result of `connect` with the settings of our sessions, and these options behind them."""
         try:
             return connect(self._conninfo(application, more_options))
         except (psycopg.OperationalError, CallFailed) as error:
@@ -246,7 +246,7 @@ class PostgresEngine(Engine):
         return ServerIdentity("PostgreSQL", (number // 10_000, number % 10_000), text)
 
     def settings(self) -> ServerSettings:
-        """Return what decides I/O, and all that role or database give to sessions."""
+        """Return the settings that decide I/O, and all that role or database give to sessions."""
         rows = self.query(_SETTINGS_READ, [_SETTINGS])
         return ServerSettings(dict(rows), placement=dict(self.query(sql_file.read(__package__, "tablespaces"))))
 
@@ -307,8 +307,10 @@ class PostgresEngine(Engine):
         return [ServerSession(*row) for row in self.query(sql_file.read(__package__, "other_sessions"))]
 
     def role_settings(self) -> list[tuple[str, str, str]]:
-        """Return what the role, the database or both give to our sessions: name, value, and the first words of the
-        statement that gives another one. What counts first stands first."""
+        """Return the settings that the role, the database or both give to our sessions, in order of precedence.
+
+        Each is a name, a value, and the first words of the statement that gives another value.
+        """
         return self.query(sql_file.read(__package__, "role_settings"))
 
     @property

@@ -87,8 +87,9 @@ def _taken_message(engine: PostgresServer) -> str:
 
 
 def _unlock(engine: PostgresServer, connection: psycopg.Connection) -> str | None:
-    """Let go of the lock; return a sentence if it was not this session's any more. A session that is closed lets go of
-    it when its process comes to its end: too late for who asks at once."""
+    """Release the lock; return a sentence if this session had lost it. A closed session releases the lock when its
+    process ends: too late for a command that asks at once.
+    """
     if connection.pgconn.transaction_status == pq.TransactionStatus.ACTIVE:  # the server hangs
         return None
     with suppress(psycopg.OperationalError):  # then it went with its session
@@ -135,7 +136,7 @@ def _ask_for_sign_of_life(connection: psycopg.Connection) -> str:
 
 
 def _explain_loss(engine: PostgresServer, before: _Server) -> str:
-    """Return what became of the server, as a clause. One that is away may be starting again."""
+    """Return the state of the server after the loss, as a clause. A server that is away may be starting again."""
     until = time.monotonic() + _BACK_WITHIN_S
     while True:
         try:

@@ -337,9 +337,11 @@ class PostgresSession(Session):
             raise self._failure(result, commits)
 
     def own_io(self) -> OwnIO | None:
-        """Return the session's own I/O. A session makes known what it counts when it becomes idle, at most once
-        a second unless it is told to: what the first statement asks for happens at its end, and the second one
-        sees it."""
+        """Return the session's own I/O.
+
+        A session publishes its counts when it becomes idle, at most once a second unless it is asked to: the first
+        statement asks, the counts are published at its end, and the second statement reads them.
+        """
         if not self._tells_own_io:
             return None
         if not self._own_io_prepared:
@@ -376,7 +378,7 @@ class PostgresSession(Session):
         return self._unanswered(None, commits)
 
     def _unanswered(self, result: pq.abc.PGresult | None, commits: bool) -> CallFailed:
-        """Return the failure of a connection that was lost; the server's last words are in `said`, if it had any."""
+        """Return the failure of a connection that was lost; `result` holds the server's last words, if it had any."""
         kind = ErrorClass.UNKNOWN_OUTCOME if commits else ErrorClass.CONNECTION_LOST
         words = (result or self._connection).error_message
         return CallFailed(kind, "08006", first_line(words.decode(errors="replace")))

@@ -101,7 +101,7 @@ class Places:
         self.published = self.runtime / "facts"
 
     def read(self) -> ArrayFacts | None:
-        """Return the facts; None when there is no such array. Raise BlockDeviceError for facts that cannot be read."""
+        """Return the facts, or None without such an array. Raise BlockDeviceError for facts that cannot be read."""
         return read_facts(self.facts)
 
     def write(self, facts: ArrayFacts) -> None:
@@ -260,7 +260,7 @@ def _let_requests_through(mount: Path) -> None:
 
 
 def attach_loop(places: Places) -> str:
-    """Attach a new block device to the mounted file and return its path; raise BlockDeviceError where there is none."""
+    """Attach a new block device to the mounted file and return its path; raise BlockDeviceError if none is free."""
     command = ["losetup", "--find", "--show", "--direct-io=on", str(places.file)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:

@@ -98,7 +98,7 @@ def refuse_sessions_of_others(engine: Engine) -> None:
 
 
 def _other_build(engine: Engine, choice: WorkloadChoice) -> str | None:
-    """Return how what Stallmark has built in the database differs from a selftest's, or None."""
+    """Return the difference of Stallmark's data in the database from a selftest's, or None."""
     try:
         load.recognise(engine, find_workload(choice.name), choice.scale, choice.seed)
     except StallmarkError as error:

@@ -188,7 +188,7 @@ def selftest(target: Target, runs: Path, show: Show, *, seconds: float, keep: bo
 
 
 def _examine(engine: Engine) -> list[SelftestResult]:
-    """Return what the doctor says of driver, bulk copy, edition and rights: what else is of no use without it."""
+    """Return the doctor's findings on driver, bulk copy, edition and rights: all other checks need them."""
     states: dict[Availability, Literal["works", "off", "failed"]] = {
         "ok": "works",
         "limited": "off",

@@ -176,7 +176,7 @@ def _prepare_folder(folder: Path, credentials: CredentialFiles) -> None:
 
 
 def _find(client: Any, name: str) -> Any:
-    """Return a container, or None if there is none."""
+    """Return a container, or None if it does not exist."""
     import docker
 
     with suppress(docker.errors.NotFound):
@@ -184,7 +184,7 @@ def _find(client: Any, name: str) -> Any:
 
 
 def _volume(client: Any, name: str) -> Any:
-    """Return a volume, or None if there is none."""
+    """Return a volume, or None if it does not exist."""
     import docker
 
     with suppress(docker.errors.NotFound):
@@ -242,7 +242,7 @@ def _make_volume(client: Any, order: ServerOrder, *, is_known: bool) -> bool:
 
 
 def _wait(running: Any, server: MssqlEngine, at_first: MssqlEngine, show: Show, ready_within_s: float) -> None:
-    """Wait until a login succeeds. One with the first password replaces it; with data of before there is none such.
+    """Wait until a login succeeds. A login with the first password replaces it; earlier data do not take that password.
 
     Raises StallmarkError when the server ends, or takes too long.
     """

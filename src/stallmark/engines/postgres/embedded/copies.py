@@ -31,7 +31,7 @@ _CP = {"linux": ["cp", "-a", "--reflink=auto"], "darwin": ["cp", "-a", "-c"]}.ge
 
 
 class Snapshot:
-    """The copy that every restore starts from: `data`, its WAL inside, and `of`, which says what was copied."""
+    """The copy that every restore starts from: `data`, its WAL inside, and `of`, which holds the label."""
 
     def __init__(self, folder: Path):
         self._folder = folder
@@ -73,7 +73,7 @@ class Snapshot:
 
 
 def draft_of(folder: Path) -> Path:
-    """Return where a folder lies until it is whole."""
+    """Return the place of a folder until it is complete."""
     return folder.with_name(f"{folder.name}.new")
 
 
@@ -196,9 +196,9 @@ def enter_folders(database: Path, to: Folders) -> None:
 
 
 def leave_folders(database: Path) -> None:
-    """Remove the files of the database that are in folders of a variant, and end a server left behind in them.
+    """Remove the files of the database in folders of a variant, and end a server left behind in them.
 
-    Do nothing if there are none.
+    Do nothing without such folders.
     """
     try:
         noted = json.loads((database / _NOTE).read_text())

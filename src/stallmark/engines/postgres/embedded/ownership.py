@@ -1,4 +1,4 @@
-"""Marks of the folders, sockets, servers and shared memory that are ours, and what a killed Stallmark left of them."""
+"""Marks of the folders, sockets, servers and shared memory that are ours, and the leftovers of a killed Stallmark."""
 
 import ctypes
 import json
@@ -93,7 +93,7 @@ def is_of(outside: Path, folder: Path) -> bool:
 
 
 def outside_contents(outside: Path) -> list[Path]:
-    """Return what is in such a folder, without our mark and that of a file system."""
+    """Return the contents of such a folder, without our mark and that of a file system."""
     return [path for path in outside.iterdir() if path.name not in (OUTSIDE_MARKER, "lost+found")]
 
 

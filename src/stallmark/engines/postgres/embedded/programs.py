@@ -30,7 +30,7 @@ def binary(name: str) -> Path:
 
 
 def as_other_user() -> list[str]:
-    """Return what runs a program as someone else than root, which PostgreSQL refuses to be.
+    """Return the command that runs a program as a user other than root, which PostgreSQL refuses to be.
 
     A user namespace gives it another name and keeps access to our files.
     """
@@ -48,8 +48,11 @@ def as_other_user() -> list[str]:
 
 
 def failure_message(program: str, code: int | None, log: str) -> str:
-    """Return what went wrong: the signal that killed a program, by the code that Popen has of it, or the first line of
-    its output that says so, and what to do against a full disk."""
+    """Return the reason why a program failed: the signal that killed it, by Popen's code, or the first error in its
+    output.
+
+    Advice is added if the disk was full.
+    """
     if killed_by(code):
         return f"{program} {exit_clause(code)}."
     if _STOPPED in log:

@@ -165,7 +165,7 @@ class EmbeddedServer:
             self.devices.set_model(name, model)
 
     def relax_devices(self) -> None:
-        """Let I/O take as long as on real storage: for filling, checking and shutting down."""
+        """Let I/O be as fast as on real storage: for filling, checking and shutting down."""
         for name in self.models or {}:
             if self.devices:
                 self.devices.set_model(name, None)
@@ -357,12 +357,12 @@ class EmbeddedServer:
         return int(self._state()[0]) if self.running and self._state() else None
 
     def _ended_process(self) -> tuple[str, int | None]:
-        """Return who ended, the server or its guard, and the code of it as Popen has it; None while they run."""
+        """Return the process that ended, the server or its guard, and its code as Popen has it; None while they run."""
         code = self._guard.poll() if self._guard else None
         return ("its guard", code) if killed_by(code) else ("the server", exit_code_from_guard(code))
 
     def unexpected_end(self) -> str | None:
-        """Return how a server that was started has ended by itself; None while it runs."""
+        """Return the end of a server that ended by itself, as a sentence; None while it runs."""
         if self.running:
             return None
         who, code = self._ended_process()
