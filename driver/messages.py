@@ -403,4 +403,4 @@ def checked(decoder: msgspec.msgpack.Decoder[Decoded], body: Any) -> Decoded:
         return decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         size = memoryview(body).nbytes
-        raise Malformed(f"{size} bytes from another process are no message known here: {error}") from error
+        raise Malformed(f"{size} bytes from another process are not a known message: {error}") from error

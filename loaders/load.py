@@ -117,7 +117,7 @@ def recognise(engine: Engine, workload: Buildable, scale: Scale, seed: int) -> R
             remove = f"db remove {shlex.quote(str(data.parent))}" if data else "db remove --yes --server URL"
             raise StallmarkError(
                 f"The database was built by data version {_versions(entries.identity, wanted)}: `stallmark {remove}` "
-                "removes it, and then the same command builds it anew."
+                "removes it, and then the same command builds it again."
             )
         drop = f"remove {data.parent}" if data else "drop this one"
         asking = "Ask for what it holds, name" if entries.identity.version == wanted.version else "Name"

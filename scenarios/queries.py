@@ -110,9 +110,9 @@ class QueryScenario(AnyScenario):
 
     @property
     def query_streams(self) -> QueryStreams:
-        found = find_workload(self.workload.name).streams
-        assert found
-        return found
+        own_streams = find_workload(self.workload.name).streams
+        assert own_streams
+        return own_streams
 
     @property
     def streams(self) -> int:

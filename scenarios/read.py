@@ -61,7 +61,9 @@ def load(text: str, *, with_lines: bool = False) -> Any:
     except YAMLError:
         raise NotYaml("this is not YAML (it holds characters that no text has)") from None
     except (ValueError, OverflowError) as error:  # 2026-02-30 looks like a date
-        raise NotYaml(f"it holds what looks like a date or a number and is none ({error}): put it in quotes") from None
+        raise NotYaml(
+            f"it holds what looks like a date or a number but is not valid ({error}): put it in quotes"
+        ) from None
 
 
 def _syntax_error(error: MarkedYAMLError) -> str:
@@ -226,6 +228,6 @@ def _key(place: Any, part: str, override: str) -> str | int:
         raise StallmarkError(f"--set {override}: there is nothing inside a single value to set {part} in.")
     if not part.isdigit() or int(part) >= len(place):
         raise StallmarkError(
-            f"--set {override}: {part} is no item of this list: write a number from 0 to {len(place) - 1}."
+            f"--set {override}: {part} is not an item of this list: write a number from 0 to {len(place) - 1}."
         )
     return int(part)

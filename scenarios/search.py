@@ -22,7 +22,7 @@ def _percentile_below(text: str) -> str:
     rule = parse_threshold(text)
     if rule.metric not in SHARE_OF or rule.sign not in ("<", "<="):
         raise ValueError(
-            f"{text!r} is no service level of transactions: write a percentile and its limit, as p95 < 50ms or "
+            f"{text!r} is not a service level of transactions: write a percentile and its limit, as p95 < 50ms or "
             "trade_order.p99 < 1s"
         )
     return text

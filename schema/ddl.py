@@ -137,7 +137,7 @@ def name_violations(engine: Engine, connection: sa.Connection, item: Constraint 
         if examples is None:
             raise
         raise StallmarkError(
-            f"{examples}: mend them and build again, or drop the database and build it anew."
+            f"{examples}: mend them and build again, or drop the database and build it again."
         ) from None
 
 

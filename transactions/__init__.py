@@ -73,7 +73,9 @@ def known_name(name: str) -> str:
             f"{name!r} says + and ,: write bank+mail for two in one database, bank,mail for a database each."
         )
     if unknown := [part for part in parts if part not in WORKLOADS]:
-        raise StallmarkError(f"{unknown[0]!r} is no workload: there are {', '.join(WORKLOADS)}, and bank+mail for two.")
+        raise StallmarkError(
+            f"{unknown[0]!r} is not a workload: there are {', '.join(WORKLOADS)}, and bank+mail for two."
+        )
     if twice := [part for part in parts if parts.count(part) > 1]:
         raise StallmarkError(f"{name!r} names {twice[0]} twice: name it once.")
     return joined(parts, apart=are_apart(name))

@@ -111,8 +111,8 @@ def _full_names(by_table: Mapping[str, T]) -> dict[str, T]:
 
 def _trade_conditions(population: Population, unit: int) -> dict[str, str]:
     ids = population.unit_trade_ids
-    trades = _between_clause(TRADE_KEY + unit * ids + 1, ids)
-    accounts = _between_clause((KEY + unit * UNIT) * MOST_ACCOUNTS + 1, UNIT * MOST_ACCOUNTS)
+    trades = _sql_range(TRADE_KEY + unit * ids + 1, ids)
+    accounts = _sql_range((KEY + unit * UNIT) * MOST_ACCOUNTS + 1, UNIT * MOST_ACCOUNTS)
     by_trade = {
         "trade": "t_id",
         "trade_history": "th_t_id",
@@ -124,32 +124,32 @@ def _trade_conditions(population: Population, unit: int) -> dict[str, str]:
     return {table: f"{key} {trades}" for table, key in by_trade.items()} | {
         "holding_summary": f"hs_ca_id {accounts}",
         "customer_account": f"ca_id {accounts}",
-        "broker": f"b_id {_between_clause(KEY + unit * BROKERS + 1, BROKERS)}",
+        "broker": f"b_id {_sql_range(KEY + unit * BROKERS + 1, BROKERS)}",
     }
 
 
 def _market_conditions(population: Population, unit: int) -> dict[str, str]:
-    companies = _between_clause(KEY + unit * COMPANIES + 1, COMPANIES)
+    companies = _sql_range(KEY + unit * COMPANIES + 1, COMPANIES)
     numbers = range(unit * SECURITIES, (unit + 1) * SECURITIES)
     symbols = "IN (" + ", ".join(f"'{symbol(number)}'" for number in numbers) + ")"
     return {
-        "address": f"ad_id {_between_clause(address_key_of_company(unit * COMPANIES), COMPANIES)}",
+        "address": f"ad_id {_sql_range(address_key_of_company(unit * COMPANIES), COMPANIES)}",
         "company": f"co_id {companies}",
         "company_competitor": f"cp_co_id {companies}",
         "security": f"s_co_id {companies}",
         "daily_market": f"dm_s_symb {symbols}",
         "financial": f"fi_co_id {companies}",
         "last_trade": f"lt_s_symb {symbols}",
-        "news_item": f"ni_id {_between_clause(KEY + unit * COMPANIES * NEWS + 1, COMPANIES * NEWS)}",
+        "news_item": f"ni_id {_sql_range(KEY + unit * COMPANIES * NEWS + 1, COMPANIES * NEWS)}",
         "news_xref": f"nx_co_id {companies}",
     }
 
 
 def _customer_conditions(population: Population, unit: int) -> dict[str, str]:
-    customers = _between_clause(KEY + unit * UNIT + 1, UNIT)
-    accounts = _between_clause((KEY + unit * UNIT) * MOST_ACCOUNTS + 1, UNIT * MOST_ACCOUNTS)
+    customers = _sql_range(KEY + unit * UNIT + 1, UNIT)
+    accounts = _sql_range((KEY + unit * UNIT) * MOST_ACCOUNTS + 1, UNIT * MOST_ACCOUNTS)
     return {
-        "address": f"ad_id {_between_clause(address_key_of_customer(population, unit * UNIT), UNIT)}",
+        "address": f"ad_id {_sql_range(address_key_of_customer(population, unit * UNIT), UNIT)}",
         "customer": f"c_id {customers}",
         "customer_taxrate": f"cx_c_id {customers}",
         "account_permission": f"ap_ca_id {accounts}",
@@ -159,10 +159,10 @@ def _customer_conditions(population: Population, unit: int) -> dict[str, str]:
 
 
 def _fixed_conditions(population: Population, unit: int) -> dict[str, str]:
-    return {"address": f"ad_id {_between_clause(KEY + 1, EXCHANGES)}", **dict.fromkeys(FIXED_ROWS, "1 = 1")}
+    return {"address": f"ad_id {_sql_range(KEY + 1, EXCHANGES)}", **dict.fromkeys(FIXED_ROWS, "1 = 1")}
 
 
-def _between_clause(first: int, count: int) -> str:
+def _sql_range(first: int, count: int) -> str:
     return f"BETWEEN {first} AND {first + count - 1}"
 
 

@@ -288,7 +288,7 @@ def _shared(files: Sequence[File], need: float, most: int) -> tuple[File, ...]:
 def _check_name(name: str, kind: str) -> None:
     if not 1 <= len(name) <= 128 or not name.isprintable() or name != name.strip():
         raise StallmarkError(
-            f"{name!r} is no name of {kind}: write 1 to 128 printable characters, no blank at either end."
+            f"{name!r} is not a name for {kind}: write 1 to 128 printable characters, no blank at either end."
         )
 
 
@@ -299,10 +299,12 @@ def _check_path(path: str) -> None:
             "name a local volume."
         )
     if not (is_windows(path) or path.startswith("/")) or path.endswith(("/", "\\")) or path.endswith(":"):
-        raise StallmarkError(f"{path} is no file on a server: write it whole, as D:\\data\\bank.mdf or /data/bank.mdf.")
+        raise StallmarkError(
+            f"{path} is not a file on a server: write it whole, as D:\\data\\bank.mdf or /data/bank.mdf."
+        )
     if len(path) > 259 or not path.isprintable() or path != path.strip():
         raise StallmarkError(
-            f"{path[:40]!r} is no path: write at most 259 printable characters, no blank at either end."
+            f"{path[:40]!r} is not a path: write at most 259 printable characters, no blank at either end."
         )
 
 

@@ -119,7 +119,7 @@ def refuse_other(server: Server, design: Design, metadata: sa.MetaData) -> None:
     if phrases := differences(design, read(server, schemas_of(metadata)), metadata):
         raise StallmarkError(
             f"The database {server.address.database} is there, but not as the scenario designs it: "
-            f"{'; '.join(phrases)}. Drop it to have it made anew, or change what the scenario says."
+            f"{'; '.join(phrases)}. Drop it to have it made again, or change what the scenario says."
         )
 
 

@@ -56,7 +56,7 @@ def refuse_other(engine: PostgresEngine, design: Design, metadata: sa.MetaData) 
     if phrases:
         raise StallmarkError(
             f"The database {engine.location} is there, but not as the scenario designs it: {'; '.join(phrases)}. "
-            "Move them (ALTER TABLE or INDEX … SET TABLESPACE …), drop it to have it made anew, or change what the "
+            "Move them (ALTER TABLE or INDEX … SET TABLESPACE …), drop it to have it made again, or change what the "
             "scenario says."
         )
 

@@ -181,7 +181,7 @@ def _octet_and_places(factor: float, number: int) -> tuple[int, Ints]:
     if number > (most := most_sets(factor)):
         raise StallmarkError(
             f"The refresh sets are exhausted: there are {most:,}, and number {number:,} is asked for. "
-            "Restore the database as it was loaded, or build it anew."
+            "Restore the database as it was loaded, or build it again."
         )
     octet, within = divmod(number - 1, _sets_of_an_octet(factor))
     size = count(factor, ORDERS_OF_A_SET)

@@ -84,18 +84,18 @@ def parts(kind: str) -> list[Any]:
 
 def part(name: str, kind: str) -> Any:
     """Return the part of a kind of the named capability, or None if it has none or is not there."""
-    places = (getattr(each, kind) for each in installed() if each.name == name)
+    places = (getattr(capability, kind) for capability in installed() if capability.name == name)
     return _load(place) if (place := next(places, None)) else None
 
 
 def wordings() -> list[Any]:
     """Return the modules with the sentences of all capabilities."""
-    return [_load(place) for each in installed() for place in each.wording]
+    return [_load(place) for capability in installed() for place in capability.wording]
 
 
 def folders() -> list[Path]:
     """Return the folders of the capabilities that are there."""
-    return [Path(__file__).parent / each.name for each in installed()]
+    return [Path(__file__).parent / capability.name for capability in installed()]
 
 
 def added_options(command: str) -> list[Any]:

@@ -106,7 +106,7 @@ def roughly(span_s: float) -> str:
     """Return a span in words for an estimate: in one unit of which there are two or more; seconds in tens from 10
     on."""
     units = (("day", 86_400), ("hour", 3600), ("minute", 60))
-    unit, length = next(((name, one) for name, one in units if span_s >= 2 * one), ("second", 1))
+    unit, length = next(((name, seconds) for name, seconds in units if span_s >= 2 * seconds), ("second", 1))
     count = round(span_s, -1 if unit == "second" and span_s >= 10 else None) if length == 1 else round(span_s / length)
     return f"{count:.0f} {unit}{'s' * (count != 1)}"
 

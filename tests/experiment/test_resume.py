@@ -127,7 +127,7 @@ def test_data_of_another_version_are_refused_with_the_reason(read, tmp_path, ver
         begun.refuse_another_server(engine)
         return
     with pytest.raises(
-        StallmarkError, match=r"was begun on data version 0 of the bank, .*: run the experiment anew\.$"
+        StallmarkError, match=r"was begun on data version 0 of the bank, .*: run the experiment again\.$"
     ):
         begun.refuse_another_server(engine)
 

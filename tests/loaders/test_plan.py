@@ -159,7 +159,7 @@ def test_a_name_is_in_order_and_names_each_once():
     assert known_name("mail+bank") == "bank+mail" and known_name("bank") == "bank"
     with pytest.raises(StallmarkError, match="twice"):
         known_name("bank+bank")
-    with pytest.raises(StallmarkError, match="'bnak' is no workload"):
+    with pytest.raises(StallmarkError, match="'bnak' is not a workload"):
         known_name("mail+bnak")
 
 

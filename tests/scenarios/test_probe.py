@@ -197,11 +197,11 @@ def test_a_file_of_somebody_is_read_when_asked_for_and_never_written(found, tmp_
 @pytest.mark.parametrize(
     ("option", "sentence"),
     [
-        ("--size=much", "'much' is no size: write it as 4GiB"),
+        ("--size=much", "'much' is not a size: write it as 4GiB"),
         ("--size=1MiB", "too small to tell a device from its caches"),
         ("--outstanding=0", "write numbers from 1 to 256"),
         ("--outstanding=a,b", "write numbers from 1 to 256"),
-        ("--pattern=8k", "'8k' is no pattern of a probe"),
+        ("--pattern=8k", "'8k' is not a pattern of a probe"),
     ],
 )
 def test_a_wrong_command_line_is_a_sentence(found, tmp_path, option, sentence):

@@ -86,7 +86,7 @@ def test_one_load_among_several_has_a_search():
         ([*RATE, "arrivals={kind: poisson, rate: 5}"], "arrivals.rate fixes it"),
         ([*RATE, "users=[1, 2]"], "write one number"),
         (["arrivals={kind: poisson}"], "arrivals.rate is missing"),
-        ([*USERS[:2], "slo={transactions: [tps > 5]}"], "is no service level of transactions"),
+        ([*USERS[:2], "slo={transactions: [tps > 5]}"], "is not a service level of transactions"),
         ([*USERS[:2], "slo={percentile: p99}"], "write a limit"),
         ([*USERS[:2], "slo={transactions: [nothing.p95 < 1s]}"], "has no transaction nothing"),
         ([*USERS, "buffer_pool={curve: auto, from: 2 %, to: 50 %}"], "a search finds a ceiling"),

@@ -158,7 +158,7 @@ def align(stamps: Sequence[str], file: Recorded, zone: str | None, offset_s: flo
     if not fitting and refused:
         raise refused[0]
     if not fitting:
-        raise StallmarkError(_no_overlap_message(recorded[0].span, file, runs))
+        raise StallmarkError(_overlap_message(recorded[0].span, file, runs))
     return fitting[0]
 
 
@@ -201,7 +201,7 @@ def _zone(reading: Reading, file: Recorded, asked: str | None) -> tuple[tzinfo |
         return file.zone, f"{file.zone}, as the file says{text}"
     but = f", only “{file.zone_words}”" if file.zone_words else ""
     raise StallmarkError(
-        f"{file.path} does not say in which time zone its times are{but}: give it with --timezone, as "
+        f"{file.path} does not specify the time zone of its times{but}: give it with --timezone, as "
         "Europe/Berlin or UTC."
     )
 
@@ -219,7 +219,7 @@ def _refuse_ambiguous(when: Instants, file: Recorded, zone: str, offset_s: float
             )
 
 
-def _no_overlap_message(span: Span, file: Recorded, runs: Sequence[Span]) -> str:
+def _overlap_message(span: Span, file: Recorded, runs: Sequence[Span]) -> str:
     whole = Span(min(run.begin for run in runs), max(run.end for run in runs))
     text = "the run" if len(runs) == 1 else "the runs"
     sentence = f"{file.path} does not overlap {text}: it spans {span}, {text} {whole}"

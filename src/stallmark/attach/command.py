@@ -67,7 +67,7 @@ def offset_s(text: str) -> float:
 
     sign, rest = (text[0], text[1:]) if text[:1] in ("+", "-") else ("+", text)
     if rest[:1] in ("+", "-"):
-        raise StallmarkError(f"{text} is no offset: write it as 2.5s or -300ms.")
+        raise StallmarkError(f"{text} is not an offset: write it as 2.5s or -300ms.")
     try:
         return math.copysign(TypeAdapter(Seconds).validate_python(rest), -1.0 if sign == "-" else 1.0)
     except ValidationError as error:

@@ -35,7 +35,7 @@ class Extensible(Command):
             self.help = "\n\n".join(cleandoc(help) for help in (self.help, addition.help) if help)
 
     def invoke(self, ctx: click.Context) -> Any:
-        given = [{param.name: ctx.params.pop(param.name) for param in one.params} for one in self._additions]
+        given = [{param.name: ctx.params.pop(param.name) for param in added.params} for added in self._additions]
         made = [
             ctx.invoke(addition.callback, **options) for addition, options in zip(self._additions, given, strict=True)
         ]

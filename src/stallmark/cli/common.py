@@ -123,7 +123,7 @@ def as_seconds(text: str) -> float:
     from stallmark.quantities import parse_seconds
 
     if (seconds := parse_seconds(text)) <= 0:
-        raise ValueError(f"{text} is no time that passes")
+        raise ValueError(f"{text} is not a duration")
     return seconds
 
 
@@ -195,7 +195,7 @@ def workload_options(*, as_built: bool = False) -> Callable:
                 near = difflib.get_close_matches(workload, WORKLOADS, 1)
                 hint = f"did you mean {near[0]}?" if near else "a scenario says scale and seed itself"
                 raise click.BadParameter(
-                    f"{workload!r} is no workload ({', '.join(WORKLOADS)}): {hint}", param_hint="WORKLOAD"
+                    f"{workload!r} is not a workload ({', '.join(WORKLOADS)}): {hint}", param_hint="WORKLOAD"
                 )
             from stallmark.scenarios.read import read_scenario
 

@@ -71,8 +71,10 @@ def compare(
         ticket.write_text(text + "\n", encoding="utf-8")
     if as_json:
         where = {name: str(page.resolve()) for name, page in pages.items()}
-        each = {name: in_json(comparison) | {"report": where.get(name)} for name, comparison in compared.items()}
-        click.echo(dumped(each.get("", {"loads": each})))
+        documents_by_name = {
+            name: in_json(comparison) | {"report": where.get(name)} for name, comparison in compared.items()
+        }
+        click.echo(dumped(documents_by_name.get("", {"loads": documents_by_name})))
     elif markdown != "-":
         for name, document in documents.items():
             out.print(*([f"[bold]{escape(name)}[/]\n"] if name else []), in_terminal(document.brief), sep="")

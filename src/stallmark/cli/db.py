@@ -86,7 +86,7 @@ def remove(name: str | None, server: str | None, data_dir: Path | None, yes: boo
     text = f"{database.name} in {database.folder.parent} ({format.size(database.bytes)})"
     if not yes:
         if not sys.stdin.isatty():
-            raise StallmarkError(f"{text} is not removed without --yes, as nobody can be asked here.")
+            raise StallmarkError(f"{text} is not removed without --yes, as there is no terminal to ask at.")
         click.confirm(f"Remove {text}?", abort=True)
     database.remove()
     print_markup(out, escape(f"{text} is gone."))
@@ -115,7 +115,7 @@ def _find_database(name: str, data_dir: Path | None) -> "FoundDatabase":
         return database
     near = difflib.get_close_matches(name, [database.name for database in databases], 1, cutoff=0.4)
     hint = f"did you mean {near[0]}?" if near else "`stallmark db list` shows what there is."
-    raise StallmarkError(f"{name} is no database of Stallmark: {hint}")
+    raise StallmarkError(f"{name} is not a database of Stallmark: {hint}")
 
 
 def _facts(database: "FoundDatabase") -> dict[str, Any]:

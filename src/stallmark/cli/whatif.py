@@ -51,5 +51,5 @@ def _milliseconds(text: str) -> float:
     except ValidationError:
         seconds = 0.0
     if not 0 < seconds <= 60:
-        raise StallmarkError(f"--read {text} is no time of a read: write it as 1ms or 0.2ms, above zero.")
+        raise StallmarkError(f"--read {text} is not a time of a read: write it as 1ms or 0.2ms, above zero.")
     return seconds * 1000

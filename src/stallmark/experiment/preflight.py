@@ -258,7 +258,7 @@ def _refuse_more_users_than_sessions(scenario: TimedScenario, engine: Engine, ma
     if users + background + streams <= most:
         return
     all_background = [find_workload(load.workload).background for load in users_loads(scenario)]
-    executed_by = dict.fromkeys(one.executed_by for one in all_background if one.sessions_per_user)
+    executed_by = dict.fromkeys(work.executed_by for work in all_background if work.sessions_per_user)
     others = f" and {background:,} sessions of {' and '.join(executed_by)}" if background else ""
     others += f" and {streams:,} streams of queries" if streams else ""
     raise StallmarkError(
@@ -319,8 +319,7 @@ def _refuse_cores(scenario: QueryScenario, engine: Engine) -> None:
     for dop in scenario.queries.dop or ():
         if dop == "all" and cores is None:
             raise StallmarkError(
-                f"{scenario.name} asks for `dop: all`, but the server does not say how many cores it has: write the "
-                "number."
+                f"{scenario.name} asks for `dop: all`, but the server does not report its cores: write the number."
             )
         if dop != "all" and cores is not None and dop > cores:
             raise StallmarkError(

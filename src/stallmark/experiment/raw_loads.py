@@ -188,7 +188,7 @@ def _folder(name: str, plan: RawPlan, engine: Engine) -> Path:
     if plan.folder:
         if not Path(plan.folder).is_dir() or not os.access(plan.folder, os.W_OK):
             raise StallmarkError(
-                f"The raw load {name} cannot run: {plan.folder} is no folder that can be written to: name another."
+                f"The raw load {name} cannot run: {plan.folder} is not a folder that can be written to: name another."
             )
         return Path(plan.folder)
     data = engine.directories().get("data")

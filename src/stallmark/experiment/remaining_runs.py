@@ -177,12 +177,12 @@ class EarlierExperiment:
             if made.version is not None and ours is not None and made.version != ours:
                 raise StallmarkError(
                     f"{self.folder} was begun on data version {made.version} of the {made.name}, and this Stallmark "
-                    f"has version {ours}: run the experiment anew."
+                    f"has version {ours}: run the experiment again."
                 )
         if self.last.stallmark != stallmark.__version__:
             raise StallmarkError(
                 f"{self.folder} was begun with Stallmark {self.last.stallmark}, and this is {stallmark.__version__}: "
-                "go on with that one, or run the experiment anew."
+                "go on with that one, or run the experiment again."
             )
 
     def refuse_another_place(self, engine: Engine) -> None:
@@ -263,7 +263,7 @@ def scenario_of(folder: Path, manifest: Manifest) -> AnyScenario:
     text = manifest.scenario.facts()
     model = model_for(text)
     if manifest.kind == "probe" or model is ProbeScenario:
-        raise StallmarkError(f"{folder} holds a probe of storage, which is short: run it anew.")
+        raise StallmarkError(f"{folder} holds a probe of storage, which is short: run it again.")
     try:
         return model.model_validate(text)  # type: ignore[return-value]
     except ValidationError as error:

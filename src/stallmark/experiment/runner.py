@@ -160,7 +160,7 @@ class Runner:
             condition.holds is not False for record in done.values() for condition in record.manifest.conditions
         )
         present, prepared = None, PreparedStorage()
-        took_s = {n: took.seconds for n, one in done.items() if (took := one.manifest.took) and took.seconds}
+        took_s = {n: took.seconds for n, made in done.items() if (took := made.manifest.took) and took.seconds}
         last = done[max(done)].folder if done else None
         remaining, note = RemainingRuns(self._scenario, asked, done), EndNote()
         try:

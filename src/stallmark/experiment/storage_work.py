@@ -179,15 +179,15 @@ def _end(process: subprocess.Popen) -> None:
     with suppress(psutil.Error):
         family.append(psutil.Process(process.pid))  # not waited for yet, so its number is nobody else's
         family += family[0].children(recursive=True)
-    for one in family:
+    for member in family:
         with suppress(psutil.Error):
-            one.terminate()
+            member.terminate()
     until = time.monotonic() + GRACE_S
     while any(map(_runs, family)) and time.monotonic() < until:
         time.sleep(0.05)
-    for one in filter(_runs, family):
+    for member in filter(_runs, family):
         with suppress(psutil.Error):
-            one.kill()
+            member.kill()
     if hasattr(os, "killpg"):  # what has lost its parents is in the group still
         with suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)

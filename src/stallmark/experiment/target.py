@@ -226,7 +226,7 @@ def _refuse_unmounted(*folders: Path | None) -> None:
                 )
         if not folder.absolute().parent.is_dir():
             raise StallmarkError(
-                f"{folder.parent} is not there, so {folder} would not lie where you mean: mount its file system, or "
+                f"{folder.parent} is not there, so {folder} would not be where you mean: mount its file system, or "
                 "make that folder."
             )
 

@@ -30,7 +30,7 @@ class PageAddress:
         host, _, port = text.rpartition(":")
         host = host.removeprefix("[").removesuffix("]") or HERE[1]
         if not port.isdecimal() or not 1 <= int(port) <= 65535:
-            raise ValueError(f"{text!r} is no port: write 8089, or an address of this machine too, 0.0.0.0:8089")
+            raise ValueError(f"{text!r} is not a port: write 8089, or an address of this machine too, 0.0.0.0:8089")
         return cls(host, int(port))
 
     @property

@@ -34,7 +34,7 @@ def state(seen: Seen) -> Json:
     status = seen.status
     run = seen.running
     planned = seen.order[seen.present - 1] if seen.present else None
-    repeats = Counter(one.variant.name for one in seen.order)
+    repeats = Counter(turn.variant.name for turn in seen.order)
     place = None
     if planned:
         name = planned.variant.name

@@ -220,7 +220,7 @@ class FollowedRun:
             for second, name in zip(rows["second"].to_pylist(), rows["transaction"].to_pylist(), strict=True)
         ]
         for key in set(keys):
-            rows_of_key = rows.filter(pa.array([one == key for one in keys])).combine_chunks().to_batches()[0]
+            rows_of_key = rows.filter(pa.array([row_key == key for row_key in keys])).combine_chunks().to_batches()[0]
             tally = self.tallies[key]
             tally.counts.update({name: int(pc.sum(rows_of_key.column(name)).as_py() or 0) for name in COUNTS})
             tally.latencies.merge(rows_of_key.column("latency_gaps"), rows_of_key.column("latency_counts"))

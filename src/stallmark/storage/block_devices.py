@@ -135,7 +135,7 @@ def _device_of_mount(directory: Path, mount: Mount) -> BlockDevice:
     except OSError:
         source = None
     if source is None or not stat.S_ISBLK(source.st_mode) or not _sys(source.st_rdev).exists():
-        raise NoBlockDevice(f"{directory} is on {mount.file_system}, which is no block device of this machine.")
+        raise NoBlockDevice(f"{directory} is on {mount.file_system}, which is not a block device of this machine.")
     device = device_of_number(source.st_rdev)
     if (members := _btrfs_members(device.name)) > 1:
         raise NoBlockDevice(f"{directory} is on a {mount.file_system} file system spread over {members} devices.")

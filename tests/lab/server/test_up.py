@@ -377,7 +377,7 @@ def test_a_volume_of_somebody_else_is_left_alone(engine):
 
 @pytest.mark.parametrize("name", ["../..", "a b", "", "-x"])
 def test_a_name_that_is_none(engine, name):
-    assert "is no name of a container" in said(stallmark("server", "down", "--", name))
+    assert "is not a name of a container" in said(stallmark("server", "down", "--", name))
 
 
 # A server that does not come up: why, and that nothing of it is left

@@ -142,7 +142,7 @@ class LogLatency(MssqlCollector):
             for number, database in enumerate(self.databases, 1)
         }
         if missing := names.keys() - by_session.keys():
-            raise StallmarkError(f"somebody stopped the event session {min(missing)}")
+            raise StallmarkError(f"someone stopped the event session {min(missing)}")
         rows: list[tuple] = []
         for session, database_name in names.items():
             try:

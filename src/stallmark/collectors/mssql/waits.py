@@ -297,7 +297,7 @@ class Deadlocks(MssqlCollector):
         """Return the server's time, and the path of the file that it writes to, or None if unknown."""
         row = one_row(self.connection.rows(sql_file.read(__package__, "deadlocks.moment")), 2)
         if row["now"] is None:
-            raise StallmarkError("the server did not tell its time")
+            raise StallmarkError("the server did not report its time")
         return row["now"], _file_name(row["written"] or "")
 
     def _read(self, happened: str | None, text: str) -> Row | None:

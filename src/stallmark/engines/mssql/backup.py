@@ -141,8 +141,7 @@ class MssqlBackup(Backup):
             self.restore()
         except (CallFailed, StallmarkError) as error:
             raise NotGivenBack(
-                f"The database still lies in {self._placed.data} ({as_reason(error)}): {self._statement} brings it "
-                "back."
+                f"The database is still in {self._placed.data} ({as_reason(error)}): {self._statement} brings it back."
             ) from None
 
     def _moves(self, to: Folders) -> str:

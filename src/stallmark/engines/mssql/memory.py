@@ -132,7 +132,7 @@ class MssqlMemory(Memory):
             total, target = known.get("Total Server Memory (KB)"), known.get("Target Server Memory (KB)")
             if total is None or target is None:
                 raise StallmarkError(
-                    "The server does not tell how much memory it holds: GRANT "
+                    "The server does not report its memory usage: GRANT "
                     f"{PERFORMANCE.name(self._server)} to this login, without which no cap can be trusted."
                 )
             if total <= CLOSE_ENOUGH * min(target, size_bytes):
@@ -278,7 +278,7 @@ def _refuse_pending(options: dict[str, Option], ours: Collection[str]) -> None:
             for name, option in pending.items()
         )
         raise StallmarkError(
-            f"Somebody has changed options of the server without RECONFIGURE ({options_text}), and setting `{_CAP}` "
+            f"Someone has changed options of the server without RECONFIGURE ({options_text}), and setting `{_CAP}` "
             "would install them too: RECONFIGURE, or set them back with sp_configure, first."
         )
 

@@ -240,7 +240,7 @@ class PostgresEngine(Engine):
         if number < OLDEST_MAJOR * 10_000:
             raise StallmarkError(
                 f"{self.location} runs PostgreSQL {text}; Stallmark needs {OLDEST_MAJOR} or later, "
-                "because older servers do not say what their I/O waited for (pg_stat_io)."
+                "because older servers do not report the waits of their I/O (pg_stat_io)."
             )
         address.refuse_indirect(self)
         return ServerIdentity("PostgreSQL", (number // 10_000, number % 10_000), text)

@@ -86,7 +86,7 @@ class Places:
     def __init__(self, home: Path, name: str):
         if not _NAME.fullmatch(name):
             raise BlockDeviceError(
-                f"{name!r} is no name of an array: take small letters, digits and hyphens, 30 characters at most."
+                f"{name!r} is not a name of an array: take small letters, digits and hyphens, 30 characters at most."
             )
         self.folder = (home / name).resolve()
         self.runtime = runtime_folder(self.folder)
@@ -200,7 +200,7 @@ def plugin(folder: Path) -> Path:
     return build.library("stallmark-array", {"plugin.c": source}, build.MODEL, folder)
 
 
-def _more_threads(folder: Path) -> Path:
+def _build_thread_preload(folder: Path) -> Path:
     source = (resources.files(__package__) / "threads.c").read_bytes()
     return build.library("stallmark-threads", {"threads.c": source}, (), folder)
 
@@ -228,7 +228,7 @@ def start_nbdfuse(places: Places) -> None:
             stdout=log,
             stderr=log,
             start_new_session=True,
-            env=_environment() | {"LD_PRELOAD": str(_more_threads(places.folder.parent))},
+            env=_environment() | {"LD_PRELOAD": str(_build_thread_preload(places.folder.parent))},
         )
     deadline = time.monotonic() + _TIMEOUT_S
     while not places.file.exists():

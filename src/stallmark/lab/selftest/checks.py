@@ -35,9 +35,9 @@ from stallmark.transactions import find_workload
 class SelftestResult:
     """`state` is "works", "off" (it cannot be had on this server, and why) or "failed"."""
 
-    what: str
+    subject: str
     state: Literal["works", "off", "failed"]
-    said: str
+    result: str
     exit_code: int = 0
 
 
@@ -210,7 +210,7 @@ def deadlocks(record: Record) -> Iterator[SelftestResult]:
 def conditions(records: Sequence[Record]) -> Iterator[SelftestResult]:
     """Yield whether the data were consistent after every run."""
     seen = [condition for record in records for condition in record.manifest.conditions]
-    if refused := {f"{one.name} ({one.refused})" for one in seen if one.refused}:
+    if refused := {f"{result.name} ({result.refused})" for result in seen if result.refused}:
         yield SelftestResult(CONSISTENCY, "failed", f"the server refused: {'; '.join(sorted(refused))}", FAILED)
     elif broken := {
         f"{condition.name}: {condition.offending:,} {condition.counted} ({condition.detail})"
@@ -227,7 +227,9 @@ def conditions(records: Sequence[Record]) -> Iterator[SelftestResult]:
 def commit_counts(summary: ExperimentSummary) -> Iterator[SelftestResult]:
     """Yield whether the database counted as many commits as users saw, in each run that knows."""
     for run in summary.runs:
-        for gate in (one for step in run.steps for one in step.validity.gates if one.kind is GateKind.COMPLETED):
+        for gate in (
+            possible for step in run.steps for possible in step.validity.gates if possible.kind is GateKind.COMPLETED
+        ):
             subject = f"counted as committed, run {run.manifest.sequence}"
             if gate.failure:
                 yield SelftestResult(subject, "failed", finding_sentence(gate.failure), CONDITION_BROKEN)

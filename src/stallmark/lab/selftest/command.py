@@ -85,6 +85,6 @@ def try_everything(target: "Target", out_dir: Path, seconds: int, keep: bool, ca
             click.echo(f"- {name}: {markdown(str(fact))}")
         click.echo("\n| check | result | |\n|---|---|---|")
         for check in result.checks:
-            click.echo(f"| {check.what} | {check.state} | {markdown(check.said)} |")
+            click.echo(f"| {check.subject} | {check.state} | {markdown(check.result)} |")
         click.echo("")
     sys.exit(result.exit_code)

@@ -170,19 +170,19 @@ def selftest(target: Target, runs: Path, show: Show, *, seconds: float, keep: bo
         try:
             facts = _facts(engine)
             results = _examine(engine) + [
-                replace(check, what=f"{trial.choice.name}: {check.what}")
+                replace(check, subject=f"{trial.choice.name}: {check.subject}")
                 for trial in trials
                 for check in trial.checks(runs, show)
             ]
         except BaseException:
             if not keep:
                 with later():
-                    show.say(remove(engine, target, show).said)
+                    show.say(remove(engine, target, show).result)
             raise
         if not keep:
             with later():
                 results.append(remove(engine, target, show))
-    checked = [replace(check, said=redact(check.said)) for check in results]
+    checked = [replace(check, result=redact(check.result)) for check in results]
     records = [record.folder for trial in trials for record in trial.records]
     return Selftest(facts, checked, records[-1] if records else None)
 

@@ -204,7 +204,7 @@ class CredentialFiles:
 
     def __init__(self, name: str):
         if not re.fullmatch(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+", name):
-            raise StallmarkError(f"{name!r} is no name of a container: take letters, digits, - and _.")
+            raise StallmarkError(f"{name!r} is not a name of a container: take letters, digits, - and _.")
         self.name = name
         self.folder = home() / "servers" / name
         self.password_file = self.folder / "password"

@@ -43,7 +43,7 @@ def find_patterns(names: Sequence[str]) -> list[Pattern]:
     """Return the patterns of these names, or all patterns without a name. Raise StallmarkError for an unknown name."""
     for name in names:
         if name not in PATTERNS:
-            raise StallmarkError(f"{name!r} is no pattern of a probe: there are {', '.join(PATTERNS)}.")
+            raise StallmarkError(f"{name!r} is not a pattern of a probe: there are {', '.join(PATTERNS)}.")
     return [PATTERNS[name] for name in names] or list(PATTERNS.values())
 
 

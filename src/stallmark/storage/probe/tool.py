@@ -78,7 +78,7 @@ def find_tool(name: str | None = None, *, emulated: bool) -> Tool:
     )
     version = completed.stdout.strip()
     if completed.returncode or not version.startswith("fio-"):
-        raise StallmarkError(f"{program} does not start as fio ({reason_in(completed.stderr)}): install it anew.")
+        raise StallmarkError(f"{program} does not start as fio ({reason_in(completed.stderr)}): install it again.")
     return Tool(program, version, "psync" if emulated else "libaio" if sys.platform.startswith("linux") else "posixaio")
 
 
@@ -105,7 +105,7 @@ def _run(order: list[str], seconds: float, asked: Asked, environment: dict[str, 
             start_new_session=True,
         )
     except OSError as error:
-        raise StallmarkError(f"{order[0]} could not be started ({error.strerror}): install it anew.") from None
+        raise StallmarkError(f"{order[0]} could not be started ({error.strerror}): install it again.") from None
     try:
         output, errors = process.communicate(timeout=seconds + GRACE_S)
     except subprocess.TimeoutExpired:

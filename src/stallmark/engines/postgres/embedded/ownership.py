@@ -101,7 +101,7 @@ def private_folder(folder: Path) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.lstat()
     if status.st_uid != os.getuid() or status.st_mode & 0o077:
-        raise StallmarkError(f"{folder} belongs to somebody else: remove it, or set TMPDIR to a folder of your own.")
+        raise StallmarkError(f"{folder} belongs to someone else: remove it, or set TMPDIR to a folder of your own.")
 
 
 def end_leftover(data: Path) -> None:
