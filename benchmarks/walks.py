@@ -44,8 +44,9 @@ NAMED = {
     "a finding with its sentence (executor's CPU)": r"\bEXECUTOR_CPU = |ValidityKind\.EXECUTOR_CPU\b",
     "a workload, outside its folders (mail)": r"""["']mail["']|\bmail\.(tables|context)\b""",
     "a kind of run, outside its folders (probe)": r"\bis_probe\b|\bprobe_document\b|\bsummarise_probes\b",
+    "a kind of experiment, outside its folder (sizing)": r"(?<!-)\bsizing\b|\bSizing",
 }
-FOLDERS = r"^(schema|loaders|transactions)/mail|/probe/"
+FOLDERS = r"^(schema|loaders|transactions)/mail|/probe/|^sizing/"
 """Folders that such a thing has of its own."""
 """Words that name a thing of today wherever it is touched."""
 

@@ -7,6 +7,7 @@ import signal
 import hypothesis
 import pytest
 from support import sql_server
+from support.building import copy_of
 from support.clusters import clusters
 from support.embedded_servers import embedded_server, template
 from support.tsql.tools_service import PROGRAM
@@ -154,8 +155,20 @@ def database(embedded_server: EmbeddedServer) -> EmbeddedEngine:
 
 
 @pytest.fixture(scope="session")
-def bank(embedded_server: EmbeddedServer) -> EmbeddedEngine:
-    """The bank with one branch; tests may run transactions on it."""
-    engine = EmbeddedEngine(embedded_server, "bank")
+def bank_as_built(embedded_server: EmbeddedServer) -> EmbeddedEngine:
+    """The bank with one branch, to be copied."""
+    engine = EmbeddedEngine(embedded_server, "bank_as_built")
     build(engine, BANK, BANK_SCALE, seed=1, workers=1)
     return engine
+
+
+@pytest.fixture
+def new_bank(bank_as_built: EmbeddedEngine) -> EmbeddedEngine:
+    """The bank with one branch in a database of the test's own."""
+    return copy_of(bank_as_built, f"test{next(_numbers)}")
+
+
+@pytest.fixture(scope="session")
+def bank(bank_as_built: EmbeddedEngine) -> EmbeddedEngine:
+    """The bank with one branch; tests may run transactions on it."""
+    return copy_of(bank_as_built, "bank")

@@ -15,7 +15,8 @@ from stallmark.analysis.metrics import PRIMARIES
 from stallmark.analysis.steady import SteadyKind
 from stallmark.analysis.validity.kinds import GateKind
 from stallmark.cli.exit_codes import CONDITION_BROKEN, FAILED, INCOMPLETE, INCONCLUSIVE, UNEXPECTED, VERDICT
-from stallmark.report.text.terms import term, word
+from stallmark.report.text import mark_word
+from stallmark.report.text.terms import term
 from stallmark.scenarios.read import read_any_scenario
 
 MOST_WORDS = 25
@@ -69,7 +70,10 @@ def test_every_page_of_a_question_has_a_command():
 @pytest.mark.parametrize(
     ("page", "words"),
     [
-        ("reading-the-report.md", {word(Finding(kind, Severity.CAUTION, {})) for kind in (*DeviceKind, *SteadyKind)}),
+        (
+            "reading-the-report.md",
+            {mark_word(Finding(kind, Severity.CAUTION, {})) for kind in (*DeviceKind, *SteadyKind)},
+        ),
         ("numbers.md", set(map(term, GateKind))),
         ("verdicts.md", {*map(term, Verdict), *PRIMARIES}),
         (

@@ -967,7 +967,7 @@ def test_a_sentence_that_would_be_false_is_not_told(kind, given):
 
 
 def cases_of_other_files() -> set[Kind]:
-    files = set(Path(__file__).parent.glob("test_false_*.py")) - {Path(__file__)}
+    files = set(TESTS.rglob("test_false_*.py")) - {Path(__file__)}
     return {kind for file in files for kind in run_path(str(file))["CASES"]}
 
 

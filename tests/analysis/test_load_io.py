@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from support.manifests import a_manifest
 
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.load_io import OTHER_SESSIONS, IoByLoad, LoadIo, read_io_by_load
+from stallmark.analysis.read.load_io import OTHER_SESSIONS, IoByLoad, LoadIo, LoadSessions
+from stallmark.analysis.read.server_io import read_server_io
 from stallmark.collectors.base import EndedSessions
 
 STEP = Interval(index=0, begin=10, end=30, planned_s=20, cut=False)
@@ -65,7 +66,8 @@ def server(entity: str, kind: str, rate: int) -> list[dict]:
 
 def within(loads: dict[str, list[Session]], *entities: list[dict], product: str = "SQL Server") -> IoByLoad | None:
     record = Rows(product, load_io=sampled(loads), server_io=[row for rows in entities for row in rows])
-    return read_io_by_load(record, [STEP])[0]  # type: ignore[arg-type]
+    sessions = LoadSessions(record, [STEP])
+    return sessions.io_by_load(read_server_io(record, sessions.stretches))[STEP.span]
 
 
 ANY = st.lists(st.tuples(st.integers(0, 35), st.integers(0, 45), st.integers(0, 500)), max_size=6)

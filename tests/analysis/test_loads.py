@@ -15,7 +15,9 @@ from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import ExperimentKind
 from stallmark.analysis.loads.step import LoadsKind, _level_of_raw, drives_of, few_done
 from stallmark.analysis.loads.summary import LoadsSummary, has_loads, summarise_loads
+from stallmark.analysis.read import server_io
 from stallmark.analysis.read.load_io import RawFigures
+from stallmark.analysis.read.sample_times import placed
 from stallmark.analysis.validity.invalid import ValidityKind
 from stallmark.analysis.validity.service_level import LevelOutcome
 from stallmark.errors import StallmarkError
@@ -391,3 +393,16 @@ def test_queries_at_a_rate_count_from_when_they_were_due(tmp_path, late_s):
     assert (alone.late.due, alone.late.waited, alone.late.worst_s) == (due, waited["waited"], waited["worst_s"])
     assert waited["worst_s"] == waited["mean_s"] == pytest.approx(late_s)
     assert step.mean_ms == pytest.approx(8000 + 1000 * late_s / 3), "two of six that ended had waited"
+
+
+def test_the_server_s_io_is_read_once(tmp_path, monkeypatch):
+    make_loads_run(tmp_path / "1", STEPS, "disks")
+    read = []
+
+    def noted(record: Record, table: str, columns: list[str]):
+        read.append(table)
+        return placed(record, table, columns)
+
+    monkeypatch.setattr(server_io, "placed", noted)
+    found = summarise_loads(find_records([tmp_path]))
+    assert read == [server_io.TABLE] and all(step.io for step in found.steps[-1].runs)

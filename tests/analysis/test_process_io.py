@@ -12,7 +12,7 @@ from support.report_summaries import experiment, io, run, step
 from stallmark.analysis.cautions import cautions
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import SERVER, read_io, summarise_io
-from stallmark.analysis.read.server_io import AUTOVACUUM, DATA, by_process, summarise_processes
+from stallmark.analysis.read.server_io import AUTOVACUUM, DATA, by_process, read_server_io, summarise_processes
 from stallmark.analysis.read.server_summary import ProcessIo
 from stallmark.analysis.server_cautions import ServerKind
 from stallmark.report.sections.server import processes
@@ -60,7 +60,7 @@ def entity_kind(entity: str) -> str:
 
 def within(entities: dict[str, Bursts], product: str = "PostgreSQL", interval: Interval = STEP):
     record = Rows(product, entities)
-    counted = read_io(record, within=[interval])
+    counted = read_io(record, read_server_io(record, [interval]))
     data = summarise_io(counted.data, interval, SERVER, "server")
     return summarise_processes(by_process(record, counted.server, DATA), interval), data
 

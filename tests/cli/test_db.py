@@ -173,44 +173,42 @@ OF_OTHERS = {
 
 
 @pytest.mark.parametrize("statement", OF_OTHERS.values(), ids=OF_OTHERS)
-def test_what_others_have_in_our_schemas_stays_and_is_named(database: EmbeddedEngine, statement: str):
-    build(database, WORKLOAD, SCALE, 1, workers=1)
-    database.execute(statement)
-    before = database.schemas_in_use()
-    said = refused("--yes", "--server", database.spec())
+def test_what_others_have_in_our_schemas_stays_and_is_named(new_bank: EmbeddedEngine, statement: str):
+    new_bank.execute(statement)
+    before = new_bank.schemas_in_use()
+    said = refused("--yes", "--server", new_bank.spec())
     schema = "stallmark" if "stallmark" in statement else "bank"
     assert f"schemas also hold what this version of it has not made, {schema}.audit. Move that" in said
-    assert database.schemas_in_use() == before and "audit" in before[schema]
+    assert new_bank.schemas_in_use() == before and "audit" in before[schema]
 
 
-def test_a_drop_that_waits_for_a_lock_says_whose(database: EmbeddedEngine):
-    build(database, WORKLOAD, SCALE, 1, workers=1)
-    with in_the_way(database, "SELECT * FROM bank.accounts LIMIT 1") as pid:
-        result = stallmark("db", "remove", "--yes", "--server", database.spec())
+def test_a_drop_that_waits_for_a_lock_says_whose(new_bank: EmbeddedEngine):
+    with in_the_way(new_bank, "SELECT * FROM bank.accounts LIMIT 1") as pid:
+        result = stallmark("db", "remove", "--yes", "--server", new_bank.spec())
     assert result.exit_code == 0, result.output
     assert result.stderr.count(f"Waiting for a lock that session {pid} (psql, of") == 1
 
 
-def test_a_workload_of_another_version_is_not_dropped(database: EmbeddedEngine):
-    build(database, WORKLOAD, SCALE, 1, workers=1)
-    database.execute("UPDATE stallmark.database SET workload = 'htap'")
-    assert "'htap' is not a workload" in refused("--yes", "--server", database.spec())
-    assert set(database.schemas_in_use()) == {"bank", "stallmark"}
+def test_a_workload_of_another_version_is_not_dropped(new_bank: EmbeddedEngine):
+    new_bank.execute("UPDATE stallmark.database SET workload = 'htap'")
+    assert "'htap' is not a workload" in refused("--yes", "--server", new_bank.spec())
+    assert set(new_bank.schemas_in_use()) == {"bank", "stallmark"}
 
 
-def test_a_view_of_the_user_keeps_a_table_from_being_dropped(database: EmbeddedEngine):
-    build(database, WORKLOAD, SCALE, 1, workers=1)
-    database.execute("CREATE VIEW public.mine AS SELECT count(*) FROM bank.branches")
+def test_a_view_of_the_user_keeps_a_table_from_being_dropped(new_bank: EmbeddedEngine):
+    new_bank.execute("CREATE VIEW public.mine AS SELECT count(*) FROM bank.branches")
     assert "Not all was dropped: cannot drop table bank.branches because" in refused(
-        "--yes", "--server", database.spec()
+        "--yes", "--server", new_bank.spec()
     )
-    assert database.query("SELECT * FROM public.mine") == [(1,)] and listed("--server", database.spec())
+    assert new_bank.query("SELECT * FROM public.mine") == [(1,)] and listed("--server", new_bank.spec())
 
 
 @pytest.mark.server
-def test_a_build_notes_what_it_holds(home: Path):
+def test_a_build_notes_what_it_holds_and_without_a_scale_that_is_checked(home: Path):
     assert stallmark("db", "build", "bank", "--scale", "branches=1").exit_code == 0
     assert [one["holds"] for one in listed()] == [[HELD]]
+    done = stallmark("check", "bank")
+    assert done.exit_code == 0 and "holds" in done.stdout, done.output
 
 
 @pytest.mark.server
@@ -239,13 +237,6 @@ def checked(*arguments: str) -> str:
     done = stallmark("check", *arguments)
     assert done.exit_code == 3 and done.stderr.count("Error:") == 1, done.output
     return " ".join(done.stderr.split())
-
-
-@pytest.mark.server
-def test_without_a_scale_the_database_is_checked_that_is_there(home: Path):
-    assert stallmark("build", "bank", "--scale", "branches=1").exit_code == 0
-    done = stallmark("check", "bank")
-    assert done.exit_code == 0 and "holds" in done.stdout, done.output
 
 
 @pytest.mark.parametrize("workload", ["bank", "brokerage", "mail", "warehouse", "bank+mail", "bank,mail"])

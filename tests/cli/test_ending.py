@@ -70,7 +70,7 @@ def a_run(end: ExperimentEnd) -> Callable[[pytest.MonkeyPatch, Path], None]:
     def given(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         monkeypatch.setattr("stallmark.experiment.target.Target.engine", lambda *_: nullcontext())
         monkeypatch.setattr(Runner, "run", lambda _: end)
-        monkeypatch.setattr("stallmark.cli.run.show_report", lambda *_: True)
+        monkeypatch.setattr("stallmark.cli.run.show_report", lambda *_: [])
 
     return given
 

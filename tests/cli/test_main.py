@@ -59,7 +59,7 @@ def test_a_misspelt_workload_is_guessed(given, meant):
 @pytest.mark.parametrize(("given", "meant"), [(["rnu"], "run"), (["db", "lst"], "list"), (["run", "--sett"], "--set")])
 def test_a_misspelt_command_or_option_is_guessed(given, meant):
     result = stallmark(*given)
-    assert result.exit_code == 2 and f"Did you mean '{meant}'?" in result.stderr
+    assert result.exit_code == 2 and "Did you mean" in result.stderr and f"'{meant}'" in result.stderr
 
 
 def test_a_deep_look_is_the_selftest(monkeypatch):

@@ -27,6 +27,7 @@ def test_the_conductor_holds_in_a_process_patched_by_locust():
         ("driver.executor", {"pyarrow", "sqlalchemy", "gevent"}),
         ("storage.raw_load.arrivals", {"pyarrow", "sqlalchemy"}),
         ("cli.document", {"sqlalchemy", "faker", "psycopg"}),  # every report
+        ("live.server", {"psycopg", "pyodbc"}),
     ],
 )
 def test_processes_import_no_library_in_vain(module, spared):

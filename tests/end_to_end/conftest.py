@@ -1,6 +1,9 @@
 """Tools to try: one that many tests share, and a fresh one for each of the others; on every engine where a test has a
 meaning on each."""
 
+import fcntl
+import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,11 +23,19 @@ ENGINES = ["embedded", pytest.param("sqlserver", marks=pytest.mark.sqlserver("co
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tool]:
-    """A tool with a small database, of which a copy is kept. What one test does to it the next one finds: every
-    start proves a recovery."""
-    tool = Tool(tmp_path_factory.mktemp("end-to-end"))
-    code, said = tool.run("run", tool.scenario(reset="restore"))
-    assert code == 0, said
+    """A tool with a small database, of which a copy is kept: made by the first test process, the others copy it. What
+    one test does to it the next one finds: every start proves a recovery."""
+    base = tmp_path_factory.getbasetemp()
+    first = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "first-tool"
+    with first.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (first / "whole").exists():
+            first.mkdir(exist_ok=True)
+            made = Tool(first)
+            code, said = made.run("run", made.scenario(reset="restore"))
+            assert code == 0, said
+            (first / "whole").touch()
+    tool = Tool(shutil.copytree(first, base / "end-to-end", symlinks=True))
     yield tool
     tool.nothing_left()
 

@@ -18,17 +18,12 @@ RATE = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def tool(tmp_path_factory: pytest.TempPathFactory) -> Tool:
-    return Tool(tmp_path_factory.mktemp("ceiling"))
-
-
 @pytest.mark.parametrize("asked", [USERS, RATE], ids=["users", "rate"])
-def test_every_level_is_a_step_and_the_answer_follows_from_them(tool: Tool, asked):
-    path = tool.scenario(**asked, slo={"transactions": ["p90 < 30s"]}, warm_up="1s", measure="4s")
-    code, said = tool.run("run", path, "--json")
+def test_every_level_is_a_step_and_the_answer_follows_from_them(shared: Tool, asked):
+    path = shared.scenario(**asked, slo={"transactions": ["p90 < 30s"]}, warm_up="1s", measure="4s")
+    code, said = shared.run("run", path, "--json")
     assert code == 0, said
-    [record] = find_records([tool.newest()])
+    [record] = find_records([shared.newest()])
     made = record.manifest
     assert made.search and (made.search.outcome, made.search.holds) == ("at_least", asked["search"]["to"])
     levels = [step.searched for step in made.steps]
@@ -44,5 +39,5 @@ def test_every_level_is_a_step_and_the_answer_follows_from_them(tool: Tool, aske
         assert [step.rate for step in made.steps] == [20, 40, 40]
     [finding] = [one for one in json.loads(said.splitlines()[-1])["findings"] if one["kind"] == "ceiling_not_reached"]
     assert finding["facts"]["per_s"] > 0
-    code, said = tool.run("report", str(tool.newest()), "--fail-if", "ceiling below 3 users")
+    code, said = shared.run("report", str(shared.newest()), "--fail-if", "ceiling below 3 users")
     assert code == 5, said

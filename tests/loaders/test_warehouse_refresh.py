@@ -32,9 +32,10 @@ CURRENT = np.datetime64("1995-06-17")
 def loaded() -> dict[str, pa.Table]:
     scale = LOADER.scale({"factor": FACTOR})
     pieces: dict[str, list[pa.Table]] = {}
-    for batch in LoadPlan(LOADER.groups(scale)).batches():
-        for table, piece in LOADER.batch(1, scale, batch):
-            pieces.setdefault(table.removeprefix("warehouse."), []).append(piece)
+    with LOADER.supply(scale, LoadPlan(LOADER.groups(scale)).batches(), 1) as supply:
+        for batch in supply.batches:
+            for table, piece in LOADER.supplied(supply.folders, 1, scale, batch):
+                pieces.setdefault(table.removeprefix("warehouse."), []).append(piece)
     return {table: pa.concat_tables(of_table) for table, of_table in pieces.items()}
 
 

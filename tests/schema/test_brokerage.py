@@ -80,8 +80,11 @@ def test_statements_of_both_engines(dialect: sa.Dialect) -> None:
 
 
 def test_large_tables_that_grow_are_rarely_vacuumed_and_small_ones_often() -> None:
-    made = {name: next(text for text in statements(postgresql.dialect()) if f"TABLE brokerage.{name} " in text)
-            for name in (table.name for table in METADATA.tables.values())}  # fmt: skip
+    texts = statements(postgresql.dialect())
+    made = {
+        table.name: next(text for text in texts if f"TABLE brokerage.{table.name} " in text)
+        for table in METADATA.tables.values()
+    }
     rarely = {name for name, text in made.items() if "autovacuum_vacuum_insert_threshold = 1000000" in text}
     assert rarely == {"trade", "trade_history", "settlement", "cash_transaction", "holding", "holding_history"}
     assert {name for name, text in made.items() if "fillfactor = 95" in text} == {

@@ -6,8 +6,7 @@ from support.synthetic_loads import MEASURED_S, LoadsStep, alone_and_together, m
 
 from stallmark.analysis.loads.summary import LoadsSummary, summarise_loads
 from stallmark.record.reader import Record
-from stallmark.sizing.fitted_rates import fitted_rates
-from stallmark.sizing.summary import costs_of, fitted, off, queries_ended, queries_waited, wanted_of
+from stallmark.sizing.stand_in import costs_of, fitted, fitted_rates, off, queries_ended, queries_waited, wanted_of
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,12 @@ from stallmark.analysis.read.active_set import active_over_time
 from stallmark.analysis.read.driver_tables import DriverTables, Load, Part
 from stallmark.analysis.read.interval import Span, measured_intervals
 from stallmark.analysis.read.io import Io, read_checkpoints, read_io
+from stallmark.analysis.read.load_io import IoByLoad, LoadSessions
 from stallmark.analysis.read.queries import QueryRunSummary, StreamsSummary, read_queries, streams_within
 from stallmark.analysis.read.run_notes import MaintenanceSummary, maintenance_within, run_notes
 from stallmark.analysis.read.sample_times import ServerClock, clock_findings, forget_calls, gap_findings, server_clock
 from stallmark.analysis.read.series import RunSeries, make_series, server_lines
+from stallmark.analysis.read.server_io import read_server_io
 from stallmark.analysis.read.server_state import read_state_views
 from stallmark.analysis.read.server_views import ServerViews, our_databases, read_server_views, restart_findings
 from stallmark.analysis.read.transactions import read_deferred_queue, read_errors, read_workload
@@ -47,6 +49,7 @@ class RunSummary:
     clock: ServerClock | None = None  # by which its samples are dated
     external: list[Any] = field(default_factory=list)  # what capabilities make of measurements beside it
     queries: QueryRunSummary | None = None  # of a run of queries; its steps are its phases
+    io_by_load: Sequence[IoByLoad | None] = ()  # of each step of a run of several loads
 
 
 class Call(NamedTuple):
@@ -72,9 +75,13 @@ def summarise_together(calls: Sequence[Call]) -> list[RunSummary]:
     marks = None if run.manifest.queries else checkpoint_marks(checkpoints, state)
     measured = [_measured(call.record) for call in calls]
     over_cycles = [replace(each, intervals=[over_whole_cycles(i, marks) for i in each.intervals]) for each in measured]
-    io = read_io(run, checkpoints, [interval for part in (*measured, *over_cycles) for interval in part.intervals])
+    within = [interval for part in (*measured, *over_cycles) for interval in part.intervals]
+    sessions = LoadSessions(run, within) if run.manifest.loads else None
+    server_io = read_server_io(run, [*within, *(sessions.stretches if sessions else ())])
+    by_load = sessions.io_by_load(server_io) if sessions else {}
+    io = read_io(run, server_io, checkpoints)
     # SQL Server writes the pages of each database at its own times, and counts them in one sum.
-    parts = measured if len(our_databases(io.server.file_kinds)) > 1 else over_cycles
+    parts = measured if len(our_databases(server_io.file_kinds)) > 1 else over_cycles
     intervals = list({interval.span: interval for part in parts for interval in part.intervals}.values())
     seconds = max(part.seconds for part in parts)
     clocks, gaps = clock_findings(run, intervals), gap_findings(run, intervals)
@@ -86,6 +93,7 @@ def summarise_together(calls: Sequence[Call]) -> list[RunSummary]:
         blocked=read_blocking(run, intervals),
         clocks=clocks,
         gaps=gaps,
+        io_by_load=by_load,
     )
     driver = DriverTables(run, parts)
     waits = SessionWaits(run, parts)
@@ -105,6 +113,7 @@ class _Server:
     blocked: Mapping[Span, list[BlockedPair]]
     clocks: Mapping[Span, Finding]
     gaps: Mapping[Span, list[Finding]]
+    io_by_load: Mapping[Span, IoByLoad | None]
 
 
 def _measured(record: Record) -> Part:
@@ -168,6 +177,7 @@ def _summarise(
             summary for read in capabilities.parts("measurements") for summary in read(record, series.tps, intervals)
         ],
         queries=read_queries(record),
+        io_by_load=[] if part.load else [server.io_by_load.get(interval.span) for interval in intervals],
     )
 
 

@@ -19,6 +19,7 @@ from stallmark.cli.common import (
     target_options,
     timezone_option,
 )
+from stallmark.cli.document import Outputs
 from stallmark.cli.exit_codes import CONDITION_BROKEN, INCOMPLETE
 from stallmark.errors import StallmarkError, as_sentence
 
@@ -60,7 +61,7 @@ def characterise(
     were made are told of as far as their records know: with `observe: [io_trace]` in their scenario all of it. A folder
     of runs that is named as a workload is ./bank.
     """
-    from stallmark.report.renderers import refuse_target
+    from stallmark.report.targets import refuse_target
     from stallmark.scenarios.read import shipped
     from stallmark.transactions import WORKLOADS
 
@@ -156,10 +157,9 @@ def _run(scenario: "Scenario", target, out_dir: Path) -> tuple[Path, bool]:
 def show_locality(runs: "Sequence[Path]", page: Path | None, as_json: bool) -> None:
     """Write the page of how the load of some records reads, if it has a file, and print its tables, or JSON."""
     from stallmark.analysis.locality.summary import characterise as summarise
-    from stallmark.cli.document import show
     from stallmark.cli.summaries import on_all_cores
     from stallmark.record.reader import find_records
     from stallmark.report.locality.document import locality_document, locality_in_json
 
     summary = on_all_cores(find_records(runs), summarise)
-    show(summary, locality_document, locality_in_json, page, as_json, name="page")
+    Outputs(page, as_json).show(summary, locality_document, locality_in_json, name="page")

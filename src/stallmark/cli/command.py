@@ -9,18 +9,52 @@ import click
 from stallmark import capabilities
 from stallmark.stopping import later
 
+OTHERS_NAMES = {
+    **dict.fromkeys(("--clients", "--client", "--vus", "--concurrency", "--connections", "--threads"), "--users"),
+    **dict.fromkeys(("--time", "--run-time", "--runtime", "--seconds"), "--duration"),
+    **dict.fromkeys(("--tps", "--rps", "--arrival-rate"), "--rate"),
+    **dict.fromkeys(("--host", "--url", "--dsn", "--connection", "--database"), "--server"),
+    **dict.fromkeys(("--silent", "--no-progress"), "--quiet"),
+    **dict.fromkeys(("--output", "--output-dir", "--out-dir"), "--out"),
+    **dict.fromkeys(("--junit-xml", "--junitxml", "--xml"), "--junit"),
+    **dict.fromkeys(("--summary-markdown", "--md"), "--markdown"),
+    **dict.fromkeys(("--threshold", "--thresholds", "--fail-on"), "--fail-if"),
+}
+"""Options of pgbench, k6, Locust, HammerDB, fio and pytest, each with ours that does the same."""
+
 
 class Command(click.Command):
-    """A command that refuses an option given twice: the second would silently replace the first."""
+    """A command whose options may be given in the environment, each at most once on the command line: a second would
+    silently replace the first."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        _, _, given = self.make_parser(ctx).parse_args(list(args))
+        prefix = environment_prefix(ctx)
+        for option in self.params:
+            if isinstance(option, click.Option) and option.envvar is None:
+                option.envvar = prefix + max(option.opts, key=len).lstrip("-").replace("-", "_").upper()
+        try:
+            _, _, given = self.make_parser(ctx).parse_args(list(args))
+        except click.NoSuchOption as error:
+            ours = OTHERS_NAMES.get(error.option_name)
+            if ours and any(ours in option.opts for option in self.params):
+                sentence = f"No such option {error.option_name!r}: write {ours}."
+                raise click.NoSuchOption(error.option_name, sentence, ctx=ctx) from None
+            raise
         for option in {
             duplicate for duplicate in given if isinstance(duplicate, click.Option) and given.count(duplicate) > 1
         }:
             if not (option.multiple or option.count):
                 raise click.UsageError(f"{option.opts[0]} is given twice: leave one out.", ctx)
         return super().parse_args(ctx, args)
+
+
+def environment_prefix(ctx: click.Context) -> str:
+    """Return the beginning of the variables of a command's options: STALLMARK_DB_BUILD_ for `stallmark db build`."""
+    names: list[str] = []
+    while ctx.parent:
+        names.insert(0, ctx.command.name or "")
+        ctx = ctx.parent
+    return "_".join(["STALLMARK", *names, ""]).replace("-", "_").upper()
 
 
 class Extensible(Command):

@@ -238,6 +238,10 @@ def choice_of(workload: str, scale: str, seed: int):
 
 
 runs_argument = click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
+markdown_option = click.option("--markdown", metavar="FILE", help="Also a summary in Markdown; - for standard output.")
+junit_option = click.option(
+    "--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also the limits, and whether they hold, for a CI."
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="For machines: JSON on standard output.")
 
 

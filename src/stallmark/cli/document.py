@@ -1,42 +1,104 @@
-"""The way in which every command shows its result: a page in a file, and words in the terminal or JSON."""
+"""The way in which every command shows its result: a page in a file, and words in the terminal, Markdown or JSON."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from stallmark.cli.common import out
-from stallmark.report.document import Document
-from stallmark.report.renderers import dumped, in_terminal, write_pages
-from stallmark.report.slide import write_slide
+from stallmark.errors import StallmarkError
+
+if TYPE_CHECKING:  # a run names its outputs before it begins, and imports what makes them at its end
+    from stallmark.report.document import Document
+    from stallmark.report.junit import Case
 
 T = TypeVar("T")
 
+STANDARD_OUTPUT = "-"
 
-def show(
-    summary: T,
-    make: Callable[[T], Document],
-    values: Callable[[T], dict[str, Any]],
-    target: Path | None,
-    as_json: bool,
-    slide: Path | None = None,
-    name: str = "report",
-) -> None:
-    """Write the document of a summary to `target` and its picture to `slide`, each if given, and print it, or its
-    values as JSON. `name` is what the command calls its page."""
-    document = make(summary) if target or slide or not as_json else None
-    if document and slide:
-        write_slide(document, slide)
-    pages = write_pages(document, target) if document and target else []
-    if as_json:
-        own, *others = [str(page.resolve()) for page in pages] or [""]
-        beside = {f"{name}s": dict(zip(document.pages, others, strict=True))} if document and others else {}
-        click.echo(dumped(values(summary) | {name: own or None} | beside))
-    elif document:
-        out.print(in_terminal(document.brief))
-        print_path(target, name)
-        print_path(slide, "summary")
+
+@dataclass(frozen=True)
+class Outputs:
+    """The forms of a command's result: words in the terminal, and each other form that it was asked for."""
+
+    page: Path | None = None
+    as_json: bool = False
+    slide: Path | None = None
+    markdown: str | None = None
+    """A file, or - for standard output."""
+    junit: Path | None = None
+
+    def refuse(self) -> None:
+        """Raise StallmarkError for forms that cannot be written, before the work."""
+        from stallmark.report.targets import refuse_slide, refuse_target
+
+        if self.as_json and self.markdown == STANDARD_OUTPUT:
+            raise StallmarkError("--json and --markdown - both want standard output: give --markdown a file.")
+        if self.page:
+            refuse_target(self.page)
+        if self.slide:
+            refuse_slide(self.slide)
+        if self.markdown is not None and self.markdown != STANDARD_OUTPUT:
+            refuse_target(Path(self.markdown), replace=False)
+        if self.junit:
+            refuse_target(self.junit)
+
+    @property
+    def in_words(self) -> bool:
+        """Return whether standard output is for words: neither JSON nor Markdown has it."""
+        return not self.as_json and self.markdown != STANDARD_OUTPUT
+
+    def show(
+        self, summary: T, make: "Callable[[T], Document]", values: Callable[[T], dict[str, Any]], name: str = "report"
+    ) -> None:
+        """Write the document of a summary in every form. `name` is what the command calls its page."""
+        from stallmark.report.markdown import document_in_markdown
+        from stallmark.report.renderers import dumped, in_terminal, write_pages
+        from stallmark.report.slide import write_slide
+
+        has_document = self.in_words or self.page or self.slide or self.markdown or step_summary()
+        document = make(summary) if has_document else None
+        if document and self.slide:
+            write_slide(document, self.slide)
+        pages = write_pages(document, self.page) if document and self.page else []
+        if document:
+            self.write_markdown(document_in_markdown(document))
+        if self.as_json:
+            own, *others = [str(page.resolve()) for page in pages] or [""]
+            beside = {f"{name}s": dict(zip(document.pages, others, strict=True))} if document and others else {}
+            click.echo(dumped(values(summary) | {name: own or None} | beside))
+        elif document and self.in_words:
+            out.print(in_terminal(document.brief))
+            print_path(self.page, name)
+            print_path(self.slide, "summary")
+
+    def write_markdown(self, text: str) -> None:
+        """Write Markdown to the file or standard output that was asked for, and to the summary of a job on GitHub."""
+        from stallmark.report.targets import write_whole
+
+        if self.markdown == STANDARD_OUTPUT:
+            click.echo(text)
+        elif self.markdown:
+            write_whole(f"{text}\n", Path(self.markdown))
+        if summary := step_summary():
+            with summary.open("a", encoding="utf-8") as file:  # other steps of the job have written to it
+                file.write(f"{text}\n\n")
+
+    def write_junit(self, cases: "Sequence[Case]") -> None:
+        """Write the demands on the result to the file that was asked for."""
+        from stallmark.report.junit import in_junit
+        from stallmark.report.targets import write_whole
+
+        if self.junit:
+            write_whole(in_junit(cases), self.junit)
+
+
+def step_summary() -> Path | None:
+    """Return the file of a job's summary on GitHub (Actions sets GITHUB_STEP_SUMMARY), or None elsewhere."""
+    return Path(name) if (name := os.environ.get("GITHUB_STEP_SUMMARY")) else None
 
 
 def print_path(target: Path | None, name: str = "report") -> None:

@@ -1,6 +1,7 @@
-"""`stallmark export`: the tables of runs as CSV."""
+"""`stallmark export`: the tables of runs, or the metrics of their steps, as CSV."""
 
 from pathlib import Path
+from typing import TextIO
 
 import click
 
@@ -11,15 +12,33 @@ from stallmark.cli.common import escape, out, print_markup, runs_argument
 @click.command(cls=Command)
 @runs_argument
 @click.option(
-    "--csv", "folder", metavar="DIR", required=True, type=click.Path(path_type=Path, file_okay=False),
-    help="The folder for them, which must be empty or not there yet.",
+    "--csv", "folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False),
+    help="The folder for the tables, which must be empty or not there yet.",
 )  # fmt: skip
-def export(runs: tuple[Path, ...], folder: Path) -> None:
+@click.option(
+    "--flat", "file", metavar="FILE", type=click.File("w", encoding="utf-8", atomic=True),
+    help="One file for the metrics of all steps, a row for each value; - for standard output.",
+)  # fmt: skip
+def export(runs: tuple[Path, ...], folder: Path | None, file: TextIO | None) -> None:
     """Write every table of a run as CSV, and columns.csv with the unit and meaning of each column.
 
-    Of several runs, each gets a folder of its own below DIR. `stallmark schema --record --markdown` says the same of
-    the Parquet files of a record.
+    Of several runs, each gets a folder of its own below DIR. `stallmark schema --record --markdown` describes the same
+    columns, and `stallmark schema --metrics` the metrics of --flat.
     """
+    if (folder is None) == (file is None):
+        raise click.UsageError(
+            "Name a folder for all tables with --csv, or a file for the metrics of steps with --flat."
+        )
+    if file:
+        from stallmark.cli.summaries import summarise_each
+        from stallmark.report.flat import write_flat
+
+        write_flat(summarise_each(runs), file)
+    if folder:
+        _export_tables(runs, folder)
+
+
+def _export_tables(runs: tuple[Path, ...], folder: Path) -> None:
     from stallmark.record.export import export as write
     from stallmark.record.reader import find_records
 

@@ -10,6 +10,7 @@ from click.core import ParameterSource
 
 from stallmark.cli.command import Command
 from stallmark.cli.common import as_bytes, err, json_option, out_option, parsing, timezone_option
+from stallmark.cli.document import Outputs
 from stallmark.cli.report import show_report
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
@@ -81,7 +82,7 @@ def probe(
             record_probe(folder, made, file, steps, seconds, now(), None, step_callback(show, seconds))
     finally:
         if (folder / "manifest.json").exists():
-            show_report([folder], folder / "report.html", as_json)
+            show_report([folder], Outputs(folder / "report.html", as_json))
 
 
 def run_probe_scenario(
@@ -108,7 +109,7 @@ def run_probe_scenario(
         runner.run()
     finally:
         if runner.folder.exists():
-            show_report([runner.folder], runner.folder / "report.html", as_json)
+            show_report([runner.folder], Outputs(runner.folder / "report.html", as_json))
 
 
 def _only_reads(place: Path, patterns: list, *, named: bool) -> list:

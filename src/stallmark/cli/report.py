@@ -9,13 +9,24 @@ import click
 
 from stallmark import capabilities
 from stallmark.cli.command import Command
-from stallmark.cli.common import err, escape, json_option, page_file, print_markup, runs_argument, timezone_option
+from stallmark.cli.common import (
+    err,
+    escape,
+    json_option,
+    junit_option,
+    markdown_option,
+    page_file,
+    print_markup,
+    runs_argument,
+    timezone_option,
+)
+from stallmark.cli.document import STANDARD_OUTPUT, Outputs
 from stallmark.cli.exit_codes import VERDICT
 from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:
-    from stallmark.analysis.finding import Finding
     from stallmark.record.reader import Record
+    from stallmark.report.junit import Case
     from stallmark.rules import Rule
 
 
@@ -23,9 +34,11 @@ if TYPE_CHECKING:
 @runs_argument
 @click.option(
     "--out", "target", type=click.Path(path_type=Path),
-    help="The HTML file [default: report.html in RUN, none with --json].",
+    help="The HTML file [default: report.html in RUN, none with --json or --markdown -].",
 )  # fmt: skip
 @click.option("--summary", "slide", type=click.Path(path_type=Path), help="Also one page for a slide, as .svg or .png.")
+@markdown_option
+@junit_option
 @click.option(
     "--fail-if",
     "rule",
@@ -35,63 +48,60 @@ if TYPE_CHECKING:
 @timezone_option()
 @json_option
 def report(
-    runs: tuple[Path, ...], target: Path | None, slide: Path | None, rule: str | None, as_json: bool
+    runs: tuple[Path, ...], target: Path | None, slide: Path | None, markdown: str | None, junit: Path | None,
+    rule: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Make the report of run records, a server's profile or a sizing, from what was recorded alone."""
     from stallmark.analysis.thresholds import fail_rule
     from stallmark.record.reader import other_kind
-    from stallmark.report.renderers import refuse_target
+    from stallmark.report.junit import FAIL_IF
 
     failing = None if rule is None else fail_rule(rule, of_runs=True)
-    if target:
-        refuse_target(target)
-    if slide:
-        from stallmark.report.slide import refuse_slide
-
-        refuse_slide(slide)
     name = "report.html" if len(runs) == 1 else "report-of-several.html"  # the first has one of its own
-    target = target or page_file(runs[0], name, for_machines=as_json)
+    page = target or page_file(runs[0], name, for_machines=as_json or markdown == STANDARD_OUTPUT)
+    outputs = Outputs(page, as_json, slide, markdown, junit)
+    outputs.refuse()
     for run in runs:
         if kind := other_kind(run):
-            if failing:
+            if failing or junit:
                 raise StallmarkError(
-                    f"--fail-if is of a curve of memory or a ceiling of runs, and this is a {kind}: omit it."
+                    f"{'--fail-if' if failing else '--junit'} is of runs, and this is a {kind}: leave it out."
                 )
             if slide:
                 raise StallmarkError(f"A {kind} has no summary for a slide.")
-            _show_other_kind(kind, run, runs, target, as_json)
+            _show_other_kind(kind, run, runs, outputs)
             return
-    show_report(runs, target, as_json, slide, failing)
+    cases = show_report(runs, outputs, failing, rule or "")
+    outputs.write_junit(cases)
+    if failed := [case.reason for case in cases if case.group == FAIL_IF and not case.passed]:
+        print_markup(err, f"[bold red]Failed:[/] {escape('; '.join(failed))}.")
+        sys.exit(VERDICT)
 
 
-def _show_other_kind(kind: str, folder: Path, runs: Sequence[Path], target: Path | None, as_json: bool) -> None:
+def _show_other_kind(kind: str, folder: Path, runs: Sequence[Path], outputs: Outputs) -> None:
     """Show the record of another kind than a run in a folder, one of `runs`. Raise StallmarkError if that cannot be."""
     if kind == "profile":
         if len(runs) > 1:
             raise StallmarkError(f"{folder} is a profile: make a report of it alone.")
-        show_profile(folder, target, as_json)
+        show_profile(folder, outputs)
     elif show := capabilities.part(kind, "report"):
-        show(runs, target, as_json)
+        show(runs, outputs)
     else:
         raise StallmarkError(f"{folder} is a {kind}, which this Stallmark lacks: make its report with one that has it.")
 
 
 def show_report(
-    runs: Sequence[Path], target: Path | None, as_json: bool, slide: Path | None = None, failing: "Rule | None" = None
-) -> list[str]:
-    """Write the report of the records in `runs` to `target` and one page to `slide`, each if given; print its table,
-    or JSON. Exit where the `failing` rule says so.
-
-    Return why thresholds were not kept; empty if all were.
-    """
+    runs: Sequence[Path], outputs: Outputs, failing: "Rule | None" = None, written: str = ""
+) -> "list[Case]":
+    """Show the report of the records in `runs`, and return the demands on them, with the `failing` rule as it was
+    `written` among them."""
     from stallmark.analysis.experiment import summarise
     from stallmark.analysis.loads.summary import has_loads, summarise_loads
-    from stallmark.cli.document import show
     from stallmark.cli.summaries import on_all_cores
     from stallmark.record.reader import find_records
     from stallmark.report.experiment import experiment_document, experiment_in_json
+    from stallmark.report.junit import experiment_cases, run_case
     from stallmark.report.loads.document import loads_document, loads_in_json
-    from stallmark.report.sections.validity import failures
     from stallmark.report.text.experiment import NO_SLIDE
 
     records = find_records(runs)
@@ -99,45 +109,35 @@ def show_report(
     is_probe = any(record.is_probe for record in records)
     if failing and (is_probe or (has_loads(records) and not searched)):
         raise StallmarkError("--fail-if is of a curve of memory or a ceiling, and these runs have none: leave it out.")
-    if slide and is_probe:
+    if outputs.slide and is_probe:
         raise StallmarkError("A probe has no summary for a slide: it has no transactions.")
-    if slide and all(record.manifest.kind == "queries" for record in records):
+    if outputs.slide and all(record.manifest.kind == "queries" for record in records):
         raise StallmarkError(NO_SLIDE)
     if is_probe:
-        _show_probes(records, target, as_json)
+        _show_probes(records, outputs)
         return []
     if has_loads(records):
         loads = on_all_cores(records, summarise_loads)
-        show(loads, loads_document, loads_in_json, target, as_json, slide)
-        _fail(failing, [finding for view in loads.loads.values() for finding in view.findings])
-        return [f"{name}: {reason}" for name, view in loads.loads.items() for reason in failures(view)]
-    summary = on_all_cores(records, summarise)
-    show(summary, experiment_document, experiment_in_json, target, as_json, slide)
-    _fail(failing, summary.findings)
-    return failures(summary)
+        outputs.show(loads, loads_document, loads_in_json)
+        cases = [case for name, view in loads.loads.items() for case in experiment_cases(view, name)]
+        findings = [finding for view in loads.loads.values() for finding in view.findings]
+    else:
+        summary = on_all_cores(records, summarise)
+        outputs.show(summary, experiment_document, experiment_in_json)
+        cases, findings = list(experiment_cases(summary)), summary.findings
+    return [*cases, *([run_case(failing, written, findings)] if failing else [])]
 
 
-def _fail(failing: "Rule | None", findings: Sequence["Finding"]) -> None:
-    """Exit where the rule says so."""
-    from stallmark.report.text.steady import run_failure
-
-    if failing and (reason := run_failure(failing, findings)):
-        print_markup(err, f"[bold red]Failed:[/] {escape(reason)}.")
-        sys.exit(VERDICT)
-
-
-def _show_probes(records: Sequence["Record"], target: Path | None, as_json: bool) -> None:
+def _show_probes(records: Sequence["Record"], outputs: Outputs) -> None:
     from stallmark.analysis.probe.experiment import summarise_probes
-    from stallmark.cli.document import show
     from stallmark.report.probe.document import probe_document, probes_in_json
 
-    show(summarise_probes(records), probe_document, probes_in_json, target, as_json)
+    outputs.show(summarise_probes(records), probe_document, probes_in_json)
 
 
-def show_profile(folder: Path, target: Path | None, as_json: bool) -> None:
-    """Write the report of a profile to `target`, if any, and print its tables, or JSON."""
+def show_profile(folder: Path, outputs: Outputs) -> None:
+    """Show the report of a profile."""
     from stallmark.analysis.profile.summary import summarise_profile
-    from stallmark.cli.document import show
     from stallmark.report.profile import profile_document, profile_in_json
 
-    show(summarise_profile(folder), profile_document, profile_in_json, target, as_json)
+    outputs.show(summarise_profile(folder), profile_document, profile_in_json)

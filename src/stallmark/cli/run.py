@@ -2,13 +2,26 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from stallmark.cli.command import Extensible
-from stallmark.cli.common import err, escape, json_option, out_option, print_markup, target_options, timezone_option
+from stallmark.cli.common import (
+    Terminal,
+    err,
+    escape,
+    json_option,
+    junit_option,
+    markdown_option,
+    out_option,
+    print_markup,
+    target_options,
+    timezone_option,
+)
+from stallmark.cli.document import Outputs
 from stallmark.cli.exit_codes import CONDITION_BROKEN, INCOMPLETE, VERDICT
 from stallmark.cli.report import show_report
 from stallmark.errors import CallFailed, StallmarkError, as_reason, as_sentence, in_words
@@ -33,11 +46,15 @@ if TYPE_CHECKING:
     "--resume", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="RUNS/…",
     help="Make the runs that an experiment which ended early still lacks.",
 )  # fmt: skip
+@click.option("--quiet", "-q", is_flag=True, help="Show no progress: the result alone.")
+@markdown_option
+@junit_option
 @timezone_option()
 @json_option
 def run(
     scenario: str | None, target, overrides: tuple[str, ...], devices: tuple[str, ...], out_dir: Path,
-    resume: Path | None, as_json: bool, added: Sequence[Follower | LoadMachines | OwnExperiment],
+    resume: Path | None, quiet: bool, markdown: str | None, junit: Path | None, as_json: bool,
+    added: Sequence[Follower | LoadMachines | OwnExperiment],
 ) -> None:  # fmt: skip
     """Run a SCENARIO: one of `stallmark list`, or a YAML file of yours."""
     from stallmark.cli.show import ShowInSentences
@@ -47,7 +64,9 @@ def run(
     from stallmark.scenarios.model import ProbeScenario, on_devices
     from stallmark.scenarios.read import read_any_scenario
 
-    show, begun = ShowInSentences(err), None
+    outputs = Outputs(None, as_json, markdown=markdown, junit=junit)
+    outputs.refuse()
+    show, begun = ShowInSentences(Terminal(quiet=True) if quiet else err), None
     model: AnyScenario | ProbeScenario
     if resume:
         if scenario or overrides or devices:
@@ -62,7 +81,13 @@ def run(
         raise click.UsageError("Name a scenario (`stallmark list`), or --resume RUNS/… an experiment.")
     machines = next((addition for addition in added if isinstance(addition, LoadMachines)), None)
     followers = [addition for addition in added if isinstance(addition, Follower)]
-    if own := [addition for addition in added if isinstance(addition, OwnExperiment) and addition.takes(model)]:
+    own = [addition for addition in added if isinstance(addition, OwnExperiment) and addition.takes(model)]
+    if (markdown or junit) and (own or isinstance(model, ProbeScenario)):
+        raise StallmarkError(
+            f"{model.name} has no limits for --junit and --markdown: leave them out, and make its summary by "
+            "`stallmark report --markdown`."
+        )
+    if own:
         if devices or followers:
             raise StallmarkError(f"{model.name} is of one place and has no live page: leave --device and --web out.")
         own[0].run(model, target, out_dir, show, machines, as_json)
@@ -91,16 +116,16 @@ def run(
             except (StopSignal, StallmarkError, CallFailed, OSError) as error:
                 because = in_words(error)
                 if any(runner.folder.glob("*/manifest.json")):
-                    _report_if_possible(runner.folder, show, as_json)
+                    _report_if_possible(runner.folder, show, outputs)
                     _print_resume_hint(runner.folder, model)
                 raise
         because = finished.incomplete_because or ""
         state = "incomplete" if because else "complete"
         if because:
-            _report_if_possible(runner.folder, show, as_json)
+            _report_if_possible(runner.folder, show, outputs)
         else:
             show.enter(Phase.REPORTING)
-            broken = show_report([runner.folder], runner.folder / "report.html", as_json)
+            broken = _report(runner.folder, outputs)
     except StopSignal as stopped:
         because = because if state == "complete" else str(stopped)
         raise
@@ -121,11 +146,20 @@ def run(
         sys.exit(VERDICT)
 
 
-def _report_if_possible(folder: Path, show: Show, as_json: bool) -> None:
+def _report(folder: Path, outputs: Outputs) -> list[str]:
+    """Make the report of an experiment; return why thresholds were not kept, empty if all were."""
+    from stallmark.report.junit import THRESHOLDS
+
+    cases = show_report([folder], replace(outputs, page=folder / "report.html"))
+    outputs.write_junit(cases)
+    return [case.reason for case in cases if case.group == THRESHOLDS and not case.passed]
+
+
+def _report_if_possible(folder: Path, show: Show, outputs: Outputs) -> None:
     """Make the report of an experiment that ended early, for a reason that may keep the report from being made too."""
     show.enter(Phase.REPORTING)
     try:
-        show_report([folder], folder / "report.html", as_json)
+        _report(folder, outputs)
     except (StallmarkError, OSError) as error:
         show.say(f"There is no report: {as_sentence(as_reason(error))}")
 

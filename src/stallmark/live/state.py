@@ -11,7 +11,7 @@ from stallmark import format
 from stallmark.experiment.progress import Phase
 from stallmark.experiment.status import State
 from stallmark.live import wording as text
-from stallmark.live.view import MEANS, WAITS, FollowedRun, LiveTally, Seen, mean, means
+from stallmark.live.view import LINES, MEANS, WAITS, FollowedRun, LiveTally, Seen, mean, means
 from stallmark.record.devices import is_emulated
 from stallmark.report.figures import dash_of, looks
 from stallmark.report.text import experiment
@@ -54,7 +54,7 @@ def state(seen: Seen) -> Json:
         "said": _message(seen),
         "emulated": any(is_emulated(run.record.manifest) for run in seen.runs.values()),
         "present": seen.present,
-        "charts": [{"line": line, "title": text.LINES[line][0], "unit": text.LINES[line][1]} for line in _charts(seen)],
+        "charts": [{"line": line, "title": LINES[line].title, "unit": LINES[line].unit} for line in _charts(seen)],
         "lately": _lately(loaded),
         "method": [text.EVERY_SECOND, text.MEANS_OF],
         "stamps": [text.EMULATED_ALL, text.EMULATED_PART],
@@ -76,7 +76,7 @@ def lines(run: FollowedRun) -> Json:
         "steps": [
             [step.name, *(round(index - began, 1) for index in (step.begin_s, step.measure_s))] for step in steps
         ],
-        **{line: _rounded(means(run.sums, line, width)) for line in (*MEANS, *WAITS) if run.sums},
+        **{line: _rounded(means(run.sums, line, width)) for line in LINES if run.sums},
     }
 
 
@@ -130,7 +130,8 @@ def _lately(run: FollowedRun | None) -> list[Json]:
         return []
     last, errors = slice(max(0, run.seconds - LATELY_S), run.seconds), sum(run.errors.values())
     rows: list[Json] = [
-        {"title": text.LINES[line][0], "unit": text.LINES[line][1], "value": _figure(run, line, last)} for line in MEANS
+        {"title": line.title, "unit": line.unit, "value": line.write(mean(run.sums, key, last))}
+        for key, line in MEANS.items()
     ]
     return [*rows, {"title": text.ERRORS[0], "unit": text.ERRORS[1], "value": f"{errors:,}", "bad": errors > 0}]
 
@@ -193,12 +194,7 @@ def _figures(run: FollowedRun | None) -> list[str]:
     """Return the means of a run's measured seconds, by MEANS."""
     if run is None or not run.sums:
         return [format.NONE] * len(MEANS)
-    return [_figure(run, line, run.measured()) for line in MEANS]
-
-
-def _figure(run: FollowedRun, line: str, pick: slice | np.ndarray) -> str:
-    write = format.share if line == "hit_share" else format.number
-    return write(mean(run.sums, line, pick))
+    return [line.write(mean(run.sums, key, run.measured())) for key, line in MEANS.items()]
 
 
 def _rounded(line: np.ndarray) -> list[float | None]:

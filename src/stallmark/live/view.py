@@ -3,18 +3,20 @@
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from stallmark import format
 from stallmark.analysis.read.driver_tables import Latencies, read_load
 from stallmark.analysis.read.io import SERVER, Io, read_io, summed
 from stallmark.analysis.read.rises import Codes
+from stallmark.analysis.read.server_io import read_server_io
 from stallmark.analysis.read.server_state import read_state_views
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
 from stallmark.errors import StallmarkError
@@ -32,21 +34,48 @@ from stallmark.scenarios.run_order import PlannedRun
 Sums = dict[str, np.ndarray]
 """Arrays of one value a second; NaN in seconds of which nothing is known."""
 
-MEANS: dict[str, tuple[str, str | None]] = {
-    "tps": ("committed", None),
-    "latency_ms": ("latency_sum_ms", "done"),
-    "read_ms": ("read_stall_ms", "reads"),
-    "log_ms": ("log_stall_ms", "log_flushes"),
-    "hit_share": ("hits", "asked"),
+
+class LiveLine(NamedTuple):
+    """A line of the live page: title and unit, the sum that it shows, and the one by which that is divided."""
+
+    title: str
+    unit: str
+    amount: str
+    per: str | None = None
+    write: Callable[[float | None], str] = format.number
+
+
+MEANS = {
+    "tps": LiveLine("Transactions", "committed per second", "committed"),
+    "latency_ms": LiveLine("Response time", "ms, mean", "latency_sum_ms", "done"),
+    "read_ms": LiveLine("Read stall", "ms per read of a data file", "read_stall_ms", "reads"),
+    "log_ms": LiveLine("Log stall", "ms per flush of the log", "log_stall_ms", "log_flushes"),
+    "hit_share": LiveLine("Buffer pool hits", "% of the pages asked for", "hits", "asked", format.share),
 }
-"""The lines that every run has, each a sum per second, or one divided by another."""
-WAITS = tuple(f"waits_{name}" for name in WAIT_CLASSES if name not in ("client", "cpu"))
+"""The lines that every run has."""
+_WAITED_FOR = {
+    "io": "I/O",
+    "lock": "locks",
+    "wal": "the log",
+    "replica": "a replica",
+    "memory": "memory",
+    "latch": "latches",
+    "parallel": "parallel workers",
+    "worker": "a worker",
+    "other": "other things",
+}
+WAITS = {
+    f"waits_{name}": LiveLine(f"Waiting for {_WAITED_FOR[name]}", "sessions", f"waits_{name}")
+    for name in WAIT_CLASSES
+    if name not in ("client", "cpu")
+}
 """The lines of sessions that wait, by class: not for their client, nor on a CPU."""
+LINES = MEANS | WAITS
 
 
 def sums(record: Record, seconds: int) -> Sums:
     """Return the sums of a run's seconds 0 … seconds − 1."""
-    io, unknown = read_io(record), np.full(seconds, np.nan)
+    io, unknown = read_io(record, read_server_io(record)), np.full(seconds, np.nan)
     series: Sums = dict.fromkeys(("committed", "done", "latency_sum_ms", "users"), unknown)
     if record.manifest.kind != "queries":
         load = read_load(record, seconds, [])
@@ -66,14 +95,11 @@ def sums(record: Record, seconds: int) -> Sums:
 
 
 def means(values: Sums, line: str, width: int = 1) -> np.ndarray:
-    """Return a line as means of `width` seconds each, the last of fewer, with each I/O and transaction weighted
-    equally.
-
-    NaN without any, or if nothing was measured.
-    """
-    over, under = MEANS.get(line, (line, None))
-    above = values[over]
-    below = np.ones(len(above)) if under is None else values[under]
+    """Return a line as means of `width` seconds each, the last of fewer: each I/O, each transaction counts as much as
+    every other. NaN where there was none, or nothing was measured."""
+    shown = LINES.get(line)
+    above = values[shown.amount if shown else line]
+    below = values[shown.per] if shown and shown.per else np.ones(len(above))
     known = np.isfinite(above) & np.isfinite(below)
     begins = np.arange(0, len(above), width)
     if not len(begins):

@@ -41,23 +41,6 @@ EMULATED_ALL, EMULATED_PART = "EMULATED", "EMULATED in part"
 """The stamp in the charts, by the runs that are drawn."""
 CUT = "cut short"
 ERRORS = ("Errors", "failed attempts of this run")
-LINES = {
-    "tps": ("Transactions", "committed per second"),
-    "latency_ms": ("Response time", "ms, mean"),
-    "read_ms": ("Read stall", "ms per read of a data file"),
-    "log_ms": ("Log stall", "ms per flush of the log"),
-    "hit_share": ("Buffer pool hits", "% of the pages asked for"),
-    "waits_io": ("Waiting for I/O", "sessions"),
-    "waits_lock": ("Waiting for locks", "sessions"),
-    "waits_wal": ("Waiting for the log", "sessions"),
-    "waits_replica": ("Waiting for a replica", "sessions"),
-    "waits_memory": ("Waiting for memory", "sessions"),
-    "waits_latch": ("Waiting for latches", "sessions"),
-    "waits_parallel": ("Waiting for parallel workers", "sessions"),
-    "waits_worker": ("Waiting for a worker", "sessions"),
-    "waits_other": ("Waiting for other things", "sessions"),
-}
-"""Title and unit of each chart."""
 
 
 def run(number: int, planned: int, variant: str, repeat: int, repeats: int) -> str:

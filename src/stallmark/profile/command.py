@@ -22,6 +22,7 @@ from stallmark.cli.common import (
     server_option,
     timezone_option,
 )
+from stallmark.cli.document import Outputs
 from stallmark.cli.report import show_profile
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def profile(
 
         wanted = Wanted(_classes(classes), zone, dates, _names(names), schedule_from(start, interval_s, zone))
         import_profile(files, folder, wanted, anonymous=anonymous)
-        show_profile(folder, folder / "report.html", as_json)
+        show_profile(folder, Outputs(folder / "report.html", as_json))
         return
     if classes or dates or names or start or interval_s:
         raise click.UsageError("--class, --map, --dates, --start and --interval are for --from: name a file with it.")
@@ -91,7 +92,7 @@ def profile(
             Collection(source, folder, planned_s, anonymous, told=told).run()
     finally:
         if folder.is_dir() and last_sample(folder) > 0:
-            show_profile(folder, folder / "report.html", as_json)
+            show_profile(folder, Outputs(folder / "report.html", as_json))
 
 
 def _refuse_both(planned_s: float | None) -> None:

@@ -13,11 +13,10 @@ from stallmark.analysis.metrics import METRICS, THROUGHPUT, Heading, Metric
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.format import plural
 from stallmark.report.figures import KeyItem, looks, plain
-from stallmark.report.table import Rows, named_rows
-from stallmark.report.text import sentence
+from stallmark.report.table import Columns, Rows, named_rows, numbers
+from stallmark.report.text import mark_word, sentence
 from stallmark.report.text.device import EMULATED
 from stallmark.report.text.reading import Panel
-from stallmark.report.text.terms import word
 
 # Names of steps, and their places on the axis of the experiment.
 
@@ -144,6 +143,16 @@ def step_metrics(experiment: ExperimentSummary) -> list[Metric]:
     return list(shown.values())
 
 
+def metric_columns(keys: Iterable[str], step: Callable[[T], StepSummary | None]) -> Columns[T]:
+    """Return a column for each of these metrics of an item's step."""
+
+    def cell(item: T, metric: Metric) -> str:
+        measured = step(item)
+        return metric.text(measured) if measured else format.NONE
+
+    return numbers([METRICS[key] for key in keys], lambda metric: metric.heading.line if metric.heading else "", cell)
+
+
 def primary_of(experiment: ExperimentSummary) -> str | None:
     """Return the transaction whose rate is the result of every step; None where it is all of them, or steps differ."""
     found = {step.throughput.primary for step in experiment.steps}
@@ -158,7 +167,7 @@ class Mark:
 
     @property
     def word(self) -> str:
-        return word(self.finding)
+        return mark_word(self.finding)
 
     @property
     def sentence(self) -> str:

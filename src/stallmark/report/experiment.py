@@ -91,7 +91,7 @@ def experiment_in_json(experiment: ExperimentSummary) -> dict[str, Any]:
         for variant, said in zip(compared.variants, result["queries"]["variants"], strict=True):
             said["emulated"] = variant.emulated
     for run in result["runs"]:
-        del run["series"]
+        del run["series"], run["io_by_load"]
         for step in run["steps"]:
             step["emulated"] = bool(step["emulated_roles"])
     return result

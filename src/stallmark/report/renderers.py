@@ -31,42 +31,16 @@ from stallmark.analysis.step_summary import (
     WaitFigures,
 )
 from stallmark.analysis.validity.gates import Gate
-from stallmark.errors import StallmarkError
 from stallmark.record.devices import DeviceLabel
-from stallmark.record.files import replacing
-from stallmark.redact import visible
 from stallmark.report import figures
 from stallmark.report.document import Block, Brief, Bullets, Document, Note, Notes, Shown, Title, Verdict, Words
 from stallmark.report.figures import plain
 from stallmark.report.picture import svg
 from stallmark.report.table import Cell
+from stallmark.report.targets import refuse_target, write_whole
 from stallmark.report.terminal import STYLES, InTerminal, listed
 from stallmark.report.text import reading, sentence, validity
 from stallmark.report.text.device import EMULATED, labelled
-
-# Reports as files: an impossible target is refused before the work, and an existing file is replaced whole.
-
-
-def refuse_target(target: Path, replace: bool = True) -> None:
-    """Raise StallmarkError where `target` cannot become a file. With `replace` it may not be a device (/dev/null)
-    either, which an administrator would lose."""
-    if target.is_dir():
-        raise StallmarkError(f"{target} is a folder: name a file in it.")
-    if replace and target.exists() and not target.is_file():
-        raise StallmarkError(f"{target} is no file that could be replaced: name another.")
-    above = next(folder for folder in target.absolute().parents if folder.exists())
-    if not above.is_dir():
-        raise StallmarkError(f"{target} cannot be written: {above} is no folder.")
-
-
-def write_whole(content: str | bytes, target: Path) -> Path:
-    """Write to `target` (created with its folders, replaced whole) and return it. In a text each character shows."""
-    refuse_target(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(target) as file:
-        file.write(visible(content).encode() if isinstance(content, str) else content)
-    return target
-
 
 # Summaries for machines (`--json`): every value of the analysis, and with each finding its sentence.
 

@@ -10,7 +10,7 @@ from stallmark.redact import visible
 from stallmark.report.document import Document
 from stallmark.report.figures import FONT
 from stallmark.report.picture import box, elements, text
-from stallmark.report.renderers import refuse_target, write_whole
+from stallmark.report.targets import refuse_slide, write_whole
 from stallmark.report.text import experiment as words
 from stallmark.report.text.device import EMULATED
 
@@ -20,13 +20,6 @@ LINE = {"title": (30, 66), "question": (17, 140), "answer": (23, 92), "said": (1
 """px and characters of a line, by what it is."""
 ZOOM = 2
 SUFFIXES = (".svg", ".png")
-
-
-def refuse_slide(target: Path) -> None:
-    """Raise StallmarkError where `target` cannot become a summary."""
-    refuse_target(target)
-    if target.suffix.lower() not in SUFFIXES:
-        raise StallmarkError(f"{target}: a summary is written as {' or '.join(SUFFIXES)}: name the file so.")
 
 
 def write_slide(document: Document, target: Path) -> Path:

@@ -10,7 +10,8 @@ import click
 
 from stallmark import format
 from stallmark.cli.command import Command
-from stallmark.cli.common import err, escape, json_option, page_file, print_markup, timezone_option
+from stallmark.cli.common import err, escape, json_option, markdown_option, page_file, print_markup, timezone_option
+from stallmark.cli.document import STANDARD_OUTPUT, Outputs
 from stallmark.cli.exit_codes import INCOMPLETE, VERDICT
 from stallmark.cli.status import Progress
 from stallmark.errors import CallFailed, StallmarkError, as_sentence
@@ -52,48 +53,46 @@ def _finite(context: click.Context, option: click.Parameter, value: float) -> fl
     "--out", "target", type=click.Path(path_type=Path),
     help="The HTML file [default: sizing.html in CANDIDATE, none with --json].",
 )  # fmt: skip
+@markdown_option
 @timezone_option()
 @json_option
 def size(
     profile: Path, candidates: tuple[Path, ...], percentile: str | None, growth: float, level: str | None,
-    today: Path | None, target: Path | None, as_json: bool,
+    today: Path | None, target: Path | None, markdown: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Say which candidates carry the load of a PROFILE, with how much headroom, and what ends first.
 
     A CANDIDATE is the folder that `stallmark run sizing --profile PROFILE` made on the new hardware. Exit code 5 says
     that none carries it.
     """
-    from stallmark.report.renderers import refuse_target
     from stallmark.report.text import sentence
     from stallmark.sizing import summary
 
-    target = target or page_file(candidates[0], "sizing.html", for_machines=as_json)
-    if target:
-        refuse_target(target)
+    page = target or page_file(candidates[0], "sizing.html", for_machines=as_json or markdown == STANDARD_OUTPUT)
+    outputs = Outputs(page, as_json, markdown=markdown)
+    outputs.refuse()
     found = summary.size(profile, candidates, percentile, growth, _level(level), today)
-    show_sizing(found, target, as_json)
+    show_sizing(found, outputs)
     if not found.carried:
         print_markup(err, f"[bold red]Failed:[/] {escape(' '.join(map(sentence, found.answers)))}")
         sys.exit(VERDICT)
 
 
-def show_candidate(folders: Sequence[Path], target: Path | None, as_json: bool) -> None:
-    """Write the report of the only candidate in `folders` to `target`, if any, and print its tables, or JSON."""
+def show_candidate(folders: Sequence[Path], outputs: Outputs) -> None:
+    """Show the report of the only candidate in `folders`."""
     from stallmark.sizing.summary import summarise_candidate
 
     if len(folders) > 1:
         raise StallmarkError(
             f"{folders[0]} is a sizing: make a report of it alone, or give several sizings to `stallmark size`."
         )
-    show_sizing(summarise_candidate(folders[0]), target, as_json)
+    show_sizing(summarise_candidate(folders[0]), outputs)
 
 
-def show_sizing(found: "SizingSummary", target: Path | None, as_json: bool) -> None:
-    """Write the report to `target`, if any, and print its tables, or JSON."""
-    from stallmark.cli.document import show
+def show_sizing(found: "SizingSummary", outputs: Outputs) -> None:
     from stallmark.sizing.document import sizing_document, sizing_in_json
 
-    show(found, sizing_document, sizing_in_json, target, as_json)
+    outputs.show(found, sizing_document, sizing_in_json)
 
 
 def _level(text: str | None) -> "ServiceLevelObjective | None":
@@ -212,6 +211,6 @@ def _run_sizing(
 def _report(folder: Path, show: Show, as_json: bool) -> None:
     show.enter(Phase.REPORTING)
     try:
-        show_candidate([folder], folder / "report.html", as_json)
+        show_candidate([folder], Outputs(folder / "report.html", as_json))
     except (StallmarkError, OSError) as of_report:  # why it ended matters more
         show.say(f"There is no report: {of_report}")

@@ -26,13 +26,14 @@ from stallmark.record.reader import Record, find_records
 from stallmark.record.writer import experiment_folder
 from stallmark.scenarios.model import LoadsScenario
 from stallmark.scenarios.search import objective
-from stallmark.sizing.fitted_rates import corrected, fitted_rates
 from stallmark.sizing.manifest import Demand, Sizing, StandIn, write_sizing
 from stallmark.sizing.replay.search import replay
 from stallmark.sizing.scenario import SizingScenario
-from stallmark.sizing.summary import (
+from stallmark.sizing.stand_in import (
+    corrected,
     costs_of,
     fitted,
+    fitted_rates,
     matched,
     off,
     queries_ended,

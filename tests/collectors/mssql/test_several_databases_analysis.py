@@ -8,7 +8,8 @@ from support.manifests import changed
 from support.mssql_records import DATA, LOG, OTHER, SECONDS, TEMP, File, put, run, step, summary
 
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.load_io import OTHER_SESSIONS, read_io_by_load
+from stallmark.analysis.read.load_io import OTHER_SESSIONS, LoadSessions
+from stallmark.analysis.read.server_io import read_server_io
 from stallmark.analysis.validity.invalid import ValidityKind
 from stallmark.analysis.validity.service_level import ReadSource
 from stallmark.collectors.mssql.counters import LoadIO
@@ -86,7 +87,9 @@ def test_the_reads_of_the_loads_add_up_to_those_of_the_server(tmp_path):
     ]  # fmt: skip
     put(folder, LoadIO, rows)
     interval = Interval(index=0, begin=5, end=35, planned_s=30, cut=False)
-    [found] = read_io_by_load(Record(folder), [interval])
+    record = Record(folder)
+    sessions = LoadSessions(record, [interval])
+    [found] = sessions.io_by_load(read_server_io(record, sessions.stretches)).values()
     assert found is not None and found.server.reads == 30 * 1000
     assert found.loads_share == pytest.approx(0.99) and found.others == {OTHER_SESSIONS: pytest.approx(300)}
 

@@ -12,7 +12,7 @@ from stallmark.analysis.compare.sides import name_of
 from stallmark.analysis.finding import Finding, invalid
 from stallmark.analysis.finding import Kind as FindingKind
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.load_io import IoByLoad, LoadIo, RawFigures, RawLoadSummary, read_io_by_load, read_raw_io
+from stallmark.analysis.read.load_io import IoByLoad, LoadIo, RawFigures, RawLoadSummary, read_raw_io
 from stallmark.analysis.read.queries import Execution, LeftQuery, executions_of, left_of
 from stallmark.analysis.read.sample_times import numbers
 from stallmark.analysis.run import RunSummary
@@ -303,11 +303,11 @@ class MeasuredStep:
 def measured_steps(record: Record, run: RunSummary) -> list[MeasuredStep]:
     """Read the measured steps of a run, of whose record `run` is the summary."""
     steps = _planned(record.manifest, run)
-    intervals = [_interval(number, step) for number, step in steps]
+    intervals = [_interval(number, step) for number, step, _ in steps]
     raw = read_raw_io(record, max([recorded_seconds(record), *(one.end for one in intervals)]), intervals)
     return [
         MeasuredStep(number, step, interval, raw.within(interval), by_load)
-        for (number, step), interval, by_load in zip(steps, intervals, read_io_by_load(record, intervals), strict=True)
+        for (number, step, by_load), interval in zip(steps, intervals, strict=True)
     ]
 
 
@@ -379,12 +379,12 @@ def drives_of(manifest: Manifest) -> int | None:
     return int(told[1]) if told else None
 
 
-def _planned(manifest: Manifest, run: RunSummary) -> list[tuple[int, StepSummary]]:
-    """Return the measured steps, under a name of their run that is unique, with their numbers in the manifest: one that
-    was not reached is left out."""
+def _planned(manifest: Manifest, run: RunSummary) -> list[tuple[int, StepSummary, IoByLoad | None]]:
+    """Return the measured steps, under a name of their run that is unique, with their numbers in the manifest and their
+    I/O by load: one that was not reached is left out."""
     return [
-        (index, replace(step, run=name_of(run)))
-        for step in run.steps
+        (index, replace(step, run=name_of(run)), by_load)
+        for step, by_load in zip(run.steps, run.io_by_load, strict=True)
         for index, planned in enumerate(manifest.steps)
         if planned.begin_s <= step.interval.begin_s < planned.end_s
     ]

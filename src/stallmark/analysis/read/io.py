@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from stallmark.analysis.read.counters import Counters, Delta, Stretch, read_counters
+from stallmark.analysis.read.counters import Counters, Delta, read_counters
 from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.server_io import ServerIo, read_server_io, read_untimed_log, untimed_spans
+from stallmark.analysis.read.server_io import ServerIo, read_untimed_log, untimed_spans
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.record.devices import is_data_emulated
 from stallmark.record.manifest.workload import Transaction
@@ -94,11 +94,10 @@ def read_checkpoints(record: Record) -> Counters | None:
     return read_counters(record, "checkpoints", ["timed", "requested", "done"]).get("")
 
 
-def read_io(record: Record, checkpoints: Counters | None = None, within: Sequence[Stretch] | None = None) -> Io:
-    """Return the counters beside those of checkpoints, which were read before. Files and processes are known `within`
-    these stretches, and left out without them."""
+def read_io(record: Record, server_io: ServerIo, checkpoints: Counters | None = None) -> Io:
+    """Return the counters beside those of the server's I/O and of checkpoints, which were read before. Of the I/O they
+    mark where its times stood still."""
     delay = REPORT_DELAY_S.get(record.manifest.server.product, 0.0)
-    server_io = read_server_io(record, within)
     server = server_io.kinds
     wal, wal_names = server.get("wal"), SERVER
     if wal is None or "writes" not in wal.totals:

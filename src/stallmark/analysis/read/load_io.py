@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from stallmark.analysis.read.counters import Counters, read_counters
 from stallmark.analysis.read.driver_tables import Latencies
-from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.server_io import COUNTS, DATA, TEMP, ServerIo, by_process, read_server_io
+from stallmark.analysis.read.interval import Interval, Span
+from stallmark.analysis.read.server_io import COUNTS, DATA, TEMP, ServerIo, by_process
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.workload import application
 from stallmark.record.reader import Record
@@ -73,26 +73,38 @@ class IoByLoad:
         return 1 - sum(self.others.values()) / self.server.reads
 
 
-def read_io_by_load(record: Record, intervals: Sequence[Interval]) -> list[IoByLoad | None]:
-    """Return the I/O of each interval by load; None where the server does not tell it by session. A load without a
-    session in it rests, and is left out."""
-    delay_s = REPORT_DELAY_S.get(record.manifest.server.product, 0.0)
-    counted = read_counters(record, "load_io", COUNTS, "application", "application", delay_s)
-    of_load = {load: counted[name] for load, name in applications(record.manifest).items() if name in counted}
-    own = [{load: one for load, one in of_load.items() if np.any(_inside(one.t, interval))} for interval in intervals]
-    stretches = [_all_known(counters, interval) for counters, interval in zip(own, intervals, strict=True)]
-    known = [one for one in stretches if one]
-    server = read_server_io(record, known, COUNTS) if known else ServerIo()
-    processes = _processes(record, server)
-    return [
-        _io_by_load(counters, interval, stretch, processes) if counters else None
-        for counters, interval, stretch in zip(own, intervals, stretches, strict=True)
-    ]
-
-
 class _Stretch(NamedTuple):
     begin: float
     end: float
+
+
+class LoadSessions:
+    """The I/O that the sessions of each load counted within some intervals."""
+
+    def __init__(self, record: Record, intervals: Sequence[Interval]):
+        delay_s = REPORT_DELAY_S.get(record.manifest.server.product, 0.0)
+        counted = read_counters(record, "load_io", COUNTS, "application", "application", delay_s)
+        of_load = {load: counted[name] for load, name in applications(record.manifest).items() if name in counted}
+        self._record, self._intervals = record, intervals
+        self._loads = [
+            {load: counters for load, counters in of_load.items() if np.any(_inside(counters.t, interval))}
+            for interval in intervals
+        ]
+        self._known = [_all_known(loads, interval) for loads, interval in zip(self._loads, intervals, strict=True)]
+
+    @property
+    def stretches(self) -> list[_Stretch]:
+        """Return the times within which the server's I/O is to be read."""
+        return [stretch for stretch in self._known if stretch]
+
+    def io_by_load(self, server: ServerIo) -> dict[Span, IoByLoad | None]:
+        """Return the I/O of each interval by load, or None if the server does not count it by session. A load without a
+        session in the interval rests, and is left out."""
+        processes = _processes(self._record, server)
+        return {
+            interval.span: _io_by_load(loads, interval, stretch, processes) if loads else None
+            for loads, interval, stretch in zip(self._loads, self._intervals, self._known, strict=True)
+        }
 
 
 def _all_known(of_load: Mapping[str, Counters], interval: Interval) -> _Stretch | None:

@@ -11,6 +11,7 @@ from stallmark.analysis.metrics import METRICS
 from stallmark.analysis.points import Point
 from stallmark.format import percent
 from stallmark.redact import markdown
+from stallmark.report.columns import metric_columns
 from stallmark.report.comparison import figures
 from stallmark.report.document import (
     Block,
@@ -31,7 +32,7 @@ from stallmark.report.figures import KeyItem, looks
 from stallmark.report.picture import picture_from
 from stallmark.report.sections import cause, environment
 from stallmark.report.sections.summary import banner, verdict
-from stallmark.report.table import Cell, Rows, Table, in_markdown, number, numbers, percentile_notes, word
+from stallmark.report.table import Cell, Rows, Table, in_markdown, number, percentile_notes, word
 from stallmark.report.text import comparison as words
 from stallmark.report.text import reading, sentence
 from stallmark.report.text.checks import CHECKS
@@ -122,17 +123,14 @@ def runs_table(experiment: ExperimentSummary, found: ComparisonSummary) -> Table
     names |= {folder: f"{names[folder]} (again)" for side in found.sides for folder in side.again if folder in names}
     made = [(run, step) for run in experiment.runs if name_of(run) in names for step in run.steps]
     made.sort(key=lambda row: (row[0].started, row[1].key))
+    compared = [key for key, metric in METRICS.items() if metric.compared and metric.heading]
     return Rows(made).table(
         word("run", lambda row: name_of(row[0])),
         word("side", lambda row: names[name_of(row[0])]),
         number("users", lambda row: str(row[1].users), when=len({(step.step, step.users) for _, step in made}) > 1),
         number(f"began ({format.zone()})", lambda row: format.second(row[0].started)),
         number("measured", lambda row: row[1].interval.measured_s, format.seconds),
-        numbers(
-            [metric for metric in METRICS.values() if metric.compared and metric.heading],
-            lambda metric: metric.heading.line if metric.heading else "",
-            lambda row, metric: metric.text(row[1]),
-        ),
+        metric_columns(compared, lambda row: row[1]),
         notes=[words.RUNS, *percentile_notes((step.latency.percentiles_ms for _, step in made), ["p99"])],
     )
 

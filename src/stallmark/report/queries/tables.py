@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.metrics import METRICS
 from stallmark.analysis.queries import QueryCell, QueryComparison, QueryVariant
 from stallmark.analysis.read.queries import PHASES, Execution
 from stallmark.analysis.step_summary import StepSummary
+from stallmark.report.columns import metric_columns
 from stallmark.report.table import Cell, Rows, Table, group, named_rows, number, word
 from stallmark.report.text import queries as words
 from stallmark.report.text.device import labelled
@@ -45,17 +45,8 @@ def variants(experiment: ExperimentSummary) -> Table:
         ),
         number("run time", lambda row: _elapsed(experiment, row[0].name, found.phase), format.seconds),
         number("relative", lambda row: "baseline" if row[0].name == found.baseline else times(row[0].relative)),
-        group(
-            "Data files",
-            number("MB/s", lambda row: METRICS["mb"].value(row[1]) if row[1] else None),
-            number("read ms", lambda row: row[1].storage.data.read_ms if row[1] and row[1].storage.data else None),
-            number("hits", lambda row: row[1].server.hit_share if row[1] else None, format.share),
-        ),
-        group(
-            "Busy",
-            number("CPU", lambda row: row[1].server.cpu_busy_share if row[1] else None, format.share),
-            number("device", lambda row: row[1].storage.busy_share if row[1] else None, format.share),
-        ),
+        group("Data files", metric_columns(["mb", "read_ms", "hits"], lambda row: row[1])),
+        group("Busy", metric_columns(["cpu", "device"], lambda row: row[1])),
         notes=[words.figures_note(PHASES[found.phase], found.baseline)],
     )
 

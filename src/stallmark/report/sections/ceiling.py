@@ -10,6 +10,7 @@ from stallmark import format
 from stallmark.analysis.ceiling import Ceiling, Level
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding
+from stallmark.analysis.metrics import METRICS
 from stallmark.analysis.pool_curve.curve import CurveSize, Fit, Mean, PoolCurve
 from stallmark.analysis.pool_curve.findings import FlashKind
 from stallmark.analysis.step_summary import StepSummary
@@ -135,10 +136,10 @@ def _quantity(limit: LimitSeen | None) -> str:
 
 def _latency(limit: LimitSeen | None, step: StepSummary) -> float | None:
     if limit is not None and limit.of == "reads":
-        return step.storage.data.read_ms if step.storage.data else None
+        return METRICS["read_ms"].value(step)
     percentile, transaction = (limit.percentile or "p95", limit.transaction) if limit else ("p95", None)
     if transaction is None:
-        return step.latency.percentiles_ms.get(percentile)
+        return METRICS[percentile].value(step)
     found = next((each for each in step.transactions if each.name == transaction), None)
     return found.latency_ms.get(percentile) if found else None
 

@@ -5,7 +5,8 @@ in braces are the finding’s facts, a format stands behind the colon:
 
     ValidityKind.FOREIGN_CPU: "Other programs kept {share:percent} of the CPUs busy."
 
-If the sentence needs a branch, its kind has a function instead, whose parameters are the facts:
+`MARKS` has the word of a kind that marks steps in tables. If a sentence needs a branch, its kind has a function
+instead, whose parameters are the facts:
 
     @says(RunKind.UNFINISHED)
     def _(transactions: int) -> str:
@@ -16,10 +17,12 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
+from types import ModuleType
 from typing import TypeVar
 
 from stallmark import capabilities
-from stallmark.analysis.finding import Finding, Kind
+from stallmark.analysis.finding import Finding, Kind, Severity
+from stallmark.analysis.validity.kinds import GateKind
 from stallmark.errors import as_reason
 
 Writer = Callable[..., str]
@@ -61,8 +64,24 @@ def writers() -> Mapping[Kind, Writer]:
     capabilities."""
     from stallmark.report.text.templates import Template  # it imports this module
 
-    modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
-    for module in (*modules, *capabilities.wordings()):
+    for module in _modules():
         for kind, text in getattr(module, "SENTENCES", {}).items():
             says(kind)(Template(text, getattr(module, "FORMATS", {})))
     return _WRITERS
+
+
+def mark_word(finding: Finding) -> str:
+    """Return the word for a mark of a step: a gate's name unless it forbids a comparison; "invalid" without one."""
+    if isinstance(finding.kind, GateKind) and finding.severity is not Severity.INVALID:
+        return finding.kind.replace("_", " ")
+    return _marks().get(finding.kind, "invalid")
+
+
+@cache
+def _marks() -> Mapping[Kind, str]:
+    return {kind: word for module in _modules() for kind, word in getattr(module, "MARKS", {}).items()}
+
+
+def _modules() -> list[ModuleType]:
+    modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
+    return [*modules, *capabilities.wordings()]

@@ -255,3 +255,17 @@ def _(left: float, right: float, closed: bool | None, few: float | None, part: s
     if closed:
         return "The server counted as much waiting as sessions were seen in."
     return f"Does not close: sessions were seen waiting for longer than the server counted ({both})."
+
+
+MARKS: Mapping[Kind, str] = {
+    DeviceKind.LIMITS: "device-bound",
+    DeviceKind.LATENCY_LIMITS: "device-bound",
+    DeviceKind.ABOVE_LIMITS: "bound above the device",
+    DeviceKind.NOT_DIVIDED: "I/O or CPU, not told apart",
+    DeviceKind.NOT_LIMITING: "device not the bottleneck",
+    DeviceKind.ONE_OF_SEVERAL: "device one limit of several",
+    DeviceKind.WITH_CPUS: "device and CPUs limit together",
+    DeviceKind.CPUS_LIMIT: "CPU-bound",
+    DeviceKind.CPUS_BUSY_OTHERWISE: "CPUs busy with other work",
+    DeviceKind.NOT_TOLD: "load says nothing about the device",
+}

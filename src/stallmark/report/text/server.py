@@ -345,3 +345,16 @@ def io_latency(units: Sequence[str]) -> str:
         f"I/Os that the file counters counted. Durations are whole numbers of {' or '.join(units)}; < means less than "
         "one."
     )
+
+
+MARKS: Mapping[Kind, str] = {
+    ReadKind.ERROR_BURST: "bursts of errors",
+    ReadKind.NOT_READ: "gaps",
+    ReadKind.FEW_SAMPLES: "few samples",
+    ReadKind.DATED_ROUGHLY: "gaps",
+    ReadKind.QUERY_STORE_STOPPED: "Query Store partial",
+    ReadKind.QUERY_STORE_CHANGED: "Query Store partial",
+    ReadKind.QUERY_STORE_DROPPED: "Query Store partial",
+    ReadKind.PLANS_LEFT: "statements partial",
+    ReadKind.COUNTERS_RESTARTED: "counters restarted",
+}

@@ -205,3 +205,11 @@ def _percent(share: float | None) -> str:
 
 def _signed(ratio: float) -> str:
     return f"{'−' if ratio < 1 else '+'}{_percent(abs(ratio - 1))}"
+
+
+MARKS: Mapping[Kind, str] = {
+    SteadyKind.TREND: "never steady",
+    SteadyKind.LEVEL_CHANGED: "never steady",
+    SteadyKind.STEADY_LATE: "steady late",
+    CycleKind.NO_CHECKPOINT: "writes partial",
+}

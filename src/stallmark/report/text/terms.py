@@ -1,14 +1,9 @@
-"""The words for the analysis’ own names, for marks of steps and for scales, as tables and sentences show them."""
+"""The words for the analysis’ own names and for scales, as tables and sentences show them."""
 
 from enum import StrEnum
 
-from stallmark.analysis.bottleneck.device_verdict import DeviceKind
 from stallmark.analysis.compare.summary import Verdict
-from stallmark.analysis.finding import Finding, Kind, Severity
-from stallmark.analysis.read.interval import CyclesBy, ReadKind
-from stallmark.analysis.steady import CycleKind, SteadyKind
-from stallmark.analysis.validity.invalid import ValidityKind
-from stallmark.analysis.validity.kinds import GateKind
+from stallmark.analysis.read.interval import CyclesBy
 from stallmark.analysis.validity.service_level import ReadSource
 from stallmark.format import exact, factor, listed, number, per_second, percent, plural, quoted, size
 from stallmark.record.manifest.workload import TradeHistory
@@ -83,50 +78,6 @@ def pool(pool_bytes: int | None, pool_share: float | None) -> str:
     if pool_share is None:
         return size(pool_bytes)
     return f"{size(pool_bytes)} ({'all' if pool_share >= 1 else percent(pool_share)} of the data)"
-
-
-# The word for each mark of a step, for tables; its sentence stands below them.
-
-_MARKS: dict[Kind, str] = {
-    ValidityKind.RUN_INCOMPLETE: "incomplete",
-    ValidityKind.ENDED_EARLY: "cut short",
-    ValidityKind.LOADS_MISSED: "another load",
-    ValidityKind.SERVER_STARTED: "server lost",
-    ValidityKind.CONNECTIONS_LOST: "server lost",
-    ValidityKind.DRIVER_OVERHEAD: "driver-bound",
-    ValidityKind.EXECUTOR_CPU: "driver-bound",
-    ValidityKind.LATE_STARTS: "driver-bound",
-    ReadKind.ERROR_BURST: "bursts of errors",
-    ReadKind.NOT_READ: "gaps",
-    ReadKind.FEW_SAMPLES: "few samples",
-    ReadKind.DATED_ROUGHLY: "gaps",
-    ReadKind.QUERY_STORE_STOPPED: "Query Store partial",
-    ReadKind.QUERY_STORE_CHANGED: "Query Store partial",
-    ReadKind.QUERY_STORE_DROPPED: "Query Store partial",
-    ReadKind.PLANS_LEFT: "statements partial",
-    ReadKind.COUNTERS_RESTARTED: "counters restarted",
-    SteadyKind.TREND: "never steady",
-    SteadyKind.LEVEL_CHANGED: "never steady",
-    SteadyKind.STEADY_LATE: "steady late",
-    CycleKind.NO_CHECKPOINT: "writes partial",
-    DeviceKind.LIMITS: "device-bound",
-    DeviceKind.LATENCY_LIMITS: "device-bound",
-    DeviceKind.ABOVE_LIMITS: "bound above the device",
-    DeviceKind.NOT_DIVIDED: "I/O or CPU, not told apart",
-    DeviceKind.NOT_LIMITING: "device not the bottleneck",
-    DeviceKind.ONE_OF_SEVERAL: "device one limit of several",
-    DeviceKind.WITH_CPUS: "device and CPUs limit together",
-    DeviceKind.CPUS_LIMIT: "CPU-bound",
-    DeviceKind.CPUS_BUSY_OTHERWISE: "CPUs busy with other work",
-    DeviceKind.NOT_TOLD: "load says nothing about the device",
-}
-
-
-def word(finding: Finding) -> str:
-    """Return the word for a mark; "invalid" for one that forbids a comparison and has no word of its own."""
-    if isinstance(finding.kind, GateKind) and finding.severity is not Severity.INVALID:
-        return term(finding.kind)
-    return _MARKS.get(finding.kind, "invalid")
 
 
 # The words for the scale of a database.

@@ -282,3 +282,15 @@ def _(
         within += f"{' and also within' if ideal_met else ' but above'} the ideal {ideal_ms:g} ms"
     only = f". This is a mean, not a {percentile}: {clause(why)}" if why else ""
     return f"The {'mean' if why else percentile} of {reads:,} reads was {number(figure_ms)} ms, {within}{only}."
+
+
+MARKS: Mapping[Kind, str] = {
+    ValidityKind.RUN_INCOMPLETE: "incomplete",
+    ValidityKind.ENDED_EARLY: "cut short",
+    ValidityKind.LOADS_MISSED: "another load",
+    ValidityKind.SERVER_STARTED: "server lost",
+    ValidityKind.CONNECTIONS_LOST: "server lost",
+    ValidityKind.DRIVER_OVERHEAD: "driver-bound",
+    ValidityKind.EXECUTOR_CPU: "driver-bound",
+    ValidityKind.LATE_STARTS: "driver-bound",
+}

@@ -1,0 +1,38 @@
+"""Reports as files: an impossible target is refused before the work, and an existing file is replaced whole."""
+
+from pathlib import Path
+
+from stallmark.errors import StallmarkError
+from stallmark.record.files import replacing
+from stallmark.redact import visible
+
+SUFFIXES = (".svg", ".png")
+"""Of a summary for a slide."""
+
+
+def refuse_target(target: Path, replace: bool = True) -> None:
+    """Raise StallmarkError where `target` cannot become a file. With `replace` it may not be a device (/dev/null)
+    either, which an administrator would lose."""
+    if target.is_dir():
+        raise StallmarkError(f"{target} is a folder: name a file in it.")
+    if replace and target.exists() and not target.is_file():
+        raise StallmarkError(f"{target} is no file that could be replaced: name another.")
+    above = next(folder for folder in target.absolute().parents if folder.exists())
+    if not above.is_dir():
+        raise StallmarkError(f"{target} cannot be written: {above} is no folder.")
+
+
+def write_whole(content: str | bytes, target: Path) -> Path:
+    """Write to `target` (created with its folders, replaced whole) and return it. In a text each character shows."""
+    refuse_target(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(target) as file:
+        file.write(visible(content).encode() if isinstance(content, str) else content)
+    return target
+
+
+def refuse_slide(target: Path) -> None:
+    """Raise StallmarkError if `target` cannot become a summary for a slide."""
+    refuse_target(target)
+    if target.suffix.lower() not in SUFFIXES:
+        raise StallmarkError(f"{target}: a summary is written as {' or '.join(SUFFIXES)}: name the file so.")

@@ -1,0 +1,147 @@
+"""The command line in a pipeline: limits as JUnit's tests, Markdown for the job's page, options in the environment."""
+
+import csv
+import json
+import re
+import shlex
+from datetime import datetime
+from pathlib import Path
+from xml.etree import ElementTree
+
+import click
+import pytest
+from support.command_line import stallmark
+from support.synthetic import Truth, make_run
+
+from stallmark.analysis.metrics import METRICS
+from stallmark.cli.main import main
+from stallmark.report.flat import HEADER
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Two variants, three runs each, of which the second does 20 % more."""
+    folder = tmp_path_factory.mktemp("runs")
+    for number in range(6):
+        variant, tps = ("old", 300) if number % 2 == 0 else ("new", 360 + number)
+        truth = Truth(
+            tps=tps, variant=variant, repeat=number // 2 + 1, sequence=number + 1, seed=number + 1, measured_s=10,
+            noise=0.01,
+        )  # fmt: skip
+        make_run(folder / f"{number + 1:02d}-{variant}", truth)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(monkeypatch):
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+
+
+def results(file):
+    """Return the result of each test case of a file, by its name."""
+    root = ElementTree.parse(file).getroot()
+    cases = list(root.iter("testcase"))
+    assert int(root.get("tests")) == len(cases) == sum(int(suite.get("tests")) for suite in root)
+    return {case.get("name"): case[0].tag if len(case) else "passed" for case in cases}
+
+
+@pytest.mark.parametrize(
+    ("rule", "result", "code"),
+    [("worse", "passed", 0), ("not better by 50 %", "failure", 5), ("not within 20 %", "error", 6)],
+)
+def test_a_rule_is_a_test_that_passed_failed_or_is_open(runs, tmp_path, rule, result, code):
+    ended = stallmark("compare", runs, "--json", "--fail-if", rule, "--junit", tmp_path / "deep" / "j.xml")
+    assert (ended.exit_code, results(tmp_path / "deep" / "j.xml")) == (code, {rule: result})
+
+
+def test_a_report_lists_what_is_complete_and_consistent(runs, tmp_path):
+    ended = stallmark("report", runs, "--json", "--junit", tmp_path / "j.xml", "--fail-if", "enough above 4GiB")
+    shown = results(tmp_path / "j.xml")
+    assert ended.exit_code == 5 and shown.pop("enough above 4GiB") == "failure"
+    assert len(shown) >= 6 and set(shown.values()) == {"passed"}
+    assert {f"{number + 1:02d}-{('old', 'new')[number % 2]}" for number in range(6)} <= shown.keys()
+
+
+def test_a_comparison_without_a_rule_has_nothing_to_fail(runs, tmp_path):
+    ended = stallmark("compare", runs, "--junit", tmp_path / "j.xml")
+    assert ended.exit_code == 3 and "--fail-if" in ended.stderr and not (tmp_path / "j.xml").exists()
+
+
+@pytest.mark.parametrize("command", ["report", "compare"])
+def test_markdown_goes_to_a_file_to_standard_output_and_to_the_page_of_the_job(runs, tmp_path, monkeypatch, command):
+    stallmark(command, runs, "--out", tmp_path / "p.html", "--markdown", tmp_path / "m.md")
+    alone = stallmark(command, runs, "--markdown", "-")
+    assert alone.stdout == (tmp_path / "m.md").read_text() and alone.stdout.startswith("## Stallmark")
+    assert "\n|---" in alone.stdout, "a table"
+    page = tmp_path / "job.md"
+    page.write_text("An earlier step.\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(page))
+    stallmark(command, runs, "--json")
+    assert page.read_text() == f"An earlier step.\n{alone.stdout}\n"
+
+
+def test_json_and_markdown_do_not_share_standard_output(runs):
+    ended = stallmark("report", runs, "--json", "--markdown", "-")
+    assert ended.exit_code == 3 and "both want standard output" in ended.stderr
+
+
+def test_an_option_may_stand_in_the_environment(runs, tmp_path, monkeypatch):
+    monkeypatch.setenv("STALLMARK_COMPARE_FAIL_IF", "not better by 50 %")
+    monkeypatch.setenv("STALLMARK_COMPARE_JSON", "1")
+    ended = stallmark("compare", runs)
+    assert ended.exit_code == 5 and ended.stdout.startswith("{")
+    assert stallmark("compare", runs, "--fail-if", "worse").exit_code == 0, "the command line goes first"
+
+
+@pytest.mark.parametrize(
+    ("command", "theirs", "ours"),
+    [("compare", "--junitxml", "--junit"), ("run", "--output", "--out"), ("run", "--host", "--server")],
+)
+def test_options_of_other_tools_suggest_ours(command, theirs, ours):
+    ended = stallmark(command, theirs, "x")
+    assert ended.exit_code == 2 and f": write {ours}." in ended.stderr
+
+
+def test_the_metrics_of_steps_are_one_flat_file(runs, tmp_path):
+    ended = stallmark("export", runs, "--flat", tmp_path / "f.csv")
+    rows = list(csv.DictReader((tmp_path / "f.csv").open()))
+    assert ended.exit_code == 0 and rows[0].keys() == set(HEADER)
+    assert {(row["variant"], row["repeat"]) for row in rows} == {(v, r) for v in ("old", "new") for r in "123"}
+    [shown] = [row for row in rows if row["run"] == "01-old" and row["metric"] == "tps"]
+    [step] = json.loads(stallmark("report", runs / "01-old", "--json").stdout)["runs"][0]["steps"]
+    assert float(shown["value"]) == pytest.approx(step["tps"]) and shown["unit"] == METRICS["tps"].unit
+    began = json.loads((runs / "01-old" / "manifest.json").read_text())["started"]
+    since = datetime.fromisoformat(shown["time"]) - datetime.fromisoformat(began)
+    assert since.total_seconds() == step["begin_s"]
+    assert all(row["value"] for row in rows), "what was not measured has no row"
+    assert stallmark("export", runs, "--flat", "-").stdout == (tmp_path / "f.csv").read_text()
+
+
+def test_an_export_has_one_form(runs, tmp_path):
+    assert stallmark("export", runs).exit_code == 2
+    assert stallmark("export", runs, "--flat", tmp_path / "f.csv", "--csv", tmp_path / "d").exit_code == 2
+    assert not (tmp_path / "d").exists()
+
+
+def pipeline_commands():
+    """Return the commands of ours in the pipelines of docs/ci.md."""
+    page = (Path(__file__).parents[2] / "docs" / "ci.md").read_text()
+    blocks = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    return [
+        line[line.index("stallmark ") :].removesuffix(" && exit 1")
+        for block in blocks
+        if "script:" in block or "steps:" in block
+        for line in block.splitlines()
+        if re.match(r"\s*(?:- )?(?:run: )?stallmark ", line)
+    ]
+
+
+@pytest.mark.parametrize("command", pipeline_commands())
+def test_commands_of_the_pipelines_are_understood(command):
+    name, *arguments = shlex.split(command)[1:]
+    command = main.commands[name].load()
+    command.make_context(name, ["*" if "*" in one else one for one in arguments], parent=click.Context(main))
+
+
+def test_the_pipelines_have_commands():
+    assert len(pipeline_commands()) == 7
