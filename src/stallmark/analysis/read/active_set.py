@@ -119,8 +119,10 @@ def flash_use(record: Record, io: Io, interval: Interval) -> FlashUse | None:
     used = _gauges(record, interval).get("flash_used_bytes")
     evictions = device.get("cache_evictions")
     up, down = device.get("tier_bytes_up"), device.get("tier_bytes_down")
+    # A cache evicts blocks; a tier migrates them.
     is_tier = flash[0].kind == "tier"
     middle = (device.begin + device.end) / 2
+    # A share that still rises from half to half shows a warming cache.
     halves = [_answered(io, begin, end) for begin, end in ((device.begin, middle), (middle, device.end))]
     return FlashUse(
         kind=flash[0].kind,

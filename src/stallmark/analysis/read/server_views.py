@@ -350,6 +350,7 @@ def _by_procedure(views: ServerViews, load: Load, interval: Interval) -> list[Tr
         mine = sums.setdefault(transaction, [0.0, 0.0, 0.0])
         mine[0] += delta["physical_reads"]
         mine[1] += delta["logical_reads"]
+        # Several procedures of one transaction count the same transactions.
         mine[2] = max(mine[2], ended_between(load, transaction, delta))
     return [
         TransactionReads(
