@@ -52,7 +52,6 @@ def read_dropped(
         values = numbers_of(batch, count)
         if values is None or not {group, entity} <= set(batch.schema.names):
             return []
-        # Rows without an entity only mark a sample without counts.
         named = pc.and_(batch.column(entity).is_valid(), batch.column(group).is_valid())
         named = named.to_numpy(zero_copy_only=False)
         group_code, entity_code = groups.of(batch, group), entities.of(batch, entity)
