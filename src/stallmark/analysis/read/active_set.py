@@ -73,7 +73,7 @@ class FlashUse:
     evictions_per_s: Annotated[float | None, Shown("evicted/s")]  # blocks, of a cache
     up_bytes: Annotated[int | None, Shown("moved up", format.size)]  # to flash, of a tier
     down_bytes: Annotated[int | None, Shown("moved down", format.size)]
-    used_bytes: int | None  # at the end
+    used_bytes: int | None  # bytes at the end
     first_half: float | None = None  # `share` in each half of the interval
     second_half: float | None = None
     warming: bool = False  # whether it rose from the one to the other by more than chance, and more than little

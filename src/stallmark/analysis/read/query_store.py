@@ -187,8 +187,8 @@ class State:
 
 @dataclass(frozen=True)
 class QueryStore:
-    """The counters of one run by procedure, and by "procedure: wait category"; empty where it was not asked for.
-    `states`: the samples of its state, by database, "" for the only one."""
+    """The counters of one run by procedure, and by "procedure: wait category"; empty if it was not asked for. `states`:
+    the samples of its state, by database, "" for the only one."""
 
     statements: Mapping[str, Counters] = field(default_factory=dict)
     waits: Mapping[str, Counters] = field(default_factory=dict)

@@ -123,8 +123,7 @@ _COLUMNS = ("queue", "read_ms", "write_ms", "reads_per_s", "writes_per_s")
 
 @dataclass(frozen=True)
 class VolumeSummary:
-    """One volume over the measured interval; times are weighted by the I/Os of each second, None where there
-    were none."""
+    """One volume over the measured interval; times are weighted by the I/Os of each second, None if there were none."""
 
     volume: Annotated[str, words("volume")]
     queue: Annotated[float, Shown("queue")]
