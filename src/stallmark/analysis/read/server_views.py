@@ -123,8 +123,7 @@ _COLUMNS = ("queue", "read_ms", "write_ms", "reads_per_s", "writes_per_s")
 
 @dataclass(frozen=True)
 class VolumeSummary:
-    """One volume over the measured interval; times are weighted by the I/Os of each second, None where there
-    were none."""
+    """One volume over the measured interval; times are weighted by the I/Os of each second, None if there were none."""
 
     volume: Annotated[str, words("volume")]
     queue: Annotated[float, Shown("queue")]
@@ -350,6 +349,7 @@ def _by_procedure(views: ServerViews, load: Load, interval: Interval) -> list[Tr
         mine = sums.setdefault(transaction, [0.0, 0.0, 0.0])
         mine[0] += delta["physical_reads"]
         mine[1] += delta["logical_reads"]
+        # Several procedures of one transaction count the same transactions.
         mine[2] = max(mine[2], ended_between(load, transaction, delta))
     return [
         TransactionReads(

@@ -198,8 +198,8 @@ TOTALS = ("committed", "rolled_back", "failed", "retries", "latency_us")
 
 @dataclass(frozen=True)
 class TransactionSummary:
-    """One transaction type in the measured interval of one step. Percentiles are None where the sample is too small
-    for them."""
+    """One transaction type in the measured interval of one step. Percentiles are None if the sample is too small for
+    them."""
 
     name: str
     committed: int

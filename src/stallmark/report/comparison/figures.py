@@ -38,7 +38,7 @@ from stallmark.report.text import comparison as words
 from stallmark.report.text.device import EMULATED
 from stallmark.stats.thresholds import CONFIDENCE
 
-GAP = 0.12  # of a figure's width, between two charts side by side
+GAP = 0.12  # gap between two charts, as a share of the figure's width
 PLOT, BETWEEN, HEAD, FOOT = 150, 32, 36, 46  # px
 ROW = 26  # px, of a ratio
 
