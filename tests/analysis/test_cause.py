@@ -13,8 +13,8 @@ from support.tables import get, put
 
 from stallmark.analysis.bottleneck.laws import wait_laws
 from stallmark.analysis.bottleneck.summary import Associated, LawKind, NoteKind, Source
-from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.server_summary import ServerWait
+from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.waits import part_of
 
 

@@ -27,7 +27,7 @@ from stallmark.cli.report import show_profile
 
 if TYPE_CHECKING:
     from stallmark.profile.collection import Seen
-    from stallmark.record.profile.intervals import FileClass
+    from stallmark.record.profile.interval_table import FileClass
 
 _SAY_EVERY_S = 900.0  # into a file or a pipe
 
@@ -102,7 +102,7 @@ def _refuse_both(planned_s: float | None) -> None:
 
 
 def _classes(said: Sequence[str]) -> dict[str, "FileClass"]:
-    from stallmark.record.profile.intervals import FileClass
+    from stallmark.record.profile.interval_table import FileClass
 
     found: dict[str, FileClass] = {}
     for text in said:

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stallmark.analysis.read.counters import Counters, read_counters
-from stallmark.analysis.read.driver_tables import Latencies
 from stallmark.analysis.read.interval import Interval, Span
 from stallmark.analysis.read.server_io import COUNTS, DATA, TEMP, ServerIo, by_process
+from stallmark.analysis.read.throughput import Latencies
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.workload import application
 from stallmark.record.reader import Record

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from stallmark.analysis.read.active_set import ActiveOverTime
-from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.io import SERVER, Io, per_second_mean, summed
 from stallmark.analysis.read.server_state import StateViews
+from stallmark.analysis.read.throughput import Load
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from stallmark.analysis.finding import Finding, caution
-from stallmark.analysis.read.driver_tables import Latencies, Load
 from stallmark.analysis.read.interval import Interval, ReadKind
+from stallmark.analysis.read.throughput import Latencies, Load
 from stallmark.errors import ErrorClass
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Unheard
