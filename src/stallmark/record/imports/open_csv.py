@@ -188,15 +188,15 @@ def _refuse(path: Path, file: Table, wanted: Wanted, parts: Sequence[_Part], nam
             f"{path} has no series of a name that a profile knows: {there}. Give one its name, as in --map "
             "'ReadIOPS=reads_per_s'."
         )
-    of_all = {MEANINGS[ours].column.partition(".")[2]: ours for ours, row, _, _ in parts if not row and "." not in ours}
+    class_free = {MEANINGS[ours].column.partition(".")[2]: ours for ours, row, _, _ in parts if not row and "." not in ours}
     columns: dict[str, str] = {}
     rows: dict[tuple[str, str], str] = {}
     for ours, row, counter, _ in parts:
         meaning = MEANINGS[ours]
         if (other := columns.setdefault(meaning.column, ours)) != ours:
             raise StallmarkError(f"{path} has {other} and {ours}: they are one figure. Leave one of them out.")
-        whole = of_all.get(meaning.column.partition(".")[2], ours)
-        if not row and whole != ours:
+        whole = class_free.get(meaning.column.partition(".")[2])
+        if whole and "." in ours and not row:
             raise StallmarkError(
                 f"{path} has {whole} and {ours}, which would count twice if the first is of all files: leave one of "
                 f"them out, or map the first to other.{whole}."
