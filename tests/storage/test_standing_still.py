@@ -15,7 +15,7 @@ from support.replays import READS_20, a_piece, a_window
 
 from stallmark.record.histogram import VALUES_US
 from stallmark.sizing.replay.play import WARM_UP_S, Due, Player, spans_of
-from stallmark.sizing.replay.search import judged
+from stallmark.sizing.replay.search import judge_level
 from stallmark.stats.ceiling_search import Next, Why
 from stallmark.storage.emulator.build import preloadable
 from stallmark.storage.probe import own_file
@@ -88,7 +88,7 @@ def test_a_replay_counts_what_waits_for_stuck_threads(file, stalling):
     reads = played["reads"]
     assert (reads.ms > 20).mean() < SHARE / 2 < SHARE * 0.8 < (reads.since_due_ms > 20).mean() < SHARE * 2
     spans = spans_of([a_window(a_piece(SECONDS, reads=PER_S))], 1.0)
-    level = judged(Next(1.0, Why.FIRST), [played], spans, READS_20, "mean", 1.0)
+    level = judge_level(Next(1.0, Why.FIRST), [played], spans, READS_20, "mean", 1.0)
     assert level.verdict == "broke" and not level.backlog
 
 
