@@ -187,6 +187,8 @@ class VirtualUser(Client):
         """Take in `client` the arguments of a Client, after its name."""
         super().__init__(f"user-{number}", *client)
         self.number = number
+        for _, transaction in self._mine.values():
+            transaction.user = number
         self._pacing = pacing
         self._next_card = next_card
         self.awake = threading.Event()

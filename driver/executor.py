@@ -50,7 +50,7 @@ from stallmark.engines import open_engine
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError, as_reason
 from stallmark.processes import may_open_most_files
-from stallmark.transactions import find_workload
+from stallmark.transactions import define, find_workload
 from stallmark.transactions.workload import WorkloadContext
 
 # The part of a load that one executor has: its users and background sessions, and what they have reported.
@@ -69,7 +69,7 @@ class LoadUsers:
         self._has_ended = False
         # A load that is alone draws what it drew before there could be others.
         self._seed = f"{load.seed}/{load.name}/{load.cell}" if part.of_several else str(load.seed)
-        self._workload = find_workload(load.workload)
+        self._workload = define(load.definition) if load.definition else find_workload(load.workload)
         self._arrivals = load.arrivals
         self._queue: OpenLoop | None = None
         if self._arrivals.kind != "closed":
@@ -88,6 +88,8 @@ class LoadUsers:
                 locality=load.locality,
                 cell=load.cell,
                 cells=load.cells,
+                users=load.most_users,
+                dialect=self._engine.dialect,
             )
         )
         deck = {kind: load.deck.get(kind.name, 0) for kind in self._workload.users.deck}

@@ -5,6 +5,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import msgspec
 
@@ -216,6 +217,8 @@ class LoadSpec(msgspec.Struct, array_like=True, forbid_unknown_fields=True, froz
 
     at_most: int = 0
     """The users that a search may ask for in a later step."""
+    definition: dict[str, Any] | None = None
+    """The definition of a user's workload; None for one of ours."""
 
     @property
     def most_users(self) -> int:

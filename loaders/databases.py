@@ -41,7 +41,7 @@ def missing(engine: Engine, workload: BuildableParts, scale: Scale, seed: int) -
     """Return the share of what is wanted that is still to be loaded. Raise StallmarkError as `recognise` does."""
     with deploy.failing_in_words(engine, "Looking at the database"):
         found = recognise(engine, workload, scale, seed)
-    return 0.0 if found.state == "complete" else 1 - found.batches / found.batches_total
+    return 0.0 if found.state == "complete" else 1 - found.batches / max(1, found.batches_total)
 
 
 def of_others(engine: Engine, workload: BuildableParts) -> str | None:

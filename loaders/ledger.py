@@ -72,6 +72,11 @@ def read(engine: Engine) -> Entry | None:
     return known[0] if len(known) == 1 else _of_all(known)
 
 
+def of_user_data(workload: str, version: int, size_bytes: int) -> Entry:
+    """Return an entry for a user's database, in which nothing is noted."""
+    return Entry(Identity(workload, version, {}, 0, {}), size_bytes, None, driven=True)
+
+
 def is_empty(engine: Engine) -> bool:
     """Tell whether Stallmark never built in any of its databases."""
     return not any(_read(one) for one in engine.databases())

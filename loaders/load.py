@@ -58,7 +58,9 @@ class Buildable(Deployable, Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def version(self) -> int: ...
+    def data_version(self) -> int: ...
+    @property
+    def setup(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -254,7 +256,8 @@ def _finish(
     if not (entry and entry.complete):  # as it may be, when another part ended just before
         total = sum(plan.rows.values())
         sent = sum(size for _, size in loaded.values())
-        procedures = workload.procedures(engine.dialect)
+        setup = workload.setup if engine.is_local else ""  # a user's own server has its data already
+        procedures = "\nGO\n".join(filter(None, (setup, workload.procedures(engine.dialect))))
         deploy.finish(
             engine,
             ddl,
@@ -269,7 +272,7 @@ def _finish(
 
 def _identity(workload: Buildable, loader: Loader, scale: Scale, seed: int) -> Identity:
     decided_by = checked_seed(seed) if loader.seeded else 0
-    return Identity(workload.name, workload.version, loader.scale(scale), decided_by, dict(loader.options))
+    return Identity(workload.name, workload.data_version, loader.scale(scale), decided_by, dict(loader.options))
 
 
 def _refuse_foreign_things(engine: Engine, workload: Buildable) -> None:
@@ -295,7 +298,7 @@ def check_space(
         both = sizes.loaded_bytes + engine.backup.copy_bytes(sizes.loaded_bytes)
         if both > needed:
             needed, when = both, "with the copy that every run starts from"
-    missing = needed - sizes.heap_bytes * found.batches // found.batches_total
+    missing = needed - sizes.heap_bytes * found.batches // max(1, found.batches_total)
     if missing > free:
         raise StallmarkError(
             f"The disk is too small: the database needs about {format.size(missing)} {when}, "

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -315,8 +316,31 @@ class LoadersTogether(Loader):
         return self._parts[part], Batch(group, batch.number)
 
 
+class UserData(Loader):
+    """The data of a user's workload, of which nothing is generated."""
+
+    example = "(it has no scale)"
+    measures = ()
+    seeded = False
+
+    def scale(self, given: Scale) -> dict[str, Any]:
+        if given:
+            raise StallmarkError("SQL of your own has no scale, because its data are yours: remove it.")
+        return {}
+
+    def groups(self, scale: Scale) -> Sequence[TableGroup]:
+        return ()
+
+    def rows_of(self, scale: Scale, batch: Batch) -> Mapping[str, str]:
+        return {}
+
+    def batch(self, seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
+        yield from ()
+
+
 def loader_for(workload: str) -> Loader:
     """Return the loader of a workload, or of several whose names are joined by "+" or ","."""
     if len(parts := parts_of(workload)) > 1:
         return LoadersTogether({part: loader_for(part) for part in parts})
-    return import_module(f"stallmark.loaders.{workload}").LOADER
+    name = f"stallmark.loaders.{workload}"
+    return import_module(name).LOADER if find_spec(name) else UserData()

@@ -1,18 +1,28 @@
 """The `workload:`, `database:` and `backup:` sections of a scenario: what is in a database, and where it lies."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema, field_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
-from stallmark import format
+from stallmark import capabilities, format
 from stallmark.engines.abilities import BackupOptions
 from stallmark.engines.mssql.server import LEAST_LEVEL, WHY_LEAST_LEVEL
 from stallmark.loaders.plan import checked_seed, loader_for
 from stallmark.quantities import Seconds, Size, SizeOrZero, parse_size
 from stallmark.scenarios.section import Section, refusing
 from stallmark.schema.placement import design as placement
-from stallmark.transactions import WORKLOADS, find_workload, known_name
+from stallmark.transactions import WORKLOADS, define, find_workload, known_name
 from stallmark.transactions.workload import deck_of
 
 # The `workload:` section of a scenario: which database and transactions, and how large.
@@ -50,6 +60,25 @@ Measures = Annotated[
 ]
 
 
+BESIDE = "beside"
+"""The key of a validation's context with the folder that paths of a scenario start from."""
+
+OwnSql = Annotated[
+    dict[str, Any] | None, WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object"}], "examples": ["./orders"]})
+]
+
+
+def with_definition(given: Any, key: str, info: ValidationInfo) -> Any:
+    """Return what a section says with the `sql` of a user read from its folder, and the name of that workload under
+    its key."""
+    if not isinstance(given, Mapping) or given.get("sql") is None:
+        return given
+    if not (readers := capabilities.parts("definition")):
+        raise ValueError("sql is of the capability `own_sql`, which this Stallmark lacks: install it")
+    definition = refusing(readers[0])(given["sql"], (info.context or {}).get(BESIDE, Path()))
+    return {**given, "sql": definition, key: refusing(define)(definition).name}
+
+
 class WorkloadChoice(Section):
     """The `workload:` section: database and transactions.
 
@@ -58,6 +87,8 @@ class WorkloadChoice(Section):
     that each of several load machines takes from a part that is its own.
     """
 
+    model_config = ConfigDict(json_schema_extra=lambda schema: schema["required"].remove("name"))  # or `sql`
+
     name: Annotated[
         str, AfterValidator(refusing(known_name)), WithJsonSchema({"type": "string", "enum": list(WORKLOADS)})
     ] = Field(description=one_of(WORKLOADS))
@@ -65,12 +96,19 @@ class WorkloadChoice(Section):
     """How large, in the workload's own measures: `{branches: 100}`, `{customers: 1000, days: 40}`,
     `{mailboxes: 200}`, `{factor: 1}`; or, of the brokerage, `{size: 20GB}`, which gives the customers and days that are
     best for it."""
+    sql: OwnSql = None
+    """In place of a name, a folder with SQL of your own: `{sql: ./orders}`."""
     seed: Seed = 1
     """The seed of all data and inputs: the same seed makes the same database and the same load."""
     mix: Annotated[dict[str, Weight], Field(min_length=1)] | None = None
     """Weights of the transactions that users start, or `{read_share: 0.9}`."""
     locality: Annotated[float, Field(ge=0, le=1)] = 0.0
     """The share of its customers that each of several load machines takes from a part of its own."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_definition(cls, given: Any, info: ValidationInfo) -> Any:
+        return with_definition(given, "name", info)
 
     @field_validator("scale")
     @classmethod

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationError, WithJsonSchema
+from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, WithJsonSchema, model_validator
 
 from stallmark.driver.pacing import Arrivals
 from stallmark.errors import mistake
 from stallmark.quantities import IoRate, Rate, Seconds
 from stallmark.record.manifest.workload import RawPlan
-from stallmark.scenarios.database import Measures, Weight, WorkloadChoice, one_of
+from stallmark.scenarios.database import Measures, OwnSql, Weight, WorkloadChoice, one_of, with_definition
 from stallmark.scenarios.probe import FileSize
 from stallmark.scenarios.search import ServiceLevelChoice
 from stallmark.scenarios.section import Section
@@ -95,7 +95,14 @@ def _choice(**keys: Any) -> WorkloadChoice:
 class UsersLoad(Users):
     """A load of users: `{workload: bank, scale: {branches: 10}, users: 50}`."""
 
-    workload: str = Field(description=one_of([name for name in WORKLOADS if find_workload(name).users.deck]))
+    workload: Annotated[
+        str, WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object"}], "examples": ["brokerage"]})
+    ] = Field(
+        description=f"{one_of([name for name in WORKLOADS if find_workload(name).users.deck])} Or SQL of your own, "
+        "`{sql: ./orders}`."
+    )
+    sql: Annotated[OwnSql, WithJsonSchema({"type": "object"})] = None
+    """The definition of that SQL, as a record has it."""
     scale: Measures = {}
     """How large its data are, in the workload's own measures; of one cell where there are cells."""
     mix: Annotated[dict[str, Weight], Field(min_length=1)] | None = None
@@ -104,6 +111,15 @@ class UsersLoad(Users):
     """The share of its customers that each of several load machines takes from a part of its own."""
     slo: ServiceLevelChoice | None = None
     """The limit that reads are held against while it runs: `oltp`, `dss`, `mail`, or one of your own."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_definition(cls, given: Any, info: ValidationInfo) -> Any:
+        if isinstance(given, dict) and isinstance(own := given.get("workload"), dict):
+            if own.keys() != {"sql"}:
+                raise ValueError("workload is a name, or `{sql: ./orders}`")
+            given = {**given, "sql": own["sql"]}
+        return with_definition(given, "workload", info)
 
     def mistakes(self) -> Iterator[str]:
         yield from super().mistakes()

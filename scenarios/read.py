@@ -3,7 +3,7 @@
 import difflib
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from ruamel.yaml.parser import RoundTripParser
 from ruamel.yaml.scanner import RoundTripScanner
 
 from stallmark import capabilities
-from stallmark.errors import StallmarkError
+from stallmark.errors import StallmarkError, as_sentence, mistake
+from stallmark.scenarios.database import BESIDE
 from stallmark.scenarios.model import SHIPPED, AnyScenario, ProbeScenario, model_for
 from stallmark.scenarios.validation_errors import Keys, sentences, shortened
 
@@ -158,9 +159,20 @@ def read_any_scenario(name_or_path: str, overrides: Sequence[str] = ()) -> AnySc
     document = _load(path)
     origins = {_override(document, override): override for override in overrides}
     try:
-        return model_for(document).model_validate(document)
+        return model_for(document).model_validate(document, context={BESIDE: path.parent})
     except ValidationError as error:
         raise StallmarkError("\n".join(sentences(error, document, path, origins))) from None
+
+
+def read_document(document: Mapping[str, Any], overrides: Sequence[str] = ()) -> AnyScenario:
+    """Read a scenario that is not in a file; `overrides` as in `read_any_scenario`. Raises StallmarkError."""
+    given = dict(document)
+    for override in overrides:
+        _override(given, override)
+    try:
+        return model_for(given).model_validate(given)  # type: ignore[return-value]
+    except ValidationError as error:
+        raise StallmarkError(as_sentence(mistake(error.errors(include_url=False)[0]))) from None
 
 
 def locate(name_or_path: str) -> Path:

@@ -1,12 +1,13 @@
 """The workloads: one folder for each, one file per transaction, with its SQL for each engine."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from stallmark import capabilities
 from stallmark.errors import StallmarkError
 from stallmark.schema.several import APART, TOGETHER, are_apart, joined, parts_of, version_of
 from stallmark.transactions.workload import Workload
@@ -36,6 +37,14 @@ class WorkloadsTogether(Workload):
 
         return together([part.metadata for part in self.of])
 
+    @property
+    def data_version(self) -> int:
+        return version_of([part.data_version for part in self.of])
+
+    @property
+    def setup(self) -> str:
+        return "\nGO\n".join(filter(None, (part.setup for part in self.of)))
+
     def procedures(self, dialect: str) -> str:
         return "\nGO\n".join(filter(None, (part.procedures(dialect) for part in self.of)))
 
@@ -51,15 +60,41 @@ def together(parts: Sequence[Workload], *, apart: bool = False) -> WorkloadsToge
 WORKLOADS = tuple(sorted(module.name for module in iter_modules(__path__) if module.ispkg))
 
 
-@cache
+_defined: dict[str, Workload] = {}
+
+
+def define(definition: Mapping[str, Any]) -> Workload:
+    """Make a user's workload known in this process, by its name, and return it."""
+    if not (makers := capabilities.parts("workload")):
+        raise StallmarkError("This Stallmark lacks the capability `own_sql`, which drives SQL of your own: install it.")
+    made: Workload = makers[0](definition)
+    # The same definition again must not make other classes: samples refer to them.
+    if made.name not in _defined or _defined[made.name].definition != made.definition:
+        _defined[made.name] = made
+    return _defined[made.name]
+
+
 def find_workload(name: str) -> Workload:
-    """Return one of our workloads by its name, or that of any module by its dotted name (a benchmark has one).
+    """Return a workload by its name: one of ours, a user's that was defined, or that of a module by its dotted name (a
+    benchmark has one).
 
     Names joined by "+", in the order of the alphabet, are several in one database; joined by ",", in one each.
     """
+    if name in _defined:
+        return _defined[name]
+    # A user's may be defined anew.
+    return _find_ours(name) if _defined.keys().isdisjoint(parts_of(name)) else _join(name)
+
+
+@cache
+def _find_ours(name: str) -> Workload:
     if TOGETHER in name or APART in name:
-        return together([find_workload(part) for part in parts_of(name)], apart=are_apart(name))
+        return _join(name)
     return import_module(name if "." in name else f"stallmark.transactions.{name}").WORKLOAD
+
+
+def _join(name: str) -> Workload:
+    return together([find_workload(part) for part in parts_of(name)], apart=are_apart(name))
 
 
 def known_name(name: str) -> str:
@@ -72,7 +107,7 @@ def known_name(name: str) -> str:
         raise StallmarkError(
             f"{name!r} says + and ,: write bank+mail for two in one database, bank,mail for a database each."
         )
-    if unknown := [part for part in parts if part not in WORKLOADS]:
+    if unknown := [part for part in parts if part not in WORKLOADS and part not in _defined]:
         raise StallmarkError(f"{unknown[0]!r} is no workload: there are {', '.join(WORKLOADS)}, and bank+mail for two.")
     if twice := [part for part in parts if parts.count(part) > 1]:
         raise StallmarkError(f"{name!r} names {twice[0]} twice: name it once.")

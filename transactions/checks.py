@@ -54,7 +54,9 @@ def run(
             condition = replace(condition, name=f"{part.name}: {condition.name}")
         if driven and condition.fresh_only:
             return ConditionResult(condition.name, condition.statistical, condition.cost, None, 0, 0.0, "")
-        return _evaluate(engine.database_of(part.name), condition, with_numbers(condition.sql, part.numbers(scale)))
+        # A user's condition names no numbers, and a colon in it may mean something else.
+        sql = condition.sql if part.is_given else with_numbers(condition.sql, part.numbers(scale))
+        return _evaluate(engine.database_of(part.name), condition, sql)
 
     chosen = [(part, c) for part in workload.parts for c in part.conditions if scans or c.cost != "scan"]
     with ThreadPoolExecutor(AT_ONCE) as pool:

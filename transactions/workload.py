@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from stallmark.engines import sql_file
-from stallmark.engines.base import Session
+from stallmark.engines.base import Engine, Session
 from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:
@@ -76,6 +76,8 @@ class Transaction(ABC):
     reads_only: ClassVar[bool] = False
     limit_s: ClassVar[float | None] = None
     """The time in seconds within which 90 % of the transactions should end."""
+    user: int | None = None
+    """The number of the virtual user that it belongs to, or None in a background session."""
 
     def __init__(self, shared: Any):
         """Take in `shared` what `UserLoad.share` made for all transactions of this process."""
@@ -116,6 +118,9 @@ class WorkloadContext:
     locality: float = 0.0
     cell: int = 1
     cells: int = 1
+    users: int = 1
+    """The most users of the load at once, over all processes and machines."""
+    dialect: str = "postgresql"
 
     def part(self, units: int) -> range:
         """Return the part of this cell, of so many units counted from 0. Parts differ by at most one unit.
@@ -228,11 +233,28 @@ class Workload:
     """A load with keys, foreign keys and statistics, by two loader processes; see experiment/estimate.py."""
     check_mib_per_s: float = 400
     """Conditions are checked, measured in the same way."""
+    definition: Mapping[str, Any] | None = None
+    """The definition of a user's workload, which makes it in any process; None for one of ours."""
 
     @cached_property
     def metadata(self) -> "MetaData":
         """Return the tables."""
         return import_module(self.tables).METADATA
+
+    @property
+    def data_version(self) -> int:
+        """Return the version of what a build makes."""
+        return self.version
+
+    @property
+    def setup(self) -> str:
+        """Return the SQL that fills a new database of our own server, in batches."""
+        return ""
+
+    @property
+    def is_given(self) -> bool:
+        """Return whether all of its tables are the user's."""
+        return self.definition is not None
 
     @property
     def parts(self) -> tuple["Workload", ...]:
@@ -242,6 +264,9 @@ class Workload:
     def for_cells(self, scale: Mapping[str, Any], cells: int) -> dict[str, Any]:
         """Return the scale of a database in which so many cells of that scale each have data of their own."""
         return {name: value * cells if name == self.cells_by else value for name, value in scale.items()}
+
+    def examine(self, engine: Engine, users: int) -> None:
+        """Raise StallmarkError if so many users could not execute its transactions there."""
 
     @property
     def transactions(self) -> tuple[type[Transaction], ...]:

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-NAMES = ("attach", "lab", "live", "machines", "profile", "sizing")
+NAMES = ("attach", "lab", "live", "machines", "own_sql", "profile", "sizing")
 
 Place = str
 """The place of a part: "module:name", or a module alone."""
@@ -51,6 +51,10 @@ class Capability:
     """A function that returns what `stallmark status` says of such a folder while it is made."""
     wording: tuple[Place, ...] = ()
     """The modules with the sentences of its findings, as those of report/text/."""
+    definition: Place | None = None
+    """A function that reads a user's workload, from a folder or as it is written out, into a definition."""
+    workload: Place | None = None
+    """A function that makes a workload of such a definition."""
     examine: Place | None = None
     """A function that yields what `stallmark doctor` says of this machine."""
 

@@ -56,7 +56,9 @@ def test_a_misspelt_workload_is_guessed(given, meant):
     assert f"did you mean {meant}?" in stallmark("build", given, "--scale", "branches=1").output
 
 
-@pytest.mark.parametrize(("given", "meant"), [(["rnu"], "run"), (["db", "lst"], "list"), (["run", "--sett"], "--set")])
+@pytest.mark.parametrize(
+    ("given", "meant"), [(["rnu"], "run"), (["db", "lst"], "list"), (["probe", "--secnds"], "--seconds")]
+)
 def test_a_misspelt_command_or_option_is_guessed(given, meant):
     result = stallmark(*given)
     assert result.exit_code == 2 and "Did you mean" in result.stderr and f"'{meant}'" in result.stderr

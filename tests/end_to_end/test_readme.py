@@ -54,13 +54,15 @@ SHORTER = {
     "bank": ("--users", "2", "--warm-up", "1s", "--measure", "1s"),
 }
 """The options added besides, by the name of the scenario or workload."""
+OWN_SQL = ("--set", "warm_up=0s", "--set", "measure=1s")
+"""The options added in place of those of `run`, if the load is SQL of a user's own."""
 SMALLER = {"branches=20": "branches=1"}
 
 LONG_S = {"minutes": 60, "days": 86_400}
 REASONS = {
     "Docker": r"^docker |stallmark server |@server\.url",
     "SQL Server": r"@server\.url|mssql://|-sqlserver |^sqlcmd ",
-    "a PostgreSQL server": r"postgresql://|^createdb ",
+    "a PostgreSQL server": r"postgresql://|^createdb |^psql ",
     "a package index": r"^pip (install|wheel) |^python3 -m venv|^apt-get |^make |activate$",
     "root": r" array |/mnt/array|^apt-get ",
     "several machines": r"worker|STALLMARK_SERVER",
@@ -131,15 +133,18 @@ def _run(command: Shell, tool: Tool, *more: str) -> None:
         assert done.returncode == 0, f"{command}: {done.stderr}"
         return
     words = _words(command, tool)
-    made = tool.folder / words[1] if words[0] == "new" else tool.folder / "ticket.md"
+    is_scenario = words[0] == "new" and words[1] != "--workload"
+    made = tool.folder / words[1] if is_scenario else tool.folder / "ticket.md"
     made.unlink(missing_ok=True)
     shortened = (*SHORT.get(words[0], ()), *SHORTER.get(words[1], ())) if words[0] in SHORT else ()
+    if words[0] == "run" and words[1] in ("--sql", "-f", "own-sql-example"):
+        shortened = OWN_SQL
     code, said = tool.run_beside(*words, *shortened, *(more if words[0] == "run" else ()))
     if "--fail-if" in words:
         assert code == 5 and made.read_text().startswith("#"), f"{command}: {said}"
     else:
         assert code == 0, f"{command}: {said}"
-    if words[0] == "new":
+    if is_scenario:
         read_any_scenario(str(made))
 
 

@@ -2,11 +2,13 @@
 
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
-from stallmark.cli.command import Command
+from stallmark.cli.command import Extensible
 from stallmark.cli.common import escape, out, tell
 from stallmark.errors import StallmarkError
 
@@ -14,11 +16,15 @@ OF_THE_SHIPPED = r"^(title|answers|needs):.*\n(?:[ \t].*\n)*"
 """They say what the copied scenario is for, which is not true of one that was changed."""
 
 
-@click.command(cls=Command)
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.command(cls=Extensible)
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
 @click.option("--from", "source", default="buffer-pool", show_default=True, help="The scenario to begin with.")
-def new(file: Path, source: str) -> None:
+def new(file: Path | None, source: str, added: Sequence[Any]) -> None:
     """Write a scenario to FILE, to be changed: a copy of one of `stallmark list`."""
+    if file is None:
+        if added:  # a capability has written what its option names
+            return
+        raise click.UsageError("Name a FILE for the scenario.")
     from stallmark.scenarios.json_schema import FILE
     from stallmark.scenarios.model import SHIPPED
     from stallmark.scenarios.read import locate, read_any_scenario

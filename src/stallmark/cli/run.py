@@ -25,7 +25,7 @@ from stallmark.cli.document import Outputs
 from stallmark.cli.exit_codes import CONDITION_BROKEN, INCOMPLETE, VERDICT
 from stallmark.cli.report import show_report
 from stallmark.errors import CallFailed, StallmarkError, as_reason, as_sentence, in_words
-from stallmark.experiment.companions import Follower, LoadMachines, OwnExperiment
+from stallmark.experiment.companions import Follower, LoadMachines, OwnExperiment, QuickScenario
 from stallmark.experiment.progress import Phase, Show
 from stallmark.stopping import StopSignal
 
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 def run(
     scenario: str | None, target, overrides: tuple[str, ...], devices: tuple[str, ...], out_dir: Path,
     resume: Path | None, quiet: bool, markdown: str | None, junit: Path | None, as_json: bool,
-    added: Sequence[Follower | LoadMachines | OwnExperiment],
+    added: Sequence[Follower | LoadMachines | OwnExperiment | QuickScenario],
 ) -> None:  # fmt: skip
     """Run a SCENARIO: one of `stallmark list`, or a YAML file of yours."""
     from stallmark.cli.show import ShowInSentences
@@ -62,12 +62,15 @@ def run(
     from stallmark.experiment.runner import Runner
     from stallmark.experiment.storage_work import carry_out_at_end
     from stallmark.scenarios.model import ProbeScenario, on_devices
-    from stallmark.scenarios.read import read_any_scenario
+    from stallmark.scenarios.read import read_any_scenario, read_document
 
     outputs = Outputs(None, as_json, markdown=markdown, junit=junit)
     outputs.refuse()
     show, begun = ShowInSentences(Terminal(quiet=True) if quiet else err), None
     model: AnyScenario | ProbeScenario
+    quick = next((each for each in added if isinstance(each, QuickScenario)), None)
+    if quick and (scenario or resume):
+        raise click.UsageError("A scenario says what its users do: leave out --sql and -f, or the scenario.")
     if resume:
         if scenario or overrides or devices:
             raise click.UsageError(
@@ -77,6 +80,8 @@ def run(
         model = begun.scenario
     elif scenario:
         model = read_any_scenario(scenario, overrides)
+    elif quick:
+        model = read_document(quick.document, overrides)
     else:
         raise click.UsageError("Name a scenario (`stallmark list`), or --resume RUNS/… an experiment.")
     machines = next((each for each in added if isinstance(each, LoadMachines)), None)

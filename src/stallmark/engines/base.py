@@ -93,6 +93,13 @@ class Session(Protocol):
         call commits.
         """
 
+    def count(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> int:
+        """Execute a prepared statement and return the number of its rows, of which few are kept at a time.
+
+        Raise CallFailed as `call` does.
+        """
+        return len(self.call(name, parameters, commits=commits))
+
     def finish(self, name: str, parameters: Sequence[Any]) -> None:
         """Make the last call of a transaction, where nobody needs its rows."""
         self.call(name, parameters, last=True)

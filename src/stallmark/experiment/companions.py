@@ -1,6 +1,8 @@
 """The companions of an experiment: what the options of capabilities add to `stallmark run`."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +12,13 @@ if TYPE_CHECKING:
     from stallmark.experiment.progress import Show
     from stallmark.experiment.target import Target
     from stallmark.scenarios.model import AnyScenario, ProbeScenario
+
+
+@dataclass(frozen=True)
+class QuickScenario:
+    """A scenario that options describe, in place of a file."""
+
+    document: Mapping[str, Any]
 
 
 class LoadMachines(ABC):

@@ -220,6 +220,11 @@ def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> Non
         raise StallmarkError(f"{scenario.name} runs queries, and `during` is beside users: leave it out.")
     if engine.by_workload:
         _refuse_of_one_database(scenario)
+    if find_workload(scenario.contents.name).is_given and not engine.is_local and scenario.reset == "restore":
+        raise StallmarkError(
+            f"{scenario.name} asks for `reset: restore`, but the database is yours, and Stallmark keeps no copy of it: "
+            "write `reset: continue`, and restore it by a hook if runs are to start alike."
+        )
     for key, ability, wanted in asked:
         if wanted and (why := ability.refusal()):
             raise StallmarkError(f"{scenario.name} asks for `{key}`, but {why}.")

@@ -173,7 +173,8 @@ class AnyRun(ABC):
         with telling_blockers(engine, self._show.say):
             drop_left_behind(engine)
             self._mend()
-            ledger.note_driven(engine)
+            if engine.is_local or not self._workload.is_given:  # of a user's database nothing is noted
+                ledger.note_driven(engine)
             contents = scenario.contents
             for part in self._workload.parts:
                 own = engine.database_of(part.name)

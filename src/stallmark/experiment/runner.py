@@ -27,6 +27,7 @@ from stallmark.experiment.preflight import (
     refuse_places,
     refuse_pool_sizes,
     refuse_what_cannot_be,
+    users_loads,
 )
 from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.query_run import QueryRun
@@ -39,7 +40,7 @@ from stallmark.experiment.user_run import Run
 from stallmark.loaders import ledger
 from stallmark.loaders.databases import build, missing
 from stallmark.loaders.ledger import Entry
-from stallmark.record.files import alone
+from stallmark.record.files import exclusive_folder
 from stallmark.record.reader import Record
 from stallmark.record.writer import experiment_folder, folder_of
 from stallmark.scenarios.model import AnyScenario, QueryScenario, TimedScenario
@@ -116,7 +117,7 @@ class Runner:
         machines = self._machines.count if self._machines else 1
         refuse_what_cannot_be(self._scenario, self._engine, self.folder.parent, machines)
         taken = f"Another Stallmark is making the runs of {self.folder}: wait for it or stop it."
-        with alone(self.folder, taken=taken):
+        with exclusive_folder(self.folder, taken=taken):
             if self._begun:
                 self._begun = EarlierExperiment.read(self.folder)  # another may have added to it until now
                 self._begun.refuse_another_server(self._engine)
@@ -143,6 +144,7 @@ class Runner:
         original_pool_bytes = self._engine.buffer_pool_bytes()
         expected = self._expect()
         loaded = self._prepare_database(said)
+        self._examine()
         asked = curve.asked(loaded.loaded_bytes or 0) if (curve := self._scenario.curve) else None
         refuse_pool_sizes(self._scenario, self._engine, loaded.loaded_bytes)
         for sentence in (scarce := advice_on_pools(self._scenario, self._engine, loaded.loaded_bytes)):
@@ -215,6 +217,14 @@ class Runner:
             note.free()
         return ExperimentEnd(None, holds)
 
+    def _examine(self) -> None:
+        """Have a user's own SQL tried before its load."""
+        if isinstance(self._scenario, TimedScenario):
+            for load in users_loads(self._scenario):
+                if not (workload := find_workload(load.workload)).is_given:
+                    continue
+                workload.examine(self._engine.database_of(workload.name), load.most_users)
+
     def _make(self, order: RunOrder) -> AnyRun:
         if isinstance(self._scenario, QueryScenario):
             return QueryRun(self._scenario, self._engine, order)
@@ -224,7 +234,9 @@ class Runner:
     def _expect(self) -> Estimate:
         """Return how long all of it will take, and show it before the first run."""
         scenario, choice = self._scenario, self._scenario.contents
-        to_build = missing(self._engine, find_workload(choice.name), choice.scale, choice.seed)
+        workload = find_workload(choice.name)
+        given = workload.is_given and not self._engine.is_local
+        to_build = 0.0 if given else missing(self._engine, workload, choice.scale, choice.seed)
         copies = [required(one.backup) for one in several.copied(self._engine)] if scenario.reset == "restore" else []
         expected = estimate(
             scenario,
@@ -240,12 +252,15 @@ class Runner:
     def _prepare_database(self, said: list[str]) -> Entry:
         """Load the database unless it is there; add to `said` what the records are to keep of it."""
         choice, to_be_copied = self._scenario.contents, self._scenario.reset == "restore"
+        workload = find_workload(choice.name)
+        if workload.is_given and not self._engine.is_local:
+            return ledger.of_user_data(workload.name, workload.data_version, several.bytes_used(self._engine))
         loading = show_build(self._show, f"Loading {choice}")
         with loading as progress, telling_blockers(self._engine, self._show.say):
             workers = os.cpu_count() or 1
             built = build(
                 self._engine,
-                find_workload(choice.name),
+                workload,
                 choice.scale,
                 choice.seed,
                 workers=workers,

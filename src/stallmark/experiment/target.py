@@ -123,6 +123,8 @@ class Target:
 
     def folder(self, choice: WorkloadChoice) -> Path:
         scale = "-".join(f"{value:g}-{measure}" for measure, value in sorted(choice.scale.items()))
+        if (workload := find_workload(choice.name)).is_given:
+            scale = f"{workload.data_version:06d}"
         seed = f"-seed-{choice.seed}" if loader_for(choice.name).seeded else ""
         return self.data_dir or home() / "embedded" / f"{choice.name}-{scale}{seed}"
 
@@ -133,10 +135,18 @@ class Target:
     def _refuse_writing(self, databases: Iterable[Engine], choice: WorkloadChoice) -> None:
         """Raise StallmarkError if a database cannot be written, or others have something in it and nothing was said of
         that."""
-        schemas = schemas_of(find_workload(choice.name).metadata)
+        workload = find_workload(choice.name)
+        if workload.is_given and all(kind.reads_only for kind in workload.transactions):
+            return
+        schemas = schemas_of(workload.metadata)
         for database in databases:
             if why := database.why_not_writable(schemas):
                 raise StallmarkError(why)
+            if workload.is_given and not self.may_share:
+                raise StallmarkError(
+                    f"{workload.name} writes into the database {database.database_name()}, whose rows are not "
+                    "Stallmark's: add --shared if a load may change them."
+                )
             if not self.may_share:
                 refuse_others(database)
 

@@ -54,6 +54,7 @@ def load_specs(scenario: TimedScenario, variant: Variant, repeat: int = 1) -> li
             locality=load.locality,
             repeat=repeat,
             cells=scenario.most_cells,
+            definition=find_workload(choice.name).definition,  # type: ignore[arg-type]
             application="stallmark-user" if isinstance(scenario, Scenario) else application("users", name),
         )
         for cell in range(1, scenario.most_cells + 1):

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from stallmark.analysis.finding import Finding, caution, info
-from stallmark.analysis.probe.saturation import page_cache
+from stallmark.analysis.probe.saturation import page_cache_cautions
 from stallmark.analysis.profile.rates import MORE
 from stallmark.analysis.profile.summary import PERCENTILES, ProfileSummary, percentile_of
 from stallmark.analysis.read.query_figures import QUERIES
@@ -256,7 +256,7 @@ def untested_of_candidate(answer: CandidateAnswer) -> Iterator[Finding]:
 def _untested_of_replay(answer: CandidateAnswer) -> Iterator[Finding]:
     if (replay := answer.sizing.replay) is None:
         return
-    yield from page_cache((answer.name, outcome) for outcome in replay.direct_io.values())
+    yield from page_cache_cautions((answer.name, outcome) for outcome in replay.direct_io.values())
     if replay.played < 1:
         yield caution(SizingKind.COMPRESSED, candidate=answer.name, played=replay.played)
     kept_up = [stream for level in replay.levels if not level.backlog for stream in level.streams]

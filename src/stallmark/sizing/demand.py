@@ -1,8 +1,8 @@
-"""The demand of a profile on storage: the windows that a sizing plays again, interval by interval.
+"""The demand of a profile on storage: the windows that a sizing replays, interval by interval.
 
-The windows with the most I/Os, reads, writes and log writes, and with the most bytes of each kind, are chosen. The
-busiest window by I/Os hides a backup, which reads few large pieces. So every measure has its window, and so has the
-highest combination of measures, unless a chosen window already reaches it.
+The windows are those with the most I/Os, reads, writes and log writes, and with the most bytes of each. The busiest
+window by I/Os hides a backup, which reads few large pieces. So every measure has its window, and so has a combined
+demand on several measures, unless a window that is played already demands as much.
 """
 
 import hashlib
@@ -20,8 +20,8 @@ from stallmark.analysis.profile.rates import (
     MORE,
     SEEN_SHARE,
     WINDOW_S,
-    Counted,
     Measure,
+    Quotient,
     Rates,
     class_totals,
     rates_of,
@@ -44,25 +44,25 @@ COLUMNS: Final[Mapping[Measured, tuple[str, ...]]] = {
     "write_bytes_per_s": ("write_bytes",),
     "log_bytes_per_s": ("log_bytes",),
 }
-"""The columns of a piece that are summed into each measure."""
+"""The columns of a piece that are added up for each measure."""
 TOGETHER = 0.2
-"""A window is played for its combination of measures if it exceeds the nearest played window by this share of a
-measure's peak."""
+"""A window is played for its combined demand if that exceeds the nearest played window by this share of a measure's
+peak."""
 MOST_TOGETHER = 2
-"""Maximum number of windows played for their combination: every window is played at every level, so more would take
-hours."""
+"""The most windows of combined demand: every window is played at every level, and more would take hours."""
 
 
-class WindowDemand:
-    """The demand of all windows of a profile with a length of `window_s` seconds."""
+class WindowSearch:
+    """The search for the windows of a profile that are `window_s` long and demand most.
+
+    `columns`: the counts of each column of a piece, in all intervals.
+    """
 
     def __init__(self, intervals: Intervals, columns: Mapping[str, np.ndarray], window_s: float):
-        self._intervals, self._window_s = intervals, window_s
-        self._columns = columns
-        """The counts of each column of a piece, in all intervals."""
+        self._intervals, self._columns, self._window_s = intervals, columns, window_s
         self._rates: dict[Measured, np.ndarray] = {}
-        """The mean of the window that begins with each interval, by measure. Measures that are always zero are omitted,
-        I/Os excepted."""
+        """The means of the windows that begin with each interval, by measure. A measure that is always 0 is missing,
+        except I/Os."""
         for measure, names in COLUMNS.items():
             amount = np.sum([columns[name] for name in names], axis=0)
             rates, _ = sliding(intervals.start, intervals.end, amount, intervals.seconds, window_s)
@@ -70,40 +70,40 @@ class WindowDemand:
                 self._rates[measure] = rates
 
     def windows(self) -> tuple[Window, ...]:
-        """Return the windows to play, the one with the most I/Os first; empty if that window is not completely known.
+        """Return the windows to play, the one with the most I/Os first; empty if its I/Os are not fully known.
 
-        They may overlap, since each peak is played whole. A profile no longer than a window is one window.
+        They may overlap, since each peak is played completely. A profile that is no longer than a window is one window.
         """
         begin, end = float(self._intervals.start[0]), float(self._intervals.end[-1])
         if end - begin <= self._window_s:
             return self._window(begin, "ios_per_s")
-        windows: tuple[Window, ...] = ()
+        chosen: tuple[Window, ...] = ()
         for peak in self.peaks(()):
-            if peak.per_s > MORE * _highest_mean(windows, peak.measure) or not windows:
-                windows += self._window(peak.begin, peak.measure)
-            if not windows or windows[0].because != "ios_per_s":
+            if peak.per_s > MORE * _highest_mean(chosen, peak.measure) or not chosen:
+                chosen += self._window(peak.begin, peak.measure)
+            if not chosen or chosen[0].because != "ios_per_s":
                 return ()
         for _ in range(MOST_TOGETHER):
-            beyond = self.furthest_beyond(windows)
+            beyond = self.unplayed_window(chosen)
             if beyond is None or beyond.share <= TOGETHER:
                 break
-            windows += self._window(beyond.begin, "together")
-        return windows
+            chosen += self._window(beyond.begin, "together")
+        return chosen
 
     def peaks(self, played: Sequence[Window]) -> tuple[Peak, ...]:
-        """Return the peak of each measure, with the highest mean in the `played` windows."""
-        peaks = []
+        """Return the peak of each measure, next to the highest of the windows that are `played`."""
+        found_peaks = []
         for measure, rates in self._rates.items():
             place = int(np.nanargmax(rates))
             begin, per_s = float(self._intervals.start[place]), float(rates[place])
-            peaks.append(Peak(measure=measure, begin=begin, per_s=per_s, played=_highest_mean(played, measure)))
-        return tuple(peaks)
+            found_peaks.append(Peak(measure=measure, begin=begin, per_s=per_s, played=_highest_mean(played, measure)))
+        return tuple(found_peaks)
 
-    def furthest_beyond(self, played: Sequence[Window]) -> Beyond | None:
-        """Return the window least like any `played` window, or None if every window resembles one.
+    def unplayed_window(self, played: Sequence[Window]) -> Beyond | None:
+        """Return the window that is furthest beyond the nearest `played` one, or None without one.
 
-        A window that overlaps a played window blends that and its neighbours, so it is skipped. A window with an
-        unknown measure cannot be judged.
+        A window that overlaps a played one is a mixture of that and its neighbourhood, and demands neither at once. A
+        window with an unknown measure cannot be judged.
         """
         highest = {peak.measure: peak.per_s for peak in self.peaks(played) if peak.per_s > 0}
         if not highest:
@@ -122,17 +122,17 @@ class WindowDemand:
         return Beyond(begin=float(self._intervals.start[place]), measure=measure, share=float(shares[place]))
 
     def _window(self, begin: float, because: Measured | Literal["together"]) -> tuple[Window, ...]:
-        """Return a window with its completely known intervals, per second; empty if none is known."""
+        """Return a window with its fully known intervals, per second; empty without such intervals."""
         middle = (self._intervals.start + self._intervals.end) / 2
         known = (middle >= begin) & (middle < begin + self._window_s)
         known &= np.all([np.isfinite(values) for values in self._columns.values()], axis=0)
         seconds = self._intervals.seconds
         pieces = [
             Piece(
-                seconds=seconds[index],
-                **{name: values[index] / seconds[index] for name, values in self._columns.items()},
+                seconds=seconds[place],
+                **{name: values[place] / seconds[place] for name, values in self._columns.items()},
             )
-            for index in np.flatnonzero(known)
+            for place in np.flatnonzero(known)
         ]
         return (Window(begin=begin, because=because, pieces=tuple(pieces)),) if pieces else ()
 
@@ -156,14 +156,13 @@ def demand_of(folder: Path, *, window_s: float = WINDOW_S) -> record.Demand:
     columns = _columns(intervals, log_known)
     if not is_known(columns["reads"] + columns["writes"]):
         _refuse_without_io(folder, manifest)
-    demands = WindowDemand(intervals, columns, window_s)
-    if not (windows := demands.windows()):
+    asked = WindowSearch(intervals, columns, window_s)
+    if not (windows := asked.windows()):
         _refuse_without_windows(folder, manifest, window_s)
-    busy = rates.between(windows[0].begin, windows[0].begin + window_s)
-    means = {name: counted.mean() for name, counted in busy.counted.items()}
+    busy = rates.part(windows[0].begin, windows[0].begin + window_s)
+    means = {name: quotient.mean() for name, quotient in busy.measures.items()}
     cpu_s, known = intervals.column("server.cpu_s"), rates.middle >= windows[0].begin
     known &= (rates.middle < windows[0].begin + window_s) & np.isfinite(cpu_s)
-    # The files' own sizes, if known: the server reports only one of its databases.
     sizes = [
         total.size_bytes for total in class_totals(intervals) if total.file_class is FileClass.DATA and total.size_bytes
     ]
@@ -178,40 +177,40 @@ def demand_of(folder: Path, *, window_s: float = WINDOW_S) -> record.Demand:
         read_ms=means.get(Measure.READ_MS),
         log_ms=means.get(Measure.LOG_MS),
         log_known=log_known,
-        peaks=demands.peaks(windows),
-        beyond=demands.furthest_beyond(windows),
+        peaks=asked.peaks(windows),
+        beyond=asked.unplayed_window(windows),
     )
 
 
 def _read_ms(rates: Rates, window: record.Window, window_s: float) -> float | None:
-    counted = rates.between(window.begin, window.begin + window_s).counted.get(Measure.READ_MS)
-    return counted.mean() if counted else None
+    quotient = rates.part(window.begin, window.begin + window_s).measures.get(Measure.READ_MS)
+    return quotient.mean() if quotient else None
 
 
 def with_peaks(demand: record.Demand, intervals: Intervals) -> record.Demand:
-    """Return a demand with the peaks of its profile's intervals, for records made before peaks were searched."""
-    demands = WindowDemand(intervals, _columns(intervals, demand.log_known), demand.windows[0].seconds)
-    return demand.changed(peaks=demands.peaks(demand.windows), beyond=demands.furthest_beyond(demand.windows))
+    """Return a demand from an older record completed with the peaks of its profile's intervals."""
+    asked = WindowSearch(intervals, _columns(intervals, demand.log_known), demand.windows[0].seconds)
+    return demand.changed(peaks=asked.peaks(demand.windows), beyond=asked.unplayed_window(demand.windows))
 
 
 def _refuse_without_io(folder: Path, manifest: ProfileManifest) -> None:
-    """Raise StallmarkError with the reason that no I/O can be played."""
+    """Raise StallmarkError with the reason why the profile has nothing to play."""
     if manifest.source == "server":
         raise StallmarkError(f"The profile in {folder} has no interval with I/O yet: let it run longer.")
     reason = manifest.missing.get("disk counters", "the files have no I/O of disks")
     if manifest.source == "sar":
         raise StallmarkError(
-            f"The profile in {folder} does not separate its reads from its writes ({reason}), and a sizing plays both: "
-            "import it without --class, from files that have sar -b as well, or record with iostat -x."
+            f"The profile in {folder} does not separate reads from writes ({reason}), and a sizing plays both: import "
+            "it without --class, from files that have sar -b as well, or record with iostat -x."
         )
     raise StallmarkError(
-        f"The profile in {folder} does not have its reads and writes ({reason}), and a sizing plays both: import files "
-        "that have them."
+        f"The profile in {folder} does not record its reads and writes ({reason}), and a sizing plays both: import "
+        "files that have them."
     )
 
 
 def _refuse_without_windows(folder: Path, manifest: ProfileManifest, window_s: float) -> None:
-    """Raise StallmarkError with the reason that no window can be played."""
+    """Raise StallmarkError with the reason why no window can be played."""
     whole = window_s // manifest.interval_s
     if whole * manifest.interval_s < SEEN_SHARE * window_s:
         least_min = ceil((whole + 1) * manifest.interval_s / 60)
@@ -220,34 +219,36 @@ def _refuse_without_windows(folder: Path, manifest: ProfileManifest, window_s: f
             f"windows of {window_s / 60:g} minutes: give the scenario longer ones (--set replay.window={least_min}min)."
         )
     raise StallmarkError(
-        f"The profile in {folder} does not have reads and writes with their bytes in its busiest {window_s / 60:g} "
+        f"The profile in {folder} does not record reads and writes with their bytes in its busiest {window_s / 60:g} "
         "minutes, and a sizing plays both: record both, or let it run longer."
     )
 
 
 def ios_of_minutes(intervals: Intervals, rates: Rates) -> np.ndarray:
-    """Return the I/Os per second of every minute with known I/Os, counted as in the pieces of a window."""
+    """Return the I/Os per second of every minute in which they are known, counted as in the pieces of a window."""
     columns = _columns(intervals, _log_is_known(intervals))
     total = columns["reads"] + columns["writes"] + columns["log_writes"]
-    per_s = replace(rates, counted={Measure.IOS: Counted(total, rates.seconds)}).by(MINUTE_S).values[Measure.IOS]
-    return per_s[np.isfinite(per_s)]
+    by_minute = (
+        replace(rates, measures={Measure.IOS: Quotient(total, rates.seconds)}).slots(MINUTE_S).values[Measure.IOS]
+    )
+    return by_minute[np.isfinite(by_minute)]
 
 
 def profile_fingerprint(manifest: ProfileManifest, rates: Rates) -> str:
-    """Return a short hash of the profile: a longer recording of the same server has a different one."""
+    """Return a short hash of the profile. It changes with the profile's source and with its length."""
     server: Sequence[str] = manifest.files if manifest.marks is None else (manifest.marks.server,)
     text = "\n".join([manifest.started, *server, f"{rates.end[-1]:.3f}"])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _log_is_known(intervals: Intervals) -> bool:
-    """Return whether log writes are separate from data writes."""
+    """Return whether log writes are known separately from data writes."""
     known = is_known(intervals.log("writes", "log_flushes")) and is_known(intervals.log("write_bytes", "log_bytes"))
     return known and (FileClass.LOG in intervals.classes or FileClass.DEVICE not in intervals.classes)
 
 
 def _columns(intervals: Intervals, log_known: bool) -> dict[str, np.ndarray]:
-    """Return the columns of a piece in all intervals. Log reads count as reads."""
+    """Return the columns of a piece in all intervals. Reads of the log count as reads."""
     apart = FileClass.LOG if log_known else None
     nothing = np.zeros(len(intervals.start))
     return {

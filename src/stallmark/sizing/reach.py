@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from stallmark.analysis.ceiling import Ceiling, ceilings, missed, of_repeats
+from stallmark.analysis.ceiling import Ceiling, ceilings, mean_ceiling, missed_limits
 from stallmark.analysis.finding import Finding, Kind, info
 from stallmark.analysis.run import summarise_run
 from stallmark.errors import StallmarkError
@@ -167,7 +167,7 @@ def _reach(
     between = [(holds, breaks) for holds, breaks in confirmed if holds and breaks]
     middle, low, high = None, 0.0, None
     if confirmed and len(between) == len(confirmed):
-        middle, low, high = of_repeats(between)
+        middle, low, high = mean_ceiling(between)
     elif confirmed:
         low = min(holds for holds, _ in confirmed)
         highs = [breaks for _, breaks in confirmed if breaks is not None]
@@ -333,5 +333,5 @@ def _end_of_stand_in(ceiling: Ceiling) -> Finding | None:
     if not (step := ceiling.limit_step):
         return None
     busy = {"busy_share": step.storage.busy_share, "cpu_share": step.server.cpu_busy_share}
-    facts = {"missed": missed(ceiling), "verdict": ceiling.limit, **busy}
+    facts = {"missed": missed_limits(ceiling), "verdict": ceiling.limit, **busy}
     return info(SizingKind.STAND_IN_ENDS, level=ceiling.breaks, **facts)

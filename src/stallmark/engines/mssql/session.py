@@ -125,6 +125,12 @@ class MssqlSession(Session):
             self.commit()
         return answer
 
+    def count(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> int:
+        cursor, sql = self._statements[name]
+        commits = commits and not self._in_transaction
+        count: int = self._run(cursor, sql, parameters, commits=commits, take=count_rows)
+        return count
+
     def begin(self, isolation: Isolation) -> None:
         self._run(self._aside, _BEGIN.format(isolation=isolation), commits=False)
         self._in_transaction = True
@@ -147,10 +153,12 @@ class MssqlSession(Session):
         with suppress(self._error):
             self._connection.close()
 
-    def _run(self, cursor: Any, sql: str, parameters: Sequence[Any] = (), *, commits: bool) -> list[tuple]:
+    def _run(
+        self, cursor: Any, sql: str, parameters: Sequence[Any] = (), *, commits: bool, take: Callable[[Any], Any] = rows
+    ) -> Any:
         self._under_way = cursor
         try:
-            return rows(cursor.execute(sql, *parameters))
+            return take(cursor.execute(sql, *parameters))
         except self._error as error:
             with self._cancelling:  # what ends the transaction must not be cancelled in place of the call
                 self._under_way = None
@@ -177,6 +185,17 @@ class MssqlSession(Session):
             return self._connection.cursor()
         except self._error as error:
             raise failed(error) from None
+
+
+def count_rows(cursor: Any) -> int:
+    """Return the number of rows of all results of what was executed, a few of which are fetched at a time."""
+    found, more = 0, True
+    while more:
+        if cursor.description:
+            while block := cursor.fetchmany(ROWS_AT_ONCE):
+                found += len(block)
+        more = cursor.nextset()
+    return found
 
 
 def as_exec(sql: str) -> str:
@@ -232,15 +251,8 @@ class MssqlQueries:
     def set_dop(self, dop: int | None) -> None: ...
 
     def execute(self, text: str) -> Answer:
-        found = 0
         try:
-            self._cursor.execute(text)
-            more = True
-            while more:
-                if self._cursor.description:
-                    while block := self._cursor.fetchmany(ROWS_AT_ONCE):
-                        found += len(block)
-                more = self._cursor.nextset()
+            found = count_rows(self._cursor.execute(text))
         except self._error as error:
             failure = failed(error)
             if failure.kind is not ErrorClass.CONNECTION_LOST:

@@ -68,6 +68,8 @@ Statement = tuple[bytes, Sequence[bytes | None]]
 
 SYNC = int(pq.ExecStatus.PIPELINE_SYNC)  # the enumeration compares slowly
 _ALIVE = pq.ConnStatus.OK
+_COUNTED = (pq.ExecStatus.TUPLES_CHUNK, pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
+ROWS_AT_ONCE = 1000
 
 
 def as_execute(name: str, parameters: Sequence[Any]) -> str:
@@ -118,6 +120,22 @@ class Trips:
         if connection.status == _ALIVE:
             connection.exit_pipeline_mode()
         return found
+
+    def count_rows(self, statement: Statement) -> tuple[int, pq.abc.PGresult | None]:
+        """Execute a statement; return the number of its rows, and the result that failed, if one did."""
+        connection, count, failed = self._connection, 0, None
+        connection.send_query_prepared(*statement)  # type: ignore[arg-type]
+        connection.set_chunked_rows_mode(ROWS_AT_ONCE)
+        while connection.status == _ALIVE:
+            while connection.is_busy():
+                self._wait()
+                connection.consume_input()
+            if (result := connection.get_result()) is None:
+                break
+            count += result.ntuples
+            if result.status not in _COUNTED:
+                failed = result
+        return count, failed
 
     def _results(self, end: int | None) -> list[pq.abc.PGresult]:
         """Return the results up to one of status `end`; None: all of them."""
@@ -172,6 +190,11 @@ class AnswerRows(Sequence[tuple]):
         """`decoders` are (column, from bytes)."""
         self._result = result
         self._decoders = decoders
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of the columns."""
+        return [(self._result.fname(column) or b"").decode() for column in range(self._result.nfields)]
 
     def __len__(self) -> int:
         return self._result.ntuples
@@ -267,6 +290,21 @@ class PostgresSession(Session):
             raise self._unanswered(failed, commits=True)
         self._in_transaction = self._connection.transaction_status != pq.TransactionStatus.IDLE
         return failed or answers[-2]
+
+    def count(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> int:
+        try:
+            count, failed = self._trips.count_rows((name.encode(), _as_text(parameters)))
+        except psycopg.OperationalError as error:
+            if not self.is_lost:
+                raise CallFailed(ErrorClass.CONNECTION_LOST, "08006", first_line(error)) from None
+            failed = None
+        if failed:
+            failure = self._failure(failed, commits)
+            self.roll_back()
+            raise failure
+        if self.is_lost:
+            raise self._unanswered(None, commits)
+        return count
 
     def finish(self, name: str, parameters: Sequence[Any]) -> None:
         begin, self._to_begin = self._to_begin, ""

@@ -1,0 +1,13 @@
+"""Own SQL: a folder of a user's SQL files, or pgbench's scripts, as the load."""
+
+from stallmark.capabilities import Capability, CommandEntry
+
+_CHECK = "Try each statement of a FOLDER of SQL on a server, and roll it back."
+
+CAPABILITY = Capability(
+    name="own_sql",
+    commands=(CommandEntry("Start", "check-sql", _CHECK, "stallmark.own_sql.check_command"),),
+    options={"run": "stallmark.own_sql.run_options:own_sql", "new": "stallmark.own_sql.new_options:own_sql"},
+    definition="stallmark.own_sql.folder:read_definition",
+    workload="stallmark.own_sql.workload:make_workload",
+)

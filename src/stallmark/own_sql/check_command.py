@@ -1,0 +1,53 @@
+"""`stallmark check-sql`: try SQL of one's own before a load."""
+
+import json
+from dataclasses import asdict
+
+import click
+from rich.table import Table
+
+from stallmark.cli.command import Command
+from stallmark.cli.common import escape, json_option, out, target_options, tell
+from stallmark.own_sql.run_options import document, scripts_definition
+
+
+@click.command("check-sql", cls=Command)
+@click.argument("folder", required=False)
+@click.option("-f", "--file", "scripts", multiple=True, metavar="FILE[@WEIGHT]", help="Try a script of pgbench.")
+@click.option("-D", "--define", "defined", multiple=True, metavar="NAME=VALUE", help="Set a variable of the scripts.")
+@target_options
+@json_option
+def check_sql(folder: str | None, target, scripts: tuple[str, ...], defined: tuple[str, ...], as_json: bool) -> None:
+    """Try each statement of a FOLDER of SQL on a server, and roll it back.
+
+    Sequences of the database go on all the same.
+    """
+    from stallmark.loaders.databases import build
+    from stallmark.own_sql.examine import examine
+    from stallmark.scenarios.read import read_document
+    from stallmark.transactions import find_workload
+
+    if bool(folder) == bool(scripts):
+        raise click.UsageError("Name a FOLDER, or scripts with -f.")
+    given = folder or scripts_definition(scripts, defined)
+    choice = read_document(document(given, 1, 60.0)).contents
+    workload = find_workload(choice.name)
+    with target.engine(choice, make=False) as engine:
+        if engine.is_local:
+            build(engine, workload, {}, choice.seed, workers=1)
+        tried = examine(engine, workload)
+    if as_json:
+        click.echo(json.dumps([asdict(one) for one in tried], indent=2))
+        return
+    table = Table("transaction", "line", "statement", "parameters", "rows", "ms", box=None)
+    for one in tried:
+        types = one.types or [""] * len(one.parameters)
+        named = [f":{name} {kind}".strip() for name, kind in zip(one.parameters, types, strict=False)]
+        row = [one.transaction, str(one.line), " ".join(one.text.split())[:60], ", ".join(named)]
+        table.add_row(*map(escape, row), _shown(one.rows), _shown(one.ms))
+    out.print(table)
+    tell(out, f"The server takes all {len(tried)} statements; nothing of them was kept.")
+
+
+def _shown(value: float | None) -> str:
+    return "–" if value is None else f"{value:,}"

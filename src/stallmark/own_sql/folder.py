@@ -1,0 +1,164 @@
+"""The folder of a user's workload, read into one definition that needs the folder no more."""
+
+import csv
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from stallmark.errors import StallmarkError, mistake
+from stallmark.own_sql.model import TAGGED, OwnSql
+from stallmark.own_sql.sources import names_in
+from stallmark.scenarios.read import NotYaml, load
+from stallmark.transactions import WORKLOADS
+
+FILE = "workload.yaml"
+SETUP = "setup"
+MOST_FILE_ROWS = 20_000
+"""The most rows of a CSV or Parquet file: they go into the record of each run."""
+LONGEST = 1_000_000
+"""Characters of an SQL file."""
+
+
+def read_definition(given: str | Mapping[str, Any], beside: Path = Path()) -> dict[str, Any]:
+    """Return the definition of a workload: of a folder, as a path from `beside`, or written out.
+
+    Raise StallmarkError, a sentence, for the first mistake in it.
+    """
+    where = "sql"
+    if isinstance(given, str):
+        folder = beside / Path(given).expanduser()
+        where, given = str(folder / FILE), read_folder(folder)
+    try:
+        definition = OwnSql.model_validate(given)
+    except ValidationError as error:
+        raise StallmarkError(f"{where}: {_first(error)}.") from None
+    if definition.name in WORKLOADS:
+        raise StallmarkError(f"{where}: {definition.name} is a workload of Stallmark's: write another name.")
+    return definition.model_dump(mode="json")
+
+
+def _first(error: ValidationError) -> str:
+    problem = error.errors(include_url=False)[0]
+    keys = ".".join(str(key) for key in problem["loc"] if not str(key).startswith(TAGGED))
+    words = mistake(problem).rstrip(".")
+    return f"{keys}: {words}" if keys else words
+
+
+def read_folder(folder: Path) -> dict[str, Any]:
+    """Return what the files of a folder say, as the model takes it."""
+    if not folder.is_dir():
+        raise StallmarkError(f"{folder} is not a folder: name one with a .sql file for each transaction.")
+    texts = {path.stem: _text(path) for path in sorted(folder.glob("*.sql"))}
+    setup = texts.pop(SETUP, "")
+    if not texts:
+        raise StallmarkError(f"{folder} has no .sql file: write one for each transaction.")
+    said = _yaml(folder / FILE) if (folder / FILE).is_file() else {}
+    given = said.get("transactions")
+    if given is not None and not isinstance(given, dict):
+        raise StallmarkError(f"{folder / FILE}: transactions lists each with its weight: `place_order: 4`.")
+    chosen = dict.fromkeys(texts, None) if given is None else given
+    if missing := [name for name in chosen if name not in texts]:
+        raise StallmarkError(f"{folder / FILE}: {missing[0]} has no file {missing[0]}.sql: write it, or leave it out.")
+    if unnamed := [name for name in texts if name not in chosen]:
+        raise StallmarkError(f"{folder / FILE} leaves out {unnamed[0]}.sql: add `{unnamed[0]}: 1`, or 0 to rest it.")
+    name = re.sub(r"[^a-z0-9_-]+", "_", folder.resolve().name.lower()).strip("_-")
+    return {
+        "name": name if name[:1].isalpha() else f"sql_{name}",
+        **said,
+        "transactions": {key: {"sql": texts[key], **_transaction(one, folder)} for key, one in chosen.items()},
+        "parameters": _with_rows(said.get("parameters") or {}, folder),
+        "setup": setup,
+        "conditions": {path.stem: _text(path) for path in sorted((folder / "conditions").glob("*.sql"))},
+    }
+
+
+def _transaction(given: Any, folder: Path) -> dict[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        return {"weight": given}
+    return given | ({"parameters": _with_rows(given["parameters"], folder)} if given.get("parameters") else {})
+
+
+def _yaml(path: Path) -> dict[str, Any]:
+    try:
+        found = load(_text(path))
+    except NotYaml as error:
+        line = f", line {error.line}" if error.line else ""
+        raise StallmarkError(f"{path}{line}: {error}.") from None
+    if found is not None and not isinstance(found, dict):
+        raise StallmarkError(f"{path} is a mapping of `transactions:` and `parameters:`, and this is not one.")
+    return found or {}
+
+
+def _text(path: Path) -> str:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise StallmarkError(f"{path} cannot be read ({error.strerror}).") from None
+    except UnicodeDecodeError:
+        raise StallmarkError(f"{path} is not a text in UTF-8: save it so.") from None
+    if len(text) > LONGEST:
+        raise StallmarkError(f"{path} has more than {LONGEST:,} characters: it is not a transaction.")
+    return text
+
+
+def _with_rows(sources: Any, folder: Path) -> Any:
+    """Return sources with the rows of their files."""
+    if not isinstance(sources, dict):
+        return sources
+    return {
+        key: source | {"rows": _rows_of_file(key, source, folder)}
+        if isinstance(source, dict) and "file" in source and "rows" not in source
+        else source
+        for key, source in sources.items()
+    }
+
+
+def _rows_of_file(key: str, source: Mapping[str, Any], folder: Path) -> list[list[Any]]:
+    path = folder / str(source["file"])
+    if not path.is_file():
+        raise StallmarkError(f"{path}, the source of {key}, is not there.")
+    columns, records = _parquet(path) if path.suffix == ".parquet" else _csv(path)
+    wanted = source.get("columns") or list(names_in(str(key)))
+    if unknown := [name for name in wanted if name not in columns]:
+        raise StallmarkError(f"{path} has no column {unknown[0]}: there are {', '.join(columns)}.")
+    places = [columns.index(name) for name in wanted]
+    rows = [[record[place] for place in places] for record in records]
+    if not rows:
+        raise StallmarkError(f"{path} has no rows, so {key} has no value.")
+    if len(rows) > MOST_FILE_ROWS:
+        raise StallmarkError(
+            f"{path} has {len(rows):,} rows, and at most {MOST_FILE_ROWS:,} travel with a load: put them into a table, "
+            "and draw them by a query."
+        )
+    return rows
+
+
+def _csv(path: Path) -> tuple[list[str], Iterable[list[Any]]]:
+    lines = list(csv.reader(_text(path).splitlines()))
+    if not lines:
+        return [], []
+    columns, *records = lines
+    if uneven := next((number for number, one in enumerate(records, 2) if len(one) != len(columns)), None):
+        raise StallmarkError(f"{path}, line {uneven}: it has another number of values than the line of headers.")
+    return columns, records
+
+
+def _parquet(path: Path) -> tuple[list[str], Iterable[list[Any]]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        raise StallmarkError(f"{path} is not a Parquet file that can be read ({error}).") from None
+    columns = [[_cell(value) for value in column.to_pylist()] for column in table.columns]
+    return table.column_names, [list(row) for row in zip(*columns, strict=True)]
+
+
+def _cell(value: Any) -> Any:
+    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)

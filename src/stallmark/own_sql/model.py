@@ -1,0 +1,331 @@
+"""The model of `workload.yaml`: transactions, their weights, and the sources of their parameters."""
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, field_validator
+
+from stallmark.errors import StallmarkError
+from stallmark.own_sql.pgbench.scripts import parse_script
+from stallmark.own_sql.sources import names_in
+from stallmark.own_sql.statements import DIALECTS, Kind, Statement, split
+from stallmark.quantities import parse_seconds
+from stallmark.scenarios.section import Section
+
+MOST_WEIGHT = 1_000
+_IDENTIFIER = re.compile(r"[^\W\d]\w*")
+
+
+def _offset(given: Any) -> Any:
+    """Return a time before (`-30d`) or after now in seconds."""
+    if not isinstance(given, str):
+        return given
+    text = given.strip()
+    sign = -1 if text.startswith("-") else 1
+    return sign * parse_seconds(text.lstrip("+-"))
+
+
+Offset = Annotated[float, BeforeValidator(_offset)]
+
+
+# How one of a source's rows is drawn.
+
+
+class Zipf(Section):
+    zipf: Annotated[float, Field(gt=0, le=10, allow_inf_nan=False)]
+    """The exponent: row k is drawn in proportion to 1/k to this power, so the first row most often."""
+
+
+class Normal(Section):
+    normal: Annotated[float, Field(ge=2, le=100, allow_inf_nan=False)]
+    """The half range in standard deviations, as in pgbench's random_gaussian: the middle is drawn most often."""
+
+
+class Exponential(Section):
+    exponential: Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)]
+    """The decline, as in pgbench's random_exponential: the first is drawn most often."""
+
+
+TAGGED = ("source ", "draw ")
+"""The beginnings of tags: no keys of a file."""
+
+
+def _draw_kind(given: Any) -> str:
+    if isinstance(given, BaseModel):
+        return f"draw {type(given).__name__.lower()}"
+    keys = [key for key in ("zipf", "normal", "exponential") if isinstance(given, dict) and key in given]
+    return f"draw {keys[0]}" if keys else "draw word"
+
+
+_Curves = (
+    Annotated[Zipf, Tag("draw zipf")]
+    | Annotated[Normal, Tag("draw normal")]
+    | Annotated[Exponential, Tag("draw exponential")]
+)
+Spread = Annotated[Annotated[Literal["uniform"], Tag("draw word")] | _Curves, Discriminator(_draw_kind)]
+RowSpread = Annotated[
+    Annotated[Literal["uniform", "in order", "weight"], Tag("draw word")] | _Curves, Discriminator(_draw_kind)
+]
+
+
+class _Rows(Section):
+    draw: RowSpread = "uniform"
+    """`uniform`, `in order`, `weight` (the last column), `{zipf: 1.1}`, `{normal: 3}` or `{exponential: 5}`."""
+    apart: bool = False
+    """Give each user rows of its own."""
+
+
+class QueryRows(_Rows):
+    """Rows of a query that is executed once, before the load."""
+
+    query: Annotated[str, Field(min_length=1)]
+    """A SELECT; its columns are the values of the names, in their order."""
+
+
+class FileRows(_Rows):
+    """Rows of a CSV or Parquet file of the folder."""
+
+    file: str
+    """The file; a CSV has a line of headers."""
+    columns: list[str] | None = None
+    """Its columns, in the order of the names; by default those of these names."""
+    rows: list[list[str | int | float | bool | None]] = []
+    """The rows, as they were read."""
+
+
+class Values(Section):
+    """Values that are written out."""
+
+    values: Annotated[list[str | int | float | bool | None], Field(min_length=1)]
+    draw: RowSpread = "uniform"
+    """As of a query's rows."""
+
+    def mistakes(self) -> Iterator[str]:
+        if self.draw == "weight":
+            yield "values have no column of weights: write a value more often, or take a query"
+
+
+class Range(Section):
+    """Numbers of a range."""
+
+    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
+
+    from_: Annotated[int | float, Field(alias="from")]
+    """The smallest."""
+    to: int | float
+    """The largest."""
+    decimals: Annotated[int, Field(ge=0, le=9)] = 0
+    """Digits behind the point."""
+    draw: Spread = "uniform"
+    """`uniform`, or `{zipf: 1.1}`, `{normal: 3}`, `{exponential: 5}`, the smallest (in the middle) most often."""
+
+    def mistakes(self) -> Iterator[str]:
+        if self.from_ > self.to:
+            yield f"from {self.from_} to {self.to} is an empty range: exchange them"
+        if not self.decimals and (isinstance(self.from_, float) or isinstance(self.to, float)):
+            yield "from and to are not whole numbers: add decimals: 2"
+        if (
+            self.draw != "uniform"
+            and (self.to - self.from_) * 10**self.decimals > 10_000_000
+            and isinstance(self.draw, Zipf)
+        ):
+            yield "a Zipf range has at most ten million numbers: take fewer"
+
+
+class Window(Section):
+    """A stretch of time that moves with the workload's clock."""
+
+    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
+
+    from_: Annotated[Offset, Field(alias="from")] = 0.0
+    """Its begin, from now: `-30d`."""
+    to: Offset = 0.0
+    """Its end, from now."""
+
+    def mistakes(self) -> Iterator[str]:
+        if self.from_ > self.to:
+            yield "the window ends before it begins: exchange from and to"
+
+
+class Moment(Section):
+    """A time of a window, which moves while the load runs; in UTC."""
+
+    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
+
+    time: Annotated[Window, BeforeValidator(lambda given: {} if given == "now" else given)]
+    """`now`, or `{from: -30d, to: 0s}`."""
+    as_: Annotated[Literal["timestamp", "date"], Field(alias="as")] = "timestamp"
+    """`timestamp` or `date`."""
+
+
+class Fake(Section):
+    """Values of a Faker provider."""
+
+    faker: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+    """The provider: `name`, `city`, `iban`."""
+    locale: str = "en_US"
+    """The locale: `de_DE`."""
+    arguments: dict[str, Any] = {}
+    """Arguments of the provider."""
+    distinct: Annotated[int, Field(ge=1, le=100_000)] = 1_000
+    """How many values are made before the load; each is drawn equally often."""
+
+
+class Returned(Section):
+    """Columns of the first row that an earlier statement of the same transaction has returned. Without a row the
+    transaction is rolled back."""
+
+    result: Annotated[int, Field(ge=1)]
+    """The statement, counted from 1."""
+    column: Annotated[int, Field(ge=1)] = 1
+    """The column of the first name, counted from 1; further names have the columns behind it."""
+
+
+_KEYS = ("query", "file", "values", "from", "time", "faker", "result")
+_BY_CLASS = {QueryRows: "query", FileRows: "file", Values: "values", Range: "from", Moment: "time", Fake: "faker",
+             Returned: "result"}  # fmt: skip
+
+
+def _source_kind(given: Any) -> str | None:
+    if isinstance(given, BaseModel):
+        return f"source {_BY_CLASS[type(given)]}"
+    keys = [key for key in _KEYS if key in given] if isinstance(given, dict) else []
+    return f"source {keys[0]}" if keys else None
+
+
+Source = Annotated[
+    Annotated[QueryRows, Tag("source query")]
+    | Annotated[FileRows, Tag("source file")]
+    | Annotated[Values, Tag("source values")]
+    | Annotated[Range, Tag("source from")]
+    | Annotated[Moment, Tag("source time")]
+    | Annotated[Fake, Tag("source faker")]
+    | Annotated[Returned, Tag("source result")],
+    Discriminator(
+        _source_kind,
+        custom_error_type="source",
+        custom_error_message="a source has one of the keys query, file, values, from, time, faker and result",
+    ),
+]
+
+
+def _named(given: Any) -> Any:
+    known: set[str] = set()
+    for key in given if isinstance(given, dict) else ():
+        for name in names_in(key):
+            if not _IDENTIFIER.fullmatch(name):
+                raise ValueError(f"{name!r} is not a parameter's name: write letters, digits and _")
+            if name in known:
+                raise ValueError(f"{name} has two sources: leave one")
+            known.add(name)
+    return given
+
+
+Sources = Annotated[dict[str, Source], BeforeValidator(_named)]
+
+
+class OwnTransaction(Section):
+    """A transaction: a file of statements."""
+
+    sql: Annotated[str, Field(min_length=1)]
+    """Its statements; of a folder, the text of the file of its name."""
+    weight: Annotated[int, Field(ge=0, le=MOST_WEIGHT, strict=True)] = 1
+    """How often users start it, beside the weights of the others."""
+    every: Annotated[Offset, Field(gt=0)] | None = None
+    """In place of a weight: one session starts it each time this has passed, `10s`."""
+    isolation: Literal["read committed", "repeatable read", "serializable"] = "read committed"
+    """Its isolation level."""
+    one_transaction: bool = True
+    """`false` commits each statement by itself."""
+    limit: Annotated[Offset, Field(gt=0)] | None = None
+    """The time within which nine of ten should end."""
+    reads_only: bool | None = None
+    """`true` if it only reads; by default judged by the words of its statements."""
+    script: Literal["pgbench"] | None = None
+    """`pgbench` for a script of pgbench."""
+    parameters: Sources = {}
+    """Sources for it alone."""
+
+
+class OwnSql(Section):
+    """A workload of a user's own SQL."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$", max_length=40)]
+    """Its name; of a folder, the folder's."""
+    transactions: Annotated[dict[str, OwnTransaction], Field(min_length=1, max_length=100)]
+    """The transactions; each is the file of its name, and a number alone is its weight."""
+    parameters: Sources = {}
+    """Sources of parameters, by name, or by names whose values belong together: `customer, region`."""
+    primary: str | None = None
+    """The transaction whose rate is the result; by default all count."""
+    define: dict[str, int | float | str] = {}
+    """Variables of pgbench's scripts, as `--define`."""
+    counted: list[str] = []
+    """Statements with many rows, as their trial found them: their rows are counted and not kept."""
+    setup: str = ""
+    """SQL that fills a new database of the embedded PostgreSQL; of a folder, the text of `setup.sql`."""
+    conditions: dict[str, str] = {}
+    """Queries that return no row as long as all is well; of a folder, the files of `conditions`."""
+
+    @field_validator("transactions")
+    @classmethod
+    def _plainly_named(cls, given: dict[str, OwnTransaction]) -> dict[str, OwnTransaction]:
+        for name in given:
+            if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,59}", name):
+                raise ValueError(f"{name!r} is not a transaction's name: write letters, digits, _ and -")
+        return given
+
+    def mistakes(self) -> Iterator[str]:
+        users = {name for name, one in self.transactions.items() if one.weight and not one.every}
+        if not users:
+            yield "no transaction has a weight: users would start nothing"
+        if self.primary and self.primary not in users:
+            yield f"primary is {self.primary}, which users do not start: there are {', '.join(sorted(users))}"
+        for name, transaction in self.transactions.items():
+            yield from (f"{name}.sql: {mistake}" for mistake in self._mistakes_in(name, transaction))
+
+    def _mistakes_in(self, name: str, transaction: OwnTransaction) -> Iterator[str]:
+        if transaction.script:
+            try:
+                parse_script(transaction.sql, self.define)
+            except StallmarkError as error:
+                yield str(error)
+            return
+        # Which dialect it is only the server decides: a mistake is one in each of them.
+        by_dialect = [list(mistakes_in(self, transaction, dialect)) for dialect in DIALECTS]
+        if all(by_dialect):
+            yield by_dialect[0][0]
+
+
+def mistakes_in(workload: OwnSql, transaction: OwnTransaction, dialect: str) -> Iterator[str]:
+    """Yield the mistakes in a transaction's statements, taken as this dialect."""
+    try:
+        statements = split(transaction.sql, dialect)
+    except StallmarkError as error:
+        yield str(error)
+        return
+    if not statements:
+        yield "it has no statement"
+    own, shared = transaction.parameters, workload.parameters
+    by_name = {name: source for sources in (shared, own) for key, source in sources.items() for name in names_in(key)}
+    for number, statement in enumerate(statements, 1):
+        yield from _mistakes_of_kind(statement)
+        for parameter in statement.names:
+            source = by_name.get(parameter)
+            if source is None:
+                yield f"line {statement.line}: :{parameter} has no source: write one below `parameters`"
+            elif isinstance(source, Returned) and source.result >= number:
+                yield f"line {statement.line}: :{parameter} is of statement {source.result}, which comes later"
+
+
+def _mistakes_of_kind(statement: Statement) -> Iterator[str]:
+    word = statement.words[0] if statement.words else ""
+    if statement.kind is Kind.DDL:
+        yield f"line {statement.line}: {word} changes tables or the server, and a load does not: run it before"
+    elif statement.kind is Kind.CONTROL:
+        yield f"line {statement.line}: {word} is Stallmark's part: remove it, and see isolation and one_transaction"
+    elif statement.kind is Kind.REFUSED and word == "USE":
+        yield f"line {statement.line}: USE changes the database: name it in --server"
+    elif statement.kind is Kind.REFUSED:
+        yield f"line {statement.line}: {word} cannot be a statement of a load: remove it"

@@ -1,0 +1,31 @@
+"""The option of `stallmark new` that begins a workload of one's own SQL."""
+
+import shlex
+from pathlib import Path
+
+import click
+
+from stallmark.cli.command import Command
+from stallmark.cli.common import escape, out, tell
+from stallmark.errors import StallmarkError
+
+STARTER = Path(__file__).parent / "shop"
+"""The files of a workload that works on the database that its setup.sql makes."""
+
+
+@click.command(cls=Command)
+@click.option("--workload", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER",
+              help="Begin SQL of your own in place of a scenario.")  # fmt: skip
+def own_sql(workload: Path | None) -> Path | None:
+    if workload is None:
+        return None
+    if workload.exists() and any(workload.iterdir()):
+        raise StallmarkError(f"{workload} holds something: name another folder, or empty it.")
+    for file in sorted(STARTER.rglob("*")):
+        if file.is_file():
+            target = workload / file.relative_to(STARTER)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(file.read_text(encoding="utf-8"), encoding="utf-8")
+    named = shlex.quote(str(workload))
+    tell(out, escape(f"{workload} holds a small shop: change it, then stallmark run --sql {named} --server URL"))
+    return workload

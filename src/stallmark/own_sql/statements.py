@@ -1,0 +1,233 @@
+"""The statements of a user's SQL file: split, sorted by kind, and with `:name` parameters made into bound ones."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
+
+from stallmark.errors import StallmarkError
+
+DIALECTS = ("postgresql", "mssql")
+
+
+class Kind(StrEnum):
+    """The kinds of statements that a load may or may not have."""
+
+    READ = "read"
+    WRITE = "write"
+    DDL = "ddl"
+    CONTROL = "transaction control"
+    REFUSED = "refused"
+
+
+_READS = frozenset({"SELECT", "WITH", "VALUES", "TABLE", "SHOW"})
+_WRITES = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE", "EXEC", "EXECUTE", "CALL", "DO", "NEXTVAL", "SETVAL"})
+_DDL = frozenset(
+    {"ALTER", "ANALYZE", "BACKUP", "BULK", "CHECKPOINT", "CLUSTER", "COMMENT", "CREATE", "DBCC", "DENY", "DISCARD"}
+    | {"DROP", "GRANT", "IMPORT", "KILL", "REASSIGN", "RECONFIGURE", "REFRESH", "REINDEX", "RESTORE", "REVOKE"}
+    | {"SECURITY", "SHUTDOWN", "TRUNCATE", "VACUUM"}
+)
+_CONTROL = frozenset({"ABORT", "BEGIN", "COMMIT", "END", "RELEASE", "ROLLBACK", "SAVE", "SAVEPOINT", "START"})
+_REFUSED = frozenset({"COPY", "LISTEN", "NOTIFY", "PREPARE", "DEALLOCATE", "LOAD", "UNLISTEN", "USE"})
+# A T-SQL batch with one of these is one statement: a variable does not outlive its batch.
+_OF_BATCH = frozenset({"DECLARE", "IF", "WHILE", "TRY", "GOTO", "RETURN", "PRINT", "THROW", "WAITFOR"})
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement as it is prepared: `sql` has a place for each of `names`, which repeat where the dialect counts
+    places. `line` counts from 1; `words` are its bare words in capitals."""
+
+    text: str
+    line: int
+    sql: str
+    names: tuple[str, ...]
+    words: tuple[str, ...]
+
+    @cached_property
+    def kind(self) -> Kind:
+        """The kind by its words; a function that a SELECT calls may write all the same."""
+        first = self.words[0] if self.words else ""
+        if first in _REFUSED:
+            return Kind.REFUSED
+        if first == "SET" and "TRANSACTION" in self.words[:3]:
+            return Kind.CONTROL
+        if first in _CONTROL and not _OF_BATCH.intersection(self.words):
+            return Kind.CONTROL
+        if first in _DDL or _makes_table(self.words, self.text):
+            return Kind.DDL
+        writes = _WRITES.intersection(self.words) or first not in _READS
+        return Kind.WRITE if writes else Kind.READ
+
+    @property
+    def begins(self) -> bool:
+        """Return whether it begins a transaction."""
+        return self.kind is Kind.CONTROL and self.words[0] in ("BEGIN", "START")
+
+    @property
+    def ends(self) -> bool:
+        """Return whether it ends a transaction."""
+        partial = "TO" in self.words or "PREPARED" in self.words
+        return self.kind is Kind.CONTROL and self.words[0] in ("COMMIT", "END", "ROLLBACK", "ABORT") and not partial
+
+
+def _makes_table(words: tuple[str, ...], text: str) -> bool:
+    """Return whether a SELECT … INTO makes a table that stays; those of T-SQL that begin with # or @ go by
+    themselves."""
+    if words[:1] not in (("SELECT",), ("WITH",)) or "INTO" not in words:
+        return False
+    if {"INSERT", "MERGE", "FETCH"}.intersection(words):
+        return False
+    return not re.search(r"\binto\s+[#@]", text, re.IGNORECASE)
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    line: int
+    start: int
+
+
+_NAME = r"[^\W\d]\w*"
+_COMMON = rf"""
+    (?P<comment>--[^\n]*)
+  | (?P<block>/\*)
+  | (?P<cast>::|:=)
+  | (?P<parameter>:{_NAME})
+  | (?P<end>;)
+"""
+_LEXERS = {
+    "postgresql": re.compile(
+        rf"""
+    (?P<escaped>[eE]'(?:[^'\\]|\\.|'')*(?P<closed_e>'))
+  | (?P<dollar>(?<![\w$])\$(?P<tag>(?:{_NAME})?)\$)
+  | (?P<string>'(?:[^']|'')*(?P<closed_s>')?)
+  | (?P<quoted>"(?:[^"]|"")*(?P<closed_q>")?)
+  | {_COMMON}
+  | (?P<word>{_NAME}(?:\$\w*)*)
+  | (?P<number>\d[\w.]*)
+  | (?P<space>\s+)
+  | (?P<other>.)
+""",
+        re.VERBOSE | re.DOTALL,
+    ),
+    "mssql": re.compile(
+        rf"""
+    (?P<go>(?im:^[ \t]*GO(?:[ \t]+\d+)?[ \t]*$))
+  | (?P<string>'(?:[^']|'')*(?P<closed_s>')?)
+  | (?P<quoted>"(?:[^"]|"")*(?P<closed_q>")?)
+  | (?P<bracket>\[(?:[^\]]|\]\])*(?P<closed_b>\])?)
+  | {_COMMON}
+  | (?P<variable>[@\#$][\w@\#$]+)
+  | (?P<word>{_NAME})
+  | (?P<number>\d[\w.]*)
+  | (?P<space>\s+)
+  | (?P<other>.)
+""",
+        re.VERBOSE | re.DOTALL,
+    ),
+}
+_CLOSED = {"string": "closed_s", "quoted": "closed_q", "bracket": "closed_b", "escaped": "closed_e"}
+_COMMENT_ENDS = re.compile(r"/\*|\*/")
+
+
+def split(text: str, dialect: str) -> list[Statement]:
+    """Return the statements of a text in a dialect. Raise StallmarkError, a clause, if something in it does not end.
+
+    PostgreSQL's end with a semicolon. T-SQL is cut at GO lines, and at semicolons in a batch without variables or
+    blocks.
+    """
+    batches: list[list[_Token]] = [[]]
+    for token in _tokens(text, dialect):
+        if token.kind == "go":
+            batches.append([])
+        else:
+            batches[-1].append(token)
+    statements = [
+        _statement(part, dialect)
+        for batch in batches
+        for part in ([batch] if dialect == "mssql" and _is_whole(batch) else _parts(batch))
+    ]
+    return [statement for statement in statements if statement.words]
+
+
+def _tokens(text: str, dialect: str) -> Iterator[_Token]:
+    lexer, position, line = _LEXERS[dialect], 0, 1
+    while position < len(text):
+        found = lexer.match(text, position)
+        assert found
+        kind = next(name for name in (found.lastgroup, *found.groupdict()) if name and found[name] and _is_kind(name))
+        end = found.end()
+        if kind == "block":
+            end = _end_of_comment(text, position, line)
+        elif kind == "dollar":
+            end = text.find(found[0], end) + len(found[0])
+            if end < len(found[0]):
+                raise StallmarkError(f"the text that {found[0]} begins in line {line} does not end")
+        elif (closed := _CLOSED.get(kind)) and not found[closed]:
+            raise StallmarkError(f"the {'name' if kind != 'string' else 'text'} in quotes of line {line} does not end")
+        yield _Token(kind, text[position:end], line, position)
+        line += text.count("\n", position, end)
+        position = end
+
+
+def _is_kind(name: str) -> bool:
+    return name != "tag" and not name.startswith("closed")
+
+
+def _end_of_comment(text: str, start: int, line: int) -> int:
+    depth = 0
+    for mark in _COMMENT_ENDS.finditer(text, start):
+        depth += 1 if mark[0] == "/*" else -1
+        if not depth:
+            return mark.end()
+    raise StallmarkError(f"the comment of line {line} does not end")
+
+
+def _is_whole(batch: list[_Token]) -> bool:
+    """Return whether a T-SQL batch has variables or blocks, which no cut may part."""
+    words = [token.text.upper() for token in batch if token.kind == "word"]
+    begins_block = any(
+        word == "BEGIN" and following not in ("TRAN", "TRANSACTION") for word, following in pairwise([*words, ""])
+    )
+    return begins_block or bool(_OF_BATCH.intersection(words))
+
+
+def _parts(batch: list[_Token]) -> Iterator[list[_Token]]:
+    part: list[_Token] = []
+    for token in batch:
+        if token.kind == "end":
+            yield part
+            part = []
+        else:
+            part.append(token)
+    yield part
+
+
+def _statement(tokens: list[_Token], dialect: str) -> Statement:
+    names: list[str] = []
+    sql: list[str] = []
+    for token in tokens:
+        if token.kind == "parameter":
+            sql.append(_place(token.text[1:], names, dialect))
+        elif token.kind == "other" and token.text == "?" and dialect == "mssql":
+            raise StallmarkError(f"line {token.line} has a `?`: write :name, so that its source can be named")
+        else:
+            sql.append(token.text)
+    words = tuple(token.text.upper() for token in tokens if token.kind == "word")
+    begins = [token.line for token in tokens if token.kind not in ("space", "comment", "block")]
+    text = "".join(token.text for token in tokens).strip()
+    return Statement(text, begins[0] if begins else 1, "".join(sql).strip(), tuple(names), words)
+
+
+def _place(name: str, names: list[str], dialect: str) -> str:
+    """Return the place of a parameter: numbered in PostgreSQL, where one that comes again has its number."""
+    if dialect == "mssql":
+        names.append(name)
+        return "?"
+    if name not in names:
+        names.append(name)
+    return f"${names.index(name) + 1}"

@@ -1,0 +1,316 @@
+"""The transactions of a user's workload: classes made of statements, and what they share in a process."""
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, ClassVar
+
+from stallmark.engines.base import Isolation, Session
+from stallmark.errors import CallFailed, ErrorClass, StallmarkError
+from stallmark.own_sql.pgbench.functions import ExpressionError, as_parameter, as_value, is_true
+from stallmark.own_sql.pgbench.scripts import Query, Set, Sleep, Step, parse_script
+from stallmark.own_sql.sources import Draw, Place, Users, names_in, open_source
+from stallmark.own_sql.statements import Kind, Statement, split
+from stallmark.transactions.workload import Outcome, RunClock, Transaction, WorkloadContext
+
+_BEGIN, _COMMIT, _ROLL_BACK = "stallmark begin {}", "stallmark commit", "stallmark roll back"
+Pick = Callable[[Sequence[Any]], Sequence[Any]]
+
+
+class Shared:
+    """The sources of one process, opened: each query for parameters is executed once."""
+
+    def __init__(self, definition: Mapping[str, Any], context: WorkloadContext):
+        self.context = context
+        self.parameters = definition["parameters"]
+        self._definition = definition
+        self._clock = RunClock()
+        self._opened: dict[str, Draw] = {}
+        for name, transaction in definition["transactions"].items():
+            if not transaction["script"]:
+                self._draws_of(name, transaction)
+
+    def draws_of(self, name: str) -> list[tuple[tuple[str, ...], Draw]]:
+        """Return the sources that a transaction's statements need, by their names."""
+        return self._draws_of(name, self._definition["transactions"][name])
+
+    def _draws_of(self, name: str, transaction: Mapping[str, Any]) -> list[tuple[tuple[str, ...], Draw]]:
+        needed = {one for statement in split(transaction["sql"], self.context.dialect) for one in statement.names}
+        own = {one for key in transaction["parameters"] for one in names_in(key)}
+        found = []
+        for sources, prefix in ((transaction["parameters"], f"{name}."), (self._definition["parameters"], "")):
+            for key, source in sources.items():
+                names = names_in(key)
+                wanted = needed.intersection(names) - (own if not prefix else set())
+                if wanted and "result" not in source:
+                    found.append((names, self._open(prefix + key, key, source)))
+        return found
+
+    def _open(self, place: str, key: str, source: Mapping[str, Any]) -> Draw:
+        if place not in self._opened:
+            context = self.context
+            users = Users(max(1, context.users))
+            self._opened[place] = open_source(key, source, self._query, self._clock, context.seed, users)
+        return self._opened[place]
+
+    def _query(self, text: str) -> list[tuple]:
+        try:
+            return self.context.query(text)
+        except CallFailed as error:
+            raise StallmarkError(f"A query for parameters failed: {error.message} ({error.code}).") from None
+
+
+def picker(places: Sequence[int]) -> Pick:
+    """Return a function that picks the values at these places."""
+    if not places:
+        return lambda values: ()
+    if len(places) == 1:
+        [only] = places
+        return lambda values: (values[only],)
+    return itemgetter(*places)
+
+
+class OwnTransaction(Transaction):
+    """A transaction of a user's; a class of its own for each is made of this one."""
+
+    frames: ClassVar = {}
+    given: ClassVar[Mapping[str, Any]]
+    define: ClassVar[Mapping[str, Any]]
+    counted: ClassVar[frozenset[str]]
+
+    @classmethod
+    def to_prepare(cls, dialect: str) -> dict[str, str]:
+        """Return what a session prepares, by name: its statements, and on PostgreSQL what begins and ends them."""
+        statements = {name: statement.sql for name, statement in prepared_statements(cls, dialect).items()}
+        if dialect != "postgresql":
+            return statements
+        level = cls.given["isolation"].upper()
+        begin = f"BEGIN ISOLATION LEVEL {level}"
+        return statements | {_BEGIN.format(level): begin, _COMMIT: "COMMIT", _ROLL_BACK: "ROLLBACK"}
+
+
+def transaction_class(name: str, given: Mapping[str, Any], definition: Mapping[str, Any]) -> type[OwnTransaction]:
+    """Return the class of a transaction."""
+    kind = PgbenchScript if given["script"] else OwnStatements
+    facts = {
+        "name": name,
+        "given": given,
+        "define": definition["define"],
+        "counted": frozenset(one for one in definition["counted"] if one.rpartition(" ")[0] == name),
+        "reads_only": _only_reads(given, definition["define"]) if given["reads_only"] is None else given["reads_only"],
+        "limit_s": given["limit"],
+    }
+    return type(name, (kind,), facts)
+
+
+def prepared_statements(kind: type[OwnTransaction], dialect: str) -> dict[str, Statement]:
+    """Return the statements of a transaction by the names under which a session has them."""
+    if kind.given["script"]:
+        steps = enumerate(_steps(kind.given, kind.define))
+        return {_call_name(kind.name, place): step.statement for place, step in steps if isinstance(step, Query)}
+    return {_call_name(kind.name, place): one for place, one in enumerate(split(kind.given["sql"], dialect))}
+
+
+def _only_reads(given: Mapping[str, Any], define: Mapping[str, Any]) -> bool:
+    """Return whether the words of all statements say that they read, in either dialect."""
+    if given["script"]:
+        statements = [step.statement for step in _steps(given, define) if isinstance(step, Query)]
+    else:
+        try:
+            statements = split(given["sql"], "postgresql")
+        except StallmarkError:
+            statements = split(given["sql"], "mssql")
+    return all(statement.kind in (Kind.READ, Kind.CONTROL) for statement in statements)
+
+
+# Statements in a row, as one transaction or each by itself.
+
+
+class OwnStatements(OwnTransaction):
+    def __init__(self, shared: Shared):
+        super().__init__(shared)
+        dialect = shared.context.dialect
+        statements = split(self.given["sql"], dialect)
+        self._turn = 0
+        draws = shared.draws_of(self.name)
+        self._draws = [draw for _, draw in draws]
+        places = {name: place for place, name in enumerate(name for names, _ in draws for name in names)}
+        self._drawn = len(places)
+        self._results = _results(statements, self.given, shared, places)
+        self._calls = [
+            (_call_name(self.name, number), picker([places[name] for name in statement.names]))
+            for number, statement in enumerate(statements)
+        ]
+        one_statement = len(self._calls) == 1 and self.given["isolation"] == "read committed"
+        self._alone: str | None = None
+        self._pick: Pick = tuple
+        if one_statement and not self.counted:
+            self._alone, self._pick = self._calls[0]
+        self._is_one = self.given["one_transaction"] and not one_statement
+        self._isolation = Isolation(self.given["isolation"].upper())
+        self._by_trips = dialect == "postgresql"
+
+    def inputs(self, rng: random.Random) -> tuple:
+        place = Place(self.user or 0, self._turn)
+        self._turn += 1
+        if len(self._draws) == 1:
+            values = self._draws[0](rng, place)
+        else:
+            values = tuple([value for draw in self._draws for value in draw(rng, place)])
+        return tuple(self._pick(values)) if self._alone else values
+
+    def execute(self, session: Session, inputs: tuple) -> Outcome:
+        if self._alone:
+            session.call(self._alone, inputs)
+            return Outcome.COMMITTED
+        if not self._is_one:
+            return self._make_calls(session, inputs, commits=True)
+        if not self._by_trips:
+            with session.transaction(self._isolation):
+                outcome = self._make_calls(session, inputs, commits=False)
+                if outcome is Outcome.ROLLED_BACK:
+                    session.roll_back()
+                return outcome
+        return self._execute_bound(session, inputs)
+
+    def _execute_bound(self, session: Session, inputs: tuple) -> Outcome:
+        """Begin and commit in trips of their own, so that every parameter is bound: the session's own way to begin
+        with the first call and commit with the last writes them into the text."""
+        session.call(_BEGIN.format(self._isolation), (), commits=False)
+        try:
+            outcome = self._make_calls(session, inputs, commits=False)
+        except CallFailed:
+            _roll_back(session)
+            raise
+        if outcome is Outcome.ROLLED_BACK:
+            session.call(_ROLL_BACK, (), commits=False)
+        else:
+            session.call(_COMMIT, ())
+        return outcome
+
+    def _make_calls(self, session: Session, inputs: tuple, *, commits: bool) -> Outcome:
+        values = [*inputs]
+        for number, (name, pick) in enumerate(self._calls):
+            if name in self.counted and number not in self._results:
+                session.count(name, pick(values), commits=commits)
+                continue
+            rows = session.call(name, pick(values), commits=commits)
+            if columns := self._results.get(number):
+                if not len(rows):
+                    return Outcome.ROLLED_BACK
+                values += [rows[0][column] for column in columns]
+        return Outcome.COMMITTED
+
+
+def _results(
+    statements: Sequence[Statement], given: Mapping[str, Any], shared: Shared, places: dict[str, int]
+) -> dict[int, list[int]]:
+    """Return the columns that are kept of each statement's first row, and add the places of their values."""
+    sources = dict(shared.parameters) | given["parameters"]
+    kept: dict[int, list[int]] = {}
+    needed = {name for statement in statements for name in statement.names}
+    returned = [(key, source) for key, source in sources.items() if "result" in source]
+    for key, source in sorted(returned, key=lambda pair: pair[1]["result"]):
+        if needed.intersection(names_in(key)):
+            for offset, name in enumerate(names_in(key)):
+                places[name] = len(places)
+                kept.setdefault(source["result"] - 1, []).append(source["column"] - 1 + offset)
+    return kept
+
+
+def _roll_back(session: Session) -> None:
+    """Roll back what an error left open; a session that is lost has nothing open."""
+    if not session.is_lost:
+        session.call(_ROLL_BACK, (), commits=False)
+
+
+# A script of pgbench. What stands before its first statement is drawn before a transaction is due.
+
+
+class PgbenchScript(OwnTransaction):
+    def __init__(self, shared: Shared):
+        super().__init__(shared)
+        self._steps = _steps(self.given, self.define)
+        seed = shared.context.seed
+        self._variables: dict[str, Any] = {"scale": 1, "random_seed": seed, "default_seed": seed} | dict(self.define)
+        self._rng = random.Random()
+        queries = [place for place, step in enumerate(self._steps) if not isinstance(step, Set)]
+        self._first = queries[0]
+        self._drawn = [(step.name, step.value.evaluate) for step in self._steps[: self._first] if isinstance(step, Set)]
+        self._alone: tuple[str, tuple[str, ...]] | None = None
+        last = self._steps[-1]
+        if self._first == len(self._steps) - 1 and isinstance(last, Query) and last.prefix is None and not self.counted:
+            self._alone = _call_name(self.name, self._first), last.statement.names
+
+    def inputs(self, rng: random.Random) -> tuple:
+        self._rng, variables = rng, self._variables
+        variables["client_id"] = self.user or 0
+        name = ""
+        try:
+            for name, evaluate in self._drawn:
+                variables[name] = evaluate(variables, rng)
+        except ExpressionError as error:
+            raise CallFailed(ErrorClass.OTHER, "", f"\\set {name}: {error}") from None
+        if self._alone:
+            return tuple([as_parameter(variables[name]) for name in self._alone[1]])
+        return (dict(variables),)
+
+    def execute(self, session: Session, inputs: tuple) -> Outcome:
+        if self._alone:
+            session.call(self._alone[0], inputs)
+            return Outcome.COMMITTED
+        variables = self._variables = dict(inputs[0])
+        is_open = False
+        place, steps = self._first, self._steps
+        try:
+            while place < len(steps):
+                step, here = steps[place], place
+                place += 1
+                if isinstance(step, Query):
+                    statement = step.statement
+                    if statement.begins:
+                        is_open = True
+                    parameters = [as_parameter(variables[name]) for name in statement.names]
+                    commits = not is_open or statement.ends
+                    name = _call_name(self.name, here)
+                    if name in self.counted and step.prefix is None:
+                        session.count(name, parameters, commits=commits)
+                        continue
+                    rows = session.call(name, parameters, commits=commits)
+                    if statement.ends:
+                        is_open = False
+                    if step.prefix is not None:
+                        self._set_row(session, step, rows)
+                elif isinstance(step, Set):
+                    variables[step.name] = step.value.evaluate(variables, self._rng)
+                elif isinstance(step, Sleep):
+                    time.sleep(float(as_value(step.duration.evaluate(variables, self._rng)) or 0) * step.unit_s)
+                elif step.unless is None or not is_true(step.unless.evaluate(variables, self._rng)):
+                    place = step.to
+            if is_open:
+                raise ExpressionError("it leaves a transaction open: end it with COMMIT")
+        except CallFailed:
+            if is_open:
+                _roll_back(session)
+            raise
+        except (ExpressionError, KeyError) as error:
+            if is_open:
+                _roll_back(session)
+            why = f"the variable {error.args[0]} has no value" if isinstance(error, KeyError) else str(error)
+            raise CallFailed(ErrorClass.OTHER, "", f"{self.name}.sql: {why}") from None
+        return Outcome.COMMITTED
+
+    def _set_row(self, session: Session, step: Query, rows: Sequence[tuple]) -> None:
+        if len(rows) != 1:
+            raise ExpressionError(f"line {step.statement.line}: \\gset expects one row, and {len(rows)} came")
+        for name, value in zip(rows.names, rows[0], strict=True):  # type: ignore[attr-defined]
+            self._variables[f"{step.prefix}{name}"] = value
+
+
+def _call_name(transaction: str, place: int) -> str:
+    return f"{transaction} {place + 1}"
+
+
+def _steps(given: Mapping[str, Any], define: Mapping[str, Any]) -> list[Step]:
+    return parse_script(given["sql"], define)

@@ -1,0 +1,100 @@
+"""The workload that a definition makes, in every process that drives or checks it."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stallmark.engines.base import Engine, Session
+from stallmark.own_sql.transaction import OwnTransaction, Shared, transaction_class
+from stallmark.transactions import define
+from stallmark.transactions.workload import Background, Condition, Transaction, UserLoad, Workload, WorkloadContext
+
+if TYPE_CHECKING:
+    from sqlalchemy import MetaData
+
+_VERSIONS = 10**6
+_SESSIONS_PER_USER = 0.001  # for what comes at intervals: one session for each process, up to 1,000 users
+
+
+@dataclass(frozen=True)
+class OwnWorkload(Workload):
+    """A user's workload. Its tables are the user's; nothing of it is built but by `setup`."""
+
+    definition: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def data_version(self) -> int:
+        return _number(self.setup)
+
+    @property
+    def setup(self) -> str:
+        return str(self.definition["setup"])
+
+    @property
+    def metadata(self) -> "MetaData":  # type: ignore[override]
+        from sqlalchemy import MetaData
+
+        return MetaData()
+
+    def procedures(self, dialect: str) -> str:
+        return ""
+
+    def prepare(self, session: Session, kinds: Iterable[type[Transaction]]) -> None:
+        texts: dict[str, str] = {}
+        for kind in kinds:
+            assert issubclass(kind, OwnTransaction)
+            texts |= kind.to_prepare(session.dialect)
+        for name, sql in texts.items():
+            session.prepare(name, sql)
+
+    def examine(self, engine: Engine, users: int) -> None:
+        from stallmark.own_sql.examine import MANY_ROWS, examine  # which an executor does not need
+
+        counted = [one.name for one in examine(engine, self, users) if (one.rows or 0) > MANY_ROWS]
+        define({**self.definition, "counted": counted})
+
+
+def make_workload(definition: Mapping[str, Any]) -> OwnWorkload:
+    """Return the workload of a definition, as `folder.read_definition` returns it."""
+    kinds = {name: transaction_class(name, given, definition) for name, given in definition["transactions"].items()}
+    every = {name: given["every"] for name, given in definition["transactions"].items() if given["every"]}
+    weights: dict[type[Transaction], int] = {
+        kind: definition["transactions"][name]["weight"] for name, kind in kinds.items() if name not in every
+    }
+    primary = definition["primary"]
+
+    def share(context: WorkloadContext) -> Shared:
+        return Shared(definition, context)
+
+    return OwnWorkload(
+        name=definition["name"],
+        version=version_of(definition),
+        schema="",
+        tables="",
+        package=__package__ or "",
+        conditions=tuple(Condition(name, _bare(text)) for name, text in definition["conditions"].items()),
+        users=UserLoad(deck=weights, share=share, primary=kinds[primary] if primary else None),
+        background=Background(
+            timers={kinds[name]: seconds for name, seconds in every.items()},
+            sessions_per_user=_SESSIONS_PER_USER if every else 0.0,
+            executed_by="the transactions at intervals",
+        ),
+        definition=definition,
+    )
+
+
+def version_of(definition: Mapping[str, Any]) -> int:
+    """Return a number that changes with every word of a definition that decides what is executed."""
+    deciding = {key: value for key, value in definition.items() if key != "counted"}
+    return _number(json.dumps(deciding, sort_keys=True, default=str))
+
+
+def _bare(text: str) -> str:
+    """Return a query without its semicolon, so that it can stand within another."""
+    return text.rstrip().rstrip(";")
+
+
+def _number(text: str) -> int:
+    return int(hashlib.sha256(text.encode()).hexdigest(), 16) % _VERSIONS

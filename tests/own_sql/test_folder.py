@@ -1,0 +1,145 @@
+"""A folder of SQL read into a definition: what is right, and a sentence for each mistake."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from stallmark.errors import StallmarkError
+from stallmark.own_sql.folder import MOST_FILE_ROWS, read_definition
+from stallmark.own_sql.new_options import STARTER
+from stallmark.own_sql.run_options import document, scripts_definition
+from stallmark.scenarios.model import LoadsScenario, Scenario
+from stallmark.scenarios.read import read_document
+from stallmark.transactions import define, find_workload
+
+PARAMETERS = "parameters: {id: {from: 1, to: 9}}"
+
+
+def folder(at: Path, yaml: str = "", **texts: str) -> Path:
+    at.mkdir(exist_ok=True)
+    for name, text in (texts or {"look": "SELECT 1"}).items():
+        (at / f"{name}.sql").write_text(text)
+    if yaml:
+        (at / "workload.yaml").write_text(yaml)
+    return at
+
+
+def test_without_a_workload_yaml_each_file_is_a_transaction(tmp_path):
+    found = read_definition(str(folder(tmp_path / "My Orders", a="SELECT 1", b="SELECT 2")))
+    assert found["name"] == "my_orders"
+    assert {name: one["weight"] for name, one in found["transactions"].items()} == {"a": 1, "b": 1}
+
+
+def test_a_definition_is_read_again_as_it_is_and_needs_no_folder(tmp_path):
+    found = read_definition(str(STARTER))
+    again = json.loads(json.dumps(found))
+    assert read_definition(again) == found
+    workload = define(found)
+    assert find_workload("shop") is workload
+    assert define(read_definition(again)) is workload, "samples refer to its classes"
+    assert {kind.name: cards for kind, cards in workload.users.deck.items()} == {
+        "rent_film": 4, "return_film": 4, "browse_films": 10, "customer_history": 2,
+    }  # fmt: skip
+    reads = {kind.name for kind in workload.transactions if kind.reads_only}
+    assert reads == {"browse_films", "customer_history"}
+
+
+def test_another_text_is_another_version(tmp_path):
+    made = []
+    for text in ("SELECT 1", "SELECT 2"):
+        made.append(define(read_definition(str(folder(tmp_path / "other", look=text)))))
+    assert made[0].version != made[1].version
+    assert made[0].data_version == made[1].data_version
+
+
+def test_a_scenario_holds_the_definition(tmp_path):
+    scenario = read_document(document(str(STARTER), 3, 5.0))
+    again = Scenario.model_validate(json.loads(json.dumps(scenario.model_dump(mode="json"))))
+    assert again == scenario
+    loads = {
+        "name": "both", "loads": {"own": {"workload": {"sql": str(STARTER)}, "users": 2},
+                                  "bank": {"workload": "bank", "scale": {"branches": 1}, "users": 1}},
+        "measure": "1s", "variants": [{"name": "a"}],
+    }  # fmt: skip
+    both = LoadsScenario.model_validate(loads)
+    assert both.contents.name == "bank+shop"
+    assert LoadsScenario.model_validate(both.model_dump(mode="json")) == both
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_rows_of_a_file_travel_with_the_definition(kind, tmp_path):
+    yaml = f"parameters: {{'id, city': {{file: x.{kind}, columns: [key, city]}}}}"
+    at = folder(tmp_path / "w", yaml, look="SELECT :id::int, :city::text")
+    if kind == "csv":
+        (at / "x.csv").write_text('city,key\n"Köln, West",1\nUlm,2\n', encoding="utf-8")
+    else:
+        pq.write_table(pa.table({"city": ["Köln, West", "Ulm"], "key": ["1", "2"]}), at / "x.parquet")
+    found = read_definition(str(at))
+    assert found["parameters"]["id, city"]["rows"] == [["1", "Köln, West"], ["2", "Ulm"]]
+
+
+@pytest.mark.parametrize(
+    ("yaml", "texts", "named"),
+    [
+        ("", {"look": "SELECT :id"}, "look.sql: line 1: :id has no source"),
+        ("transactions: {look: 1, other: 1}", {}, "other has no file"),
+        ("transactions: {look: 1}", {"look": "SELECT 1", "rest": "SELECT 1"}, "leaves out rest.sql"),
+        ("transactions: {look: 0}", {}, "no transaction has a weight"),
+        ("transactions: {look: many}", {}, "weight"),
+        ("transactions: [look]", {}, "lists each"),
+        ("primary: other", {}, "primary is other"),
+        ("nothing: 1", {}, "nothing"),
+        ("name: bank", {}, "is a workload of Stallmark's"),
+        ("name: A+b", {}, "name"),
+        ("parameters: {id: {}}", {"look": "SELECT :id"}, "one of the keys"),
+        ("parameters: {id: {from: 3, to: 1}}", {"look": "SELECT :id"}, "empty range"),
+        ("parameters: {id: {from: 1, to: 2.5}}", {"look": "SELECT :id"}, "decimals"),
+        ("parameters: {id: {values: []}}", {"look": "SELECT :id"}, "values"),
+        ("parameters: {id: {query: SELECT 1, draw: {zipf: 0}}}", {"look": "SELECT :id"}, "zipf"),
+        ("parameters: {id: {result: 1}}", {"look": "SELECT :id"}, "comes later"),
+        ("parameters: {'id, id': {query: SELECT 1}}", {"look": "SELECT :id"}, "two sources"),
+        ("parameters: {'a b': {query: SELECT 1}}", {}, "is not a parameter's name"),
+        ("parameters: {id: {file: none.csv}}", {"look": "SELECT :id"}, "is not there"),
+        (PARAMETERS, {"look": "CREATE TABLE t (a int)"}, "CREATE changes tables"),
+        (PARAMETERS, {"look": "SELECT 1;\n\nDROP TABLE t"}, "line 3: DROP"),
+        (PARAMETERS, {"look": "BEGIN; SELECT 1; COMMIT"}, "is Stallmark's part"),
+        (PARAMETERS, {"look": "USE other"}, "changes the database"),
+        (PARAMETERS, {"look": "COPY t FROM STDIN"}, "cannot be a statement of a load"),
+        (PARAMETERS, {"look": "SELECT 'a"}, "does not end"),
+        (PARAMETERS, {"look": "-- nothing"}, "no statement"),
+        ("transactions: {look: {script: pgbench}}", {"look": "\\startpipeline\nSELECT 1;"}, "startpipeline"),
+        ("a: [", {}, "not YAML"),
+        ("- a", {}, "mapping"),
+    ],
+)
+def test_each_mistake_has_a_sentence(yaml, texts, named, tmp_path):
+    with pytest.raises(StallmarkError, match=named.replace("(", r"\(")) as refused:
+        read_definition(str(folder(tmp_path / "w", yaml, **texts)))
+    assert "\n" not in str(refused.value)
+
+
+def test_a_folder_that_is_none_or_has_no_sql_is_refused(tmp_path):
+    with pytest.raises(StallmarkError, match="is not a folder"):
+        read_definition(str(tmp_path / "nowhere"))
+    with pytest.raises(StallmarkError, match=r"no \.sql file"):
+        read_definition(str(tmp_path))
+
+
+def test_a_file_with_too_many_rows_is_refused(tmp_path):
+    at = folder(tmp_path / "w", "parameters: {id: {file: x.csv}}", look="SELECT :id")
+    (at / "x.csv").write_text("id\n" + "1\n" * (MOST_FILE_ROWS + 1))
+    with pytest.raises(StallmarkError, match="at most"):
+        read_definition(str(at))
+
+
+def test_scripts_have_weights_and_variables(tmp_path):
+    (tmp_path / "a.sql").write_text("SELECT :x;")
+    (tmp_path / "b@c.sql").write_text("SELECT 1;")
+    found = read_definition(scripts_definition([f"{tmp_path}/a.sql@3", f"{tmp_path}/b@c.sql"], ["x=5"]))
+    assert {name: one["weight"] for name, one in found["transactions"].items()} == {"a": 3, "b_c": 1}
+    assert found["define"] == {"x": "5"}
+    with pytest.raises(StallmarkError, match="x has no value"):
+        read_definition(scripts_definition([f"{tmp_path}/a.sql"], []))

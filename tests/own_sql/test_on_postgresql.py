@@ -1,0 +1,312 @@
+"""SQL of a user's own on a PostgreSQL by URL: tried, driven and recorded; nothing of ours is left in the database."""
+
+import json
+import random
+import re
+import subprocess
+import sys
+from collections import Counter
+from contextlib import suppress
+
+import psutil
+import pytest
+from scipy import stats
+from support.clusters import ClusterEngine
+from support.command_line import stallmark
+from support.remote import free_port
+from support.waiting import eventually
+
+from stallmark.errors import CallFailed, StallmarkError
+from stallmark.own_sql.examine import examine
+from stallmark.own_sql.folder import read_definition
+from stallmark.own_sql.new_options import STARTER
+from stallmark.own_sql.pgbench.expressions import compile_expression
+from stallmark.own_sql.pgbench.functions import random_exponential, random_gaussian, random_zipfian
+from stallmark.own_sql.run_options import scripts_definition
+from stallmark.own_sql.transaction import OwnTransaction
+from stallmark.transactions import define, find_workload
+from stallmark.transactions.workload import Outcome, WorkloadContext
+
+pytestmark = pytest.mark.server
+
+
+@pytest.fixture
+def shop(engine: ClusterEngine):
+    """The URL of a database with the shop in it, of which nothing is left afterwards."""
+    engine.execute("DROP SCHEMA IF EXISTS public CASCADE; CREATE SCHEMA public")
+    engine.execute((STARTER / "setup.sql").read_text())
+    yield engine.cluster.url()
+    engine.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+
+
+def workload_of(**transactions):
+    return define(read_definition({"name": "own", "transactions": transactions}))
+
+
+def test_every_statement_is_tried_with_its_types_and_nothing_stays(shop, engine):
+    result = stallmark("check-sql", STARTER, "--server", shop, "--json")
+    assert result.exit_code == 0, result.output
+    tried = {(one["transaction"], one["line"]): one for one in json.loads(result.stdout)}
+    assert tried["rent_film", 2]["types"] == ["integer"]
+    assert tried["rent_film", 2]["rows"] == 1
+    assert tried["return_film", 9]["rows"] is None, "no rental was open"
+    assert engine.query("SELECT count(*) FROM rental")[0][0] == 0
+
+
+def test_a_quick_run_is_recorded_and_its_report_needs_no_folder(shop, engine, tmp_path):
+    folder = tmp_path / "mine"
+    assert stallmark("new", "--workload", folder).exit_code == 0
+    given = ("run", "--sql", folder, "--server", shop, "--users", 3, "--duration", "2s", "--out", tmp_path / "runs")
+    refused = stallmark(*given)
+    assert refused.exit_code == 3 and "--shared" in refused.output
+    result = stallmark(*given, "--shared", "--json", "--set", "warm_up=0s")
+    assert result.exit_code == 0, result.output
+    for file in sorted(folder.rglob("*.*"), reverse=True):
+        file.unlink()
+    [run] = json.loads(result.stdout)["runs"]
+    assert {one["name"] for one in run["steps"][0]["transactions"]} >= {"rent_film", "browse_films"}
+    again = stallmark("report", next((tmp_path / "runs").iterdir()), "--json")
+    assert again.exit_code == 0 and json.loads(again.stdout)["runs"][0]["steps"]
+    # Whole transactions: the condition of the folder, and a customer's count.
+    assert engine.query((STARTER / "conditions/copies_out.sql").read_text()) == []
+    [(rented, counted)] = engine.query("SELECT (SELECT count(*) FROM rental), sum(rentals) FROM customer")
+    assert rented == counted > 0
+    assert engine.query("SELECT nspname FROM pg_namespace WHERE nspname = 'stallmark'") == []
+
+
+@pytest.mark.parametrize(
+    ("sql", "named"),
+    [
+        ("SELECT nothing FROM film", "line 1: the server does not take it"),
+        ("SELECT 1;\nSELECT * FROM nowhere", "line 2"),
+        ("SELECT 1 / 0", "division by zero"),
+        ("SELECT 'x'::integer", "invalid input"),
+        ("SELECT write_a_row()", "reads_only: false"),
+    ],
+)
+def test_what_the_server_does_not_take_is_refused_before_the_load(sql, named, shop, engine):
+    engine.execute(
+        "CREATE FUNCTION write_a_row() RETURNS void LANGUAGE sql AS $$ INSERT INTO film VALUES (0, '', 0, '') $$"
+    )
+    with pytest.raises(StallmarkError, match=named):
+        examine(engine, workload_of(look={"sql": sql}))
+
+
+def test_a_value_that_does_not_fit_its_type_is_refused(shop, engine):
+    look = {"sql": "SELECT * FROM film WHERE film_id = :id", "parameters": {"id": {"values": ["seven"]}}}
+    with pytest.raises(StallmarkError, match="invalid input syntax for type integer"):
+        examine(engine, workload_of(look=look))
+
+
+def test_users_apart_need_rows_enough(shop, engine):
+    source = {"query": "SELECT film_id FROM film WHERE film_id < 3", "apart": True}
+    workload = workload_of(look={"sql": "SELECT :id::int", "parameters": {"id": source}})
+    examine(engine, workload, users=2)
+    with pytest.raises(StallmarkError, match="apart"):
+        examine(engine, workload, users=3)
+
+
+def executed(engine, workload, times: int = 1, seed: int = 1):
+    """Execute the one transaction of a workload."""
+    shared = workload.users.share(WorkloadContext({}, seed, engine.query, lambda *_: None))
+    [kind] = workload.transactions
+    assert issubclass(kind, OwnTransaction)
+    transaction, rng = kind(shared), random.Random(seed)
+    session = engine.session(30.0)
+    workload.prepare(session, [kind])
+    outcomes = [transaction.execute(session, transaction.inputs(rng)) for _ in range(times)]
+    session.close()
+    return outcomes
+
+
+def test_parameters_are_bound_and_never_pasted(shop, engine):
+    engine.execute("CREATE TABLE word (id int, w text)")
+    evil = "'); DROP TABLE word; --"
+    sql = "INSERT INTO word VALUES (1, :w); UPDATE word SET w = w || :w WHERE w = :w"
+    executed(engine, workload_of(write={"sql": sql, "parameters": {"w": {"values": [evil]}}}))
+    assert engine.query("SELECT w FROM word") == [(evil + evil,)]
+
+
+def test_a_transaction_is_whole_or_each_statement_by_itself(shop, engine):
+    engine.execute("CREATE TABLE word (id int PRIMARY KEY)")
+    sql = "INSERT INTO word VALUES (:n); INSERT INTO word SELECT 1 / (:n::int - 7)"
+    parameters = {"n": {"from": 7, "to": 7}}
+    for one_transaction, rows in ((True, []), (False, [(7,)])):
+        workload = workload_of(write={"sql": sql, "parameters": parameters, "one_transaction": one_transaction})
+        with pytest.raises(Exception, match="division by zero"):
+            executed(engine, workload)
+        assert engine.query("SELECT * FROM word") == rows
+
+
+@pytest.mark.parametrize("one_transaction", [True, False])
+def test_many_rows_are_counted_and_not_kept(one_transaction, shop, engine, monkeypatch):
+    monkeypatch.setattr("stallmark.own_sql.examine.MANY_ROWS", 1_500)
+    given = {"sql": "SELECT * FROM film; SELECT 1", "one_transaction": one_transaction}
+    workload = workload_of(look=given, other={"sql": "SELECT 2"})
+    workload.examine(engine, 1)
+    examined = find_workload("own")
+    assert examined.definition["counted"] == ["look 1"]
+    assert examined.version == workload.version
+    [look, other] = examined.transactions
+    assert (look.counted, other.counted) == ({"look 1"}, frozenset())
+    session = engine.session(30.0)
+    examined.prepare(session, [look])
+    called: list[str] = []
+    call = session.call
+
+    def noted(name, *rest, **more):
+        called.append(name)
+        return call(name, *rest, **more)
+
+    monkeypatch.setattr(session, "call", noted)
+    context = WorkloadContext({}, 1, engine.query, lambda *_: None)
+    transaction = look(examined.users.share(context))
+    assert transaction.execute(session, transaction.inputs(random.Random(1))) is Outcome.COMMITTED
+    assert "look 2" in called and "look 1" not in called
+    assert session.count("look 1", ()) == 2000
+    session.close()
+
+
+def test_rows_are_counted_up_to_an_error_and_the_session_goes_on(shop, engine):
+    session = engine.session(30.0)
+    session.prepare("count", "SELECT 1 / (5000 - n) FROM generate_series(1, $1::int) AS n")
+    assert session.count("count", (4999,)) == 4999
+    with pytest.raises(CallFailed, match="division by zero"):
+        session.count("count", (9000,))
+    assert session.count("count", (3,)) == 3
+    session.close()
+
+
+# Beside pgbench itself, on one server.
+
+TPCB = r"""
+\set aid random(1, 1000 * :scale)
+\set bid random(1, 1 * :scale)
+\set tid random(1, 10 * :scale)
+\set delta random(-5000, 5000)
+BEGIN;
+UPDATE acc SET balance = balance + :delta WHERE id = :aid;
+SELECT balance FROM acc WHERE id = :aid;
+UPDATE tel SET balance = balance + :delta WHERE id = :tid;
+UPDATE bra SET balance = balance + :delta WHERE id = :bid;
+INSERT INTO his (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);
+END;
+"""
+
+
+def pgbench(engine: ClusterEngine, script, times: int, *options: str) -> str:
+    cluster = engine.cluster
+    argv = [*cluster.prefix, cluster.binaries / "pgbench", "-n", "-M", "prepared", "-f", script, "-t", str(times)]
+    done = subprocess.run(
+        [*argv, *options, "-h", cluster.folder, "-U", "stallmark", "postgres"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return done.stdout + done.stderr
+
+
+def test_a_script_has_the_row_effects_that_it_has_in_pgbench(shop, engine, tmp_path):
+    script = tmp_path / "tpcb.sql"
+    script.write_text(TPCB)
+    for table, rows in (("acc", 2000), ("tel", 20), ("bra", 2)):
+        engine.execute(f"CREATE TABLE {table} (id int PRIMARY KEY, balance int NOT NULL)")
+        engine.execute(f"INSERT INTO {table} SELECT n, 0 FROM generate_series(1, {rows}) n")
+    engine.execute("CREATE TABLE his (tid int, bid int, aid int, delta int, mtime timestamp)")
+
+    def effects():
+        sums = [engine.query(f"SELECT sum(balance) FROM {table}")[0][0] for table in ("acc", "tel", "bra")]
+        [history] = engine.query("SELECT count(*), sum(delta), min(aid), max(aid), max(bid), max(tid) FROM his")
+        assert set(sums) == {history[1]}
+        return history
+
+    pgbench(engine, script, 200, "-D", "scale=2")
+    theirs = effects()
+    executed(engine, define(read_definition(scripts_definition([str(script)], ["scale=2"]))), 200)
+    both = effects()
+    assert (theirs[0], both[0]) == (200, 400)
+    assert both[4:] == (2, 20)
+
+
+DRAWS = {
+    "random_zipfian(1, 40, 1.2)": lambda rng: random_zipfian(rng, 1, 40, 1.2),
+    "random_exponential(1, 40, 3.0)": lambda rng: random_exponential(rng, 1, 40, 3.0),
+    "random_gaussian(1, 40, 2.5)": lambda rng: random_gaussian(rng, 1, 40, 2.5),
+}
+
+
+@pytest.mark.parametrize("text", DRAWS)
+def test_draws_are_distributed_as_those_of_pgbench(text, shop, engine, tmp_path):
+    engine.execute("DROP TABLE IF EXISTS drawn; CREATE TABLE drawn (n int)")
+    script = tmp_path / "draw.sql"
+    script.write_text("\\set n " + text + "\n" + "INSERT INTO drawn VALUES (:n);\n" * 1)
+    pgbench(engine, script, 4000, "--random-seed=7")
+    theirs = Counter(value for (value,) in engine.query("SELECT n FROM drawn"))
+    rng = random.Random(7)
+    ours = Counter(DRAWS[text](rng) for _ in range(4000))
+    shared = [n for n in range(1, 41) if theirs[n] + ours[n] >= 20]
+    assert len(shared) > 10
+    assert stats.chi2_contingency([[one[n] for n in shared] for one in (theirs, ours)]).pvalue > 1e-3
+
+
+EXPRESSIONS = [
+    "-7 / 2", "-7 % 4", "7.5 / 2", "int(2.5)", "hash(42, 7)", "hash_fnv1a(-42, 7)", "hash_murmur2(0, -1)",
+    "~ 1 + 2", "1 << 40", "5 # 3 | 8", "case when 0 then 1 when 2 > 1 then 3 end", "greatest(1, 2.5)", "pi()",
+    "sqrt(2)", "2 <> 2 or 3 >= 3", "null is null", "pow(2, 0.5)", "abs(-3)", "mod(-9, 4)", "not 1 = 2 and true",
+]  # fmt: skip
+PERMUTED = ((0, 10, 1), (5, 1000, -3), (77, 2**40, 99), (1, 2, 5))
+EXPRESSIONS += [f"permute({number}, {size}, {seed})" for number, size, seed in PERMUTED]
+
+
+def test_expressions_have_the_values_that_pgbench_gives_them(shop, engine, tmp_path):
+    texts = EXPRESSIONS
+    script = tmp_path / "debug.sql"
+    script.write_text("".join(f"\\set v{n} debug({text})\n" for n, text in enumerate(texts)) + "SELECT 1;\n")
+    shown = re.findall(r"debug\(.*?\): (\w+) ?(.*)", pgbench(engine, script, 1))
+    assert len(shown) == len(texts)
+    for text, (kind, theirs) in zip(texts, shown, strict=True):
+        ours = compile_expression(text)({}, random.Random(1))
+        said = {bool: "boolean", int: "int", float: "double", type(None): "null"}[type(ours)]
+        assert said == kind, text
+        if kind == "double":
+            assert f"{ours:.15g}" == theirs, text
+        elif kind != "null":
+            assert str(ours).lower() == theirs, text
+
+
+# Processes of their own: load machines, and a driver that is killed.
+
+
+def command(*arguments, cwd) -> subprocess.Popen:
+    argv = [sys.executable, "-m", "stallmark.cli.main", *map(str, arguments)]
+    return subprocess.Popen(argv, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def test_a_killed_driver_leaves_whole_transactions_alone(shop, engine, tmp_path):
+    run = command("run", "--sql", STARTER, "--server", shop, "--shared", "-c", 4, "-T", 60, cwd=tmp_path)
+    try:
+        eventually(lambda: engine.query("SELECT count(*) > 200 FROM rental")[0][0])
+    finally:
+        for process in [*psutil.Process(run.pid).children(recursive=True), psutil.Process(run.pid)]:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        run.wait()
+    sessions = "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name LIKE 'stallmark-user%'"
+    eventually(lambda: engine.query(sessions)[0][0])
+    assert engine.query((STARTER / "conditions/copies_out.sql").read_text()) == []
+    [(rented, counted)] = engine.query("SELECT (SELECT count(*) FROM rental), sum(rentals) FROM customer")
+    assert rented == counted > 200
+
+
+def test_a_load_machine_needs_no_folder(shop, tmp_path):
+    port = free_port()
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    worker = command("worker", "--server", shop, "--master-host", "127.0.0.1", "--master-port", port, cwd=elsewhere)
+    try:
+        given = ("--server", shop, "--shared", "-c", 2, "-T", 2, "--out", tmp_path / "runs", "--json")
+        machines = ("--expect-workers", 1, "--master-bind-host", "127.0.0.1", "--master-bind-port", port)
+        result = stallmark("run", "--sql", STARTER, *given, *machines)
+    finally:
+        worker.terminate()
+        said, _ = worker.communicate(timeout=30)
+    assert result.exit_code == 0, result.output + said
+    [run] = json.loads(result.stdout)["runs"]
+    assert run["steps"][0]["tps"] > 0

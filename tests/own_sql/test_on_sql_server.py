@@ -1,0 +1,120 @@
+"""SQL of a user's own on SQL Server, as far as a scripted one shows it: what is sent, bound and rolled back."""
+
+import random
+
+import pytest
+from support.mssql_server import engine, says_it_is, server
+from support.tds.answers import Error, Rows
+from support.tds.datatypes import INT
+from support.tds.script import Script
+from support.tds.tokens import Column
+
+from stallmark.errors import CallFailed, ErrorClass, StallmarkError
+from stallmark.own_sql.examine import examine
+from stallmark.own_sql.folder import read_definition
+from stallmark.transactions import define
+from stallmark.transactions.workload import Outcome, WorkloadContext
+
+__all__ = ["engine", "server"]
+
+ORDER = {
+    "sql": "INSERT INTO dbo.orders (customer) OUTPUT inserted.id VALUES (:customer);\n"
+           "UPDATE dbo.customers SET [last:order] = :id WHERE id = :customer AND :id > 0",
+    "isolation": "serializable",
+    "parameters": {"customer": {"from": 7, "to": 7}, "id": {"result": 1}},
+}  # fmt: skip
+
+
+@pytest.fixture
+def script() -> Script:
+    script = Script(databases=["bank", "master", "tempdb"])
+    says_it_is(script)
+    script.sql("SELECT @@SPID", Rows([Column("spid", INT)], [(57,)]))
+    return script
+
+
+def place(engine, given=ORDER):
+    workload = define(read_definition({"name": "own", "transactions": {"place": given}}))
+    [kind] = workload.transactions
+    context = WorkloadContext({}, 1, engine.query, lambda *_: None, dialect="mssql")
+    transaction = kind(workload.users.share(context))
+    session = engine.session(10)
+    workload.prepare(session, [kind])
+    return workload, transaction, session
+
+
+def sent(server):
+    return [(request.text.split("\n")[0], tuple(request.values or ())) for request in server.requests]
+
+
+def test_a_transaction_binds_its_parameters_and_ends_what_it_begins(engine, server, script):
+    script.sql("INSERT INTO dbo.orders", Rows([Column("id", INT)], [(41,)]))
+    script.sql("UPDATE dbo.customers")
+    _, transaction, session = place(engine)
+    server.forget()
+    assert transaction.execute(session, transaction.inputs(random.Random(1))) is Outcome.COMMITTED
+    (begin, _), (_, inserted), (_, updated), (commit, _) = sent(server)
+    assert "SERIALIZABLE" in begin and "BEGIN TRANSACTION" in begin and "COMMIT TRANSACTION" in commit
+    assert (inserted, updated) == ((7,), (41, 7, 41))
+
+
+def test_without_a_row_to_go_on_with_it_is_rolled_back(engine, server, script):
+    script.sql("INSERT INTO dbo.orders", Rows([Column("id", INT)], []))
+    _, transaction, session = place(engine)
+    server.forget()
+    assert transaction.execute(session, transaction.inputs(random.Random(1))) is Outcome.ROLLED_BACK
+    assert "ROLLBACK TRANSACTION" in sent(server)[-1][0]
+
+
+def test_a_deadlock_is_rolled_back_and_can_be_tried_again(engine, server, script):
+    script.sql("INSERT INTO dbo.orders", Rows([Column("id", INT)], [(41,)]))
+    script.sql("UPDATE dbo.customers", Error(1205, "deadlock", severity=13), times=1)
+    script.sql("UPDATE dbo.customers")
+    _, transaction, session = place(engine)
+    inputs = transaction.inputs(random.Random(1))
+    with pytest.raises(CallFailed) as failed:
+        transaction.execute(session, inputs)
+    assert failed.value.kind is ErrorClass.DEADLOCK
+    assert "ROLLBACK TRANSACTION" in sent(server)[-1][0]
+    assert transaction.execute(session, inputs) is Outcome.COMMITTED
+
+
+def test_its_trial_is_rolled_back(engine, server, script):
+    script.sql("INSERT INTO dbo.orders", Rows([Column("id", INT)], [(41,)]))
+    script.sql("UPDATE dbo.customers")
+    workload, _, _ = place(engine)
+    server.forget()
+    tried = examine(engine, workload)
+    assert [(one.line, one.rows, one.types) for one in tried] == [(1, 1, None), (2, 0, None)]
+    texts = [text for text, _ in sent(server)]
+    assert any("BEGIN TRANSACTION" in text for text in texts) and not any(
+        "COMMIT TRANSACTION" in text for text in texts
+    )
+    assert "ROLLBACK TRANSACTION" in texts[-1]
+
+
+def test_rows_of_all_results_are_counted(engine, script):
+    script.sql("SELECT many", Rows([Column("id", INT)], [(n,) for n in range(2500)]), Rows([Column("id", INT)], [(1,)]))
+    script.sql("SELECT wrong", Error(207, "Invalid column name 'wrong'.", severity=16))
+    session = engine.session(10)
+    for name in ("many", "wrong"):
+        session.prepare(name, f"SELECT {name}")
+    assert [session.count("many", ()) for _ in range(2)] == [2501, 2501]
+    with pytest.raises(CallFailed, match="Invalid column"):
+        session.count("wrong", ())
+    assert session.count("many", ()) == 2501
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"sql": "SELECT 1;", "script": "pgbench"}, "is of PostgreSQL"),
+        ({"sql": "SELECT $$a;b$$"}, "place.sql"),
+        ({"sql": "SELECT nothing"}, "the server does not take it"),
+    ],
+)
+def test_what_sql_server_does_not_take_is_refused(given, named, engine, script):
+    script.sql("SELECT nothing", Error(207, "Invalid column name 'nothing'.", severity=16))
+    workload = define(read_definition({"name": "own", "transactions": {"place": given}}))
+    with pytest.raises(StallmarkError, match=named):
+        examine(engine, workload)
