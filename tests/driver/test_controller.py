@@ -131,9 +131,9 @@ def test_a_load_that_has_ended_starts_nobody_and_nothing_arrives(bank, monkeypat
     monkeypatch.setattr("stallmark.driver.executor.VirtualUser.start", lambda user: started.append(user.number))
     ended.end()
     ended.start(3)
-    ended.take_share(1.0)
+    ended.set_share(1.0)
     ended.end()
-    assert started == [] and ended.bye(0).unserved == 0
+    assert started == [] and ended.final_report(0).unserved == 0
     here.close()
     there.close()
 

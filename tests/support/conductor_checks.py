@@ -117,7 +117,7 @@ def test_reports_are_passed_on_as_they_came():
     here._parent = SimpleNamespace(send=sent.append)
     histogram = hdr.encode(np.array([1000], np.int64))
     rows = Rows([TransactionRow(0, "bank", "transfer", 1, 0, 0, 0, 1000, 1000, histogram, histogram)])
-    report = decode(encode(Report.of(rows)))
+    report = decode(encode(Report.from_rows(rows)))
     here._deliver(report)
     assert sent == [report] and sent[0].rows() == rows
 

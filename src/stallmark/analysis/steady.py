@@ -131,7 +131,7 @@ def judge(per_second: np.ndarray, rate: Rate = Rate.TPS) -> Steadiness:
         seconds=seconds,
         batches=len(batched.means),
         batch_s=batched.length,
-        alike=float(batched.alike),
+        alike=float(batched.correlation),
         inflation=float(batched.inflation),
         independent=batched.independent,
         drift=growth_of_line(whole.drift),
@@ -142,7 +142,7 @@ def judge(per_second: np.ndarray, rate: Rate = Rate.TPS) -> Steadiness:
         slope_per_h_high=whole.drift_high * per_hour,
         trend_p=whole.trend.p,
         change=_stepped(whole),
-        change_at_s=whole.change.at,
+        change_at_s=whole.change.index,
         change_p=whole.change.p,
         truncation_s=truncated,
         warm_up_s=head,
@@ -174,7 +174,7 @@ def _verdict(series: np.ndarray, whole: StretchTests, head: int, rate: Rate) -> 
     drift = {name: growth_of_line(share) for name, share in ends.items()}
     if whole.unsteady:
         if whole.changing and (not whole.trending or whole.change.p < whole.trend.p):
-            change = {"change": _stepped(whole), "at_s": whole.change.at, "p": whole.change.p}
+            change = {"change": _stepped(whole), "at_s": whole.change.index, "p": whole.change.p}
             return Judgement.NEVER, invalid(SteadyKind.LEVEL_CHANGED, **facts, **change)
         return Judgement.NEVER, invalid(SteadyKind.TREND, **facts, **drift, p=whole.trend.p)
     if whole.unknown:

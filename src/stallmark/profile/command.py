@@ -13,7 +13,15 @@ from rich.live import Live
 from rich.text import Text
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import as_seconds, err, json_option, schedule_options, server_option, tell, timezone_option
+from stallmark.cli.common import (
+    as_seconds,
+    err,
+    json_option,
+    print_markup,
+    schedule_options,
+    server_option,
+    timezone_option,
+)
 from stallmark.cli.document import Outputs
 from stallmark.cli.report import show_profile
 

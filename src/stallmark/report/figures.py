@@ -262,7 +262,7 @@ ROWS = 12  # of a run, in the coarse table below a chart
 
 def scale(runs: Sequence[RunSummary]) -> tuple[int, str]:
     """Return the seconds in a unit of the axis of time, and the unit."""
-    return format.of_time(max(float(run.series.second[-1] - run.series.second[0]) for run in runs))
+    return format.time_unit(max(float(run.series.second[-1] - run.series.second[0]) for run in runs))
 
 
 def bucket_width(samples: int, parts: int = 1) -> int:

@@ -22,9 +22,9 @@ from stallmark.sizing.manifest import Replay, StreamName
 from stallmark.sizing.replay import play as playing
 from stallmark.sizing.replay.play import Due, Player
 from stallmark.sizing.replay.search import has_backlog, replay
-from stallmark.stats.ceiling_search import Asked
+from stallmark.stats.ceiling_search import SearchSpec
 from stallmark.storage.emulator import ArrayModel, EmulatedArrays
-from stallmark.storage.probe import can_probe, own_file
+from stallmark.storage.probe import can_probe, make_probe_file
 from stallmark.storage.probe.probe_file import LEAST_BYTES, remove_leftovers
 
 __all__ = ["build_dir"]
@@ -62,7 +62,7 @@ def arrays(tmp_path: Path, build_dir: Path) -> Iterator[EmulatedArrays]:
 @pytest.fixture
 def player(tmp_path: Path, arrays: EmulatedArrays) -> Iterator[Player]:
     with ExitStack() as files:
-        data, log = (files.enter_context(own_file(tmp_path / name, LEAST_BYTES)) for name in ("raw", "the wal"))
+        data, log = (files.enter_context(make_probe_file(tmp_path / name, LEAST_BYTES)) for name in ("raw", "the wal"))
         yield Player("fio", data, log, arrays.environment(of_raw_load=True), False, 20)
 
 
@@ -123,7 +123,7 @@ def test_a_file_that_is_not_on_the_array_is_refused(arrays, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     with pytest.raises(StallmarkError, match="must not be mixed up"):
         replay(
-            [a_window(a_piece(1, reads=50))], Asked(1, 1, 0.05, False), READS_20, data=tmp_path / "elsewhere",
+            [a_window(a_piece(1, reads=50))], SearchSpec(1, 1, 0.05, False), READS_20, data=tmp_path / "elsewhere",
             log=tmp_path / "the wal", data_bytes=LEAST_BYTES, log_bytes=LEAST_BYTES, devices=arrays,
         )  # fmt: skip
 
@@ -158,7 +158,7 @@ def test_nothing_is_left_when_stallmark_is_killed(tmp_path, arrays):
 def test_an_array_that_does_half_of_what_is_due_carries_none_of_it(arrays, tmp_path):
     kept: list[Replay] = []
     found = replay(
-        [a_window(a_piece(10, reads=1200, writes=400, log_writes=5))], Asked(1, 1, 0.05, False), READS_20,
+        [a_window(a_piece(10, reads=1200, writes=400, log_writes=5))], SearchSpec(1, 1, 0.05, False), READS_20,
         data=tmp_path / "raw", log=tmp_path / "the wal", data_bytes=LEAST_BYTES, log_bytes=LEAST_BYTES,
         devices=arrays, played=0.2, keep=kept.append,
     )  # fmt: skip

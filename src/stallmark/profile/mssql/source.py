@@ -43,7 +43,7 @@ class MssqlSource(Source):
     def __init__(self, engine: MssqlEngine, *, anonymous: bool):
         super().__init__(engine.login(), engine.address.database, anonymous=anonymous)
         self._spec = engine.spec()
-        self.address = engine.where
+        self.address = engine.location
         self._connection: Any = None
         self._cursor: Any = None
         self._batch = ""

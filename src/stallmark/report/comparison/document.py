@@ -104,7 +104,7 @@ def _cells(ratio: Ratio) -> list[str]:
 def transactions_table(pair: PairComparison) -> Table:
     """Return the changes of rate and latency from A to B, by type of transaction."""
     return Rows(pair.transactions).table(
-        word("transaction", lambda types: format.spoken(types.transaction)),
+        word("transaction", lambda types: format.display_name(types.transaction)),
         number("rate", lambda types: words.change(types.rate)),
         number("interval", lambda types: words.reach(types.rate), importance=2),
         number("mean latency", lambda types: words.change(types.latency)),

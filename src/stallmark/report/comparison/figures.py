@@ -16,7 +16,7 @@ from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.metrics import METRICS, Metric
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.format import percent, spoken
+from stallmark.format import display_name, percent
 from stallmark.report.figures import (
     NEUTRAL,
     Figure,

@@ -60,7 +60,7 @@ def _sections(manifest: Manifest) -> dict[str, Mapping[str, Any]]:
     elsewhere = {"transactions", "counted"}  # shown where they matter
     workload = {name: value for name, value in manifest.workload.facts().items() if value and name not in elsewhere}
     return {
-        "Workload": {name: format.spoken(value) for name, value in flatten(workload)}
+        "Workload": {name: format.display_name(value) for name, value in flatten(workload)}
         | ({"compressible, LZ4 on sampled pages": f"{ratio:.1f} : 1"} if ratio else {}),
         "Server": {"product": manifest.server.product, "version": manifest.server.version},
         "Machine": manifest.machine.facts(),

@@ -11,7 +11,7 @@ from stallmark.analysis.read.waits import BlockedPair, DeadlockShape
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity.kinds import GateKind
-from stallmark.format import spoken
+from stallmark.format import display_name
 from stallmark.report.columns import step_labels, step_rows
 from stallmark.report.document import Block, Fold, Grid, Section, Shown, Title, Words, shown
 from stallmark.report.sections.axis import transaction_figures
@@ -58,7 +58,7 @@ def _table(rows: Sequence[OfStep], steps: Sequence[StepSummary], labels: Mapping
     """Return a table without its empty columns: a share where there is no deck, a limit where none is set."""
     return Rows(rows).table(
         if_known(word("step", lambda row: labels[row[1].key], when=bool(labels))),
-        word("transaction", lambda row: spoken(row[0].name)),
+        word("transaction", lambda row: display_name(row[0].name)),
         number("count", lambda row: row[0].done, format.count),
         if_known(
             group(
@@ -135,7 +135,7 @@ def limits(experiment: ExperimentSummary) -> Table | None:
         return next((_p90(own) for own in step.transactions if own.name == kind.name), format.NONE)
 
     return Rows(list(kinds.values())).table_if_any(
-        word("transaction", lambda kind: spoken(kind.name)),
+        word("transaction", lambda kind: display_name(kind.name)),
         number("limit", lambda kind: (kind.limit_s or 0) * 1000),
         numbers(steps, lambda step: labels[step.key], p90),
         notes=[
@@ -154,7 +154,7 @@ def reads(experiment: ExperimentSummary) -> Table | None:
 
     names = dict.fromkeys(own.transaction for step in steps for own in step.reads)
     return Rows(list(names)).table_if_any(
-        word("transaction", spoken), numbers(steps, lambda step: labels[step.key], mean), notes=_too_few(steps)
+        word("transaction", display_name), numbers(steps, lambda step: labels[step.key], mean), notes=_too_few(steps)
     )
 
 
@@ -167,7 +167,7 @@ def reads_by_step(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
 def _reads(step: StepSummary) -> Table:
     sampled = all(own.sampled for own in step.reads)
     return Rows(step.reads).table(
-        word("transaction", lambda own: spoken(own.transaction)),
+        word("transaction", lambda own: display_name(own.transaction)),
         number("counted", lambda own: own.counted, format.count),
         group(
             "Per transaction",
@@ -195,7 +195,7 @@ def _too_few(steps: Sequence[StepSummary]) -> list[str]:
 
 def service_times(experiment: ExperimentSummary) -> Table:
     return step_rows(experiment, lambda step: step.transactions).table(
-        word("transaction", lambda kind: spoken(kind.name)),
+        word("transaction", lambda kind: display_name(kind.name)),
         percentiles(lambda kind: kind.service_ms),
         notes=percentile_notes(kind.service_ms for step in experiment.steps for kind in step.transactions),
     )
@@ -356,7 +356,7 @@ def errors(experiment: ExperimentSummary) -> Table | None:
     """Return the failed calls by class and code; None when no call failed in any measured interval."""
     bursts = step_rows(experiment, lambda step: step.validity.bursts)
     return step_rows(experiment, lambda step: step.validity.errors).table_if_any(
-        word("transaction", lambda error: spoken(error.transaction) or format.NONE),
+        word("transaction", lambda error: display_name(error.transaction) or format.NONE),
         word("class", lambda error: error.error_class),
         word("code", lambda error: error.code),
         number("failed calls", lambda error: error.attempts, format.count),

@@ -309,7 +309,7 @@ class Player:
         began = time.monotonic()
         fio = GuardedProgram(order, self.environment)
         try:
-            while not fio.ended:
+            while not fio.has_ended:
                 if (over := time.monotonic() - began) > most + _HANGS_S:
                     raise StallmarkError(
                         f"The I/O of the replay did not end {_HANGS_S:.0f} s after its time: the device hangs; look at "

@@ -30,8 +30,8 @@ from stallmark.sizing.replay.play import (
 from stallmark.stats.ceiling_search import Asked, Next, Seen, Verdict, enough, judge, search
 from stallmark.storage.direct_io import direct_io, least_direct_bytes
 from stallmark.storage.emulator import EmulatedArrays
-from stallmark.storage.probe.measurement import beneath, refuse_bare, refuse_memory
-from stallmark.storage.probe.probe_file import own_file, refuse_little_space, remove_leftovers
+from stallmark.storage.probe.measurement import describe_device, refuse_bare, refuse_memory
+from stallmark.storage.probe.probe_file import make_probe_file, refuse_little_space, remove_leftovers
 from stallmark.storage.probe.tool import Tool, find_tool
 
 # A level of a replay against the service level, from each of its I/Os.
@@ -74,7 +74,7 @@ def judge_level(
     ]
     return ReplayLevel(
         level=tried.level,
-        tried=tried.why.value,
+        tried=tried.reason.value,
         verdict=(Verdict.BROKE if backlog else verdict).value,
         backlog=backlog,
         limits=limits,
@@ -195,7 +195,7 @@ LOG_ARRAY = "wal"
 
 def replay(
     windows: Sequence[Window],
-    asked: Asked,
+    asked: SearchSpec,
     service_level: ServiceLevelObjective,
     *,
     data: Path,
@@ -220,8 +220,8 @@ def replay(
     refuse_bare(devices)
     _refuse_folders({data: data_bytes, log: log_bytes} if data != log else {data: data_bytes + log_bytes}, devices)
     with ExitStack() as files:
-        data_file = files.enter_context(own_file(data, data_bytes))
-        log_file = files.enter_context(own_file(log, log_bytes))
+        data_file = files.enter_context(make_probe_file(data, data_bytes))
+        log_file = files.enter_context(make_probe_file(log, log_bytes))
         player = Player(
             tool.program,
             data_file,
@@ -370,7 +370,7 @@ def _direct_io_outcomes(data: Path, log: Path) -> dict[Literal["data", "log"], D
 def _device_under(file: Path, devices: EmulatedArrays | None, of_log: bool) -> tuple[str | None, bool]:
     """Return a description of the device under a file, and whether it is emulated."""
     if devices is None:
-        return beneath(file)
+        return describe_device(file)
     names = list(devices.counters())
     name = LOG_ARRAY if of_log and LOG_ARRAY in names else next(array for array in names if array != LOG_ARRAY)
     model = devices.model(name)
