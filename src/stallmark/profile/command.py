@@ -136,7 +136,7 @@ def _progress_line() -> "Iterator[Callable[[CollectionProgress], None]]":
         def write_line(progress: "CollectionProgress") -> None:
             if time.monotonic() - last_s[0] >= _LINE_EVERY_S or progress.trouble:
                 last_s[0] = time.monotonic()
-                tell(err, _in_words(progress))
+                print_markup(err, _in_words(progress))
 
         yield write_line
         return

@@ -76,7 +76,7 @@ def size(
     result = summary.size(profile, candidates, percentile, growth, _level(level), today)
     show_sizing(result, outputs)
     if not result.any_carries:
-        tell(err, f"[bold red]Failed:[/] {escape(' '.join(map(sentence, result.answers)))}")
+        print_markup(err, f"[bold red]Failed:[/] {escape(' '.join(map(sentence, result.answers)))}")
         sys.exit(VERDICT)
 
 

@@ -221,7 +221,7 @@ def _likelier_verdict(seen: LimitSeen) -> Verdict:
 
 def _bracket(levels: Sequence[LevelSeen]) -> _Answer:
     """Return the answer that the levels give."""
-    seen = [search.Seen(level.level, search.Verdict(level.verdict)) for level in levels]
+    seen = [search.LevelResult(level.level, search.Verdict(level.verdict)) for level in levels]
     holds, breaks = search.bracket(seen)
     outcome: Outcome | None = "found" if holds and breaks else "at_least" if holds else "none" if breaks else None
     return outcome, holds, breaks

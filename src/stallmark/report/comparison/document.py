@@ -92,7 +92,9 @@ def every_figure(pair: PairComparison) -> Table:
     for types in pair.transactions:
         for ratio in (types.rate, types.latency):
             if ratio.a is not None:
-                rows.append([f"{format.spoken(types.transaction)}: {ratio.name}, {ratio.unit}", *_cells(ratio)[1:]])
+                rows.append(
+                    [f"{format.display_name(types.transaction)}: {ratio.name}, {ratio.unit}", *_cells(ratio)[1:]]
+                )
     return Table(["", pair.a, pair.b, "change", f"{percent(CONFIDENCE)} interval", "p"], rows)
 
 

@@ -165,7 +165,7 @@ def time_figure(experiment: ExperimentSummary, comparison: ComparisonSummary) ->
         return None
     seen = looks([side.name for side in comparison.sides])
     every = [run for _, side_runs in shown for run in side_runs]
-    divisor, unit = format.of_time(max(map(_seconds, every)))
+    divisor, unit = format.time_unit(max(map(_seconds, every)))
     made, tops = stacked([(BETWEEN if row else 0, PLOT) for row in range(len(LINES))], HEAD, FOOT)
     made.update_xaxes(title={"text": f"{unit} since measuring began"})
     for place, top, (series, title) in zip(places(len(LINES)), tops, LINES, strict=True):
@@ -213,7 +213,7 @@ def ratio_figure(pair: PairComparison, number: int, emulated: bool) -> Figure:
     """Return a chart of every figure and every type of transaction as B ÷ A, with its interval."""
     lines = [(ratio.name, ratio) for ratio in (pair.primary, *pair.others)]
     lines += [
-        (f"{spoken(types.transaction)}, {quantity}", ratio)
+        (f"{display_name(types.transaction)}, {quantity}", ratio)
         for types in pair.transactions
         for quantity, ratio in (("rate", types.rate), ("latency", types.latency))
     ]

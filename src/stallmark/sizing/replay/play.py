@@ -321,7 +321,7 @@ class Player:
             fio.stop()
             fio.wait()
         if fio.failed:
-            raise StallmarkError(f"The replay failed: {fio.why()}.")
+            raise StallmarkError(f"The replay failed: {fio.end_reason()}.")
         if time.monotonic() - began < least - _EARLY_S:
             raise StallmarkError(
                 f"{self.program} issued the replay's I/Os before they were due: it reads lists of I/Os differently "

@@ -27,7 +27,7 @@ from stallmark.sizing.replay.play import (
     pieces_of,
     spans_of,
 )
-from stallmark.stats.ceiling_search import Asked, Next, Seen, Verdict, enough, judge, search
+from stallmark.stats.ceiling_search import LevelResult, Next, SearchSpec, Verdict, enough, judge, search
 from stallmark.storage.direct_io import direct_io, least_direct_bytes
 from stallmark.storage.emulator import EmulatedArrays
 from stallmark.storage.probe.measurement import describe_device, refuse_bare, refuse_memory
@@ -253,7 +253,7 @@ def replay(
         levels = _Levels(pieces, spans, player, sector, devices, service_level, decides, progress, seed)
         # The search answers with the next level until it has an outcome.
         while isinstance(
-            then := search(asked, [Seen(level.level, Verdict(level.verdict)) for level in result.levels]), Next
+            then := search(asked, [LevelResult(level.level, Verdict(level.verdict)) for level in result.levels]), Next
         ):
             result = result.changed(levels=(*result.levels, levels.measure(then)))
             keep(result)
