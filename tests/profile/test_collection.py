@@ -144,7 +144,7 @@ def test_another_servers_folder_is_refused_and_a_failover_is_not(tmp_path, monke
 def test_a_folder_of_something_else_is_refused(tmp_path, monkeypatch):
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "to-mother.txt").write_text("Dear")
-    with pytest.raises(StallmarkError, match="is no profile"):
+    with pytest.raises(StallmarkError, match="is not a profile"):
         collected(Production(), monkeypatch, tmp_path / "letters")
     assert [path.name for path in (tmp_path / "letters").iterdir()] == ["to-mother.txt"]
 
