@@ -20,7 +20,6 @@ from locust.runners import Runner
 
 from stallmark import capabilities
 from stallmark.driver.channel import Channel, Closed, inherited_channel
-from stallmark.driver.dispatcher import LoadsDispatcher
 from stallmark.driver.executor_pool import Executors, LoadPool
 from stallmark.driver.load import MachinesMissing, Timeline
 from stallmark.driver.messages import (
@@ -40,6 +39,7 @@ from stallmark.driver.messages import (
     UsersHere,
 )
 from stallmark.driver.user_handle import VirtualUserHandle, user_class
+from stallmark.driver.users_by_load import LoadsDispatcher
 
 Users = dict[type[VirtualUserHandle], int]
 """The number of users of each load."""

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, Tag
 
-from stallmark.analysis.read.driver_tables import PERCENTILES as SHARE_OF
+from stallmark.analysis.read.throughput import PERCENTILES as SHARE_OF
 from stallmark.analysis.thresholds import parse_threshold
 from stallmark.analysis.validity.service_level import PERCENTILES, make_objective
 from stallmark.quantities import Seconds

@@ -15,7 +15,7 @@ import psutil
 import pytest
 from support.driving import Load, drive_to_the_end, executor_order, history_rows, load_spec, total
 
-from stallmark.analysis.read.driver_tables import Latencies
+from stallmark.analysis.read.throughput import Latencies
 from stallmark.driver.channel import Channel
 from stallmark.driver.executor import Executor
 from stallmark.driver.load import Timeline, WarmUpLimits, consecutive_steps

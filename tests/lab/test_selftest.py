@@ -266,3 +266,8 @@ def test_what_the_doctor_says_comes_first_even_if_it_cannot_say_all():
         ("bulk copy", "failed", 3), ("encryption", "off", 0), ("driver, edition and rights", "failed", 3),
     ]  # fmt: skip
     assert "a driver's own" in found[-1].result
+
+
+def test_the_json_of_a_check_keeps_its_keys():
+    shown = SelftestResult("bank", "failed", "No run.", 3).in_json()
+    assert shown == {"what": "bank", "state": "failed", "said": "No run.", "exit_code": 3}

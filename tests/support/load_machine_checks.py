@@ -15,7 +15,6 @@ from locust.env import Environment
 from locust.rpc import Message
 from locust.runners import STATE_MISSING
 
-from stallmark.driver.dispatcher import LoadsDispatcher
 from stallmark.driver.executor_pool import Executors, LoadPool
 from stallmark.driver.load import ExpectedMachines, LoadSpec, RunFacts, ThisMachine
 from stallmark.driver.messages import (
@@ -48,6 +47,7 @@ from stallmark.driver.messages import (
 from stallmark.driver.messages import Message as OurMessage
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.rows import ErrorRow, RowMerger, Rows, TransactionRow, UserRow
+from stallmark.driver.users_by_load import LoadsDispatcher
 from stallmark.machines import worker
 from stallmark.machines.join import STALLMARK
 from stallmark.machines.master import MachinesMissing, Master

@@ -116,6 +116,7 @@ def judge(per_second: np.ndarray, rate: Rate = Rate.TPS) -> Steadiness:
     if seconds < BATCHES_FEWEST:
         few = caution(SteadyKind.TOO_FEW_SECONDS, seconds=seconds, needed_s=BATCHES_FEWEST)
         return Steadiness(Judgement.TOO_SHORT, few, rate, seconds)
+    # Nothing ended, so there is no level to be steady at.
     if not len(series) or series.mean() <= 0:
         return Steadiness(Judgement.TOO_SHORT, caution(SteadyKind.NOTHING_DONE, of=rate), rate, seconds)
     whole = tests_over(series, seconds)

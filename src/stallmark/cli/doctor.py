@@ -40,7 +40,10 @@ def doctor(target: "Target", remove_leftovers: bool, as_json: bool, added: Seque
         return added[0](target, as_json=as_json)
     findings = [*examine(target), *_leftovers(remove_leftovers)]
     if as_json:
-        click.echo(json.dumps([vars(finding) for finding in findings], indent=2))
+        shown = [
+            {"what": finding.subject, "state": finding.state, "sentence": finding.sentence} for finding in findings
+        ]
+        click.echo(json.dumps(shown, indent=2))
     else:
         for finding in findings:
             mark = {"ok": "[green]ok     [/]", "limited": "[yellow]limited[/]", "missing": "[red]missing[/]"}[

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from stallmark.analysis.read.driver_tables import PERCENTILES
 from stallmark.analysis.read.queries import PHASES
+from stallmark.analysis.read.throughput import PERCENTILES
 from stallmark.analysis.thresholds import parse_threshold
 from stallmark.driver.load import LoadSpec, Timeline, background_sessions, executor_counts
 from stallmark.driver.pacing import Arrivals

@@ -83,7 +83,7 @@ class RecordWriter:
     def close(self, incomplete_because: str | None = None) -> str | None:
         """Turn the streams into Parquet. A stream that cannot be converted is kept, and the record is incomplete.
 
-        Return why it is, which is written down first, in space that was kept for that; None where it is complete.
+        Return why it is, which is written down first, in space that was kept for that, or None if it is complete.
         """
         self._reserve.free()
         if because := incomplete_because or self.failed:

@@ -40,6 +40,9 @@ class SelftestResult:
     result: str
     exit_code: int = 0
 
+    def in_json(self) -> dict[str, str | int]:
+        return {"what": self.subject, "state": self.state, "said": self.result, "exit_code": self.exit_code}
+
 
 class Wrong(Exception):
     """Something is not as it must be; carries its exit code."""

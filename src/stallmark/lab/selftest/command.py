@@ -78,7 +78,7 @@ def try_everything(target: "Target", out_dir: Path, seconds: int, keep: bool, ca
     show = ShowInSentences(err)
     result = selftest.selftest(target, out_dir, show, seconds=seconds, keep=keep, may_cap_memory=cap_memory)
     if as_json:
-        checks = [vars(check) for check in result.checks]
+        checks = [check.in_json() for check in result.checks]
         click.echo(json.dumps({"facts": dict(result.facts), "checks": checks, "record": str(result.record)}))
     else:
         for name, fact in result.facts.items():

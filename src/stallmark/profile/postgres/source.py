@@ -14,7 +14,7 @@ from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.engines.postgres.session import first_line
 from stallmark.errors import NoConnection, StallmarkError
 from stallmark.profile.source import ANSWER_WITHIN_S, APPLICATION, LOCK_TIMEOUT_MS, Opened, Reading, Source
-from stallmark.record.profile.intervals import IO, LONGEST_TRANSACTION, STATES
+from stallmark.record.profile.interval_table import IO, LONGEST_TRANSACTION, STATES
 from stallmark.record.profile.manifest import ProfiledServer
 
 _MANNERS = (

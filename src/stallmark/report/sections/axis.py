@@ -37,7 +37,7 @@ from stallmark.report.text.reading import ChartLine, Panel, known, reading_of, s
 
 _LEFT: dict[str, Any] = {"x": 0}
 _RIGHT: dict[str, Any] = {"x": 1, "xanchor": "right"}
-GAP = 0.1  # of a figure's width, between emulated and bare panels
+GAP = 0.1  # gap between emulated and bare panels, as a share of the figure's width
 
 
 def axis_figures(experiment: ExperimentSummary) -> list[Figure]:

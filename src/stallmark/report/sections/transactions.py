@@ -127,7 +127,7 @@ def _p90(transaction: TransactionSummary) -> Cell | str:
 
 
 def limits(experiment: ExperimentSummary) -> Table | None:
-    """Return the 90th percentile of each type in every step, against its limit; None where no type has one."""
+    """Return the 90th percentile of each type in every step, against its limit, or None if no type has one."""
     labels, steps = step_labels(experiment), experiment.steps
     kinds = {t.name: t for s in steps for t in s.transactions if t.limit_s is not None}
 
@@ -146,7 +146,7 @@ def limits(experiment: ExperimentSummary) -> Table | None:
 
 
 def reads(experiment: ExperimentSummary) -> Table | None:
-    """Return physical reads per transaction of each type in every step; None where they are not known."""
+    """Return physical reads per transaction of each type in every step, or None if they are not known."""
     labels, steps = step_labels(experiment), [step for step in experiment.steps if step.reads]
 
     def mean(name: str, step: StepSummary) -> Cell | str:
@@ -202,7 +202,7 @@ def service_times(experiment: ExperimentSummary) -> Table:
 
 
 def streams(experiment: ExperimentSummary) -> Table | None:
-    """Return a column for each step that had concurrent streams; None where none had."""
+    """Return a column for each step that had concurrent streams, or None if none had."""
     labels = step_labels(experiment)
     steps = [(step, step.streams) for step in experiment.steps if step.streams]
     if not steps:
@@ -264,7 +264,7 @@ _BY: tuple[Callable[[StatementSummary], float], ...] = (
 
 
 def statements(experiment: ExperimentSummary) -> Table | None:
-    """Return the top statements of every step by reads, CPU and waiting; None where the server does not tell."""
+    """Return the top statements of every step by reads, CPU and waiting, or None if the server does not tell."""
     return step_rows(experiment, _with_shares).table_if_any(
         word("procedure", lambda row: row[0].procedure),
         word("statement", lambda row: row[0].text),
@@ -306,7 +306,7 @@ def _top(found: Sequence[StatementSummary]) -> list[StatementSummary]:
 
 
 def row_waits(experiment: ExperimentSummary) -> Table | None:
-    """Return the waits for rows and pages by table; None where they were not sampled, no rows where nobody waited."""
+    """Return the waits for rows and pages by table, or None if they were not sampled, no rows where nobody waited."""
     if all(step.waits.row_waits is None for step in experiment.steps):
         return None
     rows = step_rows(experiment, lambda step: [(wait, step.users) for wait in step.waits.row_waits or []])
@@ -324,7 +324,7 @@ def row_waits(experiment: ExperimentSummary) -> Table | None:
 
 
 def blocked(experiment: ExperimentSummary) -> Table | None:
-    """Return who blocked whom in every step; None where nobody was seen blocked."""
+    """Return who blocked whom in every step, or None if nobody was seen blocked."""
     return step_rows(experiment, lambda step: step.waits.blocked).table_if_any(
         fields(BlockedPair), notes=[words.BLOCKED]
     )
@@ -397,7 +397,7 @@ def consistency(experiment: ExperimentSummary) -> Table | None:
 
 
 def held(experiment: ExperimentSummary) -> str:
-    """Return how many conditions held, with their names; empty where none did."""
+    """Return how many conditions held, with their names; empty if none did."""
     names = [condition.name for run in experiment.runs for condition in run.conditions if condition.holds]
     checked = sum(len(run.conditions) for run in experiment.runs)
     if not names:
