@@ -64,7 +64,7 @@ def test_the_same_command_goes_on_in_the_folder_until_the_time_is_over(tmp_path,
     assert [one.end for one in read_profile(folder).sessions] == ["stopped", "complete"]
     summary = summarise_profile(folder)
     assert summary.end - summary.begin == pytest.approx(TEN_MINUTES, abs=1)
-    [gap] = summary.unseen_times
+    [gap] = summary.unseen
     assert gap.begin - MIDNIGHT == pytest.approx(200, abs=20) and gap.end - MIDNIGHT == pytest.approx(300, abs=1)
     assert gap.reason is None
     with pytest.raises(StallmarkError, match="so it is whole"):
