@@ -67,7 +67,7 @@ def test_the_same_command_goes_on_in_the_folder_until_the_time_is_over(tmp_path,
     [gap] = summary.unseen
     assert gap.begin - MIDNIGHT == pytest.approx(200, abs=20) and gap.end - MIDNIGHT == pytest.approx(300, abs=1)
     assert gap.reason is None
-    with pytest.raises(StallmarkError, match="so it is whole"):
+    with pytest.raises(StallmarkError, match="so it is complete"):
         collected(production, monkeypatch, folder)
     collected(production, monkeypatch, folder, TEN_MINUTES + 60)  # a longer time goes on
 
