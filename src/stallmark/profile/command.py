@@ -27,7 +27,7 @@ from stallmark.cli.report import show_profile
 
 if TYPE_CHECKING:
     from stallmark.profile.collection import CollectionProgress
-    from stallmark.record.profile.intervals import FileClass
+    from stallmark.record.profile.interval_table import FileClass
 
 _LINE_EVERY_S = 900.0
 """The seconds between lines of progress in a file or a pipe."""
@@ -103,7 +103,7 @@ def _refuse_both(planned_s: float | None) -> None:
 
 
 def _classes(texts: Sequence[str]) -> dict[str, "FileClass"]:
-    from stallmark.record.profile.intervals import FileClass
+    from stallmark.record.profile.interval_table import FileClass
 
     classes: dict[str, FileClass] = {}
     for text in texts:
