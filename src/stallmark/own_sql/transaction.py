@@ -39,7 +39,8 @@ class Shared:
         needed = {one for statement in split(transaction["sql"], self.context.dialect) for one in statement.names}
         own = {one for key in transaction["parameters"] for one in names_in(key)}
         found = []
-        for sources, prefix in ((transaction["parameters"], f"{name}."), (self._definition["parameters"], "")):
+        # Its own last: a name that both have is of its own source.
+        for sources, prefix in ((self._definition["parameters"], ""), (transaction["parameters"], f"{name}.")):
             for key, source in sources.items():
                 names = names_in(key)
                 wanted = needed.intersection(names) - (own if not prefix else set())
@@ -135,9 +136,10 @@ class OwnStatements(OwnTransaction):
         self._turn = 0
         draws = shared.draws_of(self.name)
         self._draws = [draw for _, draw in draws]
-        places = {name: place for place, name in enumerate(name for names, _ in draws for name in names)}
-        self._drawn = len(places)
-        self._results = _results(statements, self.given, shared, places)
+        names = [name for names, _ in draws for name in names]
+        self._results, returned = _results(statements, self.given, shared)
+        places = {name: place for place, name in enumerate([*names, *returned]) if name is not None}
+        self._lines = [statement.line for statement in statements]
         self._calls = [
             (_call_name(self.name, number), picker([places[name] for name in statement.names]))
             for number, statement in enumerate(statements)
@@ -162,7 +164,10 @@ class OwnStatements(OwnTransaction):
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         if self._alone:
-            session.call(self._alone, inputs)
+            try:
+                session.call(self._alone, inputs)
+            except CallFailed as error:
+                raise _placed(error, self.name, self._lines[0]) from None
             return Outcome.COMMITTED
         if not self._is_one:
             return self._make_calls(session, inputs, commits=True)
@@ -190,33 +195,45 @@ class OwnStatements(OwnTransaction):
         return outcome
 
     def _make_calls(self, session: Session, inputs: tuple, *, commits: bool) -> Outcome:
-        values = [*inputs]
-        for number, (name, pick) in enumerate(self._calls):
-            if name in self.counted and number not in self._results:
-                session.count(name, pick(values), commits=commits)
-                continue
-            rows = session.call(name, pick(values), commits=commits)
-            if columns := self._results.get(number):
-                if not len(rows):
-                    return Outcome.ROLLED_BACK
-                values += [rows[0][column] for column in columns]
+        values, number = [*inputs], 0
+        try:
+            for number, (name, pick) in enumerate(self._calls):
+                if name in self.counted and number not in self._results:
+                    session.count(name, pick(values), commits=commits)
+                    continue
+                rows = session.call(name, pick(values), commits=commits)
+                if columns := self._results.get(number):
+                    if not len(rows):
+                        return Outcome.ROLLED_BACK
+                    values += [rows[0][column] for column in columns]
+        except CallFailed as error:
+            raise _placed(error, self.name, self._lines[number]) from None
         return Outcome.COMMITTED
 
 
 def _results(
-    statements: Sequence[Statement], given: Mapping[str, Any], shared: Shared, places: dict[str, int]
-) -> dict[int, list[int]]:
-    """Return the columns that are kept of each statement's first row, and add the places of their values."""
-    sources = dict(shared.parameters) | given["parameters"]
+    statements: Sequence[Statement], given: Mapping[str, Any], shared: Shared
+) -> tuple[dict[int, list[int]], list[str | None]]:
+    """Return the columns that are kept of each statement's first row, and the names of their values in order; None for
+    one that the transaction has a source of its own for."""
+    own = {name for key in given["parameters"] for name in names_in(key)}
+    sources = [(key, source, own) for key, source in shared.parameters.items()]
+    sources += [(key, source, set()) for key, source in given["parameters"].items()]
     kept: dict[int, list[int]] = {}
+    names: list[str | None] = []
     needed = {name for statement in statements for name in statement.names}
-    returned = [(key, source) for key, source in sources.items() if "result" in source]
-    for key, source in sorted(returned, key=lambda pair: pair[1]["result"]):
-        if needed.intersection(names_in(key)):
+    returned = [one for one in sources if "result" in one[1]]
+    for key, source, hidden in sorted(returned, key=lambda one: one[1]["result"]):
+        if needed.difference(hidden).intersection(names_in(key)):
             for offset, name in enumerate(names_in(key)):
-                places[name] = len(places)
+                names.append(None if name in hidden else name)
                 kept.setdefault(source["result"] - 1, []).append(source["column"] - 1 + offset)
-    return kept
+    return kept, names
+
+
+def _placed(error: CallFailed, transaction: str, line: int) -> CallFailed:
+    """Return a failure that names the statement."""
+    return CallFailed(error.kind, error.code, f"{transaction}.sql, line {line}: {error.message}")
 
 
 def _roll_back(session: Session) -> None:
@@ -236,6 +253,11 @@ class PgbenchScript(OwnTransaction):
         self._variables: dict[str, Any] = {"scale": 1, "random_seed": seed, "default_seed": seed} | dict(self.define)
         self._rng = random.Random()
         queries = [place for place, step in enumerate(self._steps) if not isinstance(step, Set)]
+        self._facts = {
+            place: (_call_name(self.name, place), step.statement.begins, step.statement.ends)
+            for place, step in enumerate(self._steps)
+            if isinstance(step, Query)
+        }
         self._first = queries[0]
         self._drawn = [(step.name, step.value.evaluate) for step in self._steps[: self._first] if isinstance(step, Set)]
         self._alone: tuple[str, tuple[str, ...]] | None = None
@@ -262,24 +284,22 @@ class PgbenchScript(OwnTransaction):
             return Outcome.COMMITTED
         variables = self._variables = dict(inputs[0])
         is_open = False
-        place, steps = self._first, self._steps
+        place, steps, line = self._first, self._steps, 0
         try:
             while place < len(steps):
                 step, here = steps[place], place
                 place += 1
                 if isinstance(step, Query):
-                    statement = step.statement
-                    if statement.begins:
-                        is_open = True
-                    parameters = [as_parameter(variables[name]) for name in statement.names]
-                    commits = not is_open or statement.ends
-                    name = _call_name(self.name, here)
+                    line = step.statement.line
+                    name, begins, ends = self._facts[here]
+                    is_open = is_open or begins
+                    parameters = [as_parameter(variables[name]) for name in step.statement.names]
+                    commits = not is_open or ends
                     if name in self.counted and step.prefix is None:
                         session.count(name, parameters, commits=commits)
                         continue
                     rows = session.call(name, parameters, commits=commits)
-                    if statement.ends:
-                        is_open = False
+                    is_open = is_open and not ends
                     if step.prefix is not None:
                         self._set_row(session, step, rows)
                 elif isinstance(step, Set):
@@ -290,10 +310,10 @@ class PgbenchScript(OwnTransaction):
                     place = step.to
             if is_open:
                 raise ExpressionError("it leaves a transaction open: end it with COMMIT")
-        except CallFailed:
+        except CallFailed as error:
             if is_open:
                 _roll_back(session)
-            raise
+            raise _placed(error, self.name, line) from None
         except (ExpressionError, KeyError) as error:
             if is_open:
                 _roll_back(session)
