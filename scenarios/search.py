@@ -7,7 +7,7 @@ from pydantic import AfterValidator, ConfigDict, Field, Tag
 
 from stallmark.analysis.read.driver_tables import PERCENTILES as SHARE_OF
 from stallmark.analysis.thresholds import parse_threshold
-from stallmark.analysis.validity.service_level import PERCENTILES, declared
+from stallmark.analysis.validity.service_level import PERCENTILES, make_objective
 from stallmark.quantities import Seconds
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
@@ -50,9 +50,9 @@ ServiceLevelChoice = Annotated[Annotated[ReadyMade, Tag(WORD)] | Annotated[OwnLe
 def described(choice: ServiceLevelChoice) -> ServiceLevelObjective:
     """Return the service level for the manifest."""
     if isinstance(choice, str):
-        return declared(choice, None, PERCENTILES[0])
+        return make_objective(choice, None, PERCENTILES[0])
     read_ms = None if choice.read is None else choice.read * 1000
-    return declared(None, read_ms, choice.percentile).changed(transactions=tuple(choice.transactions))
+    return make_objective(None, read_ms, choice.percentile).changed(transactions=tuple(choice.transactions))
 
 
 def transactions_of(choice: ServiceLevelChoice | None) -> list[str]:

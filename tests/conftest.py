@@ -63,6 +63,10 @@ THOROUGH = (
     "cli/test_runs", "cli/test_compare", "test_untested", "sizing/test_summary", "lab/server/test_up",
     "cli/test_ending", "record/test_sql", "mssql/test_collectors", "mssql/test_availability", "mssql/test_engine",
     "mssql/test_session", "mssql/test_logins", "mssql/test_examine", "live/test_server", "driver/test_pacing",
+    "test_brokerage_runs", "mssql/test_analysis", "test_server_state", "mssql/test_backup",
+    "test_query_store_analysis", "test_read_counters", "test_step_validity", "test_false_profile",
+    "profile/test_collection", "test_controller_interrupted", "test_one_of_several_loads", "live/test_view",
+    "test_several_databases_analysis", "test_few_samples", "test_server_lost",
 )  # fmt: skip
 """Parts of the names of files whose tests try so many cases that they take seconds of a processor."""
 

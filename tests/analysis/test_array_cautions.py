@@ -5,7 +5,7 @@ from support.comparisons import made, template, with_manifest
 from support.findings import kinds_of
 from support.manifests import on
 
-from stallmark.analysis.compare.settings import on_one_disk
+from stallmark.analysis.compare.settings import folders_on_one_disk
 from stallmark.analysis.storage_cautions import ArrayKind, array_cautions
 
 SDA = on({"name": "sda"})
@@ -56,11 +56,11 @@ HERE = lay(("sda", "/a"), ("sda", "/a/pg_wal"))
 )
 def test_folders_on_one_disk_are_no_two_devices(pair, other: dict, said: dict | None):
     runs = [with_manifest(run, devices=devices, hook=None) for run, devices in zip(pair, (HERE, other), strict=True)]
-    assert [one.facts for one in on_one_disk(runs)] == ([said] if said else [])
+    assert [one.facts for one in folders_on_one_disk(runs)] == ([said] if said else [])
 
 
 def test_two_databases_beside_each_other_are_no_comparison_of_devices(pair):
     places = [lay(("sda", folder), ("sda", folder)) for folder in "ab"]
     a, b = (with_manifest(run, devices=one, hook=None) for run, one in zip(pair, places, strict=True))
-    assert list(on_one_disk([a, b]))
-    assert not list(on_one_disk([a, with_manifest(b, workload={"name": "bank", "scale": {"branches": 9}})]))
+    assert list(folders_on_one_disk([a, b]))
+    assert not list(folders_on_one_disk([a, with_manifest(b, workload={"name": "bank", "scale": {"branches": 9}})]))

@@ -25,7 +25,7 @@ def test_times_are_added_up_the_same_in_any_order(monkeypatch: pytest.MonkeyPatc
     """A set of names has another order in each process, and sums of floats would differ in their last digit."""
     columns = [f"t{number}" for number in range(9)]
     values = dict.fromkeys(columns, 1.0) | {"t4": 2.0**53}
-    monkeypatch.setattr(attribution, "over", lambda counters, interval: Delta(0.0, 1.0, False, values))
+    monkeypatch.setattr(attribution, "delta_over", lambda counters, interval: Delta(0.0, 1.0, False, values))
     names = SimpleNamespace(read_ms=columns[:3], write_ms=columns[3:6], sync_ms=columns[6:])
     interval: Interval = SimpleNamespace()  # type: ignore[assignment]
     assert attribution._ms_per_second([(None, names)], interval, reads=False) == 2.0**53 + 5  # type: ignore[list-item]

@@ -84,7 +84,7 @@ def test_reads_move_with_throughput_at_the_lag_and_by_as_much_as_they_do(tmp_pat
         make_shaped_run(tmp_path / "aligned", replace(shape, lag_s=0), Truth(measured_s=140))
     ).cause.associations
     [found] = [one for one in aligned if (one.series, one.source) == (Associated.READ_TIME, Source.DEVICE)]
-    assert found.shown and found.r < -0.5
+    assert found.is_associated and found.r < -0.5
     assert found.elasticity_low <= -0.5 <= found.elasticity_high < 0
     assert found.elasticity == pytest.approx(-0.5, abs=0.12) and found.elasticity_n >= 15
     assert found.expected == pytest.approx(-0.72, abs=0.03)

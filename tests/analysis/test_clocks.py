@@ -8,7 +8,7 @@ import pytest
 from support.comparisons import template
 
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.sample_times import clock_findings, dated, sample_times, server_clock
+from stallmark.analysis.read.sample_times import clock_findings, rows_with_times, sample_times, server_clock
 
 
 class Table:
@@ -44,7 +44,7 @@ def test_samples_are_dated_by_the_servers_clock_of_the_shortest_calls():
     assert clock.drift == pytest.approx(DRIFT, abs=1e-5)
     assert clock.offset_s == pytest.approx(OFFSET_S, abs=0.01) and clock.uncertainty_s < 0.02
     at = table.column("at")
-    [(found, _)] = dated(table, "server_io", ())
+    [(found, _)] = rows_with_times(table, "server_io", ())
     assert np.abs(found - at).max() < 0.02
     assert np.abs(table.column("t") - at).max() > 2.5  # as the middle of the call would have it
 

@@ -53,7 +53,7 @@ def test_deltas_are_never_negative_and_add_up(samples, a, b):
     counters = read_counters(Rows(table), "any", ["reads"], group="kind")["data"]
     begin, end = sorted((a, b))
     middle = (begin + end) / 2
-    whole, left, right = (counters.over(x, y) for x, y in ((begin, end), (begin, middle), (middle, end)))
+    whole, left, right = (counters.delta(x, y) for x, y in ((begin, end), (begin, middle), (middle, end)))
     assert all(np.diff(counters.totals["reads"]) >= 0)
     parts = sum(part["reads"] for part in (left, right) if part)
     if whole:
@@ -68,7 +68,7 @@ def test_without_restart_the_delta_is_what_was_counted(samples):
     samples = [(gap, rises, False) for gap, rises, _ in samples]
     table, _ = rows(samples)
     counters = read_counters(Rows(table), "any", ["reads"])[""]
-    delta = counters.over(-1, 1e6)
+    delta = counters.delta(-1, 1e6)
     assert delta is not None and not delta.broken
     assert delta["reads"] == pytest.approx(sum(sum(rises) for _, rises, _ in samples[1:]))
 
@@ -79,7 +79,7 @@ def test_a_restart_inside_the_interval_breaks_it_and_only_it(samples):
     counters = read_counters(Rows(table), "any", ["reads"])[""]
     times = counters.t
     for begin, end in pairwise(times):
-        assert counters.over(begin, end).broken == (end in restarts)
+        assert counters.delta(begin, end).broken == (end in restarts)
 
 
 def test_a_fall_of_one_entity_is_seen_though_the_sum_rises():
@@ -89,8 +89,8 @@ def test_a_fall_of_one_entity_is_seen_though_the_sum_rises():
         for entity, reads in zip("ab", values, strict=True)
     ]
     counters = read_counters(Rows(table), "any", ["reads"])[""]
-    assert counters.over(0, 2).broken
-    after = counters.over(1, 2)
+    assert counters.delta(0, 2).broken
+    after = counters.delta(1, 2)
     assert not after.broken and after["reads"] == 110
 
 
@@ -102,16 +102,16 @@ def test_an_entity_that_appears_later_in_the_same_epoch_began_at_zero():
         {"t": 2.0, "epoch": "y", "entity": "c", "reads": 1000},
     ]
     counters = read_counters(Rows(table), "any", ["reads"])[""]
-    assert counters.over(0, 2)["reads"] == 15
+    assert counters.delta(0, 2)["reads"] == 15
 
 
 def test_interpolates_between_samples_and_never_beyond_them():
     table = [{"t": t, "reads": r} for t, r in ((0.5, 0), (1.5, 100), (2.5, 400))]
     counters = read_counters(Rows(table), "any", ["reads"])[""]
-    assert counters.over(1, 2)["reads"] == pytest.approx(50 + 150)
-    early = counters.over(0, 1)
+    assert counters.delta(1, 2)["reads"] == pytest.approx(50 + 150)
+    early = counters.delta(0, 1)
     assert early.seconds == 0.5 and early["reads"] == pytest.approx(50)
-    assert counters.over(3, 4) is None
+    assert counters.delta(3, 4) is None
     assert counters.per_second(3)["reads"] == pytest.approx([np.nan, 200, np.nan], nan_ok=True)
 
 
@@ -124,7 +124,7 @@ def test_seconds_between_samples_that_are_far_apart_are_unknown():
 
 def test_a_counter_the_source_does_not_have_is_missing_and_not_zero():
     table = [{"t": float(t), "reads": t, "syncs": None} for t in range(3)]
-    delta = read_counters(Rows(table), "any", ["reads", "syncs", "hits"])[""].over(0, 2)
+    delta = read_counters(Rows(table), "any", ["reads", "syncs", "hits"])[""].delta(0, 2)
     assert delta.values == {"reads": 2}
     with pytest.raises(StallmarkError, match="syncs"):
         delta["syncs"]
@@ -145,7 +145,7 @@ def test_late_reports_are_dated_back_and_a_break_lasts_until_it_was_seen():
     assert counters.t[0] == -0.5
     unknown = np.flatnonzero(np.isnan(counters.per_second(6)["reads"]))
     assert unknown.tolist() == [2, 3, 4]  # from 2.5, the last before it, to 4, and what is dated back into that
-    assert counters.over(4.5, 6.5)["reads"] == 20 and not counters.over(4.5, 6.5).broken
+    assert counters.delta(4.5, 6.5)["reads"] == 20 and not counters.delta(4.5, 6.5).broken
 
 
 @pytest.mark.parametrize(
@@ -165,14 +165,14 @@ def test_next_to_a_null_a_difference_is_unknown_and_no_break(values, seen, rise)
         for entity, reads in (("a", value), ("b", 5 * t), ("c", None))
     ]
     counters = read_counters(Rows(table), "any", ["reads"])[""]
-    delta = counters.over(0, 4)
+    delta = counters.delta(0, 4)
     assert (delta.begin, delta.end) == seen and not delta.broken
     assert delta["reads"] == rise + 5 * (seen[1] - seen[0])
 
 
 def test_a_counter_that_fell_behind_a_null_began_again():
     table = [{"t": float(t), "epoch": "same", "entity": "a", "reads": r} for t, r in enumerate((90, None, 10, 20))]
-    assert read_counters(Rows(table), "any", ["reads"])[""].over(0, 3).broken
+    assert read_counters(Rows(table), "any", ["reads"])[""].delta(0, 3).broken
 
 
 @given(st.integers(2, 40), st.floats(0.1, 60), st.floats(0.5, 10))
@@ -207,7 +207,7 @@ def test_a_rate_lies_within_its_uncertainty_of_the_truth(rates, apart, begin, se
     grid = np.arange(0, 120.5, 0.5)
     true = np.append(0.0, np.cumsum(rates)) / 2
     counted = Counters(t, {"reads": np.interp(t, grid, true)}, np.zeros(len(t) - 1, bool), np.zeros(len(t) - 1, bool))
-    delta = counted.over(begin, begin + seconds)
+    delta = counted.delta(begin, begin + seconds)
     if delta is not None and t[-1] <= 120:
         really = float(np.diff(np.interp([delta.begin, delta.end], grid, true))[0])
         assert abs(delta["reads"] - really) <= delta.open_s + 1e-6
@@ -216,16 +216,16 @@ def test_a_rate_lies_within_its_uncertainty_of_the_truth(rates, apart, begin, se
 def test_five_samples_in_twenty_seconds_are_uncertain_by_a_fifth():
     table = [{"t": float(t), "reads": 10 * t} for t in range(2, 60, 4)]
     counters = read_counters(Rows(table), "any", ["reads"])[""]
-    delta = counters.over(20, 40)
+    delta = counters.delta(20, 40)
     assert delta["reads"] == 200 and delta.uncertainty == pytest.approx(0.2)
-    assert counters.over(2, 58).uncertainty <= 0.075
+    assert counters.delta(2, 58).uncertainty <= 0.075
     dense = [{"t": float(t), "reads": 10 * t} for t in range(60)]
-    assert read_counters(Rows(dense), "any", ["reads"])[""].over(20.5, 40.5).uncertainty == 0
+    assert read_counters(Rows(dense), "any", ["reads"])[""].delta(20.5, 40.5).uncertainty == 0
 
 
 @pytest.mark.parametrize(("begin", "end", "seen"), [(1, 9, (1, 9)), (4, 9, (7, 9)), (0, 5, (0, 2)), (3, 6, None)])
 def test_an_end_is_never_sought_in_a_gap(begin, end, seen):
     table = [{"t": float(t), "reads": 10 * t} for t in (0, 1, 2, 7, 8, 9)]
-    delta = read_counters(Rows(table), "any", ["reads"])[""].over(begin, end)
+    delta = read_counters(Rows(table), "any", ["reads"])[""].delta(begin, end)
     assert (delta and (delta.begin, delta.end)) == seen
     assert delta is None or delta["reads"] == 10 * delta.seconds

@@ -16,10 +16,10 @@ from stallmark.analysis.read.server_summary import ServerState
 from stallmark.analysis.steady import (
     CycleKind,
     Marks,
+    cut_to_whole_cycles,
     marks_of_counter,
     marks_of_writes,
-    no_checkpoint,
-    over_whole_cycles,
+    missing_checkpoint,
 )
 from stallmark.record.reader import Record
 from stallmark.report.experiment import experiment_in_json
@@ -39,7 +39,7 @@ def counted(every_s: float, until: float, **totals) -> Counters:
 
 
 def test_figures_are_over_the_whole_cycles():
-    found = over_whole_cycles(MEASURED, marks(50.3, 110.3, 180.3, 250.3, 320.3, 410.3))
+    found = cut_to_whole_cycles(MEASURED, marks(50.3, 110.3, 180.3, 250.3, 320.3, 410.3))
     assert (found.begin, found.end) == (111, 321)
     assert found.cycles.whole and found.cycles.count == 3 and found.cycles.mean_s == pytest.approx(70)
     assert found.planned_s == 300 and not found.cut
@@ -48,25 +48,25 @@ def test_figures_are_over_the_whole_cycles():
 
 @pytest.mark.parametrize("seen", [(), (200.5,), (150.5, 250.5), (150.5, 250.5, 350.5)])
 def test_fewer_than_three_leave_the_interval_as_it_is(seen):
-    found = over_whole_cycles(MEASURED, marks(*seen))
+    found = cut_to_whole_cycles(MEASURED, marks(*seen))
     assert (found.begin, found.end) == (100, 400)
     assert found.cycles.count == max(len(seen) - 1, 0) and not found.cycles.whole
     assert found.cycles.finding.kind == CycleKind.TOO_FEW
 
 
 def test_checkpoints_that_come_together_are_no_cycles():
-    found = over_whole_cycles(MEASURED, marks(110.5, 120.5, 130.5, 145.5))
+    found = cut_to_whole_cycles(MEASURED, marks(110.5, 120.5, 130.5, 145.5))
     assert (found.begin, found.end) == (100, 400)
     assert found.cycles.count == 3 and found.cycles.finding.kind == CycleKind.IRREGULAR
 
 
 def test_where_checkpoints_are_not_known_nothing_is_said_of_them():
-    assert over_whole_cycles(MEASURED, None) is MEASURED
+    assert cut_to_whole_cycles(MEASURED, None) is MEASURED
 
 
 @given(some.floats(5, 140), some.floats(0, 1))
 def test_regular_cycles_are_always_whole_and_leave_at_least_three_fifths(length, phase):
-    found = over_whole_cycles(MEASURED, marks(*np.arange(phase * length, 500, length)))
+    found = cut_to_whole_cycles(MEASURED, marks(*np.arange(phase * length, 500, length)))
     assert MEASURED.begin <= found.begin < found.end <= MEASURED.end
     if found.cycles.count >= 3:
         assert found.cycles.whole and found.seconds >= 0.6 * MEASURED.seconds - 1
@@ -121,7 +121,7 @@ def test_every_figure_of_a_step_is_over_the_same_cycles(tmp_path):
 
 @pytest.mark.parametrize("seen", [(), (99.5, 400.5)])
 def test_writes_of_an_interval_without_a_checkpoint_are_partial(seen):
-    found = no_checkpoint(over_whole_cycles(MEASURED, marks(*seen)), None)
+    found = missing_checkpoint(cut_to_whole_cycles(MEASURED, marks(*seen)), None)
     assert found and found.kind is CycleKind.NO_CHECKPOINT and found.facts == {"measured_s": 300}
 
 
@@ -136,11 +136,11 @@ def test_writes_of_an_interval_without_a_checkpoint_are_partial(seen):
     ids=["one", "whole cycles", "one that goes on", "indirect"],
 )
 def test_writes_with_a_checkpoint_are_not_partial(seen, state):
-    assert no_checkpoint(over_whole_cycles(MEASURED, marks(*seen)), state) is None
+    assert missing_checkpoint(cut_to_whole_cycles(MEASURED, marks(*seen)), state) is None
 
 
 def test_unknown_checkpoints_make_no_writes_partial():
-    assert no_checkpoint(MEASURED, None) is None
+    assert missing_checkpoint(MEASURED, None) is None
 
 
 @pytest.mark.parametrize(("every_s", "partial"), [(1000.0, True), (24.0, False)])

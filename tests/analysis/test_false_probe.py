@@ -15,10 +15,10 @@ from support.probes import NOISE, READ, STREAM, probe, step, write_probe
 from support.wording import kinds_in
 
 from stallmark.analysis.finding import Finding
-from stallmark.analysis.probe.against_database import Achieved, AgainstProbe, against
+from stallmark.analysis.probe.against_database import Achieved, AgainstProbe, compare_with_probe
 from stallmark.analysis.probe.drift import drift
 from stallmark.analysis.probe.experiment import summarise_probes
-from stallmark.analysis.probe.saturation import ProbeKind, hidden, overall, saturation
+from stallmark.analysis.probe.saturation import ProbeKind, array_memory_caution, overall_finding, saturation
 from stallmark.record.probe import ProbeResult, ProbeStep
 from stallmark.record.reader import find_records
 
@@ -69,7 +69,7 @@ def set_against(
     """A database's reads on a real device against a probe."""
     achieved = Achieved(per_s, per_s * 8192 / 1e6, ms, 8192)
     steps = steps or (step(1, 200), step(8, 1200))
-    return [against(probe(*steps, **of_probe), achieved, emulated=False, dram_bytes=dram_bytes)]
+    return [compare_with_probe(probe(*steps, **of_probe), achieved, emulated=False, dram_bytes=dram_bytes)]
 
 
 Case = Callable[[], Iterable[Any]]
@@ -110,8 +110,8 @@ CASES: dict[ProbeKind, tuple[Case, Case]] = {
         lambda: summarised(probe(step(8, 1000))),
     ),
     ProbeKind.FITS_DRAM: (
-        lambda: [hidden(probe(step(8, 1000), file_bytes=GIB), GIB)],
-        lambda: [hidden(probe(step(8, 1000), file_bytes=GIB), GIB - 1)],
+        lambda: [array_memory_caution(probe(step(8, 1000), file_bytes=GIB), GIB)],
+        lambda: [array_memory_caution(probe(step(8, 1000), file_bytes=GIB), GIB - 1)],
     ),
     ProbeKind.SMALL_FILE: (
         lambda: summarised(probe(step(8, 1000)), probe(step(8, 1000), emulated=True)),
@@ -150,7 +150,7 @@ def test_the_last_step_is_not_given_what_another_one_gained():
 
 def test_of_several_patterns_only_those_of_several_steps_are_called_saturated_or_not():
     patterns = [rising(100, 200), [step(8, 900, pattern=WRITE)], [step(8, 900, pattern=STREAM, issued=0.5)]]
-    facts = overall([saturation(steps[0].pattern, steps) for steps in patterns]).facts
+    facts = overall_finding([saturation(steps[0].pattern, steps) for steps in patterns]).facts
     assert (facts["saturated"], facts["not_saturated"]) == ([], [READ.title])
     assert (facts["one_step"], facts["not_issued"]) == ([WRITE.title], [STREAM.title])
 

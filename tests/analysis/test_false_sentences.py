@@ -33,7 +33,7 @@ from stallmark.analysis.cautions import CautionKind, cautions
 from stallmark.analysis.ceiling import CeilingKind, MailIoKind, ceiling_findings, ceilings, mailboxes_of_steps
 from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.compare.plan import plan_runs
-from stallmark.analysis.compare.settings import DifferenceKind, StorageKind, differences, on_one_disk
+from stallmark.analysis.compare.settings import DifferenceKind, StorageKind, folders_on_one_disk, undeclared_differences
 from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.conclusions import conclusions
@@ -44,7 +44,7 @@ from stallmark.analysis.finding import (
     Finding,
     Kind,
     caution,
-    ends,
+    early_ends,
     info,
     invalid,
     mixed_versions,
@@ -624,7 +624,7 @@ pairs(LoadsKind.FEW_DONE, lambda _: few_done(summaries.step(tps=0.01)), lambda _
 @case(EndKind.EXPERIMENT)
 def _(given):
     ended = with_manifest(given.sound, ended={"before": "C", "because": "the array is full"}).manifest
-    return list(ends([ended])), list(ends([given.sound.manifest]))
+    return list(early_ends([ended])), list(early_ends([given.sound.manifest]))
 
 
 @case(DataKind.MIXED_VERSIONS)
@@ -641,7 +641,7 @@ def _(given):
 def _(given):
     def on(*folders: str) -> list[Any]:
         devices = [{"data": {"disk": "8:0"}, "folders": {"data": folder}} for folder in folders]
-        return list(on_one_disk([with_manifest(given.sound, devices=one) for one in devices]))
+        return list(folders_on_one_disk([with_manifest(given.sound, devices=one) for one in devices]))
 
     return on("/fast", "/slow"), on("/fast", "/fast")
 
@@ -848,8 +848,8 @@ def with_parts(manifest: Manifest, parts: dict[str, Any]) -> Manifest:
 for difference, parts in DIFFERENCES.items():
     pairs(
         difference,
-        lambda given, parts=parts: list(differences(m := whole(given.sound.manifest), with_parts(m, parts))),
-        lambda given: list(differences(m := whole(given.sound.manifest), m)),
+        lambda given, parts=parts: list(undeclared_differences(m := whole(given.sound.manifest), with_parts(m, parts))),
+        lambda given: list(undeclared_differences(m := whole(given.sound.manifest), m)),
     )
 STEP_DIFFERENCES: dict[DifferenceKind, dict[str, Any]] = {
     DifferenceKind.ARRIVALS: {"arrivals": "poisson"},
@@ -860,18 +860,18 @@ STEP_DIFFERENCES: dict[DifferenceKind, dict[str, Any]] = {
 for difference, change in STEP_DIFFERENCES.items():
     pairs(
         difference,
-        lambda given, change=change: list(differences(
+        lambda given, change=change: list(undeclared_differences(
             m := given.sound.manifest, m.changed(steps=[one.changed(**change) for one in m.steps])
         )),
-        lambda given: list(differences(given.sound.manifest, given.sound.manifest)),
+        lambda given: list(undeclared_differences(given.sound.manifest, given.sound.manifest)),
     )  # fmt: skip
 
 
 MACHINES = [{"number": number, "executors": 1, "clock_within_ms": 1.0} for number in (1, 2)]
 pairs(
     DifferenceKind.LOAD_MACHINES,
-    lambda given: list(differences(m := given.sound.manifest, m.changed(load_machines=MACHINES))),
-    lambda given: list(differences(given.sound.manifest, given.sound.manifest)),
+    lambda given: list(undeclared_differences(m := given.sound.manifest, m.changed(load_machines=MACHINES))),
+    lambda given: list(undeclared_differences(given.sound.manifest, given.sound.manifest)),
 )
 
 

@@ -24,7 +24,7 @@ from support.synthetic_steps import STEADY, only_step, step_of
 from support.tables import get, put
 from support.wording import kinds_in
 
-from stallmark.analysis.compare.settings import IntentKind, by_intent
+from stallmark.analysis.compare.settings import IntentKind, intended_differences
 from stallmark.analysis.experiment import marks, summarise
 from stallmark.analysis.finding import Kind
 from stallmark.analysis.read.interval import CyclesBy, Interval
@@ -32,12 +32,12 @@ from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary
 from stallmark.analysis.read.transactions import Lateness, RecordedWorkload, TransactionSummary, TransactionType
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.server_cautions import ServerKind, server_cautions
-from stallmark.analysis.steady import CycleKind, Marks, Rate, SteadyKind, judge, no_checkpoint, over_whole_cycles
+from stallmark.analysis.steady import CycleKind, Marks, Rate, SteadyKind, cut_to_whole_cycles, judge, missing_checkpoint
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity import gates
 from stallmark.analysis.validity.invalid import ValidityKind
 from stallmark.analysis.validity.kinds import GateKind, ServiceLevelKind
-from stallmark.analysis.validity.service_level import declared, judge_reads
+from stallmark.analysis.validity.service_level import judge_reads, make_objective
 from stallmark.record.manifest.course import Condition, Unheard
 from stallmark.record.manifest.storage import Device, Devices
 from stallmark.record.manifest.workload import Counted
@@ -100,7 +100,7 @@ def conditions(*holds: bool | None) -> Any:
 
 def counted(after: int, unknown: int = 0, unheard: Unheard = Unheard()) -> Any:  # noqa: B008
     numbers = {"trade_result": Counted(before=0, after=after)}
-    return gates.completed(numbers, {"trade_result": 50}, {"trade_result": unknown}, unheard)
+    return gates.commits(numbers, {"trade_result": 50}, {"trade_result": unknown}, unheard)
 
 
 GATES: dict[GateKind, tuple[Callable[[], Any], Callable[[], Any]]] = {
@@ -123,7 +123,7 @@ for gate, (failed, passed) in GATES.items():
 
 # Service levels. ---------------------------------------------------------------------------------------------
 
-OLTP = declared("oltp", None, "p95")
+OLTP = make_objective("oltp", None, "p95")
 
 
 def reads(p95_ms: float | None = None, files_ms: float | None = 7.0, count: int = 5000, kept: bool = True) -> Any:
@@ -195,7 +195,7 @@ MEASURED = Interval(0, 100, 400, 300.0, False)
 
 
 def checkpoints(*seconds: float) -> Any:
-    return [no_checkpoint(over_whole_cycles(MEASURED, Marks(np.array(seconds), CyclesBy.COUNT, 1.0)), None)]
+    return [missing_checkpoint(cut_to_whole_cycles(MEASURED, Marks(np.array(seconds), CyclesBy.COUNT, 1.0)), None)]
 
 
 CASES |= {
@@ -227,8 +227,8 @@ INTENTS: dict[IntentKind, dict[str, Any]] = {
 }
 for intent, parts in INTENTS.items():
     CASES[intent] = (
-        lambda _, parts=parts: list(by_intent(a_manifest(**parts))),
-        lambda _: list(by_intent(a_manifest())),
+        lambda _, parts=parts: list(intended_differences(a_manifest(**parts))),
+        lambda _: list(intended_differences(a_manifest())),
     )
 
 
@@ -254,7 +254,7 @@ ONE, OTHER = Device(name="vdb"), Device(name="vdc")
     ],
 )
 def test_a_log_is_said_to_lie_on_the_same_only_where_that_is_known(devices, same):
-    [log] = [one for one in by_intent(a_manifest(devices=devices)) if one.kind is IntentKind.LOG_DEVICE]
+    [log] = [one for one in intended_differences(a_manifest(devices=devices)) if one.kind is IntentKind.LOG_DEVICE]
     assert log.facts["with_data"] is same and ("the same" in sentence(log)) is same
 
 

@@ -89,6 +89,6 @@ def test_reads_that_differ_less_than_few_samples_leave_open_are_not_known_to_dif
     [check] = [one for one in pair.checks if one.kind is CheckKind.READS]
     assert check.passed is passed
     [reads] = [one for one in pair.others if one.name == "reads per transaction"]
-    assert reads.shown is (False if passed is None else None), "sides that are not comparable have no ratio"
+    assert reads.is_shown is (False if passed is None else None), "sides that are not comparable have no ratio"
     if passed is None:
         assert any(CheckKind.READS in facts["checks"] for facts in facts_of(pair.cautions, PairKind.CHECKS_UNKNOWN))

@@ -154,36 +154,36 @@ def test_a_refused_condition_is_counted_and_the_others_are_judged():
 )
 def test_completed_lies_between_committed_and_that_with_unknown_outcomes(after, unknown, passes):
     counted = {"trade_result": Counted(before=100, after=after)}
-    gate = gates.completed(counted, {"trade_result": 50}, {"trade_result": unknown}, Unheard())
+    gate = gates.commits(counted, {"trade_result": 50}, {"trade_result": unknown}, Unheard())
     assert gate and gate.passed is passes
 
 
 def test_completed_is_not_known_of_a_run_that_was_cut():
-    gate = gates.completed({"trade_result": Counted(before=100)}, {"trade_result": 50}, {}, Unheard())
+    gate = gates.commits({"trade_result": Counted(before=100)}, {"trade_result": 50}, {}, Unheard())
     assert gate and gate.passed is None
-    assert gates.completed({}, {}, {}, Unheard()) is None
+    assert gates.commits({}, {}, {}, Unheard()) is None
 
 
 def test_completed_says_nothing_where_there_was_nothing_to_count():
-    gate = gates.completed({"trade_result": Counted(before=100, after=100)}, {}, {}, Unheard())
+    gate = gates.commits({"trade_result": Counted(before=100, after=100)}, {}, {}, Unheard())
     assert gate and gate.passed is None
 
 
 def test_completed_allows_for_what_did_not_end_and_is_not_known_without_a_last_report():
     counted, committed = {"trade_result": Counted(before=100, after=153)}, {"trade_result": 50}
     for unfinished, passes in ((2, False), (3, True)):
-        gate = gates.completed(counted, committed, {}, Unheard(unfinished=unfinished))
+        gate = gates.commits(counted, committed, {}, Unheard(unfinished=unfinished))
         assert gate and gate.passed is passes
-    gate = gates.completed(counted, committed, {}, Unheard(silent=1))
+    gate = gates.commits(counted, committed, {}, Unheard(silent=1))
     assert gate and gate.passed is None and gate.facts["silent_executors"] == 1
     fewer = {name: one.changed(after=one.before) for name, one in counted.items()}
-    gate = gates.completed(fewer, committed, {}, Unheard(lost=1))
+    gate = gates.commits(fewer, committed, {}, Unheard(lost=1))
     assert gate and gate.passed is False, "lost with their executor or not, none may be missing from the database"
 
 
 def test_completed_tells_of_several_types_the_one_that_is_furthest_off():
     counted = {name: Counted(before=0, after=after) for name, after in {"a": 10, "b": 8, "c": 3, "d": 0}.items()}
-    gate = gates.completed(counted, {"a": 10, "b": 9, "c": 10}, {}, Unheard())
+    gate = gates.commits(counted, {"a": 10, "b": 9, "c": 10}, {}, Unheard())
     assert gate and gate.passed is False and gate.facts["transaction"] == "c"
-    gate = gates.completed(counted, {"a": 10, "b": 8, "c": 3}, {}, Unheard())
+    gate = gates.commits(counted, {"a": 10, "b": 8, "c": 3}, {}, Unheard())
     assert gate and gate.passed is True and gate.facts["transaction"] != "d"

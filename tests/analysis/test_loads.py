@@ -13,11 +13,11 @@ from stallmark.analysis.cautions import CautionKind
 from stallmark.analysis.compare.summary import PairKind, Verdict
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import ExperimentKind
-from stallmark.analysis.loads.step import LoadsKind, _level_of_raw, drives_of, few_done
+from stallmark.analysis.loads.step import LoadsKind, _level_of_raw, count_drives, few_done
 from stallmark.analysis.loads.summary import LoadsSummary, has_loads, summarise_loads
 from stallmark.analysis.read import server_io
 from stallmark.analysis.read.load_io import RawFigures
-from stallmark.analysis.read.sample_times import placed
+from stallmark.analysis.read.sample_times import rows_by_sample
 from stallmark.analysis.validity.invalid import ValidityKind
 from stallmark.analysis.validity.service_level import LevelOutcome
 from stallmark.errors import StallmarkError
@@ -190,7 +190,7 @@ def test_a_host_that_hardly_works_is_no_caution(tmp_path):
     ("told", "drives"), [("24 x 600 GB 10k", 24), ("8 SSDs", 8), ("RAID 10 of 8", None), (None, None), ("2.4 TB", None)]
 )
 def test_drives_of_a_real_array_are_known_where_its_description_begins_with_them(told, drives):
-    assert drives_of(a_manifest(array={"drives": told})) == drives
+    assert count_drives(a_manifest(array={"drives": told})) == drives
 
 
 def test_a_service_level_is_of_the_loads_own_limit(blender):
@@ -401,8 +401,8 @@ def test_the_server_s_io_is_read_once(tmp_path, monkeypatch):
 
     def noted(record: Record, table: str, columns: list[str]):
         read.append(table)
-        return placed(record, table, columns)
+        return rows_by_sample(record, table, columns)
 
-    monkeypatch.setattr(server_io, "placed", noted)
+    monkeypatch.setattr(server_io, "rows_by_sample", noted)
     found = summarise_loads(find_records([tmp_path]))
     assert read == [server_io.TABLE] and all(step.io for step in found.steps[-1].runs)

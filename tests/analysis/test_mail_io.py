@@ -12,7 +12,7 @@ from stallmark.analysis.ceiling import mailboxes_of_ceilings, mailboxes_of_steps
 from stallmark.analysis.points import Point
 from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.io import MailIo, apart_iops, summarise_mail_io
+from stallmark.analysis.read.io import MailIo, summarise_mail_io, timer_iops
 from stallmark.record.manifest.workload import Transaction
 
 __all__ = ["steady"]
@@ -35,8 +35,8 @@ def test_what_timers_read_is_not_counted() -> None:
     ended = {name: np.full(60, 4.0) for name in ("committed", "rolled_back", "failed")}
     ended |= {"rolled_back": np.zeros(60), "failed": np.zeros(60)}
     load, interval = Load(60, counts={"scan": ended, "read": ended}, own_io=own), Interval(0, 0, 60, 60.0, False)
-    assert apart_iops(load, transactions, interval) == pytest.approx(120)
-    assert apart_iops(Load(60), transactions, interval) is None
+    assert timer_iops(load, transactions, interval) == pytest.approx(120)
+    assert timer_iops(Load(60), transactions, interval) is None
     found = summarise_mail_io(io(reads=10_000, read_ms=8.0), 120.0)
     assert found and found.iops == pytest.approx(14_021 / 60 - 120) and found.apart_iops == 120.0
 

@@ -9,7 +9,7 @@ from support.synthetic_steps import STEADY, step_of
 from stallmark.analysis.bottleneck.summary import NoteKind
 from stallmark.analysis.read.driver_tables import read_load
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.io import OwnCpu, own_cpu, read_io
+from stallmark.analysis.read.io import OwnCpu, cpu_of_run, read_io
 from stallmark.analysis.read.server_io import read_server_io
 from stallmark.record.reader import Record
 
@@ -18,7 +18,7 @@ INTERVAL = Interval(0, 10, 20, 10, False)
 
 def used(tmp_path, truth: Truth) -> OwnCpu | None:
     record = Record(make_run(tmp_path / "run", truth))
-    return own_cpu(read_load(record, 20, [INTERVAL]), read_io(record, read_server_io(record)), INTERVAL)
+    return cpu_of_run(read_load(record, 20, [INTERVAL]), read_io(record, read_server_io(record)), INTERVAL)
 
 
 def test_it_is_of_server_and_client_whatever_else_runs(tmp_path):

@@ -10,7 +10,7 @@ from support.synthetic import Truth, make_run
 
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.probe.experiment import _not_at_device
-from stallmark.analysis.probe.saturation import PageCacheKind, page_cache, page_cache_under
+from stallmark.analysis.probe.saturation import PageCacheKind, page_cache_cautions, page_cache_cautions_of_runs
 from stallmark.record.manifest.storage import Device, Devices, EmulatedArray, Probes
 from stallmark.record.manifest.workload import Load, RawPlan, Step
 from stallmark.record.probe import DirectIo, ProbeStep
@@ -33,7 +33,7 @@ PAST = DirectIo("past", "xfs")
     ],
 )
 def test_each_outcome_has_its_caution(outcome, kind):
-    found = list(page_cache([("/a", outcome), ("/b", outcome), ("/a", outcome)]))
+    found = list(page_cache_cautions([("/a", outcome), ("/b", outcome), ("/a", outcome)]))
     assert [one.kind for one in found] == ([] if kind is None else [kind])
     assert all(one.facts["places"] == ["/a", "/b"] for one in found)
 
@@ -59,7 +59,7 @@ def test_data_raw_loads_and_probes_of_runs_are_named_by_their_places():
         loads=(raw(None, THROUGH), raw("/backup", LOOP), raw("/other", PAST)),
         probes=Probes(before=replace(probe(step(1, 100)), direct_io=HIDDEN)),
     )
-    found = {one.kind: one.facts["places"] for one in page_cache_under([manifest, manifest])}
+    found = {one.kind: one.facts["places"] for one in page_cache_cautions_of_runs([manifest, manifest])}
     assert found == {
         PageCacheKind.IN_CACHE: ["/data"],
         PageCacheKind.ON_LOOP: ["/backup"],
@@ -70,7 +70,7 @@ def test_data_raw_loads_and_probes_of_runs_are_named_by_their_places():
 def test_an_emulated_array_has_a_time_of_its_own():
     device = Device(emulated_array=EmulatedArray(spindles=1))
     manifest = a_manifest(devices=Devices(data=device, folders={"data": "/data"}, direct_io=THROUGH))
-    assert not list(page_cache_under([manifest]))
+    assert not list(page_cache_cautions_of_runs([manifest]))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.probes import READ, STREAM, of_disks, probe, step
 
-from stallmark.analysis.probe.against_database import Achieved, achieved_of, against
+from stallmark.analysis.probe.against_database import Achieved, achieved_reads, compare_with_probe
 from stallmark.analysis.probe.saturation import ProbeKind
 from stallmark.record.probe import Pattern
 
@@ -16,7 +16,7 @@ def reads(per_s: float, ms: float, size: float = 8192) -> Achieved:
 
 def test_between_two_steps_it_is_interpolated():
     raw = probe(step(1, 200), step(8, 1200), step(32, 1400))
-    found = against(raw, reads(1000, 8), emulated=False)
+    found = compare_with_probe(raw, reads(1000, 8), emulated=False)
     assert (found.outstanding, found.raw_iops, found.raw_ms) == pytest.approx((8, 1200, 6.667), rel=1e-3)
     assert found.share == pytest.approx(1000 / 1200)
     assert found.finding.kind == ProbeKind.ACHIEVED
@@ -25,52 +25,54 @@ def test_between_two_steps_it_is_interpolated():
 @given(st.floats(0.01, 31))
 def test_a_database_that_has_what_the_device_gives_achieved_all(outstanding):
     raw = probe(*of_disks(8, 5))
-    first = against(raw, reads(1000, outstanding), emulated=False)  # at 1,000 per s
+    first = compare_with_probe(raw, reads(1000, outstanding), emulated=False)  # at 1,000 per s
     achieved = reads(first.raw_iops, outstanding / first.raw_iops * 1000)
-    again = against(raw, achieved, emulated=False)
+    again = compare_with_probe(raw, achieved, emulated=False)
     assert again.share == pytest.approx(1)
     assert again.raw_ms >= 5 * (1 - 1e-9)
 
 
 def test_with_less_than_one_outstanding_a_read_takes_as_long_as_one_alone():
-    found = against(probe(step(1, 200)), reads(50, 4), emulated=False)
+    found = compare_with_probe(probe(step(1, 200)), reads(50, 4), emulated=False)
     assert (found.raw_ms, found.raw_iops) == pytest.approx((5, 40))
 
 
 def test_beyond_the_probe_nothing_is_guessed():
-    found = against(probe(step(1, 200), step(8, 1000)), reads(2000, 20), emulated=False)
+    found = compare_with_probe(probe(step(1, 200), step(8, 1000)), reads(2000, 20), emulated=False)
     assert (found.raw_iops, found.raw_ms, found.share) == (None, None, None)
     assert (found.finding.facts["most_outstanding"], found.finding.facts["raw_reads_per_s"]) == (8, 1000)
-    below = against(probe(step(4, 200)), reads(50, 4), emulated=False)
+    below = compare_with_probe(probe(step(4, 200)), reads(50, 4), emulated=False)
     assert below.raw_iops is None
 
 
 def test_the_block_size_nearest_to_its_own_is_taken():
     large = Pattern("64k-random-read", "read", "random", 65536)
     raw = probe(step(1, 200), step(1, 100, pattern=large), step(1, 900, pattern=STREAM))
-    assert against(raw, reads(50, 5, 60_000), emulated=False).pattern == large
-    assert against(raw, reads(50, 5, 8192), emulated=False).pattern == READ
+    assert compare_with_probe(raw, reads(50, 5, 60_000), emulated=False).pattern == large
+    assert compare_with_probe(raw, reads(50, 5, 8192), emulated=False).pattern == READ
 
 
 @pytest.mark.parametrize("emulated", [True, False])
 def test_emulated_and_real_are_not_set_beside_each_other(emulated):
-    found = against(probe(step(1, 200), emulated=not emulated), reads(100, 5), emulated=emulated)
+    found = compare_with_probe(probe(step(1, 200), emulated=not emulated), reads(100, 5), emulated=emulated)
     assert found.raw_iops is None and found.finding.kind == ProbeKind.OTHER_DEVICE
 
 
 def test_a_probe_that_the_arrays_memory_could_hold_is_no_measure_of_its_disks():
     """On a file of 1 GiB."""
     raw = probe(step(1, 200), step(8, 1200))
-    cautioned = against(raw, reads(100, 10), emulated=False, dram_bytes=8 << 30)
+    cautioned = compare_with_probe(raw, reads(100, 10), emulated=False, dram_bytes=8 << 30)
     assert cautioned.share and cautioned.caution.facts["why"].kind == ProbeKind.FITS_DRAM
-    assert against(raw, reads(100, 10), emulated=False, dram_bytes=1 << 29).caution is None
-    assert against(raw, reads(100, 10), emulated=True, dram_bytes=8 << 30).caution is None, "nothing to doubt"
+    assert compare_with_probe(raw, reads(100, 10), emulated=False, dram_bytes=1 << 29).caution is None
+    assert compare_with_probe(raw, reads(100, 10), emulated=True, dram_bytes=8 << 30).caution is None, (
+        "nothing to doubt"
+    )
 
 
 def test_a_probe_without_random_reads_says_so():
-    found = against(probe(step(1, 900, pattern=STREAM)), reads(100, 5), emulated=False)
+    found = compare_with_probe(probe(step(1, 900, pattern=STREAM)), reads(100, 5), emulated=False)
     assert found.pattern is None and found.finding.kind == ProbeKind.NO_RANDOM_READS
 
 
 def test_a_step_without_reads_achieved_nothing_to_compare():
-    assert achieved_of(None) is None
+    assert achieved_reads(None) is None

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.probes import NOISE, READ, STREAM, probe
 from support.probes import step as any_step
 
-from stallmark.analysis.probe.drift import DRIFTED, SAME, UNKNOWN, _batches, drift
+from stallmark.analysis.probe.drift import DRIFTED, SAME, UNKNOWN, _batch_rates, drift
 from stallmark.analysis.probe.saturation import ProbeKind
 
 step = partial(any_step, scatter=NOISE)
@@ -122,7 +122,7 @@ def test_what_the_arrays_memory_may_have_answered_is_no_proof(rates, dram, verdi
 def test_a_step_has_twenty_parts_that_hold_all_of_its_windows(windows, parts):
     rates = tuple(float(number) for number in range(1, windows + 1))
     one = any_step(8, 1000, seconds=windows / 4, scatter=rates)
-    first, second = _batches(one, one)
+    first, second = _batch_rates(one, one)
     assert len(first) == len(second) == parts
     most = -(-windows // parts)
     assert first[0] <= (most + 1) / 2 * 1000 and first[-1] >= (windows - (most - 1) / 2) * 1000

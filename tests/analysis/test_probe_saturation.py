@@ -14,7 +14,7 @@ from support.array_model import Array
 from support.probes import READ, STREAM, of_disks, probe, step
 
 from stallmark.analysis.finding import info
-from stallmark.analysis.probe.saturation import ProbeKind, is_unstable, overall, saturation, saturations
+from stallmark.analysis.probe.saturation import ProbeKind, is_unstable, overall_finding, saturation, saturations
 from stallmark.storage.emulator import ArrayModel
 
 DEPTHS = (1, 2, 4, 8, 16, 32)
@@ -135,9 +135,9 @@ def test_many_patterns_are_summed_up():
     read = saturation(READ, [step(1, 100), step(2, 200), step(4, 210)])
     write = replace(read, pattern=replace(READ, name="8k-random-write", operation="write"))
     stream = saturation(STREAM, [step(n, rate, pattern=STREAM) for n, rate in ((1, 600), (2, 120), (4, 120))])
-    both = overall([read, write]).facts
+    both = overall_finding([read, write]).facts
     assert both["saturated"] == [{"depth": 2, "patterns": ["8 KiB random read", "8 KiB random write"]}]
     assert not both["collapsed"] and not both["not_saturated"]
-    other = overall([saturation(READ, [step(1, 100), step(2, 200)]), stream]).facts
+    other = overall_finding([saturation(READ, [step(1, 100), step(2, 200)]), stream]).facts
     assert other["not_saturated"] == ["8 KiB random read"]
     assert other["collapsed"] == [{"depth": 2, "patterns": ["256 KiB sequential read"]}]

@@ -62,7 +62,7 @@ def read(made, tmp_path):
 
 
 def test_a_load_has_its_rate_and_latency_in_the_measured_seconds_alone(read):
-    found = read([row(second) for second in range(5, 25)]).within(STEP)
+    found = read([row(second) for second in range(5, 25)]).summaries(STEP)
     assert [one.load for one in found] == ["scan"]
     figures = found[0].together
     assert (figures.seen_s, figures.reads, figures.writes) == (10, 20, 0)
@@ -74,7 +74,7 @@ def test_a_load_has_its_rate_and_latency_in_the_measured_seconds_alone(read):
 
 def test_cells_stand_by_themselves_and_add_up(read):
     rows = [row(second, cell=cell, us=[1000 * cell] * 100) for second in range(10, 20) for cell in (1, 2)]
-    [found] = read(rows).within(STEP)
+    [found] = read(rows).summaries(STEP)
     assert [found.cells[cell].mean_ms for cell in (1, 2)] == [1, 2]
     assert (found.together.iops, found.together.mean_ms) == (200, pytest.approx(1.5))
     assert found.together.latency_ms["p99"] == pytest.approx(2, rel=1e-3)
@@ -83,7 +83,9 @@ def test_cells_stand_by_themselves_and_add_up(read):
 
 def test_what_has_not_ended_counts_with_the_time_it_has_waited(read):
     waits = {second: [7_000_000] for second in range(5, 19)} | {19: [2_000_000] * 100, 20: [9_000_000]}
-    [found] = read([row(second, us=[1000] * 90, waiting=waits.get(second, [])) for second in range(5, 25)]).within(STEP)
+    [found] = read([row(second, us=[1000] * 90, waiting=waits.get(second, [])) for second in range(5, 25)]).summaries(
+        STEP
+    )
     figures = found.together
     assert (figures.reads, figures.waiting) == (900, 100)
     assert figures.mean_ms == pytest.approx(0.9 + 200, rel=1e-3)
@@ -93,43 +95,43 @@ def test_what_has_not_ended_counts_with_the_time_it_has_waited(read):
 
 def test_what_waits_is_of_all_cells_or_not_known(read):
     rows = [row(second, cell=cell, waiting=[cell * 1000] * cell) for second in range(10, 20) for cell in (1, 2)]
-    [found] = read(rows).within(STEP)
+    [found] = read(rows).summaries(STEP)
     assert [found.cells[cell].waiting for cell in (1, 2)] == [1, 2] and found.together.waiting == 3
     assert found.together.mean_ms == pytest.approx((20 * (2 + 4) + 5) / 43, rel=1e-3)
 
 
 def test_a_record_from_before_has_times_from_issuing(read, monkeypatch):
     monkeypatch.setattr(schema, "RAW_IO", pa.schema([one for one in schema.RAW_IO if "waiting" not in one.name]))
-    [found] = read([row(second) for second in range(10, 20)]).within(STEP)
+    [found] = read([row(second) for second in range(10, 20)]).summaries(STEP)
     assert found.together.waiting is None and found.together.mean_ms == pytest.approx(3)
 
 
 def test_a_load_that_ended_early_has_its_rate_over_the_seconds_it_ran(read):
-    [found] = read([row(second) for second in range(10, 14)]).within(STEP)
+    [found] = read([row(second) for second in range(10, 14)]).summaries(STEP)
     assert (found.together.seen_s, found.together.iops) == (4, 2)
 
 
 def test_a_second_without_io_is_a_measurement_and_one_without_a_row_is_not(read):
     raw = read([row(10), row(11, us=[])])
-    reads = raw.of_load("scan", "reads")
+    reads = raw.load_column("scan", "reads")
     assert reads[10] == 2 and reads[11] == 0 and np.isnan(reads[12])
-    [found] = raw.within(STEP)
+    [found] = raw.summaries(STEP)
     assert (found.together.seen_s, found.together.iops) == (2, 1)
 
 
 def test_a_load_that_rests_is_not_there(read):
     raw = read([row(3), row(12, load="web")])
-    assert [one.load for one in raw.within(STEP)] == ["web"] and sorted(raw.loads) == ["scan", "web"]
+    assert [one.load for one in raw.summaries(STEP)] == ["web"] and sorted(raw.loads) == ["scan", "web"]
 
 
 def test_writes_count_as_ios(read):
-    [found] = read([row(12, us=[1000, 1000, 4000], writes=1)]).within(STEP)
+    [found] = read([row(12, us=[1000, 1000, 4000], writes=1)]).summaries(STEP)
     assert (found.together.reads, found.together.writes, found.together.iops) == (2, 1, 3)
     assert found.together.mean_ms == pytest.approx(2)
 
 
 def test_a_record_without_raw_loads_has_none(made):
-    assert read_raw_io(made, 30, [STEP]).within(STEP) == []
+    assert read_raw_io(made, 30, [STEP]).summaries(STEP) == []
 
 
 def test_a_run_lasted_as_long_as_its_raw_loads(made, tmp_path):
@@ -147,7 +149,7 @@ def test_nothing_is_lost_between_cells_and_together(made, tmp_path_factory, ios)
     writer.add_table("raw_io", schema.RAW_IO)
     writer.append("raw_io", [row(second, cell=cell, us=[us]) for second, cell, us in ios])
     writer.close()
-    found = read_raw_io(Record(folder / "run"), 30, [STEP]).within(STEP)
+    found = read_raw_io(Record(folder / "run"), 30, [STEP]).summaries(STEP)
     within = [us for second, _, us in ios if 10 <= second < 20]
     assert sum(one.together.reads for one in found) == len(within)
     for one in found:

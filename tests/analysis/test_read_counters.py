@@ -127,7 +127,7 @@ def test_a_file_that_changes_its_kind_has_not_read_its_whole_total_anew(sizes):
     found = read_server_io(Batches(pa.Table.from_pylist(rows), sizes), [Interval(0, 0, 3, 3.0, False)])
     assert sum(float(one.totals["reads"][-1]) for one in found.kinds.values()) == 70 + 3 + 3
     assert found.kinds["foreign"].totals["reads"][-1] >= 20 + 40 + 3
-    assert found.entities["a"].over(0, 3)["reads"] == 70
+    assert found.entities["a"].delta(0, 3)["reads"] == 70
 
 
 def _same(one: Counters, other: Counters) -> None:
@@ -140,7 +140,7 @@ def _same(one: Counters, other: Counters) -> None:
 
 
 def _alike(one: Counters, other: Counters, interval: Interval) -> None:
-    mine, theirs = (of.over(interval.begin, interval.end) for of in (one, other))
+    mine, theirs = (of.delta(interval.begin, interval.end) for of in (one, other))
     assert (mine is None) == (theirs is None)
     if mine and theirs:
         assert (mine.begin, mine.end, mine.broken) == (theirs.begin, theirs.end, theirs.broken)
@@ -176,7 +176,7 @@ def test_samples_that_are_kept_do_not_grow_with_rows(group, monkeypatch):
         found = read_counters(Batches(rows, [1000]), "any", ["reads"], group, within=[interval])
         kept.append(sum(len(one.t) for one in found.values()))
         for one in found.values():
-            assert one.over(10, 30)["reads"] == 200 * (1 if group else len(files))
+            assert one.delta(10, 30)["reads"] == 200 * (1 if group else len(files))
     assert kept[0] == kept[1] <= 10 * len(found)
 
 

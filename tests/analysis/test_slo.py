@@ -6,9 +6,9 @@ from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.interval import ReadKind
 from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary
 from stallmark.analysis.validity.kinds import ServiceLevelKind
-from stallmark.analysis.validity.service_level import READY_MADE, declared, judge_reads
+from stallmark.analysis.validity.service_level import READY_MADE, judge_reads, make_objective
 
-OLTP = declared("oltp", None, "p95")
+OLTP = make_objective("oltp", None, "p95")
 
 
 def files(read_ms: float | None, reads: int = 5000) -> IoSummary:
@@ -65,7 +65,7 @@ def test_what_was_not_read_is_not_known(data):
 
 
 def test_a_limit_of_ones_own_has_its_percentile_and_no_ideal():
-    level = declared(None, 5.0, "p99")
+    level = make_objective(None, 5.0, "p99")
     found = judge_reads(level, [histogram(2, p99=6)], files(1))
     assert (found.outcome, found.percentile, found.limit_ms, found.ideal_ms) == ("not_met", "p99", 5, None)
 

@@ -60,7 +60,7 @@ def test_shares_of_fewer_than_thirty_samples_are_not_known():
     assert waits(*rows, (9, *LOCK, 20, 5)).keys() == {0}
     found, part = session_waits(*rows, (9, *LOCK, 19, 5))
     parts = found.parts(part)
-    assert parts is not None and parts.over(Interval(0, 0, 10, None, False)) == ({}, 0)
+    assert parts is not None and parts.mean_sessions(Interval(0, 0, 10, None, False)) == ({}, 0)
 
 
 def test_background_sessions_without_an_order_take_nothing_from_the_shares_of_those_who_work():

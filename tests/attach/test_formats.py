@@ -97,6 +97,13 @@ def test_counter_paths(tmp_path, path, counter, instance):
     assert (series.counter, series.instance, series.host) == (counter, instance, "SQL01")
 
 
+def test_counters_of_another_language_have_their_english_names_and_units(tmp_path):
+    path = r"\\H\Physikalischer Datenträger(0 C:)\Mittlere Sek./Lesevorgänge"
+    text = f'"(PDH-CSV 4.0) (UTC)(0)","{path}"\r\n"11/21/2025 10:00:00.000","1"\r\n'
+    (series,) = formats.read(Wanted(written(tmp_path, text.encode("cp1252"))))[1].series
+    assert (series.counter, series.instance, series.unit) == ("PhysicalDisk Avg. Disk sec/Read", "0 C:", "s")
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig", "cp1252"])
 def test_encodings_of_windows(tmp_path, encoding):
     text = '"(PDH-CSV 4.0) (UTC)(0)","\\\\H\\Datenträger\\Länge"\r\n"11/21/2025 10:00:00.000","1"\r\n'

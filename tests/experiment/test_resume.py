@@ -19,7 +19,7 @@ from stallmark.experiment.estimate import estimate
 from stallmark.experiment.manifest import EndNote
 from stallmark.experiment.remaining_runs import INTERRUPTED, EarlierExperiment, RemainingRuns, command, order_of
 from stallmark.experiment.target import Target
-from stallmark.record.files import alone
+from stallmark.record.files import exclusive_folder
 from stallmark.record.manifest import read_manifest, write_manifest
 from stallmark.record.reader import Record, find_records
 from stallmark.record.writer import RecordWriter
@@ -169,10 +169,14 @@ def test_the_scenario_in_a_record_is_the_scenario_that_was_run(name: str):
 
 def test_of_two_that_add_runs_to_an_experiment_the_second_is_refused(tmp_path):
     folder = tmp_path / "x"
-    with alone(folder, taken="It is held."), pytest.raises(StallmarkError), alone(folder, taken="It is held."):
+    with (
+        exclusive_folder(folder, taken="It is held."),
+        pytest.raises(StallmarkError),
+        exclusive_folder(folder, taken="It is held."),
+    ):
         pass
     assert not folder.exists()  # no run was made
-    with alone(folder, taken="It is held."):
+    with exclusive_folder(folder, taken="It is held."):
         (folder / "01-v1").mkdir()
     assert folder.exists()
 

@@ -16,7 +16,7 @@ from stallmark.analysis.profile.rates import Measure, ProfileKind
 from stallmark.analysis.profile.summary import summarise_profile
 from stallmark.errors import StallmarkError
 from stallmark.profile.collection import Collection
-from stallmark.record.files import alone
+from stallmark.record.files import exclusive_folder
 from stallmark.record.profile.manifest import read_profile, write_profile
 from stallmark.record.profile.raw import ProfileWriter, last_sample, read_raw
 
@@ -35,7 +35,7 @@ def test_samples_are_taken_at_the_interval_and_at_the_end_and_do_not_drift(tmp_p
     folder = collected(Production(), monkeypatch, tmp_path / "p")
     samples = samples_of(folder)
     assert len(samples.number) == 42  # at once, at every whole interval from 5 s on, and at the end
-    assert samples.at[-1] - samples.at[0] == pytest.approx(TEN_MINUTES, abs=0.1)
+    assert samples.taken_s[-1] - samples.taken_s[0] == pytest.approx(TEN_MINUTES, abs=0.1)
     assert samples.seen.all() and not len(samples.restarts)
     [session] = read_profile(folder).sessions
     assert session.end == "complete" and not list(folder.glob("*.arrows"))
@@ -64,7 +64,7 @@ def test_the_same_command_goes_on_in_the_folder_until_the_time_is_over(tmp_path,
     assert [one.end for one in read_profile(folder).sessions] == ["stopped", "complete"]
     summary = summarise_profile(folder)
     assert summary.end - summary.begin == pytest.approx(TEN_MINUTES, abs=1)
-    [gap] = summary.unseen
+    [gap] = summary.unseen_times
     assert gap.begin - MIDNIGHT == pytest.approx(200, abs=20) and gap.end - MIDNIGHT == pytest.approx(300, abs=1)
     assert gap.reason is None
     with pytest.raises(StallmarkError, match="so it is whole"):
@@ -176,7 +176,7 @@ def test_names_and_no_names_are_not_mixed(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(os.name != "posix", reason="locks of folders are POSIX's")
 def test_two_processes_do_not_collect_into_one_folder(tmp_path, monkeypatch):
-    with alone(tmp_path, taken="It is held."), pytest.raises(StallmarkError, match="Another process"):
+    with exclusive_folder(tmp_path, taken="It is held."), pytest.raises(StallmarkError, match="Another process"):
         collected(Production(), monkeypatch, tmp_path)
 
 

@@ -108,7 +108,7 @@ def test_a_restart_is_said_and_no_figure_is_taken_across_it(engine, tmp_path):
     found = collect(engine, tmp_path / "p", intervals=6, work=work)
     [lost] = [one for one in found.unseen if one.restart]
     assert lost.seconds <= 3 * INTERVAL_S
-    assert min(found.rates.counted[Measure.TRANSACTIONS].amount) >= 0
+    assert min(found.rates.measures[Measure.TRANSACTIONS].amount) >= 0
 
 
 @pytest.mark.parametrize("setting", ["track_io_timing", "track_wal_io_timing"])

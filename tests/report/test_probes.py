@@ -10,7 +10,7 @@ from support.probes import NOISE, READ, STREAM, of_disks, probe, step, write_pro
 from support.terminal import printed
 
 from stallmark.analysis.finding import caution
-from stallmark.analysis.probe.against_database import Achieved, against
+from stallmark.analysis.probe.against_database import Achieved, compare_with_probe
 from stallmark.analysis.probe.drift import drift
 from stallmark.analysis.probe.experiment import ProbeExperiment, read_probe, summarise_probes
 from stallmark.analysis.probe.saturation import ProbeKind
@@ -112,9 +112,11 @@ def test_tables_of_drift_and_of_what_a_database_had_keep_the_reasons(results):
     table = drift_table([(("disks",), found), (("flash", "disks"), drift(before, results[0]))])
     assert [str(row[-1]) for row in table.rows] == ["same", "drifted", "cannot tell"]
     assert table.notes[0].startswith("during disks: ") and table.notes[1].startswith("from flash to disks: ")
-    rows = [("a", against(before, Achieved(100, 0.8, 20, 8192), emulated=emulated)) for emulated in (False, True)]
+    rows = [
+        ("a", compare_with_probe(before, Achieved(100, 0.8, 20, 8192), emulated=emulated)) for emulated in (False, True)
+    ]
     shown = against_database_table(rows)
     assert shown.rows[0][-1] != shown.rows[1][-1] == "–"
     assert [note[:40] for note in shown.notes] == ["a: The database had 100 reads per second"]
-    hidden = against(before, Achieved(100, 0.8, 20, 8192), emulated=False, dram_bytes=2**33)
+    hidden = compare_with_probe(before, Achieved(100, 0.8, 20, 8192), emulated=False, dram_bytes=2**33)
     assert against_database_table([("a", hidden), ("b", hidden)]).notes == [sentence(hidden.caution)]

@@ -15,8 +15,8 @@ from stallmark.analysis.cautions import CautionKind, cautions
 from stallmark.analysis.conclusions import conclusions
 from stallmark.analysis.finding import ExperimentKind
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.steady import Marks, judge, over_whole_cycles
-from stallmark.analysis.validity.service_level import declared, judge_reads
+from stallmark.analysis.steady import Marks, cut_to_whole_cycles, judge
+from stallmark.analysis.validity.service_level import judge_reads, make_objective
 from stallmark.record.manifest.workload import Waited
 from stallmark.report import columns
 from stallmark.report.experiment import experiment_in_json
@@ -30,7 +30,7 @@ WAITED = Waited(at_least_s=30.0, at_most_s=900.0, seconds=900.0, steady=False)
 
 def cycles(every_s: float):
     marks = Marks(np.arange(10.0, 700, every_s), "the server's count of checkpoints", 1.0)
-    return over_whole_cycles(Interval(0, 20, 620, 600.0, False), marks).cycles
+    return cut_to_whole_cycles(Interval(0, 20, 620, 600.0, False), marks).cycles
 
 
 def one(**more):
@@ -91,7 +91,7 @@ def test_records_from_before_there_was_any_of_it_still_report():
 
 @pytest.mark.parametrize(("limit_ms", "outcome"), [(20.0, "not met"), (50.0, "mean only")])
 def test_the_service_level_is_in_the_terminal_the_report_and_the_json(limit_ms, outcome):
-    level = judge_reads(declared(None, limit_ms, "p95"), [], given.io(read_ms=31.4))
+    level = judge_reads(make_objective(None, limit_ms, "p95"), [], given.io(read_ms=31.4))
     experiment = one(slo=level)
     terminal = " ".join(show(experiment, 100).split())
     assert f"SLO {outcome}" in terminal and "31.4 ms" in terminal and "This is a mean" in terminal

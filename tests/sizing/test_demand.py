@@ -21,7 +21,7 @@ from stallmark.record.imports.recording import Wanted
 from stallmark.record.profile.intervals import FileClass, read_imported, write_imported
 from stallmark.record.profile.manifest import ProfiledServer, read_profile
 from stallmark.sizing.demand import COLUMNS as MEASURES
-from stallmark.sizing.demand import MOST_TOGETHER, TOGETHER, Asked, demand_of
+from stallmark.sizing.demand import MOST_TOGETHER, TOGETHER, WindowSearch, demand_of
 
 SAMPLES = Path(__file__).parents[1] / "record" / "imports" / "samples"
 SERVER = {"transactions": 300.0, "cpu_s": 30.0, "database_pages_bytes": 20 * GIB}
@@ -137,7 +137,7 @@ def test_a_window_that_asks_for_several_things_at_once_is_played_too(demand):
 def test_the_peak_of_every_measure_is_played(rows, length):
     columns = {name: np.array([row[place] for row in rows], dtype=float) for place, name in enumerate(COLUMNS)}
     seconds = np.arange(len(rows), dtype=float)
-    asked = Asked(SimpleNamespace(start=seconds, end=seconds + 1, seconds=np.ones(len(rows))), columns, length)
+    asked = WindowSearch(SimpleNamespace(start=seconds, end=seconds + 1, seconds=np.ones(len(rows))), columns, length)
     windows = asked.windows()
     assert windows[0].because == "ios_per_s" and len(windows) <= len(MEASURES) + MOST_TOGETHER
     begins = range(len(rows) - ceil(SEEN_SHARE * length) + 1)
@@ -146,7 +146,7 @@ def test_the_peak_of_every_measure_is_played(rows, length):
         assert peak.per_s == pytest.approx(max(of[n : n + length].mean() for n in begins))
         assert peak.per_s <= MORE * peak.played * (1 + 1e-9)
     together = sum(one.because == "together" for one in windows)
-    beyond = asked.beyond(windows)
+    beyond = asked.unplayed_window(windows)
     assert beyond is None or 0 < beyond.share <= (1 if together == MOST_TOGETHER else TOGETHER) + 1e-9
 
 
@@ -198,7 +198,7 @@ def test_a_log_without_its_bytes_is_among_the_writes_of_data(demand):
     ("file_io", "words"),
     [
         ({"data": {"reads": 150.0, "writes": 50.0}}, "does not tell"),
-        ({"data": {"size_bytes": 1e9}}, "does not tell its reads and writes"),
+        ({"data": {"size_bytes": 1e9}}, "does not record its reads and writes"),
     ],
 )
 def test_unknown_io_is_a_sentence(demand, file_io, words):

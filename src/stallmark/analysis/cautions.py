@@ -1,12 +1,12 @@
-"""The cautions of an experiment: what the reader must not conclude, each only where it applies."""
+"""The cautions of an experiment: conclusions that the reader must not draw, each only if it applies."""
 
 import math
 from collections.abc import Iterator, Sequence
 
 from stallmark import capabilities
-from stallmark.analysis.finding import Finding, Kind, caution, ends
+from stallmark.analysis.finding import Finding, Kind, caution, early_ends
 from stallmark.analysis.points import group, points, step_names
-from stallmark.analysis.probe.saturation import page_cache_under
+from stallmark.analysis.probe.saturation import page_cache_cautions_of_runs
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.server_cautions import server_cautions
 from stallmark.analysis.steady import Judgement
@@ -71,26 +71,26 @@ _GENERAL = {
 
 
 def cautions(runs: Sequence[RunSummary]) -> list[Finding]:
-    """Return the cautions, first what is true of these runs alone. Runs of queries have their own statistics: their
-    phases last as long as the queries."""
+    """Return the cautions, specific ones first. Runs of queries have their own statistics: their phases last as long as
+    the queries."""
     statistics = [] if any(run.queries for run in runs) else _statistics(runs)
-    found = [
-        *ends(run.manifest for run in runs),
+    raised = [
+        *early_ends(run.manifest for run in runs),
         *_emulation(runs),
         *_not_shown(runs),
         *above_device(runs),
-        *page_cache_under(run.manifest for run in runs),
+        *page_cache_cautions_of_runs(run.manifest for run in runs),
         *shallow_histories([run.manifest for run in runs]),
         *array_cautions(runs),
         *server_cautions(runs),
         *statistics,
         *_steadiness(runs),
         *_load(runs),
-        *_beside(runs),
+        *_other_loads(runs),
         *_storage(runs),
         *_times(runs),
     ]
-    return sorted(found, key=lambda one: one.kind in _GENERAL)
+    return sorted(raised, key=lambda raised_caution: raised_caution.kind in _GENERAL)
 
 
 def _emulation(runs: Sequence[RunSummary]) -> Iterator[Finding]:
@@ -110,11 +110,12 @@ def _not_shown(runs: Sequence[RunSummary]) -> Iterator[Finding]:
 
 
 def _statistics(runs: Sequence[RunSummary]) -> Iterator[Finding]:
-    found = points(_steps(runs))
-    each = [len(point.steps) for point in found]
-    if len(found) > 1 and min(each) < REPLICATES:
-        yield caution(CautionKind.FEW_RUNS, fewest=min(each), most=max(each))
-    if found:
+    step_points = points(_steps(runs))
+    runs_per_point = [len(point.steps) for point in step_points]
+    # A single step is not compared with anything.
+    if len(step_points) > 1 and min(runs_per_point) < REPLICATES:
+        yield caution(CautionKind.FEW_RUNS, fewest=min(runs_per_point), most=max(runs_per_point))
+    if step_points:
         yield caution(CautionKind.SCATTER)
     few = [step for step in _steps(runs) if step.interval.cycles and step.interval.cycles.count < CHECKPOINTS]
     if few:
@@ -136,8 +137,8 @@ _BY_STEADINESS = {
 def _steadiness(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     judged = [(step, step.validity.steadiness.verdict) for step in _steps(runs) if step.validity.steadiness]
     for verdict, kind in _BY_STEADINESS.items():
-        if found := [step for step, one in judged if one == verdict]:
-            yield caution(kind, steps=_names(found, runs))
+        if affected := [step for step, verdict_of_step in judged if verdict_of_step == verdict]:
+            yield caution(kind, steps=_names(affected, runs))
     impatient = [step for step in _steps(runs) if step.interval.waited and not step.interval.waited.steady]
     if impatient:
         most = max(step.interval.waited.at_most_s for step in impatient if step.interval.waited)
@@ -149,13 +150,15 @@ def _load(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     for name in sorted(w for w in workloads if w in _DERIVED_FROM):
         yield caution(CautionKind.DERIVED, workload=name, model=_DERIVED_FROM[name])
     alone = [run.manifest for run in runs if not run.manifest.load_machines]
-    if any(_is_seen(one.collectors.get("host")) for one in alone):
+    if any(_is_seen(run.collectors.get("host")) for run in alone):
         yield caution(CautionKind.LOCAL_DRIVER)
-    elif any(one.server.at_own_address for one in alone):
+    elif any(run.server.at_own_address for run in alone):
         yield caution(CautionKind.OWN_ADDRESS)
-    missed = [(step, name, done, due) for run in runs for step in run.steps for name, done, due in _missed(run, step)]
-    for same in group(missed, lambda one: one[1]):
-        _, name, done, due = min(same, key=lambda one: one[2] / one[3])
+    missed = [
+        (step, name, done, due) for run in runs for step in run.steps for name, done, due in _missed_starts(run, step)
+    ]
+    for same in group(missed, lambda entry: entry[1]):
+        _, name, done, due = min(same, key=lambda entry: entry[2] / entry[3])
         yield caution(
             CautionKind.TIMER_MISSED,
             transaction=name,
@@ -165,18 +168,25 @@ def _load(runs: Sequence[RunSummary]) -> Iterator[Finding]:
         )
 
 
-def _missed(run: RunSummary, step: StepSummary) -> Iterator[tuple[str, int, int]]:
+def _missed_starts(run: RunSummary, step: StepSummary) -> Iterator[tuple[str, int, int]]:
     """Yield name, times done and times due of each timer that missed some: it is not caught up with."""
-    every_s = {one.name: one.every_s for one in run.manifest.workload.transactions if one.every_s}
-    for one in step.transactions if step.users else ():
-        if (period_s := every_s.get(one.name)) is None:
+    every_s = {
+        transaction.name: transaction.every_s
+        for transaction in run.manifest.workload.transactions
+        if transaction.every_s
+    }
+    for transaction in step.transactions if step.users else ():
+        if (period_s := every_s.get(transaction.name)) is None:
             continue
-        done, due = one.committed + one.rolled_back + one.failed, int(step.interval.measured_s / period_s)
+        done, due = (
+            transaction.committed + transaction.rolled_back + transaction.failed,
+            int(step.interval.measured_s / period_s),
+        )
         if done < due - 1:  # one may be under way at either end
-            yield one.name, done, due
+            yield transaction.name, done, due
 
 
-def _beside(runs: Sequence[RunSummary]) -> Iterator[Finding]:
+def _other_loads(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     if mixed := [step for step in _steps(runs) if step.beside]:
         others = list(dict.fromkeys(name for step in mixed for name in step.beside))
         sampled = any(step.waits.share for step in mixed)
@@ -184,7 +194,7 @@ def _beside(runs: Sequence[RunSummary]) -> Iterator[Finding]:
 
 
 def _is_seen(host: Collector | None) -> bool:
-    """Tell whether the driver saw the CPUs of the server's machine: only of a server of its own machine it does."""
+    """Return whether the driver saw the CPUs of the server's machine, which it does only on its own machine."""
     return host is not None and host.unavailable is None
 
 
@@ -194,7 +204,7 @@ def _storage(runs: Sequence[RunSummary]) -> Iterator[Finding]:
         yield caution(CautionKind.RESTORED)
     if any(run.manifest.cache_start == "cold" for run in real):
         yield caution(CautionKind.COLD_START)
-    yield from _refused(runs)
+    yield from _refused_conditions(runs)
     grown = [run for run in runs if run.growth_share is not None and run.growth_share > GROWTH]
     if grown:
         most = max(run.growth_share or 0 for run in grown)
@@ -204,12 +214,12 @@ def _storage(runs: Sequence[RunSummary]) -> Iterator[Finding]:
             yield caution(CautionKind.RESUMED, run=run.title, gap_s=gap_s)
 
 
-def _refused(runs: Sequence[RunSummary]) -> Iterator[Finding]:
-    refused = [(run, one) for run in runs for one in run.conditions if one.refused]
+def _refused_conditions(runs: Sequence[RunSummary]) -> Iterator[Finding]:
+    refused = [(run, condition) for run in runs for condition in run.conditions if condition.refused]
     for same in group(refused, lambda pair: (pair[1].name, pair[1].refused)):
-        some = [run.title for run, _ in same]
+        titles = [run.title for run, _ in same]
         condition = same[0][1]
-        yield caution(CautionKind.CONDITION_REFUSED, condition=condition.name, said=condition.refused, runs=some)
+        yield caution(CautionKind.CONDITION_REFUSED, condition=condition.name, said=condition.refused, runs=titles)
 
 
 def _times(runs: Sequence[RunSummary]) -> Iterator[Finding]:
@@ -246,11 +256,12 @@ def _includes_scheduling(step: StepSummary) -> bool:
 
 
 def _misplaced(step: StepSummary) -> tuple[float, float]:
-    """Return about which share of the I/O is counted in another interval than it was done in, if it is counted when a
-    transaction ends, and the seconds that a transaction took: of streams the slowest query, of users the mean.
+    """Return the approximate share of the I/O that is counted in another interval than it was done in, if I/O is
+    counted when a transaction ends, and the seconds that a transaction took: for streams the slowest query, for users
+    the mean.
 
-    What of it is counted too early and too late is alike, and evens out among many: 16 users whose transactions take a
-    tenth of the interval misplace 1/40, a single stream with such queries 1/10.
+    I/O counted too early and I/O counted too late are equal on average, and cancel out among many sessions. Example: 16
+    users whose transactions take a tenth of the interval misplace 1/40, a single stream with such queries 1/10.
     """
     took = [((step.latency.mean_ms or 0.0) / 1000, step.users)]
     if step.streams:
@@ -265,16 +276,16 @@ def _may_be_waits(step: StepSummary) -> bool:
 
 
 def _device_to_server(step: StepSummary) -> float | None:
-    """Return how many times as long as for the server a read took at the device; None if either is not known."""
+    """Return the factor by which a read took longer at the device than for the server, or None if either is unknown."""
     server, device = step.storage.data, step.storage.data_device
     if server is None or device is None or not server.read_ms or device.read_ms is None:
         return None
     return device.read_ms / server.read_ms
 
 
-def _names(some: Sequence[StepSummary], runs: Sequence[RunSummary]) -> list[str] | None:
-    """Return the names of some steps; None where these are all."""
-    return step_names(some, _steps(runs))
+def _names(steps: Sequence[StepSummary], runs: Sequence[RunSummary]) -> list[str] | None:
+    """Return the names of some steps, or None if these are all steps."""
+    return step_names(steps, _steps(runs))
 
 
 def _steps(runs: Sequence[RunSummary]) -> list[StepSummary]:

@@ -27,7 +27,7 @@ from stallmark.stats.thresholds import MAILBOX_IOPS
 
 @dataclass(frozen=True)
 class Level:
-    """One level that was tried: what the search saw of it, and the step in which it ran."""
+    """One tried level: the search's result for it, and the step in which it ran."""
 
     seen: LevelSeen
     step: StepSummary
@@ -35,7 +35,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Ceiling:
-    """The ceiling of one run. `holds` is None where no level held, `breaks` where none was seen to break."""
+    """The ceiling of one run. `holds` is None if no level met the limits, `breaks` if every level did."""
 
     variant: str
     repeat: int
@@ -50,25 +50,25 @@ class Ceiling:
 
     @property
     def middle(self) -> float | None:
-        """Return the ceiling as one number; None where it is not between two levels."""
+        """Return the ceiling as one number, or None if it is not between two levels."""
         if self.outcome != "found" or self.holds is None or self.breaks is None:
             return None
         return math.sqrt(self.holds * self.breaks)
 
     def steps_at(self, level: float | None) -> list[StepSummary]:
-        """Return the steps of a level, in the order in which it was tried."""
-        return [one.step for one in self.levels if one.seen.level == level]
+        """Return the steps of a level, in the order in which the level was tried."""
+        return [tried.step for tried in self.levels if tried.seen.level == level]
 
     @property
     def limit_step(self) -> StepSummary | None:
-        """Return the step that shows what ends first: the last of the lowest level that broke."""
+        """Return the step that shows the first limit: the last step of the lowest level that broke."""
         return next(reversed(self.steps_at(self.breaks)), None)
 
     @property
     def limit(self) -> Finding | None:
         """Return the verdict on the device at the lowest level that broke; None if its steps do not agree."""
         verdicts = [step.bottleneck.device_verdict for step in self.steps_at(self.breaks)]
-        kinds = {(one.kind, one.facts.get("device")) if one else None for one in verdicts}
+        kinds = {(verdict.kind, verdict.facts.get("device")) if verdict else None for verdict in verdicts}
         return verdicts[-1] if len(kinds) == 1 else None
 
     @property
@@ -78,30 +78,33 @@ class Ceiling:
 
     @property
     def tps(self) -> float | None:
-        """Return the transactions per second of the highest level that held, of all its steps; None where none did."""
+        """Return the mean transactions per second of the highest level that met the limits, or None without one."""
         steps = self.steps_at(self.holds)
         return sum(step.result_tps for step in steps) / len(steps) if steps else None
 
 
 def ceilings(runs: Sequence[RunSummary]) -> list[Ceiling]:
     """Return the ceiling of every run that searched for one."""
-    return [found for run in runs for found in _of_run(run)]
+    return [ceiling for run in runs for ceiling in _read_ceiling(run)]
 
 
-def by_variant(found: Sequence[Ceiling]) -> list[list[Ceiling]]:
-    return group(found, lambda one: one.variant)
+def by_variant(all_ceilings: Sequence[Ceiling]) -> list[list[Ceiling]]:
+    return group(all_ceilings, lambda ceiling: ceiling.variant)
 
 
-def of_repeats(levels: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
-    """Return the ceiling over repeats, of which each held one level and broke the next: the geometric mean, with its
-    interval by Student's t of the runs. No run knows its ceiling better than its two levels."""
+def mean_ceiling(levels: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
+    """Return the ceiling over repeats: the geometric mean, with its interval by Student's t of the runs.
+
+    Each repeat met the limits at one level and broke them at the next, and no run knows its ceiling better than these
+    two levels.
+    """
     logs = np.log([math.sqrt(holds * breaks) for holds, breaks in levels])
     ends = [float(np.exp(end)) for end in student.paired(np.zeros(len(logs)), logs).interval()] if len(logs) > 1 else []
     low, high = min([*ends, *(holds for holds, _ in levels)]), max([*ends, *(breaks for _, breaks in levels)])
     return float(np.exp(logs.mean())), low, high
 
 
-def _of_run(run: RunSummary) -> Iterator[Ceiling]:
+def _read_ceiling(run: RunSummary) -> Iterator[Ceiling]:
     if (search := run.manifest.search) is None:
         return
     named = {step.name: step.searched for step in run.manifest.steps if step.searched}
@@ -145,10 +148,10 @@ _KINDS = {
 }
 
 
-def ceiling_findings(found: Sequence[Ceiling], claims: Claims) -> Iterator[Finding]:
+def ceiling_findings(all_ceilings: Sequence[Ceiling], claims: Claims) -> Iterator[Finding]:
     """Yield variants against each other first, as far as they may be compared, then the ceiling of each, and where the
     driver was the limit."""
-    variants = by_variant(found)
+    variants = by_variant(all_ceilings)
     for a, b in combinations(variants, 2):
         names = a[0].variant, b[0].variant
         if reasons := claims.reasons_against(*names):
@@ -157,52 +160,54 @@ def ceiling_findings(found: Sequence[Ceiling], claims: Claims) -> Iterator[Findi
             yield ratio
     for same in variants:
         name = same[0].variant if len(variants) > 1 else None
-        if len(same) > 1 and all(one.middle for one in same):
+        if len(same) > 1 and all(ceiling.middle for ceiling in same):
             yield _repeats(same, name)
-        for one in same:
-            repeat = one.repeat if len(same) > 1 else None
-            yield _one(one, name, repeat)
-            if verdict := one.limit:
-                at = {"variant": name, "repeat": repeat, "of": one.of, "breaks": one.breaks}
-                yield info(CeilingKind.LIMIT, **at, verdict=verdict)
-        for bound in group([one for one in same if one.driver_bound], lambda one: one.breaks):
+        for ceiling in same:
+            repeat = ceiling.repeat if len(same) > 1 else None
+            yield _ceiling_finding(ceiling, name, repeat)
+            if verdict := ceiling.limit:
+                facts = {"variant": name, "repeat": repeat, "of": ceiling.of, "breaks": ceiling.breaks}
+                yield info(CeilingKind.LIMIT, **facts, verdict=verdict)
+        for bound in group([ceiling for ceiling in same if ceiling.driver_bound], lambda ceiling: ceiling.breaks):
             facts = {"runs": len(bound), "repeats": len(same)}
             yield caution(CeilingKind.DRIVER, variant=name, of=bound[0].of, breaks=bound[0].breaks, **facts)
 
 
-def _one(one: Ceiling, variant: str | None, repeat: int | None) -> Finding:
-    kind = _KINDS[one.outcome]
+def _ceiling_finding(ceiling: Ceiling, variant: str | None, repeat: int | None) -> Finding:
+    kind = _KINDS[ceiling.outcome]
     return (info if kind in (CeilingKind.FOUND, CeilingKind.AT_LEAST) else caution)(
         kind,
         variant=variant,
         repeat=repeat,
-        of=one.of,
-        holds=one.holds,
-        breaks=one.breaks,
-        asked=[one.low, one.high],
-        per_s=one.tps,
-        primary=one.levels[0].step.throughput.primary if one.levels else None,
-        limits=_limits(one),
-        missed=missed(one),
-        limit=one.limit,
+        of=ceiling.of,
+        holds=ceiling.holds,
+        breaks=ceiling.breaks,
+        asked=[ceiling.low, ceiling.high],
+        per_s=ceiling.tps,
+        primary=ceiling.levels[0].step.throughput.primary if ceiling.levels else None,
+        limits=_limits(ceiling),
+        missed=missed_limits(ceiling),
+        limit=ceiling.limit,
     )
 
 
-def _limits(one: Ceiling) -> list[list[Any]]:
-    """Return the service level: what each limit is of, the transaction, its percentile, and the limit in ms."""
-    if not one.levels:
+def _limits(ceiling: Ceiling) -> list[list[Any]]:
+    """Return the service level: for each limit its subject, the transaction, its percentile, and the limit in ms."""
+    if not ceiling.levels:
         return []
-    return [[limit.of, limit.transaction, limit.percentile, limit.limit_ms] for limit in _most_limits(one)]
+    return [[limit.of, limit.transaction, limit.percentile, limit.limit_ms] for limit in _most_limits(ceiling)]
 
 
-def _most_limits(one: Ceiling) -> Sequence[Any]:
-    return max((level.seen.limits for level in one.levels), key=len)
+def _most_limits(ceiling: Ceiling) -> Sequence[Any]:
+    return max((level.seen.limits for level in ceiling.levels), key=len)
 
 
-def missed(one: Ceiling) -> list[list[Any]]:
+def missed_limits(ceiling: Ceiling) -> list[list[Any]]:
     """Return the limits that the lowest level that breaks did not keep, as `_limits`. A backlog has no limit; one of
     queries names their load in place of a transaction."""
-    broken = [level.seen for level in one.levels if level.seen.level == one.breaks and level.seen.verdict != "held"]
+    broken = [
+        level.seen for level in ceiling.levels if level.seen.level == ceiling.breaks and level.seen.verdict != "held"
+    ]
     limits = dict.fromkeys(
         (limit.of, limit.transaction, limit.percentile, limit.limit_ms)
         for seen in broken
@@ -216,8 +221,10 @@ def missed(one: Ceiling) -> list[list[Any]]:
 
 def _repeats(same: Sequence[Ceiling], variant: str | None) -> Finding:
     """Return the ceiling over repeats: the geometric mean, with its interval by Student's t of the runs."""
-    mean, low, high = of_repeats([(one.holds, one.breaks) for one in same if one.holds and one.breaks])
-    rates = [one.tps for one in same if one.tps is not None]
+    mean, low, high = mean_ceiling(
+        [(ceiling.holds, ceiling.breaks) for ceiling in same if ceiling.holds and ceiling.breaks]
+    )
+    rates = [ceiling.tps for ceiling in same if ceiling.tps is not None]
     return info(
         CeilingKind.REPEATS,
         variant=variant,
@@ -235,21 +242,22 @@ def _repeats(same: Sequence[Ceiling], variant: str | None) -> Finding:
 def _ratio(a: Sequence[Ceiling], b: Sequence[Ceiling]) -> Finding | None:
     """Return the ratio of the ceilings of two variants; None if one of them is not between two levels or may be the
     driver's, or they are of unlike things."""
-    asked = [[one.of, *(limit for limits in _limits(one) for limit in limits)] for one in (*a, *b)]
-    middles_a, middles_b = ([one.middle for one in side] for side in (a, b))
-    bound = any(one.driver_bound for one in (*a, *b))
-    if bound or any(one != asked[0] for one in asked) or not all([*middles_a, *middles_b]):
+    searched = [[ceiling.of, *(limit for limits in _limits(ceiling) for limit in limits)] for ceiling in (*a, *b)]
+    middles_a, middles_b = ([ceiling.middle for ceiling in side] for side in (a, b))
+    bound = any(ceiling.driver_bound for ceiling in (*a, *b))
+    # Ceilings by different limits, or of the driver, are not comparable.
+    if bound or any(spec != searched[0] for spec in searched) or not all([*middles_a, *middles_b]):
         return None
-    found = ratio_of("ceiling", a[0].of, "higher", middles_a, middles_b, paired=False)
+    compared = ratio_of("ceiling", a[0].of, "higher", middles_a, middles_b, paired=False)
     return info(
         CeilingKind.RATIO,
         variants=[a[0].variant, b[0].variant],
         of=a[0].of,
-        levels=[found.a, found.b],
-        ratio=found.ratio,
-        verdict=decide(THROUGHPUT, found).verdict,
-        low=found.low,
-        high=found.high,
+        levels=[compared.a, compared.b],
+        ratio=compared.ratio,
+        verdict=decide(THROUGHPUT, compared).verdict,
+        low=compared.low,
+        high=compared.high,
     )
 
 

@@ -20,9 +20,10 @@ from stallmark.stats.thresholds import CPU_LIMITS, SAME
 
 
 # The knee over the users: the fewest users that give as much throughput as any number of them.
-def knee(found: Sequence[Point], claims: Claims) -> Iterator[Finding]:
-    """Find where throughput stops growing with the users, in each variant, and what more users only add to latency."""
-    variants = group(found, lambda point: point.first.variant)
+def knee(compared: Sequence[Point], claims: Claims) -> Iterator[Finding]:
+    """Find the number of users from which throughput stops growing, in each variant, and the latency that more users
+    add."""
+    variants = group(compared, lambda point: point.first.variant)
     for same in variants:
         same = sorted(same, key=lambda point: point.first.users)
         if len(same) < 2:
@@ -63,8 +64,11 @@ def conclusions(
     curves: Sequence[PoolCurve] = (),
     ceilings: Sequence[Ceiling] = (),
 ) -> list[Finding]:
-    """Return the findings. `claims` tell of which variants which statement may be made; with a comparison in them,
-    findings on all variants are left out. `curves` are those of memory, `ceilings` those of searches."""
+    """Return the findings.
+
+    `claims` decide which statements on variants are allowed; if they contain a comparison, findings on all variants are
+    omitted. `curves` are memory curves, `ceilings` the results of searches.
+    """
     return list(_conclusions(axis, runs, claims or Claims(runs), curves, ceilings))
 
 
@@ -83,17 +87,19 @@ def _conclusions(
     if not steps:
         yield invalid(ExperimentKind.NOTHING_MEASURED)
         return
-    if ceilings:  # its levels are not compared with each other: that is the search's
+    if ceilings:  # the search has already compared the levels
         yield from ceiling_findings(ceilings, claims)
         yield from mailboxes_of_ceilings(ceilings)
         return
     valid = [step for step in steps if not step.validity.invalid and step.result_tps > 0]
     if len(valid) < len(steps):
         yield caution(ExperimentKind.STEPS_LEFT_OUT, left_out=len(steps) - len(valid), steps=len(steps))
-    found = points(valid)
-    compared = _company(axis, found)
+    valid_points = points(valid)
+    compared = _fullest_points(axis, valid_points)
     devices = list(_devices(compared, claims)) if axis in ("buffer_pool", "device") else []
-    yield from _incomparable_variants(compared, claims, {name for one in devices for name in one.facts["variants"]})
+    yield from _incomparable_variants(
+        compared, claims, {name for device in devices for name in device.facts["variants"]}
+    )
     yield from _unsteady(steps)
     if axis == "users":
         yield from knee(compared, claims)
@@ -103,49 +109,53 @@ def _conclusions(
     if axis == "buffer_pool":
         yield from _pools(compared, claims, gains=not curves)
     yield from devices
-    yield from _flash(found)
+    yield from _flash(valid_points)
     if axis == "variant" and not claims.judged:
         alike = claims.comparable_points(compared)
         yield from _variants(alike, claims, len(alike) == len(points(steps)))
-    yield from _streams(compared, claims)
-    yield from _disturbed(compared, claims)
-    yield from mailboxes_of_steps(found)
+    yield from _stream_cost(compared, claims)
+    yield from _maintenance_cost(compared, claims)
+    yield from mailboxes_of_steps(valid_points)
     yield from _limits(valid, steps)
-    yield from _bottleneck(found, len(valid) == len(steps))
+    yield from _bottleneck(valid_points, len(valid) == len(steps))
     if bound := [step for step in valid if step.validity.driver_bound]:
         yield caution(ExperimentKind.DRIVER_LIMITS, steps=step_names(bound, steps))
-    if len(found) > 1:
-        yield _certainty(found)
+    if len(valid_points) > 1:
+        yield _certainty(valid_points)
 
 
-def _incomparable_variants(found: Sequence[Point], claims: Claims, told: Collection[str]) -> Iterator[Finding]:
-    """Find the variants that must not be compared with the first one. Those with a verdict of the comparison have it
-    there; of an emulated device beside a real one the findings on devices tell (`told`)."""
-    if claims.judged or not found:
+def _incomparable_variants(compared: Sequence[Point], claims: Claims, covered: Collection[str]) -> Iterator[Finding]:
+    """Find the variants that must not be compared with the first one.
+
+    Variants with a verdict of the comparison are listed there. Findings on devices already cover the variants in
+    `covered`, which put an emulated device next to a real one.
+    """
+    # The comparison lists its pairs with their reasons.
+    if claims.judged or not compared:
         return
-    first = found[0]
-    for point in found[1:]:
+    first = compared[0]
+    for point in compared[1:]:
         claim = claims.claim(first, point)
         if claim.comparable or point.first.step != first.first.step:
             continue
-        if all(one.kind is ReasonKind.DEVICES_DIFFER for one in claim.reasons) and point.first.variant in told:
+        if all(reason.kind is ReasonKind.DEVICES_DIFFER for reason in claim.reasons) and point.first.variant in covered:
             continue
         a, b = first.first.variant, point.first.variant
         yield caution(PairKind.NOT_COMPARABLE, a=a, b=b, step=None, reasons=list(claim.reasons))
 
 
-def _company(axis: str, found: Sequence[Point]) -> list[Point]:
-    """Return the points of every variant that may be compared: those beside the most other loads, in the most copies.
-    Of several that differ by the other loads alone it is the last."""
+def _fullest_points(axis: str, compared: Sequence[Point]) -> list[Point]:
+    """Return the comparable points of every variant: those with the most other loads, in the most copies. If points of
+    a variant differ only in other loads, return the last."""
     chosen = []
-    for same in group(found, lambda point: point.first.variant):
-        most = max(_beside(point) for point in same)
-        fullest = [point for point in same if _beside(point) == most]
+    for same in group(compared, lambda point: point.first.variant):
+        most = max(_other_loads(point) for point in same)
+        fullest = [point for point in same if _other_loads(point) == most]
         chosen += fullest[-1:] if axis == "variant" else fullest
     return chosen
 
 
-def _beside(point: Point) -> tuple[int, int]:
+def _other_loads(point: Point) -> tuple[int, int]:
     return point.first.cells or 0, len(point.first.beside)
 
 
@@ -153,8 +163,12 @@ def _unsteady(steps: Sequence[StepSummary]) -> Iterator[Finding]:
     """Find loads that never became steady. That is a result: a cache that warms for hours, a device that tires."""
     everything = points(steps)
     for point in everything:
-        never = [one for s in point.steps if (one := s.validity.steadiness) and one.verdict == Judgement.NEVER]
-        for same in group(never, lambda one: one.finding.kind):
+        never = [
+            steadiness
+            for s in point.steps
+            if (steadiness := s.validity.steadiness) and steadiness.verdict == Judgement.NEVER
+        ]
+        for same in group(never, lambda steadiness: steadiness.finding.kind):
             yield caution(
                 ExperimentKind.NO_STEADY_STATE,
                 step=labels([point], everything)[0] if len(everything) > 1 else None,
@@ -164,10 +178,10 @@ def _unsteady(steps: Sequence[StepSummary]) -> Iterator[Finding]:
             )
 
 
-def _pools(found: Sequence[Point], claims: Claims, gains: bool) -> Iterator[Finding]:
+def _pools(compared: Sequence[Point], claims: Claims, gains: bool) -> Iterator[Finding]:
     """Compare the smallest with the largest buffer pool on each device; with `gains`, also find the largest single
     gain, which a curve shows better."""
-    devices = _by_device(found)
+    devices = _by_device(compared)
     for same in devices.values():
         same = sorted(claims.comparable_points(same), key=lambda point: point.first.buffer_pool_bytes or 0)
         # Several variants of one size differ in something else.
@@ -201,9 +215,9 @@ def _pools(found: Sequence[Point], claims: Claims, gains: bool) -> Iterator[Find
             )
 
 
-def _devices(found: Sequence[Point], claims: Claims) -> Iterator[Finding]:
+def _devices(compared: Sequence[Point], claims: Claims) -> Iterator[Finding]:
     """Compare devices at the same buffer pool, as far as their runs may be compared."""
-    for same in group(found, lambda point: (point.first.buffer_pool_bytes, point.first.users)):
+    for same in group(compared, lambda point: (point.first.buffer_pool_bytes, point.first.users)):
         by_device = list(_by_device(same).values())
         for slow, fast in pairwise(by_device):
             a, b = slow[0], fast[0]
@@ -227,16 +241,16 @@ def _devices(found: Sequence[Point], claims: Claims) -> Iterator[Finding]:
             )
 
 
-def _flash(found: Sequence[Point]) -> Iterator[Finding]:
-    """Find how much of the reads flash took off the disks, as means over the runs in which it did."""
-    for point in found:
+def _flash(compared: Sequence[Point]) -> Iterator[Finding]:
+    """Find the share of reads that flash answered instead of the disks, as means over the runs with such reads."""
+    for point in compared:
         uses = [use for step in point.steps if (use := step.storage.flash) and use.share and use.read_ms is not None]
         for same in group(uses, lambda use: use.kind):
             warming = [use for use in same if use.warming]
             spindles_ms = [use.spindle_read_ms for use in same]
             yield info(
                 ExperimentKind.FLASH,
-                step=labels([point], found)[0],
+                step=labels([point], compared)[0],
                 flash=same[0].kind,
                 share=mean_of([use.share for use in same]),
                 read_ms=mean_of([use.read_ms for use in same]),
@@ -253,9 +267,9 @@ def _flash(found: Sequence[Point]) -> Iterator[Finding]:
             )
 
 
-def _streams(found: Sequence[Point], claims: Claims) -> Iterator[Finding]:
-    """Say what streams of queries cost the users, where nothing else differs."""
-    for same in group(found, lambda point: (point.first.buffer_pool_bytes, point.first.device, point.first.users)):
+def _stream_cost(compared: Sequence[Point], claims: Claims) -> Iterator[Finding]:
+    """Yield the cost of query streams for the users, if nothing else differs."""
+    for same in group(compared, lambda point: (point.first.buffer_pool_bytes, point.first.device, point.first.users)):
         alone = next((point for point in same if point.first.streams is None), None)
         for point in same:
             if point.first.streams is None:
@@ -272,23 +286,25 @@ def _streams(found: Sequence[Point], claims: Claims) -> Iterator[Finding]:
             )
 
 
-def _disturbed(found: Sequence[Point], claims: Claims) -> Iterator[Finding]:
-    """Say what maintenance beside the users cost them, where nothing else differs."""
-    for same in group(found, lambda point: (point.first.buffer_pool_bytes, point.first.device, point.first.users)):
+def _maintenance_cost(compared: Sequence[Point], claims: Claims) -> Iterator[Finding]:
+    """Yield the cost of concurrent maintenance for the users, if nothing else differs."""
+    for same in group(compared, lambda point: (point.first.buffer_pool_bytes, point.first.device, point.first.users)):
         alone = next((point for point in same if point.first.maintenance is None), None)
         for point in same:
             if point.first.maintenance is None:
                 continue
             ran = [step.maintenance for step in point.steps if step.maintenance]
-            done = sum(one.done for one in ran)
+            done = sum(maintenance.done for maintenance in ran)
             yield info(
                 ExperimentKind.DISTURBED,
                 variant=point.first.variant,
                 maintenance=ran[0].kind,
                 done=done,
-                mean_s=sum(one.done * (one.mean_s or 0.0) for one in ran) / done if done else None,
-                share=mean_of([one.share for one in ran]),
-                failed=sum(one.failed for one in ran),
+                mean_s=sum(maintenance.done * (maintenance.mean_s or 0.0) for maintenance in ran) / done
+                if done
+                else None,
+                share=mean_of([maintenance.share for maintenance in ran]),
+                failed=sum(maintenance.failed for maintenance in ran),
                 runs=len(ran),
                 per_s=point.tps,
                 **_ratio_to_alone(alone, point, claims),
@@ -297,17 +313,17 @@ def _disturbed(found: Sequence[Point], claims: Claims) -> Iterator[Finding]:
 
 
 def _ratio_to_alone(alone: Point | None, point: Point, claims: Claims) -> dict[str, Any]:
-    """Return the facts of a point against the same load alone; None of them if they must not be compared."""
+    """Return the facts of a point relative to the same load alone, all None if they must not be compared."""
     claim = claims.claim(alone, point) if alone else None
     if alone is None or claim is None or claim.ratio is None:
         return {"alone_per_s": None, "ratio": None, "verdict": None}
     return {"alone_per_s": alone.tps, "ratio": claim.ratio, "verdict": claim.verdict}
 
 
-def _variants(found: Sequence[Point], claims: Claims, every: bool) -> Iterator[Finding]:
-    """Name the variants that did best and worst of those that may be compared: of all or not (`every`)."""
-    if len(found) < 2:
-        for point in found:
+def _variants(compared: Sequence[Point], claims: Claims, every: bool) -> Iterator[Finding]:
+    """Name the best and the worst of the comparable variants. `every`: all variants are comparable."""
+    if len(compared) < 2:
+        for point in compared:
             yield info(
                 ExperimentKind.ONE_VARIANT,
                 variant=point.first.variant,
@@ -315,7 +331,7 @@ def _variants(found: Sequence[Point], claims: Claims, every: bool) -> Iterator[F
                 primary=point.first.throughput.primary,
             )
         return
-    worst, best = min(found, key=lambda p: p.tps), max(found, key=lambda p: p.tps)
+    worst, best = min(compared, key=lambda p: p.tps), max(compared, key=lambda p: p.tps)
     alike = best.tps <= worst.tps * (1 + SAME)
     claim = claims.claim(worst, best)
     yield info(
@@ -329,23 +345,28 @@ def _variants(found: Sequence[Point], claims: Claims, every: bool) -> Iterator[F
     )
 
 
-def _bottleneck(found: Sequence[Point], every_step: bool) -> Iterator[Finding]:
-    """Name the steps that storage limits in all of their runs or in some, the verdict on runs that it does not limit,
-    or not alone, and the runs of which it is not known. `every_step`: no step that was measured is left out of
-    `found`."""
-    limited = [point for point in found if all(step.bottleneck.is_device for step in point.steps)]
+def _bottleneck(compared: Sequence[Point], every_step: bool) -> Iterator[Finding]:
+    """Name the steps that storage limits in all or some of their runs, the verdicts on other runs, and the runs without
+    a verdict.
+
+    `every_step`: `compared` has every step that was measured.
+    """
+    limited = [point for point in compared if all(step.bottleneck.is_device for step in point.steps)]
     if limited:
-        everywhere = every_step and len(limited) == len(found) > 1
-        yield info(ExperimentKind.STORAGE_LIMITS, steps=None if everywhere else labels(limited, found))
-    for point in found:
-        name, of = labels([point], found)[0], len(point.steps)
-        runs = sum(step.bottleneck.is_device is True for step in point.steps)
-        if 0 < runs < of:
-            yield info(ExperimentKind.STORAGE_LIMITS_SOMETIMES, step=name, runs=runs, of=of)
-        verdicts = [one for step in point.steps if (one := step.bottleneck.device_verdict) and _not_storage_alone(step)]
-        for same in group(verdicts, lambda one: (one.kind, one.facts.get("device"))):
-            yield info(ExperimentKind.STORAGE_DOES_NOT_LIMIT, step=name, verdict=same[0], runs=len(same), of=of)
-    steps = [step for point in found for step in point.steps]
+        everywhere = every_step and len(limited) == len(compared) > 1
+        yield info(ExperimentKind.STORAGE_LIMITS, steps=None if everywhere else labels(limited, compared))
+    for point in compared:
+        name, runs = labels([point], compared)[0], len(point.steps)
+        limited_runs = sum(step.bottleneck.is_device is True for step in point.steps)
+        # Steps limited in all runs are named together above.
+        if 0 < limited_runs < runs:
+            yield info(ExperimentKind.STORAGE_LIMITS_SOMETIMES, step=name, runs=limited_runs, of=runs)
+        verdicts = [
+            verdict for step in point.steps if (verdict := step.bottleneck.device_verdict) and _not_storage_alone(step)
+        ]
+        for same in group(verdicts, lambda verdict: (verdict.kind, verdict.facts.get("device"))):
+            yield info(ExperimentKind.STORAGE_DOES_NOT_LIMIT, step=name, verdict=same[0], runs=len(same), of=runs)
+    steps = [step for point in compared for step in point.steps]
     for unknown in group([step for step in steps if _not_judged(step)], _verdict_kind):
         because = _verdict_kind(unknown[0])
         yield caution(ExperimentKind.STORAGE_NOT_KNOWN, steps=step_names(unknown, steps), because=because)
@@ -377,12 +398,12 @@ def _limits(valid: Sequence[StepSummary], steps: Sequence[StepSummary]) -> Itera
         yield caution(ExperimentKind.OVER_LIMIT, steps=step_names(slow, steps))
 
 
-def _certainty(found: Sequence[Point]) -> Finding:
-    fewest = min(len(point.steps) for point in found)
-    if all(len(point.steps) == 1 for point in found):
+def _certainty(compared: Sequence[Point]) -> Finding:
+    fewest = min(len(point.steps) for point in compared)
+    if all(len(point.steps) == 1 for point in compared):
         return caution(ExperimentKind.ONE_RUN_EACH)
-    return info(ExperimentKind.SPREAD, share=max(point.spread for point in found), fewest_runs=fewest)
+    return info(ExperimentKind.SPREAD, share=max(point.relative_range for point in compared), fewest_runs=fewest)
 
 
-def _by_device(found: Sequence[Point]) -> dict[DeviceLabel, list[Point]]:
-    return {same[0].first.device: same for same in group(found, lambda point: point.first.device)}
+def _by_device(compared: Sequence[Point]) -> dict[DeviceLabel, list[Point]]:
+    return {same[0].first.device: same for same in group(compared, lambda point: point.first.device)}

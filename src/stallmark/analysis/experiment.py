@@ -1,4 +1,4 @@
-"""The summary of an experiment: its runs, what follows from them, its answer, and marks of its steps."""
+"""The summary of an experiment: its runs, its conclusions, its answer, and marks of its steps."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -40,41 +40,48 @@ def answer(
     judged: ComparisonSummary | None,
     claims: Claims | None = None,
 ) -> Finding | None:
-    """Return the finding that answers the experiment's question; None where there is none.
+    """Return the finding that answers the experiment's question, or None without one.
 
-    What makes all figures worthless comes first. Then the ceiling, or how much memory is enough, the verdict on two
-    variants, or every variant against the first.
+    A finding that makes all figures worthless comes first. Then the ceiling, or how much memory is enough, the verdict
+    on two variants, or every variant relative to the first.
     """
     if findings and findings[0].severity is Severity.INVALID:
         return findings[0]
-    if curve := next((one for one in findings if one.kind in (*ANSWERS, *OF_CEILINGS)), None):
+    if curve := next((finding for finding in findings if finding.kind in (*ANSWERS, *OF_CEILINGS)), None):
         return curve
     if judged and len(judged.pairs) == 1:
         return judged.pairs[0].finding
     if not any(run.queries for run in runs) and (against := _rates_against_first(runs, claims or Claims(runs, judged))):
         return against
-    apart = next((one for one in findings if one.kind is PairKind.NOT_COMPARABLE), None)
+    apart = next((finding for finding in findings if finding.kind is PairKind.NOT_COMPARABLE), None)
     if apart and len({step.variant for run in runs for step in run.steps}) == 2:
         return apart
-    return next((one for one in findings if one.severity is Severity.INFO), findings[0] if findings else None)
+    return next(
+        (finding for finding in findings if finding.severity is Severity.INFO), findings[0] if findings else None
+    )
 
 
 def _rates_against_first(runs: Sequence[RunSummary], claims: Claims) -> Finding | None:
-    """Return every variant's rate against the first one's; None where variants have several steps, or there are fewer
+    """Return every variant's rate relative to the first one's, or None if variants have several steps, or are fewer
     than three."""
-    found = points([step for run in runs for step in run.steps if not step.validity.invalid and step.result_tps > 0])
-    names = [point.first.variant for point in found]
+    rated = points([step for run in runs for step in run.steps if not step.validity.invalid and step.result_tps > 0])
+    names = [point.first.variant for point in rated]
     if len(set(names)) < len(names) or len(names) < 3:
         return None
-    first, *others = found
-    if len({point.first.emulated for point in found}) > 1:  # an emulated device says nothing about a real one
+    first, *others = rated
+    if len({point.first.emulated for point in rated}) > 1:  # an emulated device says nothing about a real one
         return None
     claimed = [(point, claims.claim(first, point)) for point in others]
     alike = [(point, claim.ratio) for point, claim in claimed if claim.comparable and claim.ratio is not None]
     named = claimed
     if len(others) >= MOST and alike:
-        ends = [choose(alike, key=lambda one: one[1])[0] for choose in (max, min)]
-        named = [one for end in dict.fromkeys(map(id, ends)) for one in claimed if id(one[0]) == end]
+        ends = [choose(alike, key=lambda claimed_point: claimed_point[1])[0] for choose in (max, min)]
+        named = [
+            claimed_point
+            for end in dict.fromkeys(map(id, ends))
+            for claimed_point in claimed
+            if id(claimed_point[0]) == end
+        ]
     every = [first, *(point for point, _ in alike)]
     return info(
         ExperimentKind.AGAINST_FIRST,
@@ -85,7 +92,7 @@ def _rates_against_first(runs: Sequence[RunSummary], claims: Claims) -> Finding 
         left_out=len(alike) - len(named) if named is not claimed else 0,
         ranked=len(claims.comparable_points(every)) == len(every),
         not_comparable=len(others) - len(alike) if named is not claimed else 0,
-        one_run_each=all(len(point.steps) == 1 for point in found),
+        one_run_each=all(len(point.steps) == 1 for point in rated),
     )
 
 
@@ -111,19 +118,19 @@ class ExperimentSummary:
     title: str
     answers: str
     emulated: bool  # any run on an emulated array
-    axis: str  # what varies between the steps: "buffer_pool", "users", "device" or "variant"
+    axis: str  # varies between the steps: "buffer_pool", "users", "device" or "variant"
     runs: list[RunSummary]
     answer: Finding | None = None  # the one finding above all others
     findings: list[Finding] = field(default_factory=list)  # most important first
-    cautions: list[Finding] = field(default_factory=list)  # what the reader must not conclude
-    queries: QueryComparison | None = None  # of runs of queries
-    comparison: ComparisonSummary | None = None  # of variants that were repeated
+    cautions: list[Finding] = field(default_factory=list)  # conclusions that the reader must not draw
+    queries: QueryComparison | None = None  # runs of queries
+    comparison: ComparisonSummary | None = None  # repeated variants
     not_comparable: list[list[str]] = field(default_factory=list)  # pairs of variants, in any step
-    drifts: list[tuple[tuple[str, ...], Drift]] = field(default_factory=list)  # of raw storage, during or between runs
+    drifts: list[tuple[tuple[str, ...], Drift]] = field(default_factory=list)  # raw storage, during or between runs
     thresholds: list[Threshold] = field(default_factory=list)
-    curves: list[PoolCurve] = field(default_factory=list)  # of memory, one for each kind of storage
-    ceilings: list[Ceiling] = field(default_factory=list)  # of every run that searched for one
-    questions: list[Question] = field(default_factory=list)  # of each, where there are several experiments
+    curves: list[PoolCurve] = field(default_factory=list)  # memory curves, one for each kind of storage
+    ceilings: list[Ceiling] = field(default_factory=list)  # one for every run that searched
+    questions: list[Question] = field(default_factory=list)  # one for each of several experiments
 
     @property
     def steps(self) -> list[StepSummary]:
@@ -131,16 +138,14 @@ class ExperimentSummary:
 
 
 def calls_of(records: Sequence[Record]) -> list[Call]:
-    """Return what `summarise_run` is to be called with for each run of an experiment."""
+    """Return the arguments of `summarise_run` for each run of an experiment."""
     variants = Counter(_variant(record) for record in records)
     return [Call(record, f"run{number}", variants[_variant(record)] > 1) for number, record in enumerate(records, 1)]
 
 
-def summarise(records: Sequence[Record], each: Callable[..., Iterable[RunSummary]] = map) -> ExperimentSummary:
-    """Summarise the runs in the order given; `each` may be the `map` of a pool.
-
-    Raise StallmarkError when there is none.
-    """
+def summarise(records: Sequence[Record], map_runs: Callable[..., Iterable[RunSummary]] = map) -> ExperimentSummary:
+    """Summarise the runs in the given order; `map_runs` may be the `map` of a pool. Raise StallmarkError without
+    runs."""
     if not records:
         raise StallmarkError("There is no run record to summarise.")
     if probes := [record for record in records if record.is_probe]:
@@ -152,7 +157,7 @@ def summarise(records: Sequence[Record], each: Callable[..., Iterable[RunSummary
         raise StallmarkError(
             f"{several[0].folder} is a run of several loads: `stallmark report` and `stallmark compare` show each."
         )
-    runs = _told_apart(list(each(summarise_run, *zip(*calls_of(records), strict=True))))
+    runs = _make_names_unique(list(map_runs(summarise_run, *zip(*calls_of(records), strict=True))))
     steps = [step for run in runs for step in run.steps]
     scenario = records[0].manifest.scenario
     axis = find_axis(steps)
@@ -177,7 +182,7 @@ def summarise(records: Sequence[Record], each: Callable[..., Iterable[RunSummary
         findings = conclusions(axis, runs, claims, curves, levels)
     return ExperimentSummary(
         scenario=scenario.name,
-        title=" and ".join(one.title for one in questions) if questions else scenario.title or scenario.name,
+        title=" and ".join(question.title for question in questions) if questions else scenario.title or scenario.name,
         answers="" if questions else scenario.answers,
         emulated=any(is_emulated(record.manifest) for record in records),
         axis=axis,
@@ -188,7 +193,7 @@ def summarise(records: Sequence[Record], each: Callable[..., Iterable[RunSummary
         queries=compared,
         comparison=judged,
         not_comparable=[] if compared or levels else claims.incomparable_pairs(points(steps)),
-        drifts=[one for same in group(runs, _variant_of) for one in drifts(same)],
+        drifts=[drift for same in group(runs, _variant_of) for drift in drifts(same)],
         thresholds=judge(runs),
         curves=curves,
         ceilings=levels,
@@ -202,14 +207,14 @@ def _by_size(runs: Sequence[RunSummary]) -> list[RunSummary]:
         return list(runs)
 
     def place(run: RunSummary) -> tuple[int, bool, int]:
-        given = [one["name"] for one in run.manifest.scenario.facts().get("variants", ())]
+        given = [variant["name"] for variant in run.manifest.scenario.facts().get("variants", ())]
         return run.manifest.repeat, run.manifest.variant.name in given, run.manifest.memory.configured_bytes or 0
 
     return sorted(runs, key=place)
 
 
-def _told_apart(runs: Sequence[RunSummary]) -> list[RunSummary]:
-    """Return runs whose variants of one name, but of different scenarios, have the scenario's name as well."""
+def _make_names_unique(runs: Sequence[RunSummary]) -> list[RunSummary]:
+    """Return runs in which variants of one name, but of different scenarios, have the scenario's name too."""
     scenarios: dict[str, set[str]] = {}
     for run in runs:
         scenarios.setdefault(run.manifest.variant.name, set()).add(run.manifest.scenario.name)
@@ -226,7 +231,7 @@ def _told_apart(runs: Sequence[RunSummary]) -> list[RunSummary]:
 
 
 def _questions(runs: Sequence[RunSummary]) -> list[Question]:
-    """Return what each scenario asked; none where there is only one."""
+    """Return the question of each scenario; empty for a single scenario."""
     asked = group(runs, lambda run: run.manifest.scenario.name)
     return [
         Question(
@@ -240,10 +245,11 @@ def _questions(runs: Sequence[RunSummary]) -> list[Question]:
 
 
 def find_axis(steps: Sequence[StepSummary]) -> str:
-    """Return what varies between steps: "users", "buffer_pool", "device" or "variant", the first that applies.
+    """Return the property that varies between steps: "users", "buffer_pool", "device" or "variant", the first that
+    applies.
 
     Users come first because a ramp is within a run. The buffer pool comes before the device because a sweep of pools
-    usually ends with one variant on another device. Steps beside unlike loads have no common axis.
+    usually ends with one variant on another device. Steps next to unlike loads have no common axis.
     """
     if len({step.beside for step in steps}) > 1:
         return "variant"
@@ -269,21 +275,21 @@ def _variant(record: Record) -> str:
 
 
 def marks(run: RunSummary, step: StepSummary) -> list[Finding]:
-    """Return the marks of a step of `run`. Their severity tells which of them forbid a comparison."""
+    """Return the marks of a step of `run`. Their severity shows which of them forbid a comparison."""
     judged = step.validity
-    found = []
+    marked = []
     if run.incomplete_because:
-        found.append(invalid(ValidityKind.RUN_INCOMPLETE, said=run.incomplete_because))
+        marked.append(invalid(ValidityKind.RUN_INCOMPLETE, said=run.incomplete_because))
     if judged.steadiness and judged.steadiness.verdict in (Judgement.NEVER, Judgement.LATE):
-        found.append(judged.steadiness.finding)
-    found += judged.invalid
-    found += [gate.failure for gate in judged.gates if gate.failure and not gate.voids]
-    found += [*judged.bursts, *judged.gaps, *judged.driver_bound]
+        marked.append(judged.steadiness.finding)
+    marked += judged.invalid
+    marked += [gate.failure for gate in judged.gates if gate.failure and not gate.voids]
+    marked += [*judged.bursts, *judged.gaps, *judged.driver_bound]
     if step.storage.writes_partial:
-        found.append(step.storage.writes_partial)
+        marked.append(step.storage.writes_partial)
     if step.bottleneck.device_verdict:
-        found.append(step.bottleneck.device_verdict)
-    return found
+        marked.append(step.bottleneck.device_verdict)
+    return marked
 
 
 def doubtful(experiment: ExperimentSummary) -> set[str]:
@@ -292,7 +298,7 @@ def doubtful(experiment: ExperimentSummary) -> set[str]:
         step.key
         for run in experiment.runs
         for step in run.steps
-        if any(one.severity is Severity.INVALID for one in marks(run, step))
+        if any(mark.severity is Severity.INVALID for mark in marks(run, step))
     }
 
 
@@ -303,19 +309,19 @@ class GateVerdict:
 
     gate: Gate
     failed: list[StepSummary]
-    passed: bool | None  # in every step; None if it failed in none and was not judged in some
+    passed: bool | None  # true if passed in every step; None if it failed in none and was not judged in some
 
 
 def gate_verdicts(steps: Sequence[StepSummary]) -> list[GateVerdict]:
-    """Return verdicts in the order of the gates; none where the record does not say what its workload requires."""
-    found = []
+    """Return verdicts in the order of the gates; empty if the record lacks the requirements of its workload."""
+    verdicts = []
     for kind in dict.fromkeys(gate.kind for step in steps for gate in step.validity.gates):
         held = [(step, gate) for step in steps for gate in step.validity.gates if gate.kind == kind]
         worst = max((gate for _, gate in held), key=_nearness)
         failed = [step for step, gate in held if gate.passed is False]
         known = all(gate.passed is not None for _, gate in held)
-        found.append(GateVerdict(worst, failed, False if failed else True if known else None))
-    return found
+        verdicts.append(GateVerdict(worst, failed, False if failed else True if known else None))
+    return verdicts
 
 
 def _nearness(gate: Gate) -> tuple[bool, float]:

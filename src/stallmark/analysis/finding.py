@@ -1,4 +1,4 @@
-"""A finding: what an analysis concludes, as data. `report/text` writes the sentences; no code reads them."""
+"""A finding: a conclusion of an analysis, as data. `report/text` writes the sentences; no code reads them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ class Severity(StrEnum):
 
     INFO = "info"
     CAUTION = "caution"
-    """It limits what the figures say."""
+    """The finding limits the validity of the figures."""
     INVALID = "invalid"
     """The figures it is about must not be compared."""
 
@@ -25,9 +25,12 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One finding. The names of `facts` carry their units (`measured_s`, `read_ms`, `share`); values are numbers, names
-    that the user gave, device labels, enum members, other findings (a reason), or lists of these: never a sentence of
-    ours. `said` holds the words of a server, a tool or an error, as they came."""
+    """One finding.
+
+    The names of `facts` carry their units (`measured_s`, `read_ms`, `share`); values are numbers, names that the user
+    gave, device labels, enum members, other findings (a reason), or lists of these: never a sentence of ours. `said`
+    holds the original words of a server, a tool or an error.
+    """
 
     kind: Kind
     severity: Severity = Severity.INFO
@@ -40,7 +43,7 @@ def info(kind: Kind, **facts: Any) -> Finding:
 
 
 def caution(kind: Kind, **facts: Any) -> Finding:
-    """Return a finding that limits what the figures say."""
+    """Return a finding that limits the validity of the figures."""
     return Finding(kind, Severity.CAUTION, facts)
 
 
@@ -85,12 +88,13 @@ class EndKind(Kind):
     EXPERIMENT = "experiment_ended_early"
 
 
-def ends(made: Iterable[Manifest]) -> Iterator[Finding]:
-    """Say before which variant an experiment ended, and why: None where it was killed, or still prepares it."""
+def early_ends(made: Iterable[Manifest]) -> Iterator[Finding]:
+    """Yield the variant before which an experiment ended early, and the reason, or None if it was killed or still
+    prepares the variant."""
     for manifest in made:
         if ended := manifest.ended:
-            said = " ".join(ended.because.split()) if ended.because else None
-            yield caution(EndKind.EXPERIMENT, before=ended.before, said=said)
+            reason = " ".join(ended.because.split()) if ended.because else None
+            yield caution(EndKind.EXPERIMENT, before=ended.before, said=reason)
 
 
 # Runs on data of several versions: they are not compared, since rows, inputs or procedures differ.
@@ -103,8 +107,8 @@ class DataKind(Kind):
 def mixed_versions(manifests: Iterable[Manifest]) -> Finding | None:
     """Return the reason not to compare runs on data of several versions; None if all versions that are known agree."""
     versions: dict[str, set[int]] = {}
-    for one in manifests:
-        for workload in [load.workload for load in one.loads if load.workload] or [one.workload]:
+    for manifest in manifests:
+        for workload in [load.workload for load in manifest.loads if load.workload] or [manifest.workload]:
             if workload.version is not None:
                 versions.setdefault(workload.name, set()).add(workload.version)
     mixed = next((name for name, known in versions.items() if len(known) > 1), None)

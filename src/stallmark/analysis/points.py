@@ -21,36 +21,36 @@ class Point:
 
     @property
     def tps(self) -> float:
-        """Return the result per second: of the primary transaction where there is one."""
+        """Return the result per second: of the primary transaction if one is set."""
         return sum(step.result_tps for step in self.steps) / len(self.steps)
 
     @property
-    def spread(self) -> float:
-        """Return the largest ÷ the smallest throughput of the repeats, less 1."""
+    def relative_range(self) -> float:
+        """Return the largest ÷ the smallest throughput of the repeats − 1."""
         slowest = min(step.result_tps for step in self.steps)
         return max(step.result_tps for step in self.steps) / slowest - 1 if slowest else 0.0
 
     def mean(self, metric: str) -> float | None:
-        """Return the mean of a metric over the steps in which it is known."""
+        """Return the mean of a metric over the steps that have it."""
         return mean_of([METRICS[metric].value(step) for step in self.steps])
 
 
 def mean_of(values: Sequence[float | None]) -> float | None:
-    """Return the mean of the known values; None where there is none."""
+    """Return the mean of the known values, or None without any."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
 
 
 def sampling_uncertainty(a: Sequence[StepSummary], b: Sequence[StepSummary]) -> float:
-    """Return how far apart counts of two sides may be, as a share, only because their samples were few."""
+    """Return the relative difference that counts of two sides may have only because their samples were few."""
     return math.fsum(max((step.storage.uncertainty for step in side), default=0.0) for side in (a, b))
 
 
-def group(some: Sequence[T], by: Callable[[T], Hashable]) -> list[list[T]]:
+def group(items: Sequence[T], key: Callable[[T], Hashable]) -> list[list[T]]:
     """Return items with equal keys together, in the order of appearance."""
     groups: dict[Hashable, list[T]] = {}
-    for one in some:
-        groups.setdefault(by(one), []).append(one)
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
     return list(groups.values())
 
 
@@ -60,19 +60,19 @@ def points(steps: Sequence[StepSummary]) -> list[Point]:
     return [Point(tuple(steps)) for steps in same]
 
 
-def labels(some: Sequence[Point], among: Sequence[Point]) -> list[str]:
-    """Return names that tell `some` points from the others: the variant, the step, or both."""
+def labels(shown: Sequence[Point], among: Sequence[Point]) -> list[str]:
+    """Return names that distinguish the `shown` points from the others: the variant, the step, or both."""
     variants = len({point.first.variant for point in among}) > 1
     steps = len({point.first.step for point in among}) > 1
-    return [", ".join([p.first.variant] * (variants or not steps) + [p.first.step] * steps) for p in some]
+    return [", ".join([p.first.variant] * (variants or not steps) + [p.first.step] * steps) for p in shown]
 
 
-def step_names(some: Sequence[StepSummary], among: Sequence[StepSummary]) -> list[str] | None:
-    """Return the names of steps, with "(1 of 3 runs)" if the other runs of a step are not among them; None if these are
-    all."""
-    if len(some) == len(among):
+def step_names(shown: Sequence[StepSummary], among: Sequence[StepSummary]) -> list[str] | None:
+    """Return the names of steps, with "(1 of 3 runs)" if other runs of a step are missing, or None if these are all
+    steps."""
+    if len(shown) == len(among):
         return None
-    keys, everything = {step.key for step in some}, points(among)
+    keys, everything = {step.key for step in shown}, points(among)
     counted = [(point, sum(step.key in keys for step in point.steps)) for point in everything]
     meant = [(point, count) for point, count in counted if count]
     names = labels([point for point, _ in meant], everything)

@@ -1,4 +1,4 @@
-"""Runs of queries: their figures, compared with the baseline's, and what follows."""
+"""Runs of queries: their figures, compared with the baseline's, and the conclusions."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,13 +38,13 @@ class QueryKind(Kind):
 
 @dataclass(frozen=True)
 class QueryCell:
-    """One query at one degree of parallelism in one variant, over its repeats and streams: times are geometric means,
-    the rest means. `relative` to the baseline's time; None where either failed."""
+    """One query at one degree of parallelism in one variant, over its repeats and streams. Times are geometric means,
+    other figures means."""
 
     query: str
     dop: int | None
     seconds: float | None
-    relative: float | None
+    relative: float | None  # time ÷ the baseline's time; None if either failed
     executions: int
     rows: float | None = None
     logical_reads: float | None = None
@@ -60,7 +60,7 @@ class QueryCell:
     plan_changed: bool = False  # it has a plan that the baseline does not have
     failed: int = 0
     error: str | None = None
-    io_wait_ms: float | None = None  # of the waits those for reads and writes of files
+    io_wait_ms: float | None = None  # waits for reads and writes of files
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class QueryVariant:
 
 @dataclass(frozen=True)
 class QueryComparison:
-    """Variants held against the first of them. Times are those of `phase`: of the power run where there is one."""
+    """Variants compared with the first of them. Times come from `phase`: the power run if one exists."""
 
     baseline: str
     phase: str
@@ -122,16 +122,16 @@ def compare(runs: Sequence[RunSummary], claims: Claims) -> QueryComparison | Non
     chosen = [run for run in runs if run.queries]
     if not chosen:
         return None
-    executed = [one for run in chosen if run.queries for one in run.queries.executions]
+    executed = [execution for run in chosen if run.queries for execution in run.queries.executions]
     phase = _phase(executed, chosen[0].queries)
-    executed = [one for one in executed if one.phase == phase]
+    executed = [execution for execution in executed if execution.phase == phase]
     by_variant: dict[str, list[RunSummary]] = defaultdict(list)
     for run in chosen:
         by_variant[sides.variant(run)].append(run)
     baseline, *_ = by_variant
     cells = {name: _cells(same, phase) for name, same in by_variant.items()}
     variants = []
-    dops = list(dict.fromkeys(one.dop for one in executed))
+    dops = list(dict.fromkeys(execution.dop for execution in executed))
     for name, same in by_variant.items():
         base = {} if claims.reasons_against(baseline, name) else cells[baseline]
         held = [_held_against(base.get(key), cell) for key, cell in cells[name].items()]
@@ -143,9 +143,9 @@ def compare(runs: Sequence[RunSummary], claims: Claims) -> QueryComparison | Non
                 device=storage_label(same[0].manifest),
                 buffer_pool_bytes=same[0].manifest.memory.reached_bytes,
                 runs=len(same),
-                power=_lowest([one.power for one in figures]),
-                throughput=_lowest([one.throughput for one in figures]),
-                composite=_lowest([one.composite for one in figures]),
+                power=_lowest([figure.power for figure in figures]),
+                throughput=_lowest([figure.throughput for figure in figures]),
+                composite=_lowest([figure.composite for figure in figures]),
                 cells=held,
                 relative=geometric_mean(known) if known else None,
                 compared=len(known),
@@ -155,43 +155,43 @@ def compare(runs: Sequence[RunSummary], claims: Claims) -> QueryComparison | Non
         baseline=baseline,
         phase=phase,
         factor=chosen[0].queries.factor if chosen[0].queries else 1,
-        names=sorted({one.query for one in executed}, key=in_order),
+        names=sorted({execution.query for execution in executed}, key=in_order),
         dops=dops,
         variants=variants,
     )
 
 
 def is_io(wait: str) -> bool:
-    """Tell whether a wait, as PostgreSQL's plans or SQL Server call it, is for reads or writes of files."""
+    """Return whether a wait is for reads or writes of files, by its name in PostgreSQL's plans or in SQL Server."""
     return wait.endswith((" file read", " file write")) or wait.startswith(_IO)
 
 
 def _phase(executed: Sequence[Execution], first: QueryRunSummary | None) -> str:
-    done = {one.phase for one in executed}
+    done = {execution.phase for execution in executed}
     return next((name for name in ("power", "each", "throughput") if name in done), first.run if first else "power")
 
 
 def _cells(runs: Sequence[RunSummary], phase: str) -> dict[tuple[str, int | None], QueryCell]:
-    found: dict[tuple[str, int | None], list[Execution]] = defaultdict(list)
+    by_cell: dict[tuple[str, int | None], list[Execution]] = defaultdict(list)
     for run in runs:
-        for one in run.queries.executions if run.queries else ():
-            if one.phase == phase:
-                found[one.query, one.dop].append(one)
-    keys = sorted(found, key=lambda key: (in_order(key[0]), key[1] or 0))
-    return {key: _cell(*key, found[key]) for key in keys}
+        for execution in run.queries.executions if run.queries else ():
+            if execution.phase == phase:
+                by_cell[execution.query, execution.dop].append(execution)
+    keys = sorted(by_cell, key=lambda key: (in_order(key[0]), key[1] or 0))
+    return {key: _cell(*key, by_cell[key]) for key in keys}
 
 
 def _cell(query: str, dop: int | None, executions: Sequence[Execution]) -> QueryCell:
     """Sum up executions. One that failed makes the time unknown: the others are of the easier parameters."""
-    failed = [one for one in executions if one.failed]
-    done = [one for one in executions if not one.failed]
-    times = [one.seconds for one in done if one.seconds > 0]
-    with_waits = [one.wait_ms for one in done if one.wait_ms is not None]
+    failed = [execution for execution in executions if execution.failed]
+    done = [execution for execution in executions if not execution.failed]
+    times = [execution.seconds for execution in done if execution.seconds > 0]
+    with_waits = [execution.wait_ms for execution in done if execution.wait_ms is not None]
     waits: dict[str, float] = defaultdict(float)
-    for each in with_waits:
-        for kind, ms in each.items():
+    for waits_of_execution in with_waits:
+        for kind, ms in waits_of_execution.items():
             waits[kind] += ms / len(with_waits)
-    means: dict[str, Any] = {name: mean_of([getattr(one, name) for one in done]) for name in _MEANS}
+    means: dict[str, Any] = {name: mean_of([getattr(execution, name) for execution in done]) for name in _MEANS}
     return QueryCell(
         query=query,
         dop=dop,
@@ -201,7 +201,7 @@ def _cell(query: str, dop: int | None, executions: Sequence[Execution]) -> Query
         waits=sorted(waits.items(), key=lambda wait: -wait[1]),
         waits_known=bool(with_waits),
         io_wait_ms=sum(ms for kind, ms in waits.items() if is_io(kind)) if with_waits else None,
-        plans=sorted({one.plan_hash for one in done if one.plan_hash}),
+        plans=sorted({execution.plan_hash for execution in done if execution.plan_hash}),
         failed=len(failed),
         error=failed[0].error if failed else None,
         **means,
@@ -217,7 +217,7 @@ def _held_against(baseline: QueryCell | None, cell: QueryCell) -> QueryCell:
 
 
 def _lowest(values: Sequence[float | None]) -> float | None:
-    """Return the lowest; None where a repeat has no figure: the lowest would be of the others."""
+    """Return the lowest value, or None if a repeat has no value: the lowest of the others would be wrong."""
     return None if any(value is None for value in values) else min(v for v in values if v is not None)
 
 
@@ -228,18 +228,19 @@ FIGURES = ("power", "throughput", "composite")
 
 
 def query_cautions(compared: QueryComparison) -> list[Finding]:
-    found = [caution(QueryKind.NO_TPC_RESULT)]
+    raised = [caution(QueryKind.NO_TPC_RESULT)]
     if rounded_up := _rounded_up(compared):
-        found.append(caution(QueryKind.ROUNDED_UP, variants=rounded_up))
+        raised.append(caution(QueryKind.ROUNDED_UP, variants=rounded_up))
     if len(compared.dops) > 1:
-        found.append(caution(QueryKind.DOPS_IN_TURN))
+        raised.append(caution(QueryKind.DOPS_IN_TURN))
     if compared.phase == "throughput":
-        found.append(caution(QueryKind.OTHER_PARAMETERS))
-    return found
+        raised.append(caution(QueryKind.OTHER_PARAMETERS))
+    return raised
 
 
 def _rounded_up(compared: QueryComparison) -> dict[str, int]:
-    """Return how many queries were quicker than power can tell, of each variant that has power and such queries."""
+    """Return the number of queries that were too quick for the power metric, for each variant with power and such
+    queries."""
     quick = {
         variant.name: sum(
             cell.seconds is not None and cell.seconds < SHORTEST_S
@@ -260,7 +261,7 @@ def query_findings(compared: QueryComparison, runs: Sequence[RunSummary], claims
                 yield caution(QueryKind.LACKS, run=run.title, because=lacks)
     alike: list[QueryVariant] = []
     for variant in compared.variants:
-        if not any(claims.reasons_against(one.name, variant.name) for one in alike):
+        if not any(claims.reasons_against(other.name, variant.name) for other in alike):
             alike.append(variant)
         elif reasons := claims.reasons_against(compared.baseline, variant.name):
             names = {"a": compared.baseline, "b": variant.name}
@@ -269,12 +270,12 @@ def query_findings(compared: QueryComparison, runs: Sequence[RunSummary], claims
     for name in FIGURES:
         known = [(variant.name, value) for variant in alike if (value := getattr(variant, name)) is not None]
         if known:
-            ends = [choose(known, key=lambda one: one[1]) for choose in (min, max)][: len(known)]
+            ends = [choose(known, key=lambda named: named[1]) for choose in (min, max)][: len(known)]
             ends_of, values = zip(*ends, strict=True)
             facts = {"variants": list(ends_of), "values_per_h": list(values), "fewest_runs": fewest}
             yield info(QueryKind.FIGURE, figure=name, **facts)
     for variant in compared.variants[1:]:
-        yield from _against_the_baseline(compared, variant)
+        yield from _compare_with_baseline(compared, variant)
     for variant in compared.variants[1:]:
         if changed := list(dict.fromkeys(cell.query for cell in variant.cells if cell.plan_changed)):
             yield caution(QueryKind.PLANS, queries=changed, variant=variant.name, baseline=compared.baseline)
@@ -284,7 +285,7 @@ def query_findings(compared: QueryComparison, runs: Sequence[RunSummary], claims
         yield caution(QueryKind.FEW_RUNS, runs=fewest)
 
 
-def _against_the_baseline(compared: QueryComparison, variant: QueryVariant) -> Iterator[Finding]:
+def _compare_with_baseline(compared: QueryComparison, variant: QueryVariant) -> Iterator[Finding]:
     cells = [
         cell for cell in variant.cells
         if cell.relative and cell.query not in REFRESH and cell.dop == compared.dops[0]
@@ -315,9 +316,9 @@ def _parallel(compared: QueryComparison, variant: QueryVariant) -> Iterator[Find
     low, high = min(known), max(known)
     ratios = {}
     for query in compared.queries:
-        one, many = variant.cell(query, low), variant.cell(query, high)
-        if one and many and one.seconds and many.seconds:
-            ratios[query] = many.seconds / one.seconds
+        lowest, highest = variant.cell(query, low), variant.cell(query, high)
+        if lowest and highest and lowest.seconds and highest.seconds:
+            ratios[query] = highest.seconds / lowest.seconds
     if not ratios:
         return
     serial = [

@@ -13,8 +13,8 @@ from stallmark.analysis.read.driver_tables import DriverTables, Load, Part
 from stallmark.analysis.read.interval import Span, measured_intervals
 from stallmark.analysis.read.io import Io, read_checkpoints, read_io
 from stallmark.analysis.read.load_io import IoByLoad, LoadSessions
-from stallmark.analysis.read.queries import QueryRunSummary, StreamsSummary, read_queries, streams_within
-from stallmark.analysis.read.run_notes import MaintenanceSummary, maintenance_within, run_notes
+from stallmark.analysis.read.queries import QueryRunSummary, StreamsSummary, read_queries, summarise_streams
+from stallmark.analysis.read.run_notes import MaintenanceSummary, run_notes, summarise_maintenance
 from stallmark.analysis.read.sample_times import ServerClock, clock_findings, forget_calls, gap_findings, server_clock
 from stallmark.analysis.read.series import RunSeries, make_series, server_lines
 from stallmark.analysis.read.server_io import read_server_io
@@ -22,7 +22,7 @@ from stallmark.analysis.read.server_state import read_state_views
 from stallmark.analysis.read.server_views import ServerViews, our_databases, read_server_views, restart_findings
 from stallmark.analysis.read.transactions import read_deferred_queue, read_errors, read_workload
 from stallmark.analysis.read.waits import BlockedPair, DeadlockShape, SessionWaits, read_blocking, read_deadlocks
-from stallmark.analysis.steady import checkpoint_marks, over_whole_cycles
+from stallmark.analysis.steady import checkpoint_marks, cut_to_whole_cycles
 from stallmark.analysis.step import summarise_step
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity.service_level import Validity
@@ -41,15 +41,15 @@ class RunSummary:
     steps: list[StepSummary]
     series: RunSeries
     collectors_off: dict[str, str]  # collector title -> why it measured nothing
-    collector_cost_share: float | None  # of one core
-    growth_share: float | None  # of the database over the run
+    collector_cost_share: float | None  # share of one core
+    growth_share: float | None  # growth of the database over the run
     conditions: list[Condition]
     deadlocks: list[DeadlockShape] = field(default_factory=list)  # most frequent first
-    notes: list[Finding] = field(default_factory=list)  # what happened beside its figures
-    clock: ServerClock | None = None  # by which its samples are dated
-    external: list[Any] = field(default_factory=list)  # what capabilities make of measurements beside it
-    queries: QueryRunSummary | None = None  # of a run of queries; its steps are its phases
-    io_by_load: Sequence[IoByLoad | None] = ()  # of each step of a run of several loads
+    notes: list[Finding] = field(default_factory=list)  # events that its figures do not show
+    clock: ServerClock | None = None  # dates the samples
+    external: list[Any] = field(default_factory=list)  # measurements of other tools, as capabilities show them
+    queries: QueryRunSummary | None = None  # a run of queries; its steps are its phases
+    io_by_load: Sequence[IoByLoad | None] = ()  # steps of a run of several loads
 
 
 class Call(NamedTuple):
@@ -63,8 +63,8 @@ class Call(NamedTuple):
 
 def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummary:
     """Return the summary of a run, or of one of its loads, by itself."""
-    [found] = summarise_together([Call(record, key, repeated)])
-    return found
+    [summary] = summarise_together([Call(record, key, repeated)])
+    return summary
 
 
 def summarise_together(calls: Sequence[Call]) -> list[RunSummary]:
@@ -74,7 +74,10 @@ def summarise_together(calls: Sequence[Call]) -> list[RunSummary]:
     # A phase of queries is as long as its queries, whatever checkpoints fall into it.
     marks = None if run.manifest.queries else checkpoint_marks(checkpoints, state)
     measured = [_measured(call.record) for call in calls]
-    over_cycles = [replace(each, intervals=[over_whole_cycles(i, marks) for i in each.intervals]) for each in measured]
+    over_cycles = [
+        replace(measured_part, intervals=[cut_to_whole_cycles(i, marks) for i in measured_part.intervals])
+        for measured_part in measured
+    ]
     within = [interval for part in (*measured, *over_cycles) for interval in part.intervals]
     sessions = LoadSessions(run, within) if run.manifest.loads else None
     server_io = read_server_io(run, [*within, *(sessions.stretches if sessions else ())])
@@ -98,8 +101,15 @@ def summarise_together(calls: Sequence[Call]) -> list[RunSummary]:
     driver = DriverTables(run, parts)
     waits = SessionWaits(run, parts)
     return [
-        _summarise(call, part, driver.load_of(part), waits, server, max((i.end for i in each.intervals), default=None))
-        for call, part, each in zip(calls, parts, measured, strict=True)
+        _summarise(
+            call,
+            part,
+            driver.load_of(part),
+            waits,
+            server,
+            max((i.end for i in part_intervals.intervals), default=None),
+        )
+        for call, part, part_intervals in zip(calls, parts, measured, strict=True)
     ]
 
 
@@ -121,20 +131,21 @@ def _measured(record: Record) -> Part:
     seconds = recorded_seconds(record)
     measured = measured_intervals(record.manifest, seconds, cut=record.incomplete_because is not None)
     seconds = max([seconds, *(interval.end for interval in measured)])
-    return Part(record.load, seconds, measured, read_workload(record.manifest).attended)
+    return Part(record.load, seconds, measured, read_workload(record.manifest).background_names)
 
 
 def _summarise(
     call: Call, part: Part, load: Load, session_waits: SessionWaits, server: _Server, ends: int | None
 ) -> RunSummary:
-    """Return the summary of a run, or of one of its loads, whose last measured interval `ends` at that second."""
+    """Return the summary of a run, or of one of its loads. `ends` is the second at which its last measured interval
+    ends."""
     record, key, repeated = call
     manifest, seconds, intervals = record.manifest, part.seconds, part.intervals
     workload, io, views = read_workload(manifest), server.io, server.views
     errors, queue = read_errors(record, seconds), read_deferred_queue(record, seconds)
     validity = Validity(workload, load, errors, queue, manifest.conditions)
     waits, wait_parts = session_waits.sampled(part), session_waits.parts(part)
-    streams = streams_within(record, intervals)
+    streams = summarise_streams(record, intervals)
     series = make_series(load, server.lines, workload.primary, ends)
     title = manifest.variant.name or record.folder.name
     return RunSummary(
@@ -157,7 +168,7 @@ def _summarise(
                 ],
                 server.blocked[i.span],
                 streams.get(i.index),
-                maintenance_within(record, i),
+                summarise_maintenance(record, i),
             )
             for i in intervals
         ],
@@ -189,9 +200,12 @@ def _read_so(
     streams: StreamsSummary | None,
     maintenance: MaintenanceSummary | None,
 ) -> StepSummary:
-    """Return the step with who blocked whom, the gaps in what was read of it, and what is wrong with the server's clock
-    among its reasons not to be compared. Beside other loads, streams of queries or maintenance I/O is not given per
-    transaction, as it cannot be told from theirs."""
+    """Return the step with blocked users, gaps in its sources, and faults of the server's clock among its reasons not
+    to be compared.
+
+    Next to other loads, streams of queries or maintenance I/O is not given per transaction, as it cannot be separated
+    from theirs.
+    """
     invalid = [*step.validity.invalid, *([clock] if clock else [])]
     validity = replace(step.validity, gaps=gaps, invalid=invalid)
     mixed = streams or maintenance or step.beside
@@ -202,7 +216,7 @@ def _read_so(
 
 
 def _collector_cost(record: Record, seconds: int) -> float | None:
-    """Return the CPU time of the collectors as a share of one core; None where it was not sampled."""
+    """Return the CPU time of the collectors as a share of one core, or None if it was not sampled."""
     spent, sampled = 0.0, False
     for batch in record.batches("collector_cost", ["cpu_us"]):
         spent += batch.column(0).to_numpy().sum() / 1e6

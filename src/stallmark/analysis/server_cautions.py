@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from stallmark.analysis.finding import Finding, Kind, caution
 from stallmark.analysis.points import group, step_names
-from stallmark.analysis.read.io import together
+from stallmark.analysis.read.io import combine_io
 from stallmark.analysis.read.server_io import AUTOVACUUM
 from stallmark.analysis.read.server_summary import IoSummary, LogState, ServerState
 from stallmark.analysis.run import RunSummary
@@ -31,10 +31,10 @@ class Pair:
     server: IoSummary
     device: IoSummary
 
-    def rates(self, of: Callable[[IoSummary], float | None]) -> "Rates":
+    def rates(self, value: Callable[[IoSummary], float | None]) -> "Rates":
         """Return an amount of both per second, as their samples may span different seconds."""
         server, device = (
-            amount / io.seconds if (amount := of(io)) is not None and io.seconds else None
+            amount / io.seconds if (amount := value(io)) is not None and io.seconds else None
             for io in (self.server, self.device)
         )
         apart = difference(server, device)
@@ -44,7 +44,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Rates:
-    """A rate as both counted it. `apart`: the device's against the server's; None where one is not known."""
+    """A rate as both sides counted it. `apart`: device ÷ server, or None if one is unknown."""
 
     server: float | None
     device: float | None
@@ -53,11 +53,11 @@ class Rates:
 
 
 def pairs(run: RunSummary, step: StepSummary) -> Iterator[Pair]:
-    """Yield what both counted in a step of `run`; a device with data and WAL is compared with both."""
+    """Yield the rates that both counted in a step of `run`; a device with data and WAL is compared with both."""
     devices, io = run.manifest.devices, step.storage
     shared = io.wal_device is None and devices.data is not None
     if shared and io.wal and devices.data == devices.wal and io.data and io.data_device:
-        yield Pair("data + WAL", together(io.data, io.wal), io.data_device)
+        yield Pair("data + WAL", combine_io(io.data, io.wal), io.data_device)
         return
     if io.data and io.data_device:
         yield Pair("data", io.data, io.data_device)
@@ -97,20 +97,20 @@ def server_cautions(runs: Sequence[RunSummary]) -> Iterator[Finding]:
         yield caution(
             ServerKind.FILES_GREW, steps=_names({step.key for step, _ in grown}, steps), files=files, times=times
         )
-    if found := _where(steps, lambda state: state.grants_pending):
-        yield caution(ServerKind.GRANTS_PENDING, steps=_names(found, steps), most=max(found.values()))
-    if found := _where(steps, lambda state: state.deadlocks):
-        yield caution(ServerKind.DEADLOCKS, steps=_names(found, steps), deadlocks=sum(found.values()))
-    if found := _where(steps, _nodes_apart):
-        yield caution(ServerKind.NODES_UNEVEN, steps=_names(found, steps), share=min(found.values()))
-    if found := _where(steps, _behind):
-        yield caution(ServerKind.REPLICA_BEHIND, steps=_names(found, steps), share=max(found.values()))
+    if affected := _nonzero_states(steps, lambda state: state.grants_pending):
+        yield caution(ServerKind.GRANTS_PENDING, steps=_names(affected, steps), most=max(affected.values()))
+    if affected := _nonzero_states(steps, lambda state: state.deadlocks):
+        yield caution(ServerKind.DEADLOCKS, steps=_names(affected, steps), deadlocks=sum(affected.values()))
+    if affected := _nonzero_states(steps, _nodes_apart):
+        yield caution(ServerKind.NODES_UNEVEN, steps=_names(affected, steps), share=min(affected.values()))
+    if affected := _nonzero_states(steps, _unsynchronized_share):
+        yield caution(ServerKind.REPLICA_BEHIND, steps=_names(affected, steps), share=max(affected.values()))
     updated = {step.key: step.server.state.statistics_updated for step in steps if step.server.state}
-    if names := sorted({name for some in updated.values() for name in some}):
-        where = _names({key for key, some in updated.items() if some}, steps)
-        yield caution(ServerKind.STATISTICS_UPDATED, steps=where, statistics=names)
+    if names := sorted({name for tables in updated.values() for name in tables}):
+        step_keys = _names({key for key, tables in updated.items() if tables}, steps)
+        yield caution(ServerKind.STATISTICS_UPDATED, steps=step_keys, statistics=names)
     if vacuumed := {step.key: shares for step in steps if (shares := _autovacuum(step))}:
-        reads, writes = (max(some) for some in zip(*vacuumed.values(), strict=True))
+        reads, writes = (max(counts) for counts in zip(*vacuumed.values(), strict=True))
         yield caution(ServerKind.AUTOVACUUM, steps=_names(vacuumed, steps), read_share=reads, write_share=writes)
     kept = [(run, log) for run in runs if (log := _kept_log(run.manifest.server))]
     for same in group(kept, lambda pair: pair[1]):
@@ -136,16 +136,17 @@ def _closing(server: Server) -> Iterator[str | None]:
             yield database or None
 
 
-def _behind(state: ServerState) -> float | None:
-    """Return for how much of the interval a synchronous replica was not synchronized, so that commits did not wait."""
-    return max((1 - one.synchronized_share for one in state.replicas if one.synchronous), default=None)
+def _unsynchronized_share(state: ServerState) -> float | None:
+    """Return the share of the interval in which a synchronous replica was not synchronized, so that commits did not
+    wait."""
+    return max((1 - replica.synchronized_share for replica in state.replicas if replica.synchronous), default=None)
 
 
 def _autovacuum(step: StepSummary) -> tuple[float, float] | None:
     """Return autovacuum's shares of the reads and writes of data files if one is too large, else None. Of few I/Os
     those of a moment make the share."""
     io = step.storage.data
-    worker = next((one for one in step.server.processes or [] if one.process == AUTOVACUUM), None)
+    worker = next((process for process in step.server.processes or [] if process.process == AUTOVACUUM), None)
     if io is None or worker is None:
         return None
     reads, writes = worker.read_share or 0.0, worker.write_share or 0.0
@@ -155,32 +156,36 @@ def _autovacuum(step: StepSummary) -> tuple[float, float] | None:
 
 
 def _kept_log(server: Server) -> tuple[str | None, str] | None:
-    """Return the database whose log is kept until somebody backs it up, and its recovery model; None for the database
-    where it is the only one or the first. Before its first full backup no log is kept; Azure backs up by itself, every
-    few minutes."""
+    """Return the database whose log is kept until a backup of the log, and its recovery model; None for the database if
+    it is the only one or the first.
+
+    Before its first full backup no log is kept; Azure backs up by itself, every few minutes.
+    """
     if AZURE in server.version:
         return None
-    told = ((server.settings, RECOVERY), (server.momentary, KEPT))
-    others = {key.removesuffix(f": {name}") for of, name in told for key in of if key.endswith(f": {name}")}
+    sources = ((server.settings, RECOVERY), (server.momentary, KEPT))
+    others = {
+        key.removesuffix(f": {name}") for settings, name in sources for key in settings if key.endswith(f": {name}")
+    }
     for database in (None, *sorted(others)):
-        recovery, kept = (of.get(f"{database}: {name}", of.get(name)) for of, name in told)
+        recovery, kept = (settings.get(f"{database}: {name}", settings.get(name)) for settings, name in sources)
         if recovery not in (None, "SIMPLE") and kept != "0":
             return database, recovery
     return None
 
 
-def _where(steps: Sequence[StepSummary], figure: Callable[[ServerState], float | None]) -> dict[str, float]:
-    """Return a figure of the server's state by the key of the step, where it is known and not 0."""
+def _nonzero_states(steps: Sequence[StepSummary], figure: Callable[[ServerState], float | None]) -> dict[str, float]:
+    """Return a figure of the server's state by the key of the step, for steps with a known value other than 0."""
     return {step.key: value for step in steps if step.server.state and (value := figure(step.server.state))}
 
 
 def _nodes_apart(state: ServerState) -> float | None:
-    """Return the least page life of a NUMA node as a share of the longest; None where they are alike."""
+    """Return the least page life of a NUMA node as a share of the longest, or None if they are similar."""
     lives = state.node_life_s.values()
     share = min(lives) / max(lives) if lives and max(lives) else 1.0
     return share if share < NODES_APART else None
 
 
 def _names(keys: Collection[str], among: Sequence[StepSummary]) -> list[str] | None:
-    """Return the names of the steps with these keys; None where these are all."""
+    """Return the names of the steps with these keys, or None if these are all steps."""
     return step_names([step for step in among if step.key in keys], among)

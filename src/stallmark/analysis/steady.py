@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 import numpy as np
-import scipy  # its parts are imported when first asked for
+import scipy  # imports its parts lazily
 
 from stallmark.analysis.finding import Finding, Kind, caution, info, invalid
 from stallmark.analysis.read.counters import Counters
@@ -64,7 +64,8 @@ class SteadyKind(Kind):
 
 @dataclass(frozen=True)
 class Steadiness:
-    """The steadiness of one measured interval. Other shares are of the mean; what was not judged is None.
+    """The steadiness of one measured interval. Shares are relative to the mean unless noted; values that were not
+    judged are None.
 
     `drift` is the change from the begin to the end of the line with Sen's slope, as a share of its begin, with its 95 %
     interval; `slope_per_h` the slope per hour, as a share of the mean.
@@ -77,7 +78,7 @@ class Steadiness:
     batches: int = 0
     batch_s: int = 0
     alike: float = 0.0  # correlation of neighbouring batches
-    inflation: float = 1.0  # of the variance of their mean, because of it
+    inflation: float = 1.0  # factor of the variance of the mean caused by the correlation
     independent: float = 0.0  # batches, after what neighbours have in common
     drift: float | None = None
     drift_low: float | None = None
@@ -89,9 +90,9 @@ class Steadiness:
     change: float | None = None  # the level's largest step, shown or not, as a share of the level before
     change_at_s: int | None = None  # after so many seconds of the interval
     change_p: float | None = None
-    truncation_s: int = 0  # what MSER-5 would leave out
-    warm_up_s: int = 0  # of it, what clearly lies off the rest: a warm-up still inside the measured interval
-    warm_up_shift: float = 0.0  # by how much of itself that moves the interval's mean
+    truncation_s: int = 0  # seconds that MSER-5 would omit
+    warm_up_s: int = 0  # the part clearly off the rest: a warm-up still inside the measured interval
+    warm_up_shift: float = 0.0  # relative shift of the interval's mean by the warm-up
 
     @property
     def p(self) -> float:
@@ -99,43 +100,43 @@ class Steadiness:
         other means."""
         if self.verdict == Judgement.LATE:
             return 0.0
-        known = [one for one in (self.trend_p, self.change_p) if one is not None]
+        known = [p for p in (self.trend_p, self.change_p) if p is not None]
         return min(1.0, 2 * min(known, default=0.0))
 
     @property
     def incomparable(self) -> bool:
-        """Tell whether the figures are off those of a steady state by more than is tolerated."""
+        """Return whether the figures deviate from those of a steady state by more than the tolerance."""
         late = self.verdict == Judgement.LATE and abs(self.warm_up_shift) > HEAD_MATTERS
         return self.verdict == Judgement.NEVER or late
 
 
-def judge(per_second: np.ndarray, of: Rate = Rate.TPS) -> Steadiness:
-    """Return the verdict on the seconds of one interval, shape (n,); NaN where a second had no value."""
+def judge(per_second: np.ndarray, rate: Rate = Rate.TPS) -> Steadiness:
+    """Judge the seconds of one interval, shape (n,); NaN marks a second without a value."""
     series, seconds = filled(per_second), len(per_second)
     if seconds < BATCHES_FEWEST:
         few = caution(SteadyKind.TOO_FEW_SECONDS, seconds=seconds, needed_s=BATCHES_FEWEST)
-        return Steadiness(Judgement.TOO_SHORT, few, of, seconds)
+        return Steadiness(Judgement.TOO_SHORT, few, rate, seconds)
     if not len(series) or series.mean() <= 0:
-        return Steadiness(Judgement.TOO_SHORT, caution(SteadyKind.NOTHING_DONE, of=of), of, seconds)
+        return Steadiness(Judgement.TOO_SHORT, caution(SteadyKind.NOTHING_DONE, of=rate), rate, seconds)
     whole = tests_over(series, seconds)
     truncated = steady_state.truncation(series)
     head = _warm_up(series, truncated)
-    verdict, finding = _verdict(series, whole, head, of)
+    verdict, finding = _verdict(series, whole, head, rate)
     per_hour = 3600 / seconds
     batched = whole.batched
     return Steadiness(
         verdict=verdict,
         finding=finding,
-        of=of,
+        of=rate,
         seconds=seconds,
         batches=len(batched.means),
         batch_s=batched.length,
         alike=float(batched.alike),
         inflation=float(batched.inflation),
         independent=batched.independent,
-        drift=grown(whole.drift),
-        drift_low=grown(whole.drift_low),
-        drift_high=grown(whole.drift_high),
+        drift=growth_of_line(whole.drift),
+        drift_low=growth_of_line(whole.drift_low),
+        drift_high=growth_of_line(whole.drift_high),
         slope_per_h=whole.drift * per_hour,
         slope_per_h_low=whole.drift_low * per_hour,
         slope_per_h_high=whole.drift_high * per_hour,
@@ -150,26 +151,27 @@ def judge(per_second: np.ndarray, of: Rate = Rate.TPS) -> Steadiness:
 
 
 def incomparable(judged: Sequence[Steadiness]) -> list[Steadiness]:
-    """Return the runs whose figures are not those of a steady state, by more than chance among so many.
+    """Return the runs whose figures are not those of a steady state, by more than chance among the number judged.
 
-    Each verdict alone is wrong in one of twenty steady runs, so among six steady runs one often would be. A single run
-    is beyond chance where its own p-value says so among so many (Bonferroni). All are where so many at once are too
-    many (binomial): of six steady runs two would be in one set of thirty.
+    Each verdict alone is wrong for one in twenty steady runs, so among six steady runs one is often wrong. A single run
+    counts if its own p-value passes the bound for that number of runs (Bonferroni): of six runs one with p < 0.1 / 6.
+    All count if their number alone is improbable (binomial): two of six steady runs would be judged unsteady in one set
+    of thirty.
     """
-    found, level = [one for one in judged if one.incomparable], 2 * UNSTEADY_P
-    if found and scipy.special.bdtrc(len(found) - 1, len(judged), level) < level:
-        return found
-    return [one for one in found if one.p * len(judged) < level]
+    unsteady, level = [steadiness for steadiness in judged if steadiness.incomparable], 2 * UNSTEADY_P
+    if unsteady and scipy.special.bdtrc(len(unsteady) - 1, len(judged), level) < level:
+        return unsteady
+    return [steadiness for steadiness in unsteady if steadiness.p * len(judged) < level]
 
 
-def _verdict(series: np.ndarray, whole: StretchTests, head: int, of: Rate) -> tuple[Judgement, Finding]:
+def _verdict(series: np.ndarray, whole: StretchTests, head: int, rate: Rate) -> tuple[Judgement, Finding]:
     shift = _shift(series, head)
-    facts: dict[str, Any] = {"of": of, "seconds": len(series)}
+    facts: dict[str, Any] = {"of": rate, "seconds": len(series)}
     if head and (whole.unsteady or abs(shift) > HEAD_MATTERS) and _rest_is_steady(series, head):
         make = invalid if abs(shift) > HEAD_MATTERS else caution
         return Judgement.LATE, make(SteadyKind.STEADY_LATE, **facts, warm_up_s=head, shift=shift)
     ends = {"drift": whole.drift, "drift_low": whole.drift_low, "drift_high": whole.drift_high}
-    drift = {name: grown(share) for name, share in ends.items()}
+    drift = {name: growth_of_line(share) for name, share in ends.items()}
     if whole.unsteady:
         if whole.changing and (not whole.trending or whole.change.p < whole.trend.p):
             change = {"change": _stepped(whole), "at_s": whole.change.at, "p": whole.change.p}
@@ -180,25 +182,29 @@ def _verdict(series: np.ndarray, whole: StretchTests, head: int, of: Rate) -> tu
     return Judgement.STEADY, info(SteadyKind.STEADY, **facts, **drift, warm_up_s=head, shift=shift)
 
 
-def grown(share: float) -> float:
+def growth_of_line(share: float) -> float:
     """Return the change from the begin to the end of a straight line that rises by `share` of its mean, as a share of
-    its begin. Nothing falls by more than all of it, and what began with next to nothing began with a tenth."""
-    return _of_begin(1 - share / 2, 1 + share / 2)
+    its begin.
+
+    A line around mean 1 that rises by 0.2 goes from 0.9 to 1.1, which is 22 %. Nothing falls by more than 100 %, and a
+    begin near 0 counts as a tenth of the mean.
+    """
+    return _change_from_begin(1 - share / 2, 1 + share / 2)
 
 
 def _stepped(whole: StretchTests) -> float:
-    return _of_begin(whole.change.before / whole.mean, whole.change.after / whole.mean)
+    return _change_from_begin(whole.change.before / whole.mean, whole.change.after / whole.mean)
 
 
-def _of_begin(begin: float, end: float) -> float:
+def _change_from_begin(begin: float, end: float) -> float:
     return max(end, 0.0) / max(begin, 0.1) - 1
 
 
 def _warm_up(series: np.ndarray, truncated: int) -> int:
-    """Return the truncation in seconds, if what it leaves out lies off the rest by more than chance and by more than
-    matters; else 0.
+    """Return the truncation in seconds if the omitted part differs from the rest by more than chance and by more than
+    matters, else 0.
 
-    A truncation of half means that MSER found no steady part, not that the first half is a warm-up.
+    A truncation of half the interval means that MSER found no steady part, not that the first half is a warm-up.
     """
     if not truncated or truncated >= len(series) // 2 - MSER_BATCH:
         return 0
@@ -213,7 +219,7 @@ def _warm_up(series: np.ndarray, truncated: int) -> int:
 
 
 def _rest_is_steady(series: np.ndarray, head: int) -> bool:
-    """Tell whether the rest would not drift over an interval as long as the whole, and is long enough to tell."""
+    """Return whether the rest would not drift over an interval of the full length, and is long enough to judge."""
     rest = tests_over(series[head:], len(series))
     return not rest.unsteady and not rest.unknown
 
@@ -248,9 +254,9 @@ class Marks:
     resolution_s: float
 
 
-def over_whole_cycles(interval: Interval, marks: Marks | None) -> Interval:
-    """Return the interval that figures are taken over: the whole cycles, or all of it where these are too few or cover
-    too little of it."""
+def cut_to_whole_cycles(interval: Interval, marks: Marks | None) -> Interval:
+    """Return the interval for the figures: the complete checkpoint cycles, or the full interval if these are too few or
+    cover too little."""
     if marks is None:
         return interval
     seen = marks.t[(marks.t > interval.begin) & (marks.t <= interval.end)]
@@ -258,6 +264,7 @@ def over_whole_cycles(interval: Interval, marks: Marks | None) -> Interval:
     begin, end = (math.ceil(seen[0]), math.ceil(seen[-1])) if count else (interval.begin, interval.end)
     mean_s = float((seen[-1] - seen[0]) / count) if count else None
     covers = end - begin >= CYCLES_COVER * interval.seconds
+    # Few or short cycles would judge only a part of the interval.
     whole = count >= CHECKPOINTS and covers
     cycles = Cycles(
         count=count,
@@ -275,11 +282,12 @@ def over_whole_cycles(interval: Interval, marks: Marks | None) -> Interval:
     return replace(whole_interval, cycles=cycles)
 
 
-def no_checkpoint(interval: Interval, state: ServerState | None) -> Finding | None:
+def missing_checkpoint(interval: Interval, state: ServerState | None) -> Finding | None:
     """Return a caution if no checkpoint was counted in the interval, so that its writes are of a part of a cycle; None
     if checkpoints are unknown, or the server wrote pages for them all the time."""
     if interval.cycles is None or interval.cycles.checkpoints:
         return None
+    # The server wrote pages for checkpoints all the time: there is no cycle to miss.
     if state and (state.checkpoint_pages_per_s or state.background_pages_per_s):
         return None
     return caution(CycleKind.NO_CHECKPOINT, measured_s=interval.seconds)
@@ -295,16 +303,17 @@ def _finding(interval: Interval, count: int, begin: int, end: int, mean_s: float
 
 
 def checkpoint_marks(checkpoints: Counters | None, state: StateViews) -> Marks | None:
-    """Return the times at which checkpoints ended or, where the server counts there, began. None where its counters do
-    not tell."""
+    """Return the times at which checkpoints ended or, depending on the server's counter, began. None if its counters do
+    not show checkpoints."""
     return marks_of_counter(checkpoints) or marks_of_writes(state.checkpoint_pages())
 
 
 def marks_of_counter(checkpoints: Counters | None) -> Marks | None:
-    """Return the marks from a count of checkpoints (PostgreSQL).
+    """Return the marks from a count of checkpoints (PostgreSQL), or None if nothing was counted, or the count was
+    reset.
 
-    `done` (since 18) counts at their end those that did something. Else `timed` and `requested` count all at their
-    beginning; under a load that writes, all do something. None where nothing was counted, or the count began again.
+    `done` (since 18) counts checkpoints that wrote something, at their end. Else `timed` and `requested` count all
+    checkpoints at their beginning; under a load that writes, all of them write something.
     """
     if checkpoints is None or len(checkpoints.t) < 2 or np.any(checkpoints.breaks):
         return None
@@ -324,8 +333,8 @@ def marks_of_writes(line: tuple[np.ndarray, np.ndarray] | None) -> Marks | None:
     checkpoints).
 
     Each burst of writes is one checkpoint, and a cycle lasts from the end of a burst to the end of the next. Indirect
-    checkpoints write all the time: then there are no bursts and no whole cycles. None where nothing was counted, or the
-    count began again.
+    checkpoints write all the time: then there are no bursts and no complete cycles. None if nothing was counted, or the
+    count was reset.
     """
     if line is None or len(line[0]) < 3 or np.any(np.diff(line[1]) < 0):
         return None
@@ -337,7 +346,8 @@ def marks_of_writes(line: tuple[np.ndarray, np.ndarray] | None) -> Marks | None:
 
 
 def _run_ends(writes: np.ndarray) -> Sequence[int]:
-    """Return the indices of the last sample of each burst; a burst in which the record ends has no end."""
+    """Return the indices of the last sample of each burst; a burst that is cut off by the end of the record has no
+    end."""
     ends: list[int] = np.flatnonzero(writes[:-1] & ~writes[1:]).tolist()
     return ends
 

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from stallmark.analysis.bottleneck.attribution import divide_io, of_data_files
+from stallmark.analysis.bottleneck.attribution import divide_data_file_io, divide_io
 from stallmark.analysis.bottleneck.device_verdict import IS_BOTTLENECK, DeviceKind, device_verdict
 from stallmark.analysis.bottleneck.laws import cpu_cores
-from stallmark.analysis.bottleneck.step import StepFigures, step_cause
+from stallmark.analysis.bottleneck.step import StepFigures, analyse_bottleneck
 from stallmark.analysis.bottleneck.summary import NoteKind, StepCause
 from stallmark.analysis.finding import info
-from stallmark.analysis.probe.against_database import against_probe
+from stallmark.analysis.probe.against_database import compare_step_with_probe
 from stallmark.analysis.read.active_set import active_set, flash_use
 from stallmark.analysis.read.counters import Delta
 from stallmark.analysis.read.driver_tables import Latencies, Load
@@ -19,13 +19,13 @@ from stallmark.analysis.read.io import (
     DEVICE,
     SERVER,
     Io,
-    apart_iops,
-    over,
-    own_cpu,
+    cpu_of_run,
+    delta_over,
     per_second_mean,
     summarise_io,
     summarise_mail_io,
     summed,
+    timer_iops,
 )
 from stallmark.analysis.read.io_latency import summarise_io_latency
 from stallmark.analysis.read.server_io import summarise_processes
@@ -33,7 +33,7 @@ from stallmark.analysis.read.server_summary import IoSummary, ServerState, Trans
 from stallmark.analysis.read.server_views import ServerViews, transaction_reads, volume_summaries
 from stallmark.analysis.read.transactions import TOTALS, RecordedWorkload, mean_ms, transaction_summaries
 from stallmark.analysis.read.waits import SampledWaits, WaitParts
-from stallmark.analysis.steady import Rate, Steadiness, judge, no_checkpoint
+from stallmark.analysis.steady import Rate, Steadiness, judge, missing_checkpoint
 from stallmark.analysis.step_summary import (
     Bottleneck,
     Latency,
@@ -82,18 +82,21 @@ def summarise_step(
         waits = waits.of(float(interval.of(load.sessions()).mean()))
     wait_share = waits.shares() if waits else None
     state = views.state.summary(interval)
-    cpu, cpu_own = cpu_busy(over(io.host, interval)), own_share(load, io, interval)
+    cpu, cpu_own = cpu_busy(delta_over(io.host, interval)), own_share(load, io, interval)
     if cpu is None and state:
         cpu, cpu_own = state.cpu_busy_share, state.cpu_process_share
     elif cpu_own is None and not step.beside:  # beside another load it is not known whose CPU time sessions' is
         cpu_own = cpu_share(load, io, waits, interval)
-    devices: dict[Role, Delta | None] = {"data": over(io.data_device, interval), "wal": over(io.wal_device, interval)}
+    devices: dict[Role, Delta | None] = {
+        "data": delta_over(io.data_device, interval),
+        "wal": delta_over(io.wal_device, interval),
+    }
     spindles = {role: _spindles(delta, manifest.devices.of(role)) for role, delta in devices.items()}
     busy, wal_busy = (_device_busy(delta, spindles[role]) for role, delta in devices.items())
-    seen = wait_parts.over(interval)[0] if wait_parts else {}
+    seen = wait_parts.mean_sessions(interval)[0] if wait_parts else {}
     # Others than the sessions seen use the server's CPUs as well: another load, streams of queries, maintenance.
     alone = not (step.beside or step.streams or manifest.variant.during)
-    divided = divide_io(io, seen, own_cpu(load, io, interval), interval, alone)
+    divided = divide_io(io, seen, cpu_of_run(load, io, interval), interval, alone)
     lost = list(server_lost(load, errors, io.server.starts, step.begin_s, interval))
     verdict = (
         None
@@ -103,8 +106,8 @@ def summarise_step(
             data_busy=busy if spindles["data"] else None,
             wal_busy=wal_busy if spindles["wal"] else None,
             cpu_busy=cpu,
-            wal_apart=io.wal_device is not None,
-            divided=(of_data_files(divided, seen), divided["log"]),
+            wal_separate=io.wal_device is not None,
+            divided=(divide_data_file_io(divided, seen), divided["log"]),
             cpu_own=cpu_own,
         )
     )
@@ -114,7 +117,7 @@ def summarise_step(
     bound = list(driver_bound(load, interval, arrivals, answered=not (lost or unheard)))
     pool = manifest.memory.reached_bytes
     size = manifest.database.bytes_before
-    primary = next((one.tps for one in transactions if one.name == workload.primary), 0.0)
+    primary = next((transaction.tps for transaction in transactions if transaction.name == workload.primary), 0.0)
     gates = validity.judge(interval, transactions, wait_share)
     latencies = summarise_io_latency(
         views.io_latency, interval, data, wal, lambda database: views.io_of(database, interval)
@@ -138,7 +141,7 @@ def summarise_step(
         cause = (
             StepCause(None, notes=[info(NoteKind.SERVER_LOST)])
             if lost
-            else step_cause(figures, manifest, load, io, wait_parts, interval, divided)
+            else analyse_bottleneck(figures, manifest, load, io, wait_parts, interval, divided)
         )
     return StepSummary(
         key=key,
@@ -167,23 +170,23 @@ def summarise_step(
             wal=wal,
             data_device=data_device,
             wal_device=summarise_io(io.wal_device, interval, DEVICE, "device"),
-            reads_per_transaction=_per_transaction(load, over(io.data, interval), "reads"),
-            writes_per_transaction=_per_transaction(load, over(io.data, interval), *SERVER.writes),
+            reads_per_transaction=_per_transaction(load, delta_over(io.data, interval), "reads"),
+            writes_per_transaction=_per_transaction(load, delta_over(io.data, interval), *SERVER.writes),
             reads_per_write=data.reads / data.writes if data and data.writes else None,
-            writes_partial=no_checkpoint(interval, state) if data else None,
+            writes_partial=missing_checkpoint(interval, state) if data else None,
             read_stall_ms_per_s=_read_stall(io, data, interval),
             foreign_io_share=foreign_share(io, interval),
             busy_share=busy,
             late_share=max((share for share in late if share is not None), default=None),
             flash=flash_use(record, io, interval),
             active=active_set(record, io, interval),
-            probe=against_probe(manifest, data),
+            probe=compare_step_with_probe(manifest, data),
         ),
         server=ServerFigures(
-            hit_share=_hit_share(over(io.own_database, interval), state),
+            hit_share=_hit_share(delta_over(io.own_database, interval), state),
             cpu_busy_share=cpu,
             foreign_cpu_share=foreign_cpu,
-            checkpoints=_checkpoints(over(io.checkpoints, interval)),
+            checkpoints=_checkpoints(delta_over(io.checkpoints, interval)),
             state=state,
             processes=summarise_processes(views.processes, interval),
             files=views.file_summaries(interval),
@@ -220,7 +223,7 @@ def summarise_step(
         ),
         transactions=transactions,
         reads=_in_order(workload, transaction_reads(views, load, interval)),
-        mail_io=summarise_mail_io(data, apart_iops(load, manifest.workload.transactions, interval))
+        mail_io=summarise_mail_io(data, timer_iops(load, manifest.workload.transactions, interval))
         if alone and "mailboxes" in manifest.workload.scale and not manifest.loads
         else None,
         cause=cause,
@@ -230,8 +233,11 @@ def summarise_step(
 
 
 def _steadiness(load: Load, interval: Interval, arrivals: str) -> Steadiness | None:
-    """Return the steadiness of the throughput or, in an open loop, of the mean latency: there the throughput is the
-    rate of arrivals. None where no transactions were executed, as in a phase of queries."""
+    """Return the steadiness of the throughput or, in an open loop, of the mean latency, or None if no transactions were
+    executed, as in a phase of queries.
+
+    In an open loop the throughput is the rate of arrivals.
+    """
     if not load.counts:
         return None
     committed = load.all("committed")
@@ -253,23 +259,23 @@ def cpu_busy(host: Delta | None) -> float | None:
 
 def own_share(load: Load, io: Io, interval: Interval) -> float | None:
     """Return the share of the host's CPUs that the run's own processes used, or None if it is not known."""
-    own, host = own_cpu(load, io, interval), over(io.host, interval)
+    own, host = cpu_of_run(load, io, interval), delta_over(io.host, interval)
     if own is None or own.cores is None or host is None or host.broken:
         return None
     return own.cores * host.seconds / sum(host.values.values())
 
 
 def cpu_share(load: Load, io: Io, waits: SampledWaits | None, interval: Interval) -> float | None:
-    """Return the share of the host's CPUs that sessions and executors account for. None where no sessions were sampled
-    or the host's CPUs are not known."""
+    """Return the share of the host's CPUs that sessions and executors account for, or None if no sessions were sampled
+    or the host's CPUs are unknown."""
     cores = cpu_cores(load, io, {"cpu": waits.sessions("cpu")} if waits else {}, interval)
-    host = over(io.host, interval)
+    host = delta_over(io.host, interval)
     return cores[1] * host.seconds / sum(host.values.values()) if cores and host else None
 
 
 def _in_order(workload: RecordedWorkload, reads: list[TransactionReads]) -> list[TransactionReads]:
-    order = workload.in_order(one.transaction for one in reads)
-    return sorted(reads, key=lambda one: order.index(one.transaction))
+    order = workload.in_order(type_reads.transaction for type_reads in reads)
+    return sorted(reads, key=lambda type_reads: order.index(type_reads.transaction))
 
 
 def _merged(histograms: Mapping[tuple[int, str], Latencies], interval: Interval) -> Latencies:
@@ -292,8 +298,8 @@ def _per_transaction(load: Load, data: Delta | None, *counted: str) -> float | N
 
 
 def _hit_share(database: Delta | None, state: ServerState | None) -> float | None:
-    """Return the share of block requests that the buffer pool answered, for our database where it is counted, else for
-    the server. The server's view of I/O cannot tell: one read there is several blocks."""
+    """Return the share of block requests that the buffer pool answered, for our database if it is counted, else for the
+    server. The server's view of I/O is unusable here: one of its reads may be several blocks."""
     if database is None:
         return state.hit_share if state else None
     if database.broken:
@@ -303,15 +309,17 @@ def _hit_share(database: Delta | None, state: ServerState | None) -> float | Non
 
 
 def _read_stall(io: Io, data: IoSummary | None, interval: Interval) -> float | None:
-    delta = over(io.data, interval)
+    delta = delta_over(io.data, interval)
     if data is None or delta is None or "read_stall_ms" not in delta.values:
         return None
     return delta["read_stall_ms"] / delta.seconds
 
 
 def _spindles(counted: Delta | None, device: Device) -> int | None:
-    """Return the number of spindles of an emulated array that counted for itself; None where the kernel counted. The
-    kernel counts for a real device, and for an array emulated as a block device unless root reads its counters."""
+    """Return the number of spindles of an emulated array that counted for itself, or None if the kernel counted.
+
+    The kernel counts for a real device, and for an array emulated as a block device unless root reads its counters.
+    """
     array = device.emulated_array
     if array and (not array.block_device or (counted is not None and "late" in counted.values)):
         return array.spindles
@@ -327,7 +335,7 @@ def _device_busy(device: Delta | None, spindles: int | None) -> float | None:
 
 
 def _late(device: Delta | None) -> float | None:
-    """Return the share of an emulated array's I/Os for which the real device was slower; None where it is not counted,
+    """Return the share of an emulated array's I/Os for which the real device was slower, or None if it is not counted,
     or I/Os are too few to matter."""
     if device is None or device.broken or "late" not in device.values:
         return None
@@ -361,5 +369,5 @@ def _correlations(load: Load, io: Io, interval: Interval) -> Iterator[Correlatio
         (per_second_mean(stall, reads), f"mean read time ({whose})", "ms per I/O"),
         (stall, f"read stall ({whose})", "stall-ms per second"),
     ):
-        if found := correlate_changes(tps, interval.of(right), "transactions per second", name, unit):
-            yield found
+        if correlation := correlate_changes(tps, interval.of(right), "transactions per second", name, unit):
+            yield correlation

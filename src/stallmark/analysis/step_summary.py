@@ -44,8 +44,8 @@ class StepInterval:
     begin_s: int = 0
     end_s: int = 0
     cut: bool = False  # measured for less than planned, because the run ended early
-    cycles: Cycles | None = None  # of checkpoints
-    waited: Waited | None = None  # for a steady state, before measuring: as the manifest's step says
+    cycles: Cycles | None = None  # checkpoint cycles
+    waited: Waited | None = None  # wait for a steady state before measuring, from the manifest's step
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Throughput:
     retries: int
     primary: str | None = None
     primary_tps: float | None = None
-    nominal_tps: float | None = None  # what the database's size stands for
+    nominal_tps: float | None = None  # rate that the database's size is made for
 
     @property
     def result_tps(self) -> float:
@@ -92,12 +92,12 @@ class StorageFigures:
     foreign_io_share: float | None
     busy_share: float | None = None
     late_share: float | None = None
-    flash: FlashUse | None = None  # of the data device, where it is counted
+    flash: FlashUse | None = None  # the data device's flash, if counted
     active: ActiveSet | None = None
     writes_per_transaction: float | None = None  # the same of all processes' writes; a file that grew was written
     reads_per_write: float | None = None  # data files
     writes_partial: Finding | None = None  # why these two are not of whole checkpoint cycles
-    probe: AgainstProbe | None = None  # its reads against those of the probe before its run
+    probe: AgainstProbe | None = None  # its reads next to those of the probe before its run
 
     @property
     def uncertainty(self) -> float:
@@ -109,16 +109,18 @@ class StorageFigures:
 class ServerFigures:
     """The server's own views and its host's CPUs."""
 
-    hit_share: float | None  # of block requests answered by the pool
+    hit_share: float | None  # share of block requests answered by the pool
     cpu_busy_share: float | None  # of the host
-    foreign_cpu_share: float | None  # of the host, by other programs; None: not known, or it kept nobody waiting
-    checkpoints: int | None = None  # that did something, within the measured interval
+    foreign_cpu_share: (
+        float | None
+    )  # used by other programs on the host; None if unknown, or if nothing waited because of it
+    checkpoints: int | None = None  # checkpoints that wrote something, within the measured interval
     state: ServerState | None = None
     processes: list[ProcessIo] | None = None  # most I/O first; None if the server does not tell them apart
     files: list[FileSummary] = field(default_factory=list)  # our own and those with I/O
     procedures: list[ProcedureSummary] = field(default_factory=list)  # most physical reads first
     statements: list[StatementSummary] = field(default_factory=list)  # most physical reads first
-    volumes: list[VolumeSummary] = field(default_factory=list)  # as Windows counts them
+    volumes: list[VolumeSummary] = field(default_factory=list)  # counted by Windows
     io_latency: list[IoLatencySummary] = field(default_factory=list)  # on request
     query_store: list[QueryStoreSummary] = field(default_factory=list)  # on request; most reads first
 
@@ -131,12 +133,12 @@ class WaitFigures:
     top: list[tuple[str, float]]  # (event, share)
     server_waits: list[ServerWait] = field(default_factory=list)  # benign ones left out, longest first
     row_waits: list[RowWait] | None = None  # most waited for first; None where nothing was sampled
-    blocked: list[BlockedPair] = field(default_factory=list)  # by whom, most first
+    blocked: list[BlockedPair] = field(default_factory=list)  # most frequent first
 
 
 @dataclass(frozen=True)
 class StepValidity:
-    """Reasons why the figures may not stand for the load that was meant."""
+    """Reasons why the figures may not stand for the intended load."""
 
     invalid: list[Finding]  # why it must not be compared
     driver_bound: list[Finding]  # why the driver was the bottleneck; empty where it was not
@@ -168,8 +170,8 @@ class StepSummary:
     repeat: int
     step: str
     users: int
-    buffer_pool_bytes: int | None  # as reached on the server
-    buffer_pool_share: float | None  # of the database's size at the start
+    buffer_pool_bytes: int | None  # measured on the server
+    buffer_pool_share: float | None  # share of the database's size at the start
     device: DeviceLabel
     emulated_roles: tuple[str, ...]  # those of "data" and "wal" whose device was emulated
     interval: StepInterval
@@ -181,28 +183,28 @@ class StepSummary:
     validity: StepValidity
     bottleneck: Bottleneck
     transactions: list[TransactionSummary]
-    reads: list[TransactionReads] = field(default_factory=list)  # in the order of `transactions`
+    reads: list[TransactionReads] = field(default_factory=list)  # ordered as `transactions`
     cause: StepCause | None = None
     streams: StreamsSummary | None = None  # concurrent streams of queries
     maintenance: MaintenanceSummary | None = None  # beside the users
-    mail_io: MailIo | None = None  # of a mail store that runs alone
+    mail_io: MailIo | None = None  # a mail store that runs alone
     beside: tuple[str, ...] = ()  # the other loads that ran
     cells: int | None = None  # copies of every load, where an experiment varies them
 
     @property
     def emulated(self) -> bool:
-        """Tell whether data, log or both were on an emulated array; such a step is labelled."""
+        """Return whether data, log or both were on an emulated array; such a step is labelled."""
         return bool(self.emulated_roles)
 
     @property
     def pool_held_bytes(self) -> int | None:
-        """Return what the buffer pool held while measured, where the server counts its pages; else what it might."""
+        """Return the bytes in the buffer pool during the measurement if the server counts its pages; else its size."""
         held = self.server.state.pool_bytes if self.server.state else None
         return held or self.buffer_pool_bytes
 
     @property
     def pool_held_share(self) -> float | None:
-        """Return that as a share of the database's size at the start."""
+        """Return `pool_held_bytes` as a share of the database's size at the start."""
         if not self.buffer_pool_bytes or self.buffer_pool_share is None or self.pool_held_bytes is None:
             return self.buffer_pool_share
         return self.buffer_pool_share * self.pool_held_bytes / self.buffer_pool_bytes
@@ -214,5 +216,5 @@ class StepSummary:
 
     @property
     def flash_warming(self) -> bool:
-        """Tell whether the share of reads that the device's flash answered was still rising."""
+        """Return whether the share of reads that the device's flash answered was still rising."""
         return self.storage.flash is not None and self.storage.flash.warming

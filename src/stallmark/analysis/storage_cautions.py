@@ -1,9 +1,9 @@
-"""Cautions that come from the storage and what is kept in it: the array, time above the device, a short history."""
+"""Cautions that come from the storage and the data on it: the array, time above the device, a short history."""
 
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from stallmark.analysis.compare.settings import drifts, mixed_up, on_one_disk, one_pool, probes_of
+from stallmark.analysis.compare.settings import drifts, folders_on_one_disk, one_pool, probe_on_other_device, probes_of
 from stallmark.analysis.finding import Finding, Kind, caution
 from stallmark.analysis.points import group, step_names
 from stallmark.analysis.probe.drift import DRIFTED
@@ -25,7 +25,7 @@ class AboveKind(Kind):
 def above_device(runs: Sequence[RunSummary]) -> list[Finding]:
     """Return a caution for each set of limits on the server's I/O under which steps waited above the device: first the
     one under which they waited most."""
-    return sorted(_by_limits(runs), key=lambda one: -max(one.facts["share"]))
+    return sorted(_by_limits(runs), key=lambda finding: -max(finding.facts["share"]))
 
 
 def _by_limits(runs: Sequence[RunSummary]) -> Iterator[Finding]:
@@ -65,8 +65,8 @@ class HistoryKind(Kind):
 def shallow_histories(manifests: Sequence[Manifest]) -> Iterator[Finding]:
     """Yield a caution for each scale on which memory or flash was varied and the history is too short for it."""
     for same in group(manifests, _history):
-        if found := shallow_history(_history(same[0]), _varied(same), same[0].server.product):
-            yield found
+        if shallow := shallow_history(_history(same[0]), _varied_layers(same), same[0].server.product):
+            yield shallow
 
 
 def shallow_history(history: TradeHistory | None, varied: Sequence[Varied], product: str) -> Finding | None:
@@ -89,11 +89,11 @@ def _history(manifest: Manifest) -> TradeHistory | None:
     return trade_history(manifest.workload.name, manifest.workload.scale)
 
 
-def _varied(manifests: Sequence[Manifest]) -> list[Varied]:
+def _varied_layers(manifests: Sequence[Manifest]) -> list[Varied]:
     first, *others = manifests
     # Of a curve of memory there may be one size so far.
     memory = isinstance(first.scenario.buffer_pool, dict) or not all(one_pool(first, other) for other in others)
-    flash = len({tuple(flash_of(one)) for one in manifests}) > 1
+    flash = len({tuple(flash_of(manifest)) for manifest in manifests}) > 1
     return [*(["memory"] if memory else []), *(["flash"] if flash else [])]  # type: ignore[list-item]
 
 
@@ -111,12 +111,12 @@ class ArrayKind(Kind):
 
 def array_cautions(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     yield from _active(runs)
-    yield from _unsized(runs)
+    yield from _unknown_array_sizes(runs)
     yield from _warming(runs)
     yield from _small_probes(runs)
-    yield from on_one_disk(runs)
+    yield from folders_on_one_disk(runs)
     for run in runs:
-        if mixed := mixed_up(run):
+        if mixed := probe_on_other_device(run):
             yield mixed
         conditioned = run.manifest.precondition
         if conditioned and not conditioned.steady:
@@ -129,15 +129,15 @@ def array_cautions(runs: Sequence[RunSummary]) -> Iterator[Finding]:
                 write_ms=[rounds_ms[0], rounds_ms[-1]],
             )
     for same in group(runs, lambda run: run.manifest.variant.name):
-        for between, found in drifts(same):
-            if found.verdict == DRIFTED:
-                yield caution(ArrayKind.DRIFTED, between=list(between), how=found.finding)
+        for between, drift in drifts(same):
+            if drift.verdict == DRIFTED:
+                yield caution(ArrayKind.DRIFTED, between=list(between), how=drift.finding)
 
 
-def _unsized(runs: Sequence[RunSummary]) -> Iterator[Finding]:
+def _unknown_array_sizes(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     """Warn where hooks reconfigure real arrays between variants, and no size of DRAM or flash is known."""
     arrays = [run.manifest for run in runs if not is_data_emulated(run.manifest)]
-    if any(one.hook for one in arrays) and not any(dram_of(one) or flash_of(one) for one in arrays):
+    if any(array.hook for array in arrays) and not any(dram_of(array) or flash_of(array) for array in arrays):
         yield caution(ArrayKind.SIZE_UNKNOWN)
 
 
@@ -148,17 +148,20 @@ def _warming(runs: Sequence[RunSummary]) -> Iterator[Finding]:
 
 
 def _small_probes(runs: Sequence[RunSummary]) -> Iterator[Finding]:
-    """Warn of small files where the array's memory is not known; else each comparison of probes says what it hides."""
+    """Warn of small files if the array's memory is unknown; else each comparison of probes states what memory may
+    hide."""
     unknown = [run for run in runs if dram_of(run.manifest) is None]
-    sizes = [one.file_bytes for run in unknown for one in probes_of(run).values() if not one.emulated]
+    sizes = [probe.file_bytes for run in unknown for probe in probes_of(run).values() if not probe.emulated]
     if sizes and min(sizes) < PROBE_SMALL_BYTES:
         yield caution(ArrayKind.SMALL_PROBE, file_bytes=min(sizes))
 
 
 def _active(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     steps = [step for run in runs for step in run.steps]
-    warned = [(one, step) for step in steps if step.storage.active for one in step.storage.active.warnings]
-    for warning in dict.fromkeys(one for one, _ in warned):
+    warned = [(warning, step) for step in steps if step.storage.active for warning in step.storage.active.warnings]
+    for warning in dict.fromkeys(warning_ for warning_, _ in warned):
         yield caution(
-            ArrayKind.ACTIVE, steps=step_names([step for one, step in warned if one == warning], steps), warning=warning
+            ArrayKind.ACTIVE,
+            steps=step_names([step for other, step in warned if other == warning], steps),
+            warning=warning,
         )

@@ -44,7 +44,7 @@ class ThresholdVerdict:
 
 
 def parse_threshold(text: str) -> Rule:
-    """Parse a threshold; raise ValueError with what to write."""
+    """Parse a threshold; raise ValueError with the expected form."""
     limited = [metric for metric in METRICS.values() if not metric.is_setting]
     measures = {metric.key: Measure((metric.limit_unit,)) for metric in limited}
     measures |= {f"*.{metric.key}": measures[metric.key] for metric in limited if metric.of_type}
@@ -82,7 +82,7 @@ def _of_run(run: RunSummary) -> Iterator[Threshold]:
 
 
 def _value(rule: Rule, step: StepSummary) -> float | None:
-    """Return the measured value; None if there is none."""
+    """Return the measured value, or None without one."""
     metric = METRICS[rule.metric]
     if rule.transaction is None:
         return (metric.limited or metric.value)(step)
@@ -117,7 +117,7 @@ _RUN_EXAMPLES = (
 
 
 def fail_rule(text: str, *, of_runs: bool) -> Rule:
-    """Parse a rule of `report`, else of `compare`. Raise StallmarkError with what to write."""
+    """Parse a rule of `report`, else of `compare`. Raise StallmarkError with the expected form."""
     try:
         return parse_rule(text, *((_RUN_EXAMPLES, _OF_RUNS) if of_runs else (_PAIR_EXAMPLES, _OF_PAIRS)))
     except ValueError as error:
@@ -125,7 +125,7 @@ def fail_rule(text: str, *, of_runs: bool) -> Rule:
 
 
 def applies(rule: Rule, pair: PairComparison) -> bool | None:
-    """Return whether a rule applies to a pair, or the pair has no verdict; None if these runs cannot tell."""
+    """Return whether a rule applies to a pair, or the pair has no verdict; None if these runs cannot show it."""
     primary = pair.primary
     if not pair.claim.decided:
         return True
@@ -149,6 +149,6 @@ def enough_bytes(findings: Sequence[Finding]) -> int | None:
 
 
 def ceilings(findings: Sequence[Finding]) -> list[Finding]:
-    """Return what each search for a ceiling found."""
+    """Return the result of each search for a ceiling."""
     of_several = (CeilingKind.REPEATS, CeilingKind.RATIO)
     return [finding for finding in findings if finding.kind in ANSWERS and finding.kind not in of_several]

@@ -10,7 +10,7 @@ from statistics import fmean
 
 from stallmark.analysis.bottleneck.laws import predict
 from stallmark.analysis.bottleneck.summary import Demands, NoteKind, Prediction, Source
-from stallmark.analysis.cause.evidence import ModelTest, tested
+from stallmark.analysis.cause.evidence import ModelTest, check_model
 from stallmark.analysis.finding import Finding, info
 from stallmark.analysis.points import group, points
 from stallmark.analysis.step_summary import StepSummary
@@ -26,16 +26,15 @@ class WhatIf:
     users: int
     runs: int
     emulated: bool
-    tps: float  # the result, as measured
-    read_ms: float  # as measured
+    tps: float  # the measured result
+    read_ms: float  # measured
     read_source: Source
-    predictions: list[Prediction]  # in the order asked for
+    predictions: list[Prediction]  # in the requested order
 
 
 @dataclass(frozen=True)
 class WhatIfs:
-    """Predictions, and how good such predictions were. `left_out`: steps for which nothing can be predicted,
-    and why."""
+    """Predictions, and tests of such predictions. `left_out`: steps without a prediction, with the reason."""
 
     found: list[WhatIf]
     tests: list[ModelTest]
@@ -43,17 +42,19 @@ class WhatIfs:
 
 
 def what_if(steps: Sequence[StepSummary], times_ms: Sequence[float]) -> WhatIfs:
-    """Predict throughput for read times. Raise StallmarkError where no step was measured."""
+    """Predict throughput for read times. Raise StallmarkError if no step was measured."""
     same = [point.steps for point in points(steps)]
-    known = [some for some in same if len(_demands(some)) == len(some)]
-    left_out = list(_left_out([step for some in same if some not in known for step in some]))
+    known = [steps_of_point for steps_of_point in same if len(_demands(steps_of_point)) == len(steps_of_point)]
+    left_out = list(
+        _left_out([step for steps_of_point in same if steps_of_point not in known for step in steps_of_point])
+    )
     if not same:
         raise StallmarkError("These runs hold no measured step: there is nothing to predict.")
-    tests = [test for a, b in permutations(known, 2) for test in tested(a, b)]
-    return WhatIfs([_of(some, times_ms) for some in known], tests, left_out)
+    tests = [test for a, b in permutations(known, 2) for test in check_model(a, b)]
+    return WhatIfs([_predict_point(steps_of_point, times_ms) for steps_of_point in known], tests, left_out)
 
 
-def _of(steps: Sequence[StepSummary], times_ms: Sequence[float]) -> WhatIf:
+def _predict_point(steps: Sequence[StepSummary], times_ms: Sequence[float]) -> WhatIf:
     demands = _demands(steps)
     first = steps[0]
     return WhatIf(
@@ -62,21 +63,21 @@ def _of(steps: Sequence[StepSummary], times_ms: Sequence[float]) -> WhatIf:
         first.users,
         len(steps),
         any(step.emulated for step in steps),
-        fmean(one.tps for one in demands),
-        fmean(one.read_ms for one in demands),
+        fmean(demand.tps for demand in demands),
+        fmean(demand.read_ms for demand in demands),
         demands[0].read_source,
-        [_averaged([predict(one, read_ms) for one in demands]) for read_ms in times_ms],
+        [_average([predict(demand, read_ms) for demand in demands]) for read_ms in times_ms],
     )
 
 
-def _averaged(some: Sequence[Prediction]) -> Prediction:
+def _average(predictions: Sequence[Prediction]) -> Prediction:
     return Prediction(
-        some[0].read_ms,
-        fmean(one.tps for one in some),
-        fmean(one.low for one in some),
-        fmean(one.high for one in some),
-        fmean(one.response_ms for one in some),
-        some[0].limit if len({one.limit for one in some}) == 1 else None,
+        predictions[0].read_ms,
+        fmean(prediction.tps for prediction in predictions),
+        fmean(prediction.low for prediction in predictions),
+        fmean(prediction.high for prediction in predictions),
+        fmean(prediction.response_ms for prediction in predictions),
+        predictions[0].limit if len({prediction.limit for prediction in predictions}) == 1 else None,
     )
 
 
@@ -86,10 +87,10 @@ def _demands(steps: Sequence[StepSummary]) -> list[Demands]:
 
 def _left_out(steps: Sequence[StepSummary]) -> Iterator[Finding]:
     unknown = [step for step in steps if not (step.cause and step.cause.demands)]
-    for same in group(unknown, _why):
+    for same in group(unknown, _missing_reason):
         names = list(dict.fromkeys(f"{step.variant}, {step.step}" for step in same))
-        yield info(NoteKind.NOT_PREDICTED, steps=names, because=_why(same[0]))
+        yield info(NoteKind.NOT_PREDICTED, steps=names, because=_missing_reason(same[0]))
 
 
-def _why(step: StepSummary) -> Finding:
+def _missing_reason(step: StepSummary) -> Finding:
     return next(iter(step.cause.notes if step.cause else ()), info(NoteKind.QUERIES))

@@ -179,8 +179,8 @@ def _row(second: int, cell: _Cell, work: Work, waiting: np.ndarray | None) -> di
         "cell": cell.number,
         **counts,
         "latency_us": work.latency_us,
-        **histogram.columns("latency", histogram.of_counts(work.buckets)),
-        **(histogram.columns("waiting", histogram.of_counts(waiting)) if waiting is not None else {}),
+        **histogram.columns("latency", histogram.from_counts(work.buckets)),
+        **(histogram.columns("waiting", histogram.from_counts(waiting)) if waiting is not None else {}),
     }
 
 

@@ -40,7 +40,7 @@ from stallmark.experiment.user_run import Run
 from stallmark.loaders import ledger
 from stallmark.loaders.databases import build, missing
 from stallmark.loaders.ledger import Entry
-from stallmark.record.files import alone
+from stallmark.record.files import exclusive_folder
 from stallmark.record.reader import Record
 from stallmark.record.writer import experiment_folder, folder_of
 from stallmark.scenarios.model import AnyScenario, QueryScenario, TimedScenario
@@ -117,7 +117,7 @@ class Runner:
         machines = self._machines.count if self._machines else 1
         refuse_what_cannot_be(self._scenario, self._engine, self.folder.parent, machines)
         taken = f"Another Stallmark is making the runs of {self.folder}: wait for it or stop it."
-        with alone(self.folder, taken=taken):
+        with exclusive_folder(self.folder, taken=taken):
             if self._begun:
                 self._begun = EarlierExperiment.read(self.folder)  # another may have added to it until now
                 self._begun.refuse_another_server(self._engine)

@@ -15,7 +15,7 @@ from stallmark.collectors.sampler import Ticks
 from stallmark.engines import open_engine
 from stallmark.errors import CallFailed, StallmarkError, as_reason, in_words
 from stallmark.profile.source import Opened, Reading, Source
-from stallmark.record.files import alone
+from stallmark.record.files import exclusive_folder
 from stallmark.record.manifest.course import moment_at, seconds_at
 from stallmark.record.profile.manifest import (
     FILE,
@@ -177,7 +177,7 @@ class Collection:
         opened = self.source.open()
         try:
             taken = f"Another process is collecting into {self.folder}: let it end, or name another folder with --out."
-            with alone(self.folder, taken=taken):
+            with exclusive_folder(self.folder, taken=taken):
                 now = self.clock.now()
                 writer = begin(
                     self.folder, self.source.address, opened, self.planned_s, anonymous=self.anonymous, now=now

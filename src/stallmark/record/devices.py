@@ -31,15 +31,19 @@ def machine_facts() -> Machine:
 
 
 def has_address(host: str) -> bool | None:
-    """Return whether a host's name or address is one of this machine; None where the name cannot be resolved."""
+    """Return whether a host's name or address belongs to this machine, or None if the name cannot be resolved."""
     if not host or host.startswith("/"):  # a socket in the file system
         return True
     try:
-        found = {str(address[0]) for *_, address in socket.getaddrinfo(host, None)}
+        resolved = {str(address[0]) for *_, address in socket.getaddrinfo(host, None)}
     except OSError:
         return None
-    own = {one.address.partition("%")[0] for some in psutil.net_if_addrs().values() for one in some}
-    return any(address.startswith("127.") or address.partition("%")[0] in own for address in found)
+    own = {
+        own_address.address.partition("%")[0]
+        for interface_addresses in psutil.net_if_addrs().values()
+        for own_address in interface_addresses
+    }
+    return any(address.startswith("127.") or address.partition("%")[0] in own for address in resolved)
 
 
 def _distribution() -> str:
@@ -95,7 +99,7 @@ def data_device_label(manifest: Manifest) -> DeviceLabel:
 
 
 def array_name(array: EmulatedArray) -> str:
-    return f"{_spindles(array)}{''.join(f' + {one}' for one in _flash(array))}"
+    return f"{_spindles(array)}{''.join(f' + {layer}' for layer in _flash(array))}"
 
 
 def flash_of(manifest: Manifest) -> list[FlashSize]:
@@ -104,27 +108,28 @@ def flash_of(manifest: Manifest) -> list[FlashSize]:
         return _flash(emulated)
     array = manifest.array
     sizes = {"cache": array.flash_cache_bytes, "tier": array.flash_tier_bytes} if array else {}
-    return [FlashSize(kind, found) for kind in _KINDS if (found := sizes.get(kind))]
+    return [FlashSize(kind, size) for kind in _KINDS if (size := sizes.get(kind))]
 
 
 def dram_of(manifest: Manifest) -> int | None:
-    """Return the bytes of DRAM in the array's controllers; None where the scenario does not say."""
+    """Return the bytes of DRAM in the array's controllers, or None if the scenario does not give them."""
     return manifest.array.dram_bytes if manifest.array else None
 
 
 def emulated_roles(manifest: Manifest) -> tuple[Role, ...]:
-    """Return which of "data" and "wal" lay on an emulated array, in the server's process or as a block device."""
+    """Return the roles, "data" and "wal", that were on an emulated array, in the server's process or as a block
+    device."""
     roles: tuple[Role, ...] = ("data", "wal")
     return tuple(role for role in roles if manifest.devices.of(role).emulated_array)
 
 
 def is_emulated(manifest: Manifest) -> bool:
-    """Tell whether anything that decides the run's figures was emulated, its data or its log."""
+    """Return whether the data or the log of a run was emulated, which decides its figures."""
     return bool(emulated_roles(manifest))
 
 
 def is_data_emulated(manifest: Manifest) -> bool:
-    """Tell whether the data files lay on an emulated array: statements about their device depend on that alone."""
+    """Return whether the data files were on an emulated array: statements about their device depend only on that."""
     return manifest.devices.of("data").emulated_array is not None
 
 

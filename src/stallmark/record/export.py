@@ -14,7 +14,7 @@ import pyarrow.csv as pa_csv
 
 from stallmark.errors import StallmarkError
 from stallmark.record.files import read
-from stallmark.record.histogram import VALUES_US, spread
+from stallmark.record.histogram import VALUES_US, expand
 from stallmark.record.reader import Record
 from stallmark.record.schema import PROBE_TABLES, TABLES, column, meaning_of, unit_of
 from stallmark.redact import FIGURE, FORMULA
@@ -26,7 +26,7 @@ _KNOWN = TABLES | PROBE_TABLES
 def export(record: Record, folder: Path) -> list[Path]:
     """Write every table of the record into `folder`, with its manifest; return the files.
 
-    Raise StallmarkError where the folder has anything in it: files of another run would stand beside these.
+    Raise StallmarkError if the folder is not empty: its files could be taken for this run's.
     """
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
@@ -35,28 +35,30 @@ def export(record: Record, folder: Path) -> list[Path]:
     described: list[tuple[str, pa.Field]] = []
     for name in record.tables():
         schema = _described(name, record.schema(name))
-        histograms = [one.removesuffix("_gaps") for one in schema.names if one.endswith("_gaps")]
-        plain = [one for one in schema if not pa.types.is_list(one.type)]
+        histograms = [column.removesuffix("_gaps") for column in schema.names if column.endswith("_gaps")]
+        plain = [field for field in schema if not pa.types.is_list(field.type)]
         written.append(_write(record, name, pa.schema(plain), folder / f"{name}.csv"))
-        described += [(name, one) for one in plain]
+        described += [(name, field) for field in plain]
         for kind in histograms:
-            keys = [one for one in plain if one.name in ("second", "transaction")]
+            keys = [field for field in plain if field.name in ("second", "transaction")]
             buckets = _bucket_columns(kind)
             target = folder / f"{name}.{kind}.csv"
             written.append(_write_histogram(record, name, kind, pa.schema([*keys, *buckets]), target))
-            described += [(target.stem, one) for one in (*keys, *buckets)]
+            described += [(target.stem, field) for field in (*keys, *buckets)]
     with (folder / COLUMNS).open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
         rows.writerow(["table", "column", "unit", "meaning"])
-        rows.writerows((table, one.name, unit_of(one), meaning_of(one)) for table, one in described)
+        rows.writerows((table, field.name, unit_of(field), meaning_of(field)) for table, field in described)
     (folder / "manifest.json").write_bytes(read(record.folder / "manifest.json"))
     return [*written, folder / COLUMNS, folder / "manifest.json"]
 
 
 def _described(name: str, schema: pa.Schema) -> pa.Schema:
-    """Return the schema with what is known of columns that were written before they had units."""
+    """Return the schema with the units of columns from older records filled in."""
     known = _KNOWN.get(name, pa.schema([]))
-    return pa.schema([known.field(one.name) if not one.metadata and one.name in known.names else one for one in schema])
+    return pa.schema(
+        [known.field(field.name) if not field.metadata and field.name in known.names else field for field in schema]
+    )
 
 
 def _bucket_columns(kind: str) -> Sequence[pa.Field]:
@@ -78,22 +80,22 @@ def _write_histogram(record: Record, name: str, kind: str, schema: pa.Schema, ta
     with pa_csv.CSVWriter(target, schema) as writer:
         for batch in record.batches(name, [*keys, f"{kind}_gaps", f"{kind}_counts"]):
             try:
-                rows, buckets, counts = spread(batch.column(f"{kind}_gaps"), batch.column(f"{kind}_counts"))
+                rows, buckets, counts = expand(batch.column(f"{kind}_gaps"), batch.column(f"{kind}_counts"))
             except ValueError as damaged:
                 raise StallmarkError(f"{record.folder}: {damaged}.") from None
-            columns = [batch.column(one).take(pa.array(rows)) for one in keys]
+            columns = [batch.column(key).take(pa.array(rows)) for key in keys]
             filled = pa.table([*columns, pa.array(VALUES_US[buckets]), pa.array(counts)], names=schema.names)
             writer.write_table(_without_formulas(filled.cast(schema)))
     return target
 
 
 def _without_formulas(table: pa.Table) -> pa.Table:
-    """Return a table of whose texts a spreadsheet takes none for a formula: names in a database may be anybody's."""
-    for at, field in enumerate(table.schema):
+    """Return a table without texts that a spreadsheet takes for formulas: names in a database are untrusted."""
+    for index, field in enumerate(table.schema):
         if pa.types.is_string(field.type):
-            texts = table[at]
+            texts = table[index]
             figures = pc.match_substring_regex(texts, FIGURE)
             formulas = pc.and_(pc.match_substring_regex(texts, FORMULA), pc.invert(figures))
             harmless = pc.if_else(formulas, pc.binary_join_element_wise("'", texts, ""), texts)
-            table = table.set_column(at, field, harmless)
+            table = table.set_column(index, field, harmless)
     return table

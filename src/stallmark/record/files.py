@@ -25,18 +25,18 @@ from stallmark.errors import StallmarkError, as_reason, mistake, named
 
 PIECE_BYTES = 1 << 22
 _HERE = f"{zlib.crc32(platform.node().encode()):08x}"
-"""This machine, in the name of a draft: of a process on another one nobody can tell here whether it still writes."""
+"""This machine, in the name of a draft: whether a process on another machine still writes cannot be checked here."""
 
 
 def is_file(path: Path) -> bool:
-    """Tell whether there is a file. Raise StallmarkError for what is none, as a link or a pipe."""
+    """Return whether a file exists. Raise StallmarkError for anything else, such as a link or a pipe."""
     try:
         mode = path.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         return False
     if not stat.S_ISREG(mode):
-        what = "a link" if stat.S_ISLNK(mode) else "no file"
-        raise StallmarkError(f"{path} is {what}: a record holds its files itself. Put the file there, or leave it out.")
+        kind = "a link" if stat.S_ISLNK(mode) else "no file"
+        raise StallmarkError(f"{path} is {kind}: a record holds its files itself. Put the file there, or leave it out.")
     return True
 
 
@@ -53,7 +53,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     and not followed. An error of the system names the file."""
     sweep(path.parent)
     draft = path.with_name(f"{path.name}.{_HERE}-{os.getpid()}.new")
-    draft.unlink(missing_ok=True)  # of a process that was killed, and had the same number
+    draft.unlink(missing_ok=True)  # left by a killed process with the same number
     try:
         with new_file(draft) as file:
             yield file
@@ -82,25 +82,25 @@ def new_file(path: Path, buffering: int = -1) -> BinaryIO:
 
 
 def crc32(path: Path) -> int:
-    """Return the checksum of a file; it is read once as long as it does not change."""
-    found = path.stat()
-    return _crc32(path, found.st_ino, found.st_size, found.st_mtime_ns)
+    """Return the checksum of a file. The file is read again only after it changed."""
+    status = path.stat()
+    return _crc32(path, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 @lru_cache(maxsize=4096)
 def _crc32(path: Path, inode: int, size: int, changed_ns: int) -> int:
-    found = 0
+    crc = 0
     with path.open("rb") as file:
         while piece := file.read(PIECE_BYTES):
-            found = zlib.crc32(piece, found)
-    return found
+            crc = zlib.crc32(piece, crc)
+    return crc
 
 
 # A folder of records held for one process: two that write into it would disturb each other.
 @contextmanager
-def alone(folder: Path, *, taken: str) -> Iterator[None]:
-    """Hold a folder, which is made if need be and removed at the end where nothing lies in it. Raise StallmarkError
-    with the sentence `taken` where another process holds it."""
+def exclusive_folder(folder: Path, *, taken: str) -> Iterator[None]:
+    """Lock a folder for one process. The folder is created if needed, and removed at the end if empty. Raise
+    StallmarkError with the message `taken` if another process has locked it."""
     if sys.platform == "win32":  # a folder cannot be locked there
         yield
         return
@@ -109,7 +109,7 @@ def alone(folder: Path, *, taken: str) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     held = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        with suppress(OSError):  # of a file system without locks
+        with suppress(OSError):  # the file system has no locks
             try:
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -124,7 +124,7 @@ def alone(folder: Path, *, taken: str) -> Iterator[None]:
 # Space on a record's disk that is kept for closing it: where the disk fills, the record itself still says so.
 
 RESERVED_BYTES = 4 << 20
-"""More than the largest manifest takes twice: the new one is written beside the old one."""
+"""More than twice the largest manifest: the new one is written next to the old one."""
 
 
 class Reserve:
@@ -157,45 +157,45 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def read_json(path: Path, *, absent: str, remedy: str) -> Any:
-    """Return the content. Raise StallmarkError where it cannot be read: the sentence `absent` where there is no such
-    file; else the file is named, with the `remedy` for one that is damaged."""
+    """Return the content. Raise StallmarkError if it cannot be read: with the message `absent` if the file does not
+    exist; else naming the file, with the `remedy` for a damaged one."""
     try:
-        found = pydantic_core.from_json(read(path), allow_inf_nan=False)
+        content = pydantic_core.from_json(read(path), allow_inf_nan=False)
     except FileNotFoundError:
         raise StallmarkError(absent) from None
     except OSError as error:
         raise StallmarkError(f"{path} cannot be read ({error.strerror}).") from None
     except ValueError as error:
         raise StallmarkError(f"{path} is damaged ({error}): {remedy}.") from None
-    if isinstance(found, dict) and CHECKSUM in found and found.pop(CHECKSUM) != checksum(found):
+    if isinstance(content, dict) and CHECKSUM in content and content.pop(CHECKSUM) != checksum(content):
         raise StallmarkError(
             f"{path} is not as it was written (its checksum does not match): {remedy}. If you changed it on purpose, "
             f"remove its key “{CHECKSUM}”."
         )
-    return found
+    return content
 
 
-def as_model(kind: type[Model], found: Any, path: Path, *, remedy: str) -> Model:
+def as_model(kind: type[Model], content: Any, path: Path, *, remedy: str) -> Model:
     """Return the content of a file as a model. Raise StallmarkError, which names the file and the key at fault."""
     try:
-        return kind.model_validate(found)
+        return kind.model_validate(content)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         key = ".".join(map(str, first["loc"])) or "the whole"
         raise StallmarkError(f"{path} is damaged ({key}: {as_reason(mistake(first))}): {remedy}.") from None
 
 
-def read_model(kind: type[Model], folder: Path, file: str, what: str, newest: int, remedy: str) -> Model:
-    """Return the model in the one file that makes a folder a `what`. Raise StallmarkError, which names the file and the
-    key at fault, or the format where it is newer than the `newest` that is known."""
+def read_model(kind: type[Model], folder: Path, file: str, title: str, newest: int, remedy: str) -> Model:
+    """Return the model in the one file that makes a folder a `title`. Raise StallmarkError naming the file and the
+    invalid key, or the format if it is newer than the `newest` known one."""
     path = folder / file
-    found = read_json(path, absent=f"{folder} is not a {what}: it has no {file}.", remedy=remedy)
-    format = found.get("format") if isinstance(found, dict) else None
+    content = read_json(path, absent=f"{folder} is not a {title}: it has no {file}.", remedy=remedy)
+    format = content.get("format") if isinstance(content, dict) else None
     if type(format) is int and format > newest:
         raise StallmarkError(
-            f"{folder} has {what} format {format} and this version reads format {newest}: update Stallmark."
+            f"{folder} has {title} format {format} and this version reads format {newest}: update Stallmark."
         )
-    return as_model(kind, found, path, remedy=remedy)
+    return as_model(kind, content, path, remedy=remedy)
 
 
 def write_whole(path: Path, model: BaseModel) -> None:
@@ -207,8 +207,8 @@ def write_whole(path: Path, model: BaseModel) -> None:
 def as_text(model: BaseModel) -> str:
     """Return the content of such a file: the model, and the checksum of its values."""
     text = model.model_dump_json(indent=2)
-    found = checksum(pydantic_core.from_json(text))
-    return f'{text[:-2]},\n  "{CHECKSUM}": "{found}"\n}}\n'
+    expected = checksum(pydantic_core.from_json(text))
+    return f'{text[:-2]},\n  "{CHECKSUM}": "{expected}"\n}}\n'
 
 
 def checksum(content: dict[str, Any]) -> str:

@@ -40,15 +40,15 @@ def encode(values_us: np.ndarray) -> Histogram:
     places = _places(values_us)
     if len(places) <= _FEW:
         return _encode(*np.unique(places, return_counts=True))
-    return of_counts(np.bincount(places))
+    return from_counts(np.bincount(places))
 
 
 def count(values_us: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Return the counts of all BUCKETS for values in µs that each come so many times."""
+    """Return the counts of all BUCKETS for values in µs with their `counts`."""
     return np.bincount(_places(values_us), counts, minlength=BUCKETS).astype(np.int64)
 
 
-def of_counts(counted: np.ndarray) -> Histogram:
+def from_counts(counted: np.ndarray) -> Histogram:
     """Return the histogram with these counts of all BUCKETS."""
     used = np.flatnonzero(counted)
     return _encode(used, counted[used])
@@ -75,7 +75,7 @@ def merge(parts: Sequence[Histogram]) -> Histogram:
         return parts[0]
     places, counts = map(np.concatenate, zip(*map(used, parts), strict=True))
     if len(places) > _FEW and places.min() >= 0:  # a report may hold anything: where it is read it is refused
-        return of_counts(np.bincount(places, counts))
+        return from_counts(np.bincount(places, counts))
     together, which = np.unique(places, return_inverse=True)
     return _encode(together, np.bincount(which, counts, minlength=len(together)))
 
@@ -88,7 +88,7 @@ def columns(name: str, histogram: Histogram) -> dict[str, Any]:
     }
 
 
-def spread(gaps: "pa.ListArray", counts: "pa.ListArray") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def expand(gaps: "pa.ListArray", counts: "pa.ListArray") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the buckets in use of all histograms in two columns of a record: row, bucket and count of each.
 
     Raise ValueError when one is damaged.
@@ -102,16 +102,14 @@ def total(gaps: "pa.ListArray", counts: "pa.ListArray") -> np.ndarray:
 
     Raise ValueError when one is damaged.
     """
-    found = np.zeros((1, BUCKETS), dtype=np.int64)
-    add_to(found, np.zeros(len(gaps), dtype=np.int64), gaps, counts)
-    return found[0]
+    buckets = np.zeros((1, BUCKETS), dtype=np.int64)
+    add_to(buckets, np.zeros(len(gaps), dtype=np.int64), gaps, counts)
+    return buckets[0]
 
 
 def add_to(totals: np.ndarray, row: np.ndarray, gaps: "pa.ListArray", counts: "pa.ListArray") -> None:
-    """Add the histograms in two columns of a record to the counts of all BUCKETS in `totals`, each to a `row` of them.
-
-    Raise ValueError when one is damaged.
-    """
+    """Add the histograms in two columns of a record to the counts of all BUCKETS in `totals`, each to a `row` of
+    `totals`. Raise ValueError if one is damaged."""
     lengths, places, counted = _flat(gaps, counts)
     places += np.repeat(row * BUCKETS, lengths)
     np.add.at(totals.reshape(-1), places, counted.astype(totals.dtype))  # ten times as slow where types differ
@@ -125,7 +123,7 @@ def without_service(rows: "pa.Table") -> "pa.Table":
     import pyarrow as pa
 
     pieces = []
-    for piece in rows.combine_chunks().to_batches(_ROWS_AT_ONCE):  # which fit into a processor's cache
+    for piece in rows.combine_chunks().to_batches(_ROWS_AT_ONCE):  # chunks fit into a processor's cache
         if (distances := _distances(piece)) is None:
             return rows
         pieces.append(_replaced(piece, distances, pa.nulls(len(piece), piece.schema.field("service_counts").type)))
@@ -198,7 +196,7 @@ def _sums(values: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 
 
 def _flat(gaps: "pa.ListArray", counts: "pa.ListArray") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return how many buckets each histogram has in use, and the bucket and count of each of these."""
+    """Return the number of buckets that each histogram uses, and the bucket and count of each used one."""
     lengths = gaps.value_lengths().fill_null(0).to_numpy()
     if gaps.flatten().null_count or counts.flatten().null_count:
         raise ValueError("a latency histogram is damaged: it has buckets without a value")

@@ -1,4 +1,4 @@
-"""The record of one load of a run that had several: its own rows, beside all that the server tells."""
+"""The record of one load of a run with several loads: its own rows, next to everything that the server reports."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,15 +11,15 @@ from stallmark.record.manifest.workload import Load, Search, Step, application, 
 from stallmark.record.reader import Record
 
 OF_ONE_LOAD = ("transactions", "users", "deferred_queue", "errors", "transaction_io")
-"""The tables of which a load has rows of its own."""
+"""The tables in which a load has its own rows."""
 
 
 class LoadRecord(Record):
     """The record of a load whose users execute transactions, as if it had run alone.
 
-    Its steps are those in which it ran, with its own users; `beside` of a step names the others. What the server
-    counted is that of all loads together; sampled sessions are its own. Older records do not tell whose these are, so
-    beside other users their samples are left out. It is complete where only other loads ended early.
+    Its steps are those in which the load ran, with its own users; `beside` of a step names the others. The server's
+    counts cover all loads together; sampled sessions are the load's own. Older records do not assign samples to loads,
+    so next to other users their samples are omitted. It is complete if only other loads ended early.
     """
 
     def __init__(self, record: Record, load: str):
@@ -27,8 +27,8 @@ class LoadRecord(Record):
         self._sources, self._layouts, self._small = record._sources, record._layouts, record._small  # are read once
         self.load: str = load
         self._whole = record
-        self.manifest = _of_load(record.manifest, load)
-        self.ended_s = _named(record.manifest, load).ended_s
+        self.manifest = _manifest_of_load(record.manifest, load)
+        self.ended_s = _find_load(record.manifest, load).ended_s
 
     @property
     def whole(self) -> Record:
@@ -58,7 +58,7 @@ class LoadRecord(Record):
             yield batch.filter(self.own_samples(batch)).select([name for name in columns if name in batch.schema.names])
 
     def own_samples(self, batch: pa.RecordBatch) -> pa.Array:
-        """Tell which rows of sampled waits are of its own sessions, by their second and application."""
+        """Return a mask of the rows of sampled waits from its own sessions, by their second and application."""
         if "application" in batch.schema.names:
             return pc.equal(batch.column("application"), application("users", self.load))
         return self._without_other_users(batch.column("second").to_numpy())
@@ -72,8 +72,8 @@ class LoadRecord(Record):
         return pa.array(without)
 
 
-def _of_load(manifest: Manifest, name: str) -> Manifest:
-    load = _named(manifest, name)
+def _manifest_of_load(manifest: Manifest, name: str) -> Manifest:
+    load = _find_load(manifest, name)
     assert load.workload
     search = manifest.search if manifest.search and manifest.search.load in (name, None) else None
     because = manifest.incomplete_because
@@ -97,8 +97,8 @@ def _of_load(manifest: Manifest, name: str) -> Manifest:
     )
 
 
-def _named(manifest: Manifest, load: str) -> Load:
-    return next(one for one in manifest.loads if one.name == load)
+def _find_load(manifest: Manifest, load: str) -> Load:
+    return next(candidate for candidate in manifest.loads if candidate.name == load)
 
 
 def _rate(step: Step, load: Load, search: Search | None) -> float | None:
@@ -110,7 +110,7 @@ def _rate(step: Step, load: Load, search: Search | None) -> float | None:
 
 
 def _step(step: Step, index: int, load: Load, loads: Sequence[Load], search: Search | None) -> Step:
-    others = [one for one in loads if one is not load and one.counts[index]]
+    others = [other for other in loads if other is not load and other.counts[index]]
     end_s = step.end_s if load.ended_s is None else min(step.end_s, load.ended_s)
     return step.changed(
         users=load.counts[index],
@@ -118,9 +118,9 @@ def _step(step: Step, index: int, load: Load, loads: Sequence[Load], search: Sea
         rate=_rate(step, load, search),
         searched=step.searched if search else None,
         think_ms=load.think_ms,
-        beside=tuple(one.name for one in others if not _ended_by(one, step.begin_s)),
-        missed=tuple(one.name for one in others if _ended_by(one, end_s)),
-        streams=sum(one.counts[index] for one in loads if one.kind == "streams"),
+        beside=tuple(other.name for other in others if not _ended_by(other, step.begin_s)),
+        missed=tuple(other.name for other in others if _ended_by(other, end_s)),
+        streams=sum(load_part.counts[index] for load_part in loads if load_part.kind == "streams"),
     )
 
 

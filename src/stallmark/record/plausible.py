@@ -1,7 +1,7 @@
 """A check of the rows that are read from a record: columns of the kinds they have, and times of a run.
 
-Checksums find damage. A record may also come from somebody else, or from another version. What is refused here would
-end the analysis in the middle, or fill the memory.
+Checksums find damage. A record may also come from an untrusted source, or from another version. Rows refused here would
+abort the analysis, or fill the memory.
 """
 
 import json
@@ -61,7 +61,7 @@ _OWN: Final = TABLES | PROBE_TABLES | {"raw_io": RAW_IO, "maintenance": MAINTENA
 
 
 def wrong_columns(table: str, schema: pa.Schema) -> str | None:
-    """Return what is wrong with the columns of a table; None where nothing is."""
+    """Return the fault in the columns of a table, or None without one."""
     if len(set(schema.names)) < len(schema.names):
         return "it has a column twice"
     own = EXTERNAL if table.startswith("external_") else _OWN.get(table)
@@ -79,7 +79,7 @@ def wrong_columns(table: str, schema: pa.Schema) -> str | None:
 
 
 def wrong_rows(table: str, rows: pa.RecordBatch) -> str | None:
-    """Return what is wrong with some columns of a table; None where nothing is."""
+    """Return the fault in some columns of a table, or None without one."""
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
         if _is_empty(table, rows.schema.field(name)):
             continue
@@ -102,10 +102,12 @@ def wrong_rows(table: str, rows: pa.RecordBatch) -> str | None:
 
 
 def _is_waits(text: str) -> bool:
-    """Tell whether a text is a JSON object of numbers."""
+    """Return whether a text is a JSON object of numbers."""
     try:
-        found = json.loads(text)
-        return isinstance(found, dict) and all(type(one) in (int, float) and isfinite(one) for one in found.values())
+        waits = json.loads(text)
+        return isinstance(waits, dict) and all(
+            type(value) in (int, float) and isfinite(value) for value in waits.values()
+        )
     except (ValueError, OverflowError, RecursionError):
         return False
 
@@ -119,14 +121,15 @@ _READS: Final[Mapping[tuple[str, str], Callable[[str], object]]] = {
 
 
 def may_be_null(table: str, column: str) -> bool:
-    """Tell whether a column may lack values: in collectors' tables all may but the times and counts of sampling."""
+    """Return whether a column may lack values: in collectors' tables all may, except the times and counts of
+    sampling."""
     own = table in _OWN or table.startswith("external_")
     may = {*_UNKNOWN.get(table, ()), *_ADDED_LATER.get(table, ())}
     return column not in _NEVER_NULL and (not own or column in may)
 
 
 def _is_empty(table: str, field: pa.Field) -> bool:
-    """Tell whether a column has no value at all, as it may."""
+    """Return whether a column that may be empty has no value at all."""
     return kinds.is_null(field.type) and may_be_null(table, field.name)
 
 
@@ -142,10 +145,10 @@ def _is_as_named(name: str, kind: pa.DataType) -> bool:
     return _is_number(kind)
 
 
-def _alike(one: pa.DataType, other: pa.DataType) -> bool:
-    if kinds.is_integer(one):
-        return kinds.is_integer(other)
-    return any(is_kind(one) and is_kind(other) for is_kind in (_is_text, kinds.is_boolean, _is_amount, kinds.is_list))
+def _alike(left: pa.DataType, right: pa.DataType) -> bool:
+    if kinds.is_integer(left):
+        return kinds.is_integer(right)
+    return any(is_kind(left) and is_kind(right) for is_kind in (_is_text, kinds.is_boolean, _is_amount, kinds.is_list))
 
 
 def _is_text(kind: pa.DataType) -> bool:

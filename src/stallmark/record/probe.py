@@ -92,9 +92,9 @@ class ProbeStep:
 
     @property
     def latency_ms(self) -> dict[str, float | None]:
-        """Return percentiles, None where the sample is too small for one, and the longest latency, in ms."""
-        found = {name: self.percentile_ms(share) for name, share in PERCENTILES.items()}
-        return found | {"max": self.histogram[-1][0] if self.histogram else None}
+        """Return percentiles and the longest latency, in ms; a percentile is None if the sample is too small for it."""
+        percentiles = {name: self.percentile_ms(share) for name, share in PERCENTILES.items()}
+        return percentiles | {"max": self.histogram[-1][0] if self.histogram else None}
 
     def percentile_ms(self, share: float) -> float | None:
         """Return the latency that `share` of the I/Os did not exceed, in ms; None for too small a sample."""
@@ -124,7 +124,7 @@ class ProbeResult:
     started: str
     steps: tuple[ProbeStep, ...]
     direct_io: DirectIo | None = None
-    """None on an emulated array, whose own time counts, and if it was not tried."""
+    """None on an emulated array, which keeps its own time, and if direct I/O was not tried."""
 
     def curves(self) -> dict[Pattern, list[ProbeStep]]:
         """Return the steps of each pattern, fewest outstanding first; patterns in the order they were measured."""

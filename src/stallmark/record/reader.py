@@ -49,12 +49,12 @@ class Record:
     ended_s: int | None = None
     """The whole seconds after which its load ended although others went on."""
     load: str | None = None
-    """The load that this is the record of; None where it is the record of a whole run."""
+    """The load of this record, or None if it is the record of a complete run."""
 
     def __init__(self, folder: Path):
         self.folder = folder
         self.manifest: Manifest = read_manifest(folder)
-        self.loads = self.manifest.loads  # of the run, also where this is the record of one of them
+        self.loads = self.manifest.loads  # all loads of the run, even if this is the record of one load
         self._sources: dict[str, _Source | None] = {}
         self._layouts: dict[Path, Layout] = {}
         self._small: dict[Path, list[pa.RecordBatch]] = {}
@@ -66,7 +66,7 @@ class Record:
 
     @property
     def is_probe(self) -> bool:
-        """Tell whether this is a probe of raw storage, without a database."""
+        """Return whether this is a probe of raw storage, without a database."""
         return self.manifest.kind == "probe"
 
     @property
@@ -78,8 +78,8 @@ class Record:
     def tables(self) -> list[str]:
         """Return the names of the tables that the record has, or had when it was closed."""
         files = [p for p in self.folder.iterdir() if p.suffix in _TABLE_FILES and _NAME.fullmatch(p.stem)]
-        there = {p.stem for p in files if p.suffix != ".parquet" or self._is_of(p.stem)}
-        return sorted(there | set(self.manifest.tables))
+        names = {p.stem for p in files if p.suffix != ".parquet" or self._is_of(p.stem)}
+        return sorted(names | set(self.manifest.tables))
 
     def table(self, name: str) -> pa.Table:
         """Return a table; empty (of the known schema, if there is one) when the run never wrote it. Raise
@@ -111,13 +111,13 @@ class Record:
             yield batch
 
     def raw_batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield what `batches` does, whatever its values are."""
+        """Yield the same as `batches`, without checking values."""
         if self._source(name):
             self._refuse(name, wrong_columns(name, self.schema(name)))
         if (stream := self._stream(name)) is not None:
             for part in stream:
-                some = part.select([c for c in columns if c in part.column_names])
-                yield from some.combine_chunks().to_batches()
+                selected = part.select([c for c in columns if c in part.column_names])
+                yield from selected.combine_chunks().to_batches()
         elif source := self._source(name):
             path = source.path
             layout = self._layout(path)
@@ -130,13 +130,13 @@ class Record:
                 yield from self._pieces(source, wanted)
 
     def require(self, name: str, column: str) -> None:
-        """Raise StallmarkError where a table lacks a column that not every record has."""
+        """Raise StallmarkError if a table lacks a column that not every record has."""
         if column not in self.schema(name).names:
             self._refuse(name, f"it has no column {column}")
 
-    def _refuse(self, name: str, why: str | None) -> None:
-        if why:
-            raise StallmarkError(f"{self.folder / name} is damaged ({why}): restore it, or leave this record out.")
+    def _refuse(self, name: str, reason: str | None) -> None:
+        if reason:
+            raise StallmarkError(f"{self.folder / name} is damaged ({reason}): restore it, or leave this record out.")
 
     def _source(self, name: str) -> _Source | None:
         """Return where a table is read from; None where there is no such table. It is the same each time: columns, read
@@ -168,12 +168,13 @@ class Record:
         return None
 
     def _is_of(self, name: str) -> bool:
-        """Tell whether a file may be a table of the record: a closed one names all it has, unless it is older."""
+        """Return whether a file may be a table of the record: a closed record names all its tables, unless it is
+        older."""
         tables = self.manifest.tables
         return not tables or name in tables or self.manifest.status == "running"
 
     def _stream(self, name: str) -> Iterator[pa.Table] | None:
-        """Return the rows of a table that is a stream; None where it is none, or not any more."""
+        """Return the rows of a table that is a stream, or None if it is not a stream, or was closed meanwhile."""
         source = self._source(name)
         if source is None or source.extent is None:
             return None
@@ -211,7 +212,7 @@ def find_records(paths: Sequence[Path]) -> list[Record]:
     Each run comes once, even if named by two spellings, by links to its folder, or as a copy of it. Raise
     StallmarkError for a path without a record.
     """
-    folders: dict[Path, Path] = {}  # as it was first named, by what it resolves to
+    folders: dict[Path, Path] = {}  # keys: resolved path; values: path as first given
     for path in paths:
         if not path.exists():
             raise StallmarkError(f"{path} does not exist.")
@@ -290,7 +291,7 @@ class GrowingStream:
         self._read = 0  # bytes
 
     def read(self) -> list[pa.RecordBatch]:
-        found: list[pa.RecordBatch] = []
+        batches: list[pa.RecordBatch] = []
         try:
             with pa.OSFile(str(self._path)) as file:
                 file.seek(self._read)
@@ -299,11 +300,11 @@ class GrowingStream:
                     if self._schema is None:
                         self._schema = pa.ipc.read_schema(message)
                     else:
-                        found.append(pa.ipc.read_record_batch(message, self._schema))
+                        batches.append(pa.ipc.read_record_batch(message, self._schema))
                     self._read = file.tell()
         except (EOFError, OSError, pa.ArrowInvalid):
             pass  # a batch is being written, or the run has closed its record
-        return found
+        return batches
 
 
 class RecentRecord(Record):
@@ -317,8 +318,8 @@ class RecentRecord(Record):
     def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         if name in self._tables:
             table = self._tables[name]
-            some = table.select([column for column in columns if column in table.column_names])
-            yield from some.combine_chunks().to_batches()  # one: each costs its reader more than its rows do
+            selected = table.select([column for column in columns if column in table.column_names])
+            yield from selected.combine_chunks().to_batches()  # one: each costs its reader more than its rows do
 
     def table(self, name: str) -> pa.Table:
         return self._tables.get(name, pa.table({}))

@@ -17,10 +17,10 @@ class Rows(Sequence[dict[str, Any]]):
     def __len__(self) -> int:
         return len(self.values)
 
-    def __getitem__(self, at: Any) -> Any:
-        if isinstance(at, slice):
-            return Rows(self.names, self.values[at])
-        return dict(zip(self.names, self.values[at], strict=True))
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return Rows(self.names, self.values[index])
+        return dict(zip(self.names, self.values[index], strict=True))
 
     def after(self, **constants: Any) -> "Rows":
         """Return the rows with columns before theirs that are the same in all."""
@@ -37,17 +37,17 @@ class Columns(Sequence[dict[str, Any]]):
     def __len__(self) -> int:
         return len(next(iter(self.arrays.values()), ()))
 
-    def __getitem__(self, at: Any) -> Any:
-        found = {name: values[at] for name, values in self.arrays.items()}
-        return Columns(found) if isinstance(at, slice) else found
+    def __getitem__(self, index: Any) -> Any:
+        selected = {name: values[index] for name, values in self.arrays.items()}
+        return Columns(selected) if isinstance(index, slice) else selected
 
     def after(self, **constants: Any) -> "Columns":
         """Return the rows with columns before theirs that are the same in all."""
-        return Columns({name: np.full(len(self), one) for name, one in constants.items()} | dict(self.arrays))
+        return Columns({name: np.full(len(self), constant) for name, constant in constants.items()} | dict(self.arrays))
 
 
 def batch_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
-    """Return the rows in the columns of a table. What a row does not say is missing."""
+    """Return the rows in the columns of a table. Values that a row lacks are missing."""
     if isinstance(rows, Columns):
         arrays = [pa.array(rows.arrays[field.name], from_pandas=False).cast(field.type) for field in schema]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -29,7 +29,7 @@ Bytes: TypeAlias = bytes | pa.Buffer
 
 
 class Extent(NamedTuple):
-    """The part of a stream that was written whole. `rows` is None where no checksums were written."""
+    """The part of a stream that was written completely. `rows` is None if no checksums were written."""
 
     bytes: int
     rows: int | None
@@ -142,7 +142,7 @@ def _with_last(path: Path, noted: Extent, size: int) -> Extent:
 
 
 def _crc32(file: BinaryIO, size: int, crc: int) -> int:
-    """Return the checksum of the next bytes of a file, on top of that of what is before them."""
+    """Return the checksum of a file up to the end of its next bytes, continuing from the checksum before them."""
     while size > 0 and (piece := file.read(min(size, PIECE_BYTES))):
         crc = zlib.crc32(piece, crc)
         size -= len(piece)
@@ -181,9 +181,9 @@ def _tables(path: Path, file: pa.OSFile, extent: Extent) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(waiting)
 
 
-def _damaged(path: Path, why: str) -> StallmarkError:
+def _damaged(path: Path, reason: str) -> StallmarkError:
     return StallmarkError(
-        f"{path} is damaged ({why}): restore it, or leave this record out. To read what is left of it unchecked, "
+        f"{path} is damaged ({reason}): restore it, or leave this record out. To read what is left of it unchecked, "
         f"remove {sums_of(path).name}."
     )
 
@@ -203,13 +203,13 @@ class Layout(NamedTuple):
 
     @property
     def values(self) -> int:
-        """Return how many values the table has, each of a list counted."""
+        """Return the number of values in the table, counting each value of a list."""
         groups = map(self.footer.row_group, range(self.footer.num_row_groups))
         return sum(group.column(place).num_values for group in groups for place in range(group.num_columns))
 
     @property
     def bytes(self) -> int:
-        """Return how large the table is that is not compressed."""
+        """Return the uncompressed size of the table."""
         return sum(self.footer.row_group(group).total_byte_size for group in range(self.footer.num_row_groups))
 
 
@@ -227,36 +227,37 @@ def written(path: Path) -> TableFile:
 
 
 def find(path: Path, noted: TableFile | None, *, remedy: str = _LEAVE_OUT) -> bool:
-    """Tell whether there is a table. Raise StallmarkError where it is not as it was `noted`, or is missing then."""
+    """Return whether a table exists. Raise StallmarkError if it differs from the state `noted` for it, or is missing
+    then."""
     if not is_file(path):
         if noted:
             raise StallmarkError(f"{path} is missing: {remedy}.")
         return False
     if noted:
         with readable(path, remedy=remedy):
-            found = written(path)
-        if found != noted:
+            columns_written = written(path)
+        if columns_written != noted:
             raise StallmarkError(f"{path} is damaged (it is not as it was written): {remedy}.")
     return True
 
 
 @contextmanager
 def readable(path: Path, *, remedy: str = _LEAVE_OUT) -> Iterator[None]:
-    """Raise StallmarkError, which names the file, where a table cannot be read."""
+    """Raise StallmarkError naming the file if a table cannot be read."""
     try:
         yield
     except FileNotFoundError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
-        said = as_reason(str(error).splitlines()[0])
-        raise StallmarkError(f"{path} is damaged ({said}): {remedy}.") from None
+        message = as_reason(str(error).splitlines()[0])
+        raise StallmarkError(f"{path} is damaged ({message}): {remedy}.") from None
 
 
 def read_whole(path: Path, schema: pa.Schema | None = None, *, remedy: str = _LEAVE_OUT) -> pa.Table:
     """Return a table, in the columns of `schema`."""
     with readable(path, remedy=remedy):
-        found = pq.read_table(path, page_checksum_verification=True)
-        return found.cast(schema) if schema else found
+        table = pq.read_table(path, page_checksum_verification=True)
+        return table.cast(schema) if schema else table
 
 
 def read_layout(path: Path, *, remedy: str = _LEAVE_OUT) -> Layout:

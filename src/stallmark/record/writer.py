@@ -75,8 +75,10 @@ class RecordWriter:
 
     @property
     def failed(self) -> str | None:
-        """Return which table could not be written, and why; None as long as all could."""
-        return next((f"table {name} could not be written whole ({why})" for name, why in self._failed.items()), None)
+        """Return the table that could not be written, with the reason, or None if all could."""
+        return next(
+            (f"table {name} could not be written whole ({reason})" for name, reason in self._failed.items()), None
+        )
 
     def close(self, incomplete_because: str | None = None) -> str | None:
         """Turn the streams into Parquet. A stream that cannot be converted is kept, and the record is incomplete.

@@ -30,18 +30,18 @@ class Past:
     summary: ExperimentSummary | None
 
 
-def result(one: Past) -> str:
+def result(past_run: Past) -> str:
     """Return what came of it in a sentence: the verdict, or the first finding; empty where there is neither."""
-    if one.summary is None:
+    if past_run.summary is None:
         return ""
-    if one.summary.comparison and one.summary.comparison.pairs:
-        return sentence(one.summary.comparison.pairs[0].finding)
-    return sentence(one.summary.findings[0]) if one.summary.findings else ""
+    if past_run.summary.comparison and past_run.summary.comparison.pairs:
+        return sentence(past_run.summary.comparison.pairs[0].finding)
+    return sentence(past_run.summary.findings[0]) if past_run.summary.findings else ""
 
 
-def kept(one: Past) -> tuple[int, int] | None:
+def kept(past_run: Past) -> tuple[int, int] | None:
     """Return how many of the scenario's thresholds were kept, and how many there are; None without any."""
-    verdicts = over_steps(one.summary.thresholds) if one.summary else []
+    verdicts = over_steps(past_run.summary.thresholds) if past_run.summary else []
     return (sum(verdict.passed is True for verdict in verdicts), len(verdicts)) if verdicts else None
 
 
@@ -67,8 +67,8 @@ def trend(past: Sequence[Past]) -> Table:
     )
 
 
-def _unlike(one: Manifest, last: Manifest) -> str:
+def _unlike(manifest: Manifest, last: Manifest) -> str:
     """Return the mark of a row that does not belong in one column with the last."""
-    if mixed_versions([one, last]):
+    if mixed_versions([manifest, last]):
         return "other data version"
-    return "" if same_load(one.scenario, last.scenario) else "other settings"
+    return "" if same_load(manifest.scenario, last.scenario) else "other settings"

@@ -189,8 +189,10 @@ def _row(point: Point, name: str, colour: str, doubts: set[str], apart: bool) ->
         rate=rate,
         low=low,
         high=high,
-        response_ms=float(np.mean([one.response_ms for one in budgets])) if known else point.mean("latency"),
-        parts_ms=[float(np.mean([sum(one.parts_ms[p] for p in parts) for one in budgets])) for _, parts, _ in CAUSES]
+        response_ms=float(np.mean([budget.response_ms for budget in budgets])) if known else point.mean("latency"),
+        parts_ms=[
+            float(np.mean([sum(budget.parts_ms[p] for p in parts) for budget in budgets])) for _, parts, _ in CAUSES
+        ]
         if known
         else [],
     )
@@ -302,7 +304,7 @@ def _rate(row: PictureRow, frame: Frame, y: float, bar: int, per: float) -> list
     found = [box(x, y, row.rate * per, bar, row.colour, **({"opacity": 0.45} if row.doubtful else {}))]
     if len(row.runs) > 1:
         found += [
-            box(x + one * per - 0.75, y + 3, 1.5, bar - 6, INK, opacity=0.55, **{"class": "ink"}) for one in row.runs
+            box(x + run * per - 0.75, y + 3, 1.5, bar - 6, INK, opacity=0.55, **{"class": "ink"}) for run in row.runs
         ]
         end = max(end, x + max(row.runs) * per)
     if row.low is not None and row.high is not None:

@@ -53,24 +53,24 @@ def value_of(measure: Measure, value: float | None) -> str:
     return format.number(value * 100 if measure is Measure.CPU else value)
 
 
-def percentiles_table(found: ProfileSummary) -> Table:
+def percentiles_table(profile: ProfileSummary) -> Table:
     """Return the percentiles of the minutes of every measure, with its mean."""
-    return Rows(list(found.rates.counted)).table(
+    return Rows(list(profile.rates.measures)).table(
         word("minutes", lambda measure: MEASURES[measure]),
-        as_number("mean", lambda measure: value_of(measure, found.means[measure])),
+        as_number("mean", lambda measure: value_of(measure, profile.means[measure])),
         numbers(
             PERCENTILES,
             str,
-            lambda measure, name: value_of(measure, found.percentiles[measure][name]),
+            lambda measure, name: value_of(measure, profile.percentiles[measure][name]),
             {"p50": 2, "p90": 1, "p99": 3},
         ),
     )
 
 
-def windows_table(found: ProfileSummary) -> Table:
+def windows_table(profile: ProfileSummary) -> Table:
     """Return the busiest windows, busiest first."""
-    shown = [measure for measure in WINDOW_MEASURES if measure in found.rates.counted]
-    return Rows(found.windows).table(
+    shown = [measure for measure in WINDOW_MEASURES if measure in profile.rates.measures]
+    return Rows(profile.windows).table(
         word(f"from, {format.zone()}", lambda window: format.minute(window.begin)),
         numbers(
             shown,
@@ -81,22 +81,22 @@ def windows_table(found: ProfileSummary) -> Table:
     )
 
 
-def peaks_table(found: ProfileSummary) -> Table:
+def peaks_table(profile: ProfileSummary) -> Table:
     """Return the busiest window by each measure of what storage is asked for."""
-    busiest = found.windows[0].values if found.windows else {}
-    return Rows(list(found.peaks.items())).table(
+    busiest = profile.windows[0].values if profile.windows else {}
+    return Rows(list(profile.peaks.items())).table(
         word("measure", lambda peak: MEASURES[peak[0]]),
         as_number("highest", lambda peak: value_of(peak[0], peak[1].values.get(peak[0]))),
         word(f"from, {format.zone()}", lambda peak: format.minute(peak[1].begin)),
-        as_number("mean", lambda peak: value_of(peak[0], found.means[peak[0]]), importance=2),
+        as_number("mean", lambda peak: value_of(peak[0], profile.means[peak[0]]), importance=2),
         as_number("with most I/Os", lambda peak: value_of(peak[0], busiest.get(peak[0])), importance=1),
         as_number("I/Os per s then", lambda peak: value_of(Measure.IOS, peak[1].values.get(Measure.IOS)), importance=3),
     )
 
 
-def classes_table(found: ProfileSummary) -> Table:
+def classes_table(profile: ProfileSummary) -> Table:
     """Return the I/O of every class of file: rates, share of reads, sizes and times."""
-    return Rows(found.classes).table(fields(ClassTotals))
+    return Rows(profile.classes).table(fields(ClassTotals))
 
 
 def waits_table(shown: Sequence[WaitTotal]) -> Table:
@@ -107,9 +107,9 @@ def waits_table(shown: Sequence[WaitTotal]) -> Table:
     )
 
 
-def unseen_table(found: ProfileSummary) -> Table:
+def unseen_table(profile: ProfileSummary) -> Table:
     """Return the times that were not seen, and restarts."""
-    return Rows(found.unseen).table(
+    return Rows(profile.unseen).table(
         word(f"from, {format.zone()}", lambda gap: format.minute(gap.begin)),
         as_number("for", lambda gap: format.duration(gap.seconds)),
         word("restart", lambda gap: "yes" if gap.restart else "no"),
@@ -117,9 +117,9 @@ def unseen_table(found: ProfileSummary) -> Table:
     )
 
 
-def facts_table(found: ProfileSummary) -> list[tuple[str, str]]:
+def facts_table(profile: ProfileSummary) -> list[tuple[str, str]]:
     """Return what is known of the server, of the profile, and of its sessions."""
-    manifest = found.manifest
+    manifest = profile.manifest
     server = manifest.server
     pairs = [
         ("server", server.name or ("left out" if manifest.anonymous else format.NONE)),
@@ -131,17 +131,17 @@ def facts_table(found: ProfileSummary) -> list[tuple[str, str]]:
         ("interval", format.seconds(manifest.interval_s)),
         (
             f"sessions ({format.zone()})",
-            ", ".join(f"{format.minute(one.started)} ({one.end})" for one in manifest.sessions),
+            ", ".join(f"{format.minute(session.started)} ({session.end})" for session in manifest.sessions),
         ),
         ("Stallmark", manifest.stallmark or format.NONE),
     ]
     return [(name, value) for name, value in pairs if value != format.NONE]
 
 
-def heat_table(found: ProfileSummary) -> Heat:
+def heat_table(profile: ProfileSummary) -> Heat:
     """Return the heat maps of a profile."""
-    ahead_s = _ahead_of_utc_s(found.rates.middle)
-    hours, changes = found.rates.by(HOUR_S, ahead_s), np.diff(ahead_s)
+    ahead_s = _ahead_of_utc_s(profile.rates.middle)
+    hours, changes = profile.rates.slots(HOUR_S, ahead_s), np.diff(ahead_s)
     return Heat(
         words.heat(put_forward=bool((changes >= HOUR_S).any()), put_back=bool((changes <= -HOUR_S).any())),
         format.zone(),
@@ -171,18 +171,18 @@ def _days(measure: Measure, begin: np.ndarray, values: np.ndarray) -> list[tuple
     return list(days.items())
 
 
-def hours_in_json(found: ProfileSummary) -> list[Mapping[str, object]]:
+def hours_in_json(profile: ProfileSummary) -> list[Mapping[str, object]]:
     """Return every hour with its measures."""
     return [
         {
             "begin": datetime.fromtimestamp(float(begin), UTC).isoformat(),
-            "seen_s": float(found.hours.seen_s[place]),
+            "seen_s": float(profile.hours.seen_s[place]),
             **{
                 str(measure): float(values[place]) if np.isfinite(values[place]) else None
-                for measure, values in found.hours.values.items()
+                for measure, values in profile.hours.values.items()
             },
         }
-        for place, begin in enumerate(found.hours.begin)
+        for place, begin in enumerate(profile.hours.begin)
     ]
 
 
@@ -198,15 +198,15 @@ _CHARTS: tuple[tuple[str, str, str, tuple[Measure, ...]], ...] = (
 _HEIGHT = 260
 
 
-def figures(found: ProfileSummary) -> list[Figure]:
+def figures(profile: ProfileSummary) -> list[Figure]:
     """Return a chart of every group of measures of which one is known."""
-    made = [_figure(found, *one) for one in _CHARTS]
+    made = [_figure(profile, *one) for one in _CHARTS]
     return [one for one in made if one]
 
 
-def _figure(found: ProfileSummary, name: str, title: str, unit: str, measures: tuple[Measure, ...]) -> Figure | None:
-    begin, values = found.minutes.begin, found.minutes.values
-    shown = [one for one in measures if one in values]
+def _figure(profile: ProfileSummary, name: str, title: str, unit: str, measures: tuple[Measure, ...]) -> Figure | None:
+    begin, values = profile.minutes.begin, profile.minutes.values
+    shown = [measure for measure in measures if measure in values]
     if not shown:
         return None
     grid = np.arange(begin[0], begin[-1] + MINUTE_S, MINUTE_S)  # a gap is a break in the line
@@ -232,8 +232,8 @@ def _figure(found: ProfileSummary, name: str, title: str, unit: str, measures: t
         title=title,
         unit=unit,
         emulated=False,
-        summary=", ".join(f"{MEASURES[one]}: {value_of(one, found.means[one])}" for one in shown),
-        method=words.method(found.manifest.source, found.manifest.interval_s),
+        summary=", ".join(f"{MEASURES[one]}: {value_of(one, profile.means[one])}" for one in shown),
+        method=words.method(profile.manifest.source, profile.manifest.interval_s),
         chart=made,
         header=header,
         rows=rows,
@@ -246,100 +246,107 @@ def _figure(found: ProfileSummary, name: str, title: str, unit: str, measures: t
 # The report of a server's profile: its sections, the parts that a terminal shows, and its JSON.
 
 
-def profile_document(found: ProfileSummary) -> Document:
-    server, source = found.manifest.server, found.manifest.source
+def profile_document(profile: ProfileSummary) -> Document:
+    server, source = profile.manifest.server, profile.manifest.source
     title = f"Profile of {server.name or server.product or 'a server'}"
     product = f"{server.product} {server.version}".strip()
-    serious = [one for one in found.cautions if one.severity is not Severity.INFO]
-    notes = [*(sentence(one) for one in found.cautions if one.severity is Severity.INFO), *found.manifest.notes]
-    seen = f"{format.duration(found.seen_s)} seen from {format.moment(found.begin)}"
+    serious = [caution for caution in profile.cautions if caution.severity is not Severity.INFO]
+    notes = [
+        *(sentence(caution) for caution in profile.cautions if caution.severity is Severity.INFO),
+        *profile.manifest.notes,
+    ]
+    seen = f"{format.duration(profile.seen_s)} seen from {format.moment(profile.begin)}"
     return Document(
         title=title,
         kind="profile",
         question=words.QUESTION,
         headline=[
             product or source,
-            f"{format.duration(found.end - found.begin)} from {format.moment(found.begin)}",
-            f"{format.share(found.seen_s / (found.end - found.begin))} seen",
+            f"{format.duration(profile.end - profile.begin)} from {format.moment(profile.begin)}",
+            f"{format.share(profile.seen_s / (profile.end - profile.begin))} seen",
         ],
-        answer=sentence(found.findings[0]),
-        lead=[heat_table(found)],
+        answer=sentence(profile.findings[0]),
+        lead=[heat_table(profile)],
         cautions=serious,
-        sections=[summary.findings_section(found.findings), *_sections(found), _environment(found, notes)],
+        sections=[summary.findings_section(profile.findings), *_sections(profile), _environment(profile, notes)],
         brief=[
             [Words(title, "main"), Words(", ".join(filter(None, [product, seen])), "quiet")],
-            bullets([*found.findings, *found.memory]),
-            *([Shown(table)] for table in _brief_tables(found) if table.rows),
+            bullets([*profile.findings, *profile.memory]),
+            *([Shown(table)] for table in _brief_tables(profile) if table.rows),
             bullets(serious, "apart"),
             [Bullets(notes, "quiet")] if notes else [],
         ],
     )
 
 
-def _sections(found: ProfileSummary) -> Iterator[Section]:
+def _sections(profile: ProfileSummary) -> Iterator[Section]:
     def section(id: str, title: str, lead: str, *blocks: Block) -> Section:
         return Section(id, title, [Words(lead, "lead"), *blocks])
 
-    yield section("over-time", "Over time", words.OVER_TIME, *figures(found))
+    yield section("over-time", "Over time", words.OVER_TIME, *figures(profile))
     minutes = "Percentiles of minutes"
-    yield section("minutes", minutes, words.PERCENTILES, Shown(percentiles_table(found), minutes))
-    if found.peaks:
-        yield section("peaks", "Peaks by measure", words.PEAKS, Shown(peaks_table(found), "Peaks by measure"))
-    if found.windows:
+    yield section("minutes", minutes, words.PERCENTILES, Shown(percentiles_table(profile), minutes))
+    if profile.peaks:
+        yield section("peaks", "Peaks by measure", words.PEAKS, Shown(peaks_table(profile), "Peaks by measure"))
+    if profile.windows:
         busiest = "The busiest windows"
-        yield section("windows", busiest, words.WINDOWS, Shown(windows_table(found), busiest))
-    if found.classes:
-        yield section("io", "I/O by class of file", words.CLASSES, Shown(classes_table(found), "I/O by class of file"))
-    if found.wait_classes:
-        types = Fold("By type", shown(waits_table(found.wait_types), "Waits by type"))
-        yield section("waits", "Waits", words.WAITS, Shown(waits_table(found.wait_classes), "Waits by class"), types)
-    if found.memory:
-        yield section("memory", "More memory", words.MEMORY, *bullets(found.memory))
-    if found.unseen:
-        yield section("unseen", "Gaps and restarts", words.UNSEEN, Shown(unseen_table(found), "Gaps and restarts"))
+        yield section("windows", busiest, words.WINDOWS, Shown(windows_table(profile), busiest))
+    if profile.classes:
+        yield section(
+            "io", "I/O by class of file", words.CLASSES, Shown(classes_table(profile), "I/O by class of file")
+        )
+    if profile.wait_classes:
+        types = Fold("By type", shown(waits_table(profile.wait_types), "Waits by type"))
+        yield section("waits", "Waits", words.WAITS, Shown(waits_table(profile.wait_classes), "Waits by class"), types)
+    if profile.memory:
+        yield section("memory", "More memory", words.MEMORY, *bullets(profile.memory))
+    if profile.unseen:
+        yield section("unseen", "Gaps and restarts", words.UNSEEN, Shown(unseen_table(profile), "Gaps and restarts"))
 
 
-def _environment(found: ProfileSummary, notes: list[str]) -> Section:
-    method = words.method(found.manifest.source, found.manifest.interval_s)
-    facts = Facts([Pairs(facts_table(found), "Profile")])
+def _environment(profile: ProfileSummary, notes: list[str]) -> Section:
+    method = words.method(profile.manifest.source, profile.manifest.interval_s)
+    facts = Facts([Pairs(facts_table(profile), "Profile")])
     footnotes = [Words(text, "footnote") for text in [*notes, method]]
-    record = Codes("Record", [found.folder.name])
+    record = Codes("Record", [profile.folder.name])
     return Section("environment", "Environment", [facts, *footnotes, record], "server and profile")
 
 
-def _brief_tables(found: ProfileSummary) -> Iterator[Table]:
-    yield percentiles_table(found)
-    yield classes_table(found)
-    if found.windows:
-        yield peaks_table(found)
-        yield windows_table(found)
-    if found.wait_classes:
-        yield waits_table(found.wait_classes)
+def _brief_tables(profile: ProfileSummary) -> Iterator[Table]:
+    yield percentiles_table(profile)
+    yield classes_table(profile)
+    if profile.windows:
+        yield peaks_table(profile)
+        yield windows_table(profile)
+    if profile.wait_classes:
+        yield waits_table(profile.wait_classes)
 
 
-def profile_in_json(found: ProfileSummary) -> dict[str, Any]:
+def profile_in_json(profile: ProfileSummary) -> dict[str, Any]:
     """Return everything that the report shows; times in UTC, ISO 8601."""
     return {
         "kind": "profile",
-        "folder": str(found.folder),
-        "manifest": in_json(found.manifest),
-        "begin": _iso(found.begin),
-        "end": _iso(found.end),
-        "seen_s": found.seen_s,
-        "means": in_json(found.means),
-        "percentiles_of_minutes": in_json(found.percentiles),
-        "hours": hours_in_json(found),
-        "busiest_windows": [in_json(one) | {"begin": _iso(one.begin), "end": _iso(one.end)} for one in found.windows],
+        "folder": str(profile.folder),
+        "manifest": in_json(profile.manifest),
+        "begin": _iso(profile.begin),
+        "end": _iso(profile.end),
+        "seen_s": profile.seen_s,
+        "means": in_json(profile.means),
+        "percentiles_of_minutes": in_json(profile.percentiles),
+        "hours": hours_in_json(profile),
+        "busiest_windows": [
+            in_json(window) | {"begin": _iso(window.begin), "end": _iso(window.end)} for window in profile.windows
+        ],
         "peaks": {
             str(name): in_json(one) | {"begin": _iso(one.begin), "end": _iso(one.end)}
-            for name, one in found.peaks.items()
+            for name, one in profile.peaks.items()
         },
-        "files": in_json(found.classes),
-        "waits": {"classes": in_json(found.wait_classes), "types": in_json(found.wait_types)},
-        "unseen": [in_json(one) | {"begin": _iso(one.begin), "end": _iso(one.end)} for one in found.unseen],
-        "findings": in_json(found.findings),
-        "memory": in_json(found.memory),
-        "cautions": in_json(found.cautions),
+        "files": in_json(profile.classes),
+        "waits": {"classes": in_json(profile.wait_classes), "types": in_json(profile.wait_types)},
+        "unseen": [in_json(one) | {"begin": _iso(one.begin), "end": _iso(one.end)} for one in profile.unseen],
+        "findings": in_json(profile.findings),
+        "memory": in_json(profile.memory),
+        "cautions": in_json(profile.cautions),
     }
 
 

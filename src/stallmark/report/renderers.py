@@ -99,7 +99,7 @@ def in_json(value: Any) -> Any:
 def _of_fields(value: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     keys = GROUPS.get(type(value), {})
-    for name in (one.name for one in fields(value)):
+    for name in (field.name for field in fields(value)):
         said = getattr(value, name)
         found |= _of_fields(said) if type(said) in GROUPS else in_json({keys.get(name, name): said})
     return found

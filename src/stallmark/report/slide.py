@@ -44,7 +44,7 @@ def slide(document: Document) -> str:
             shapes.append(text(0, y, line, size, ink, **more))
 
     lines("title", document.title, font_weight=700)
-    asked = [f"{one.title}: {one.answers}" for one in document.questions] or [document.question]
+    asked = [f"{question.title}: {question.answers}" for question in document.questions] or [document.question]
     for question in filter(None, asked):
         lines("question", question, "soft")
     y += 14

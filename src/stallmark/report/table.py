@@ -180,7 +180,7 @@ def in_markdown(table: Table) -> list[str]:
     columns = range(len(table.header))
     return [
         f"| {' | '.join(map(_in_cell, table.header))} |",
-        f"|{'|'.join('---' if at in table.words else '---:' for at in columns)}|",
+        f"|{'|'.join('---' if column in table.words else '---:' for column in columns)}|",
         *(f"| {' | '.join(map(_in_cell, row))} |" for row in table.rows),
     ]
 

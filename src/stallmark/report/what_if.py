@@ -18,19 +18,19 @@ def what_ifs_in_brief(some: WhatIfs) -> Brief:
     return [*([Words(_about(one), "", one.variant or one.step), Shown(_predictions(one))] for one in some.found), notes]
 
 
-def _about(one: WhatIf) -> str:
-    users = f"{one.users} user{'s' * (one.users != 1)}"
-    runs = f"mean of {one.runs} runs" if one.runs > 1 else "1 run"
-    reads = f"reads of {format.number(one.read_ms)} ms by the {one.read_source}"
-    emulated = ", EMULATED device" if one.emulated else ""
-    return f", {users}: {format.number(one.tps)} TPS with {reads} ({runs}{emulated})"
+def _about(prediction: WhatIf) -> str:
+    users = f"{prediction.users} user{'s' * (prediction.users != 1)}"
+    runs = f"mean of {prediction.runs} runs" if prediction.runs > 1 else "1 run"
+    reads = f"reads of {format.number(prediction.read_ms)} ms by the {prediction.read_source}"
+    emulated = ", EMULATED device" if prediction.emulated else ""
+    return f", {users}: {format.number(prediction.tps)} TPS with {reads} ({runs}{emulated})"
 
 
-def _predictions(one: WhatIf) -> Table:
-    return Rows(one.predictions).table(
+def _predictions(prediction: WhatIf) -> Table:
+    return Rows(prediction.predictions).table(
         number("if reads took", lambda found: f"{format.number(found.read_ms)} ms"),
         number("TPS", lambda found: found.tps),
         number("range", lambda found: f"{format.number(found.low)}–{format.number(found.high)}"),
-        number("change", lambda found: found.tps / one.tps - 1, format.signed),
+        number("change", lambda found: found.tps / prediction.tps - 1, format.signed),
         word("limit then", lambda found: term(found.limit) if found.limit else "differs by run"),
     )

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from stallmark.analysis.finding import Finding, caution, info
-from stallmark.analysis.probe.saturation import page_cache
+from stallmark.analysis.probe.saturation import page_cache_cautions
 from stallmark.analysis.profile.rates import MORE
 from stallmark.analysis.profile.summary import PERCENTILES, ProfileSummary, percentile_of
 from stallmark.analysis.read.query_figures import QUERIES
@@ -250,7 +250,7 @@ def untested_of_candidate(found: CandidateAnswer) -> Iterator[Finding]:
 def _of_replay(found: CandidateAnswer) -> Iterator[Finding]:
     if (replay := found.sizing.replay) is None:
         return
-    yield from page_cache((found.name, outcome) for outcome in replay.direct_io.values())
+    yield from page_cache_cautions((found.name, outcome) for outcome in replay.direct_io.values())
     if replay.played < 1:
         yield caution(SizingKind.COMPRESSED, candidate=found.name, played=replay.played)
     kept_up = [one for level in replay.levels if not level.backlog for one in level.streams]

@@ -96,20 +96,20 @@ def show_sizing(found: "SizingSummary", outputs: Outputs) -> None:
 
 
 def _level(text: str | None) -> "ServiceLevelObjective | None":
-    from stallmark.analysis.validity.service_level import PERCENTILES, READY_MADE, declared
+    from stallmark.analysis.validity.service_level import PERCENTILES, READY_MADE, make_objective
     from stallmark.quantities import parse_seconds
 
     if text is None:
         return None
     if text in READY_MADE:
-        return declared(text, None, PERCENTILES[0])
+        return make_objective(text, None, PERCENTILES[0])
     try:
         seconds = parse_seconds(text)
     except ValueError:
         seconds = 0.0
     if seconds <= 0:
         raise StallmarkError(f"--slo {text} is no service level: write {', '.join(READY_MADE)} or a time as 10ms.")
-    return declared(None, seconds * 1000, PERCENTILES[0])
+    return make_objective(None, seconds * 1000, PERCENTILES[0])
 
 
 def progress(folder: Path) -> Progress:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from stallmark.analysis.ceiling import Ceiling, ceilings, missed, of_repeats
+from stallmark.analysis.ceiling import Ceiling, ceilings, mean_ceiling, missed_limits
 from stallmark.analysis.finding import Finding, Kind, info
 from stallmark.analysis.run import summarise_run
 from stallmark.errors import StallmarkError
@@ -155,7 +155,7 @@ def _reach(
     between = [(holds, breaks) for holds, breaks in told if holds and breaks]
     middle, low, high = None, 0.0, None
     if told and len(between) == len(told):
-        middle, low, high = of_repeats(between)
+        middle, low, high = mean_ceiling(between)
     elif told:
         low = min(holds for holds, _ in told)
         highs = [breaks for _, breaks in told if breaks is not None]
@@ -315,5 +315,5 @@ def _stand_in_ends(one: Ceiling) -> Finding | None:
     if not (step := one.limit_step):
         return None
     busy = {"busy_share": step.storage.busy_share, "cpu_share": step.server.cpu_busy_share}
-    facts = {"missed": missed(one), "verdict": one.limit, **busy}
+    facts = {"missed": missed_limits(one), "verdict": one.limit, **busy}
     return info(SizingKind.STAND_IN_ENDS, level=one.breaks, **facts)

@@ -20,7 +20,7 @@ from stallmark.experiment.runner import Runner
 from stallmark.format import exact, short
 from stallmark.quantities import PoolSize
 from stallmark.record import devices
-from stallmark.record.files import alone
+from stallmark.record.files import exclusive_folder
 from stallmark.record.manifest.course import now
 from stallmark.record.reader import Record, find_records
 from stallmark.record.writer import experiment_folder
@@ -90,7 +90,9 @@ class SizingRunner:
             self._scenario, self._engine, self.folder.parent, machines, goes_by="the I/O of its loads"
         )
         reason: str | None = "Stallmark ended unexpectedly"
-        with alone(self.folder, taken=f"Another Stallmark writes into {self.folder}: wait for it or stop it."):
+        with exclusive_folder(
+            self.folder, taken=f"Another Stallmark writes into {self.folder}: wait for it or stop it."
+        ):
             try:
                 self._note()
                 self._replay()

@@ -21,7 +21,7 @@ from stallmark.sizing.candidate import (
     finding_of,
     need_of,
 )
-from stallmark.sizing.demand import mark_of, with_peaks
+from stallmark.sizing.demand import profile_fingerprint, with_peaks
 from stallmark.sizing.manifest import Demand, Sizing, read_sizing
 from stallmark.sizing.reach import SizingKind
 
@@ -77,7 +77,7 @@ def size(
     old = None if today is None else (today, read_sizing(today))
     every = [*read, *([old] if old else [])]
     for folder, sizing in every:
-        if sizing.demand.profile != mark_of(found.manifest, found.rates):
+        if sizing.demand.profile != profile_fingerprint(found.manifest, found.rates):
             raise StallmarkError(
                 f"{folder} was measured for another profile than {profile}, or before that went on: give the profile "
                 "that it was measured for, or run the sizing again."

@@ -66,7 +66,7 @@ def test_the_busiest_window_is_found_and_half_a_window_is_none(made):
     assert found.windows[0].values[Measure.READS] == pytest.approx(100)
     assert facts(found.findings, ProfileKind.BUSIEST)["ios_per_s"] == pytest.approx(1550 / 15)
     rates = rates_of(found.intervals, found.manifest)
-    assert busiest(rates.between(rates.start[0], rates.start[0] + 600)) == []
+    assert busiest(rates.part(rates.start[0], rates.start[0] + 600)) == []
 
 
 def test_peaks_are_named_by_every_measure(made):

@@ -26,6 +26,12 @@ def test_series_by_our_names(import_texts):
     assert any("the end of what its values cover" in note for note in found.manifest.notes)
 
 
+def test_a_mean_without_its_ios_is_no_time(import_texts):
+    rows = ("10:00:00Z,5,", "10:00:15Z,5,", "10:00:30Z,,2")
+    found = import_texts("Time,reads_per_s,read_ms\n" + "".join(f"2026-03-02T{row}\n" for row in rows))
+    assert found.io("reads") == [75] and found.io("read_stall_ms") == [None]
+
+
 GRAFANA = """\
 "Time","Reads sda","Reads sdb","{device=""sda""}","Latency (ms)"
 1772445600000,100,50,409600,2
@@ -244,6 +250,10 @@ def test_rows_of_any_order_and_kind_give_what_was_counted(import_many, steps, is
         (OURS + ROWS, {"reads_per_s": "reads_per_h"}, "no series reads_per_h to map reads_per_s to"),
         (OURS + ROWS, {"read_ms": "reads"}, "reads_per_s and reads: they are one figure"),
         (OURS + ROWS, {"connections": "read_ms"}, "read_ms of .*do not add up"),
+        ("Time,file,reads_total\n" + "".join(
+            f"2026-03-02T10:0{minute}:{10 * place}Z,{name},{minute}\n"
+            for minute in range(5) for place, name in ((1, "data a"), (2, "log b"), (3, "log c"))
+        ), {}, "of one sample with one time"),
         ("Time,R (MB/s)\n2026-03-02 10:00:00,1\n2026-03-02 10:01:00,2\n", {"R (MB/s)": "read_bytes_per_s"},
          r"“R \(MB/s\)” of .* is in MB/s, and read_bytes_per_s in B/s"),
         ("Time,read_ms,a\n2026-03-02 10:00:00,1,1\n2026-03-02 10:00:15,2,1\n", {"a": "read_ms", "read_ms": "a"},

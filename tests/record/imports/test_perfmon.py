@@ -223,7 +223,15 @@ def test_more_values_than_names_are_refused_with_the_command(import_texts):
 
 @pytest.mark.parametrize(
     ("stamp", "delimiter"),
-    [("00:{:02d}.2", ","), ("00:{:02d},2", ";"), ("3/2/2026 10:{:02d}", ","), ("02.03.2026 10:{:02d}", ";")],
+    [
+        ("00:{:02d}.2", ","),
+        ("00:{:02d},2", ";"),
+        ("3/2/2026 10:{:02d}", ","),
+        ("02.03.2026 10:{:02d}", ";"),
+        ("02.03.2026 10:00:{:02d}", ";"),
+        ("2026-03-02 10:00:{:02d}", ","),
+        ("46083.41{:02d}", ","),
+    ],
 )
 def test_times_that_a_spreadsheet_spoiled_are_refused_with_the_command(import_texts, stamp, delimiter):
     rows = [f"{stamp.format(15 * place)}{delimiter}100" for place in range(3)]

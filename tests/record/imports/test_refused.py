@@ -20,7 +20,7 @@ WHOLE = [
         recorders.iostat_text, recorders.iostat_json, recorders.sadf_json, recorders.perfmon_csv,
         recorders.prometheus_json, recorders.open_csv,
     )
-] + [(SAMPLES / "sadf.json").read_bytes()]  # fmt: skip
+] + [(SAMPLES / name).read_bytes() for name in ("sadf.json", "influxdb_log.csv")]  # fmt: skip
 
 
 @pytest.mark.parametrize(

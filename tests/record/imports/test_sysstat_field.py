@@ -4,7 +4,8 @@ import gzip
 import json
 
 import pytest
-from tests.support.recorders import sadf
+from tests.support import recorders
+from tests.support.recorders import Moment, sadf
 
 from stallmark.errors import StallmarkError
 from stallmark.record.formats.dates import Schedule, schedule_from
@@ -279,7 +280,17 @@ def test_a_file_without_a_whole_report_is_refused(import_texts):
         import_texts(f"{LINUX}2026-03-02T10:00:00Z\n{COLUMNS}{SDA}")
 
 
-@pytest.mark.parametrize("text", [reports(SDA), iostat_json(**{"r/s": 100.0}), sadf_of(DISK, DISK)])
+MOMENTS = [Moment(1772445600.0 + 15 * n, {"sda": (n * 30.0,) * 6}, n, n * 10) for n in range(5)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        reports(SDA), iostat_json(**{"r/s": 100.0}), sadf_of(DISK, DISK), recorders.perfmon_csv(MOMENTS),
+        recorders.prometheus_json(MOMENTS), recorders.open_csv(MOMENTS),
+    ],
+    ids=["iostat", "iostat JSON", "sadf", "Perfmon", "Prometheus", "CSV"],
+)  # fmt: skip
 def test_a_gz_is_read_and_one_that_is_cut_says_what_to_do(import_texts, text):
     packed = gzip.compress(text.encode())
     plain = import_texts(text, zone="UTC")

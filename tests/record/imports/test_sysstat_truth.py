@@ -23,7 +23,7 @@ ABOVE: Mapping[str, Sequence[str]] = {
     "sda": ("sda1", "sda2", "dm-0"), "sdb": ("md127",), "nvme0n1": ("nvme0n1p1", "vg-data"), "xvdf": ("xvdf1",),
     "cciss/c0d0": ("cciss/c0d0p1", "dm-3"), "vdb": ("bcache0", "loop4"), "xvdq1": (), "dasda": ("dasda1",),
 }  # fmt: skip
-"""What may stand on a disk and counts its I/O again. A partition without its disk, xvdq1, is a disk itself."""
+"""Devices that may stand on a disk and count its I/O again. A partition without its disk, xvdq1, is a disk itself."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from support.synthetic import Truth, make_run
 from support.terminal import printed
 
 from stallmark import format
-from stallmark.analysis.profile.rates import Counted, Measure, Rates
+from stallmark.analysis.profile.rates import Measure, Quotient, Rates
 from stallmark.analysis.profile.summary import summarise_profile
 from stallmark.profile.collection import Collection
 from stallmark.report.profile import heat_table, profile_document, profile_in_json
@@ -49,7 +49,7 @@ def test_the_page_holds_every_finding_every_measure_and_the_gap(summary):
     text = " ".join(re.sub(r"<[^>]+>", " ", page).replace("&#39;", "'").split())
     for one in [*summary.findings, *summary.memory, *summary.cautions]:
         assert " ".join(sentence(one).split()) in text, one.kind
-    assert all(MEASURES[measure] in text for measure in summary.rates.counted)
+    assert all(MEASURES[measure] in text for measure in summary.rates.measures)
     assert "http://" not in page.replace("http://www.w3.org", "")  # nothing is loaded from elsewhere
     assert page.count("<figure ") >= 5
 
@@ -90,7 +90,7 @@ def test_a_cell_of_the_heat_map_is_the_mean_of_its_hour_by_local_clocks(begin, n
     zone, count = ZoneInfo(name), 4 * 24 * 3
     begin -= begin % 900
     start = begin + 900.0 * np.arange(count)
-    rates = Rates(start, start + 900.0, {Measure.IOS: Counted(np.arange(count) * 900.0, np.full(count, 900.0))})
+    rates = Rates(start, start + 900.0, {Measure.IOS: Quotient(np.arange(count) * 900.0, np.full(count, 900.0))})
     hours: dict[tuple[str, int], list[int]] = defaultdict(list)
     for number, moment in enumerate(start):
         local = datetime.fromtimestamp(moment, zone)
@@ -110,7 +110,7 @@ def test_a_cell_of_the_heat_map_is_the_mean_of_its_hour_by_local_clocks(begin, n
 )  # fmt: skip
 def test_a_change_of_the_clock_is_said_if_there_was_one(month, day, name, forward, back):
     start = datetime(2026, month, day, tzinfo=UTC).timestamp() + 900.0 * np.arange(4 * 48)
-    rates = Rates(start, start + 900.0, {Measure.IOS: Counted(start, start)})
+    rates = Rates(start, start + 900.0, {Measure.IOS: Quotient(start, start)})
     with format.times_in(ZoneInfo(name)):
         found = heat_table(SimpleNamespace(rates=rates))
     assert found.zone == name and f"Each hour of the day in {name}," in found.reading

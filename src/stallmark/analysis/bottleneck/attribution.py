@@ -10,17 +10,16 @@ from stallmark.analysis.bottleneck.summary import PARTS, STORAGE, Budget
 from stallmark.analysis.read.counters import Counters
 from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.io import DEVICE, SERVER, Io, Names, OwnCpu, over
+from stallmark.analysis.read.io import DEVICE, SERVER, Io, Names, OwnCpu, delta_over
 from stallmark.analysis.read.waits import WaitParts
 
 # The division of sessions' time in I/O: in the device, above the device, or at a CPU.
 #
 # A backend times its I/O from the request until it runs again. What a block device counts (/proc/diskstats) begins when
 # a request has been allocated. So a request that is throttled (a cgroup's limit), waits for a tag, or is in a stacked
-# or a network file system has not reached the counters: that time is storage too, above the device. Only what the CPUs
-# can explain is theirs: the server's processes ran or were runnable for so long, less the time in which their sessions
-# were seen at a CPU. If the processes are not known, the machine's CPUs give a bound, and what lies within is not told
-# apart.
+# or a network file system has not reached the counters: that time is storage too, above the device. CPUs account only
+# for the time in which the server's processes ran or were runnable, less the time in which their sessions were seen at
+# a CPU. If the processes are not known, the machine's CPUs give a bound, and time within it stays undivided.
 
 
 @dataclass(frozen=True)
@@ -41,19 +40,21 @@ class IoTime:
 def divide_io(
     io: Io, seen: Mapping[str, float], own: OwnCpu | None, interval: Interval, alone: bool = True
 ) -> dict[str, IoTime]:
-    """Divide the time in each kind of STORAGE.
+    """Divide the time in each kind of STORAGE between device, above the device, and CPU.
 
-    `seen` are sessions by part (`WaitParts.over`). `own` is the CPU time of the server's processes; None if it is not
-    known. Unless these sessions are `alone`, others use it too, and it is only a bound. All time is the device's if its
-    counters are not known.
+    `seen` are sessions by part (`WaitParts.over`). `own` is the CPU time of the server's processes, or None if unknown.
+    Unless these sessions are `alone`, other sessions use it too, and it is only a bound. All time is the device's if
+    its counters are not known.
     """
     shares = _device_shares(io, interval)
     beyond = {name: seen.get(name, 0.0) * (1 - shares[name]) for name in STORAGE}  # sessions
+
     total = math.fsum(beyond.values())
+    # No session was seen in I/O beyond the device's own time: nothing is left to divide.
     if not total:
         return {name: IoTime() for name in STORAGE}
     in_io = math.fsum(seen.get(name, 0.0) for name in STORAGE)
-    cpu, either = _at_cpus(io, own, seen, in_io, interval, alone)
+    cpu, either = _sessions_at_cpus(io, own, seen, in_io, interval, alone)
     cpu_share = min(1.0, cpu / total)
     unknown_share = min(1.0 - cpu_share, either / total)
     return {
@@ -67,14 +68,14 @@ def divide_io(
     }
 
 
-def of_data_files(divided: Mapping[str, IoTime], seen: Mapping[str, float]) -> IoTime:
+def divide_data_file_io(divided: Mapping[str, IoTime], seen: Mapping[str, float]) -> IoTime:
     """Return the division of the time in reads and in other I/O of data files together."""
     read, other = divided["read"], divided["other_io"]
     reading, writing = seen.get("read", 0.0), seen.get("other_io", 0.0)
     weight = reading / (reading + writing) if reading + writing else 1.0
 
-    def mean(one: float, two: float) -> float:
-        return weight * one + (1 - weight) * two
+    def mean(of_reads: float, of_writes: float) -> float:
+        return weight * of_reads + (1 - weight) * of_writes
 
     return IoTime(
         mean(read.device, other.device),
@@ -84,44 +85,49 @@ def of_data_files(divided: Mapping[str, IoTime], seen: Mapping[str, float]) -> I
     )
 
 
-def _at_cpus(
+def _sessions_at_cpus(
     io: Io, own: OwnCpu | None, seen: Mapping[str, float], in_io: float, interval: Interval, alone: bool
 ) -> tuple[float, float]:
-    """Return how many sessions in I/O were really at a CPU, and how many more may have been."""
-    most = in_io
+    """Return the number of sessions in I/O that were really at a CPU, and of further ones that may have been."""
+    at_most = in_io
     if own is not None and own.server_run_delay_s is not None:
         at_cpu = (own.server_user_s + own.server_system_s + own.server_run_delay_s) / own.seconds
-        most = max(0.0, at_cpu - seen.get("cpu", 0.0))
+        at_most = max(0.0, at_cpu - seen.get("cpu", 0.0))
+        # These sessions are all that the processes serve, so the CPU time is exact; else it is a bound.
         if alone:
-            return most, 0.0
-    host = over(io.host, interval)
+            return at_most, 0.0
+    host = delta_over(io.host, interval)
     if host is None or host.broken:
-        return 0.0, most
+        return 0.0, at_most
     kernel = host.values.get("system_s", 0.0) / host.seconds
-    return 0.0, min(most, _waited_share(io, interval) * in_io + kernel)
+    return 0.0, min(at_most, _waited_share(io, interval) * in_io + kernel)
 
 
 def _waited_share(io: Io, interval: Interval) -> float:
-    """Return the share of the time in which anything may have waited for a CPU: as the kernel noted it, else all the
-    time that CPUs were busy (they are all busy at once for no longer than one is on average)."""
-    pressure = over(io.cpu_pressure, interval)
+    """Return the share of the time in which any process may have waited for a CPU.
+
+    It is the kernel's figure if known, else all the time in which CPUs were busy: they are all busy at once for no
+    longer than one is on average.
+    """
+    pressure = delta_over(io.cpu_pressure, interval)
     if pressure is not None and not pressure.broken and "cpu_stalled_s" in pressure.values:
         return min(1.0, pressure["cpu_stalled_s"] / pressure.seconds)
-    host = over(io.host, interval)
+    host = delta_over(io.host, interval)
     assert host
     idle = host.values.get("idle_s", 0.0) + host.values.get("iowait_s", 0.0)
     return 1 - idle / math.fsum(host.values.values())
 
 
 def _device_shares(io: Io, interval: Interval) -> dict[str, float]:
-    """Return the share of the server's time in each kind of I/O that its device counted; 1 if that is not known, or
-    within what few samples leave open.
+    """Return the share of the server's time in each kind of I/O that its device counted. It is 1 if unknown, or within
+    the uncertainty of few samples.
 
-    A log is hardly ever read, so reads are the data files' even where both lie on one device. There writes and syncs of
-    both are compared together.
+    A log is very rarely read, so reads belong to the data files even if both are on one device. There, writes and syncs
+    of both are compared together.
     """
     data, wal = (io.data, SERVER), (io.wal, io.wal_names)
     reads = _share([data], io.data_device, interval, reads=True)
+    # Separate devices count writes of data and log apart.
     if io.wal_device is not None:
         writes, log = _share([data], io.data_device, interval), _share([wal], io.wal_device, interval)
     else:
@@ -130,29 +136,31 @@ def _device_shares(io: Io, interval: Interval) -> dict[str, float]:
 
 
 def _share(
-    asked: Sequence[tuple[Counters | None, Names]], device: Counters | None, interval: Interval, reads: bool = False
+    sources: Sequence[tuple[Counters | None, Names]], device: Counters | None, interval: Interval, reads: bool = False
 ) -> float:
-    server = _ms_per_second(asked, interval, reads)
+    server = _ms_per_second(sources, interval, reads)
     counted = _ms_per_second([(device, DEVICE)], interval, reads)
     if not server or counted is None:
         return 1.0
-    deltas = [over(counters, interval) for counters in (device, *(counters for counters, _ in asked))]
-    off = math.fsum(delta.uncertainty for delta in deltas if delta)
-    return min(1.0, counted / server * (1 + off))
+    deltas = [delta_over(counters, interval) for counters in (device, *(counters for counters, _ in sources))]
+    uncertainty = math.fsum(delta.uncertainty for delta in deltas if delta)
+    return min(1.0, counted / server * (1 + uncertainty))
 
 
 def _ms_per_second(sources: Sequence[tuple[Counters | None, Names]], interval: Interval, reads: bool) -> float | None:
-    """Return the ms per second in reads, or in writes and syncs together. None if a source is not known, or counts no
+    """Return the ms per second in reads, or in writes and syncs together. None if a source is unknown, or counts no
     syncs, as the kernel does not for partitions and volumes."""
     total = 0.0
     for counters, names in sources:
-        delta = over(counters, interval)
+        delta = delta_over(counters, interval)
         if delta is None or delta.broken:
             return None
         if names is DEVICE and not reads and not set(names.sync_ms) <= delta.values.keys():
             return None
         times = set(names.read_ms if reads else (*names.write_ms, *names.sync_ms)) & delta.values.keys()
-        total += math.fsum(delta[name] for name in times) / delta.seconds  # a set has no order
+        total += (
+            math.fsum(delta[name] for name in times) / delta.seconds
+        )  # fsum: a set has no order, and a plain sum would depend on it
     return total
 
 
@@ -169,14 +177,15 @@ BATCHES = 10
 def make_budget(
     load: Load, io: Io, waits: WaitParts | None, interval: Interval, divided: Mapping[str, IoTime]
 ) -> Budget | None:
-    """Return the budget, with I/O `divided` by `divide_io`; None where no sessions were sampled or nothing ended.
+    """Return the budget, with I/O `divided` by `divide_io`, or None if no sessions were sampled or nothing ended.
 
-    `rest` holds waits of no known class. Time in which no session was sampled is the client's, between the
-    server's answers.
+    `rest` holds waits of unknown class. Time in which no session was sampled is the client's, between the server's
+    answers.
     """
-    seen, looks = waits.over(interval) if waits else ({}, 0)
+    seen, looks = waits.mean_sessions(interval) if waits else ({}, 0)
     done = int(interval.of(load.all("committed") + load.all("rolled_back")).sum())
     latency, service = (float(interval.of(load.all(column)).sum()) for column in ("latency_us", "service_us"))
+    # Without samples or ended transactions there is no time to divide.
     if not seen or not done or latency <= 0:
         return None
     per_transaction = 1000 * interval.seconds / done  # ms of one session
@@ -185,7 +194,7 @@ def make_budget(
     parts = dict.fromkeys(PARTS, 0.0) | {name: seen.get(name, 0.0) * per_transaction for name in _SERVED}
     served = sum(parts.values())
     within = response_ms - queue_ms
-    if served > within:  # samples scatter: their sum cannot exceed the whole that it is part of
+    if served > within:  # samples vary, but their sum cannot exceed the response time
         parts = {name: ms * within / served for name, ms in parts.items()}
     parts["queue"] = queue_ms
     parts["client"] = max(0.0, within - served)
@@ -198,12 +207,13 @@ def make_budget(
 
 
 def relative_spread(load: Load, interval: Interval) -> float:
-    """Return the standard error of the mean rate of transactions, relative, from means of equal batches of seconds.
+    """Return the relative standard error of the mean rate of transactions, from means of equal batches of seconds, or 0
+    with fewer seconds than batches.
 
-    Batches of a few seconds and more hardly depend on one another where single seconds do (batch means: A. M. Law,
-    Simulation Modeling and Analysis, 9.5.3). 0 with fewer seconds than batches.
+    Batches of a few seconds and more barely depend on one another where single seconds do (batch means: A. M. Law,
+    Simulation Modeling and Analysis, 9.5.3).
     """
-    done = interval.of(load.of_users("committed") + load.of_users("rolled_back"))
+    done = interval.of(load.users_sum("committed") + load.users_sum("rolled_back"))
     length = len(done) // BATCHES
     if not length or not done.any():
         return 0.0

@@ -23,18 +23,18 @@ class DeviceKind(Kind):
 
     LIMITS = "device_limits"
     LATENCY_LIMITS = "device_latency_limits"
-    """Its latency, more than its queue."""
+    """The device's latency limits, more than its queue."""
     ABOVE_LIMITS = "io_above_device_limits"
-    """Storage does, with more time above the device than in the device: a limit, a queue, a file system."""
+    """Storage limits, with more time above the device than in the device: a limit, a queue, a file system."""
     NOT_LIMITING = "device_not_limiting"
     ONE_OF_SEVERAL = "device_one_limit_of_several"
     WITH_CPUS = "device_and_cpus_limit"
     CPUS_LIMIT = "cpus_limit"
     """Faster storage would give next to nothing."""
     NOT_DIVIDED = "io_and_cpu_not_divided"
-    """Sessions in I/O may have waited for storage or for a CPU, and it would turn the verdict."""
+    """Sessions in I/O may have waited for storage or for a CPU, and that would reverse the verdict."""
     CPUS_BUSY_OTHERWISE = "cpus_busy_otherwise"
-    """Busy CPUs, most of which nothing seen accounts for: what they leave to storage is not known."""
+    """CPUs were busy with work that is mostly unexplained, so storage's part is unknown."""
     NOT_TOLD = "device_not_told_by_load"
 
 
@@ -50,10 +50,11 @@ IS_BOTTLENECK = {
     DeviceKind.NOT_LIMITING: False,
     DeviceKind.CPUS_LIMIT: False,
 }
-"""The answer to “is storage the bottleneck?” by kind; of the others it is not known, or one limit among others."""
+"""The answer to “is storage the bottleneck?” by kind. For other kinds it is unknown, or storage is one limit among
+others."""
 
 NOT_JUDGED = (DeviceKind.NOT_DIVIDED, DeviceKind.CPUS_BUSY_OTHERWISE, DeviceKind.NOT_TOLD)
-"""The verdicts by which it is not known whether storage limits."""
+"""The verdicts that leave open whether storage limits."""
 
 
 def device_verdict(
@@ -61,24 +62,24 @@ def device_verdict(
     data_busy: float | None,
     wal_busy: float | None,
     cpu_busy: float | None,
-    wal_apart: bool,
+    wal_separate: bool,
     divided: tuple[IoTime, IoTime] = (IoTime(), IoTime()),
     cpu_own: float | None = None,
 ) -> Finding | None:
-    """Judge the device on which users waited most; None where too little is known to say anything.
+    """Judge the device on which users waited most; return None if too little is known.
 
-    `waits` are shares by wait class. Give a device's busy share only where 1 means that it is saturated. `wal_apart`:
-    the log lies on a device of its own. `divided`: the time in I/O of data files and of the log (`divide_io`).
-    `cpu_own`: the share of the CPUs that sessions and executors account for, or the server's process; None if it is not
-    known.
+    `waits` are shares by wait class. Give a device's busy share only if 1 means that it is saturated. `wal_separate`:
+    the log is on its own device. `divided`: the time in I/O of data files and of the log (`divide_io`). `cpu_own`: the
+    share of the CPUs that sessions and executors, or the server's process, account for, or None if unknown.
     """
     if waits is None:
-        return _without_waits(data_busy, cpu_busy)
-    of_log = wal_apart and waits["wal"] > waits["io"]
+        return _judge_without_waits(data_busy, cpu_busy)
+    of_log = wal_separate and waits["wal"] > waits["io"]
     device, busy = (JudgedDevice.LOG, wal_busy) if of_log else (JudgedDevice.DATA, data_busy)
     progressing = 1 - waits["client"] - waits["lock"]
+    # Shares of so little time would be shares of noise.
     if progressing < PROGRESS_FLOOR:
-        return _told_little(waits, cpu_busy, cpu_own)
+        return _judge_idle_load(waits, cpu_busy, cpu_own)
 
     def waited(kind: str) -> float:
         return sum(waits[name] * getattr(time, kind) for name, time in zip(("io", "wal"), divided, strict=True))
@@ -97,12 +98,14 @@ def device_verdict(
         "cpu_share": cpu_busy,
         "cpu_own_share": cpu_own,
     }
-    if cpu_busy is not None and cpu_busy >= CPU_LIMITS > _needed(cpu_busy, cpu_own):
+    # CPUs are judged before storage: saturated CPUs delay sessions that look as if they waited for I/O.
+    if cpu_busy is not None and cpu_busy >= CPU_LIMITS > _needed_cpu_share(cpu_busy, cpu_own):
         return info(DeviceKind.CPUS_BUSY_OTHERWISE, **facts)
     if cpu_busy is not None and cpu_busy >= CPU_ALONE:
         return info(DeviceKind.CPUS_LIMIT, **facts)
     if share > DEVICE_FREE and cpu_busy is not None and cpu_busy >= CPU_LIMITS:
         return info(DeviceKind.WITH_CPUS, **facts)
+    # The undivided time would change the verdict if it were all storage.
     if _level(share) != _level(share + waited("unknown") / progressing):
         return info(DeviceKind.NOT_DIVIDED, **facts)
     if share >= DEVICE_LIMITS and waited("above") > ABOVE * in_storage:
@@ -117,21 +120,21 @@ def _level(share: float) -> int:
     return (share > DEVICE_FREE) + (share >= DEVICE_LIMITS)
 
 
-def _told_little(waits: Mapping[str, float], cpu_busy: float | None, cpu_own: float | None) -> Finding:
-    """Judge a load that keeps no session busy: more users are no remedy if the CPUs are saturated."""
+def _judge_idle_load(waits: Mapping[str, float], cpu_busy: float | None, cpu_own: float | None) -> Finding:
+    """Judge a load that keeps no session busy: more users do not help if the CPUs are saturated."""
     spent = "client" if waits["client"] >= waits["lock"] else "lock"
     saturated = spent == "client" and cpu_busy is not None and cpu_busy >= CPU_LIMITS
     cpus = {"cpu_share": cpu_busy, "cpu_own_share": cpu_own} if saturated else {}
     return info(DeviceKind.NOT_TOLD, spent_in=spent, share=waits[spent], **cpus)
 
 
-def _needed(busy: float, own: float | None) -> float:
-    """Return the share of the CPUs that the transactions are taken to need: half of what is not accounted for is the
-    kernel's work for their I/O, as in predictions."""
+def _needed_cpu_share(busy: float, own: float | None) -> float:
+    """Return the estimated share of the CPUs that the transactions need: half of the unexplained use is the kernel's
+    work for their I/O, as in predictions."""
     return busy if own is None else (busy + min(own, busy)) / 2
 
 
-def _without_waits(busy: float | None, cpu_busy: float | None) -> Finding | None:
+def _judge_without_waits(busy: float | None, cpu_busy: float | None) -> Finding | None:
     if busy is None:
         return None
     facts = {"device": JudgedDevice.DATA, "busy_share": busy, "cpu_share": cpu_busy}

@@ -1,4 +1,4 @@
-"""Laws that a step's figures must obey, and the closed model of it that predicts throughput."""
+"""Laws that a step's figures must obey, and the closed model of the step that predicts throughput."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from stallmark.analysis.finding import Finding, Severity
 from stallmark.analysis.read.counters import Counters, Delta
 from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.io import SERVER, Io, over
+from stallmark.analysis.read.io import SERVER, Io, delta_over
 from stallmark.analysis.read.server_summary import ServerWait
 from stallmark.analysis.read.waits import WaitParts, part_of
 from stallmark.record.manifest import Manifest
@@ -35,68 +35,71 @@ from stallmark.stats.thresholds import (
 def laws(
     manifest: Manifest, load: Load, io: Io, waits: WaitParts | None, interval: Interval, arrivals: str
 ) -> list[Law]:
-    """Return the laws whose sides are both known."""
+    """Return the laws of which both sides are known."""
     step = manifest.steps[interval.index]
-    seen, _ = waits.over(interval) if waits else ({}, 0)
-    found = [_users(load, interval)] if arrivals == "closed" else []
+    seen, _ = waits.mean_sessions(interval) if waits else ({}, 0)
+    user_laws = [_users_law(load, interval)] if arrivals == "closed" else []
     return [
         law
         for law in (
-            *found,
-            _readers(io, seen, interval, streams=bool(step.streams or step.beside)),
-            *_devices(manifest, io, interval),
-            None if step.beside else _cpu(load, io, seen, interval),
+            *user_laws,
+            _readers_law(io, seen, interval, streams=bool(step.streams or step.beside)),
+            *_device_laws(manifest, io, interval),
+            None if step.beside else _cpu_law(load, io, seen, interval),
         )
         if law
     ]
 
 
-def _users(load: Load, interval: Interval) -> Law | None:
+def _users_law(load: Load, interval: Interval) -> Law | None:
     users = float(interval.of(load.user_sum("running")).mean())
-    accounted = float(interval.of(load.of_users("latency_us") + load.user_sum("think_us")).mean()) / 1e6
+    accounted = float(interval.of(load.users_sum("latency_us") + load.user_sum("think_us")).mean()) / 1e6
     if not users:
         return None
     return _law(LawKind.USERS, users, accounted, LITTLE, abs(accounted / users - 1) <= LITTLE)
 
 
-def _readers(io: Io, seen: Mapping[str, float], interval: Interval, streams: bool) -> Law | None:
-    """Compare readers. With concurrent `streams` of queries, or another load, the counters hold their reads too, while
-    sessions seen are users'."""
-    server = over(io.data, interval)
+def _readers_law(io: Io, seen: Mapping[str, float], interval: Interval, streams: bool) -> Law | None:
+    """Compare readers. With concurrent `streams` of queries, or another load, the counters include their reads too,
+    while sessions seen are only the users'."""
+    server = delta_over(io.data, interval)
     if server is None or server.broken or not seen or "read_stall_ms" not in server.values:
         return None
     stalled = sum(server.values.get(name, 0.0) for name in SERVER.read_ms) / server.seconds / 1000
     waiting = seen.get("read", 0.0)
+    # Below a fraction of a session, samples are too few to compare.
     if max(stalled, waiting) < LAW_FLOOR_USERS:
         return None
     gap = waiting / stalled - 1 if stalled else float("inf")
     closed: bool | None = abs(gap) <= LITTLE_READS
-    few = _few(gap, server.uncertainty)
+    few = _sampling_uncertainty(gap, server.uncertainty)
     if few or (not closed and streams and stalled > waiting):
         closed = None
     return _law(LawKind.READS, stalled, waiting, LITTLE_READS, closed, few=few)
 
 
-def _devices(manifest: Manifest, io: Io, interval: Interval) -> Iterator[Law]:
+def _device_laws(manifest: Manifest, io: Io, interval: Interval) -> Iterator[Law]:
     """Compare the busy time of emulated arrays, whose service times are known."""
     roles: tuple[tuple[Role, Counters | None], ...] = (("data", io.data_device), ("wal", io.wal_device))
     for role, counters in roles:
-        model, delta = manifest.devices.of(role).emulated_in_process, over(counters, interval)
+        model, delta = manifest.devices.of(role).emulated_in_process, delta_over(counters, interval)
         if model is None or delta is None or delta.broken:
             continue
         if model.rpm or model.cache or model.tier:
-            continue  # how long an I/O is served depends on where it is, and on what was there before
+            continue  # service times then depend on the I/O's position and on earlier I/Os
         busy = delta.values.get("busy_ms", 0.0) / 1000 / delta.seconds / model.spindles
-        asked = _asked(delta, model)
+        needed = _needed_busy_share(delta, model)
         if busy * model.spindles < LAW_FLOOR_USERS:
             continue
-        gap = asked / busy - 1
+        gap = needed / busy - 1
+        # Needed more than busy: I/Os overlapped or were merged, which is not an error.
         closed = True if abs(gap) <= SERVICE_ACCOUNTED else (None if gap > 0 else False)
-        yield _law(LawKind.DEVICE, busy, asked, SERVICE_ACCOUNTED, closed, role=role)
+        yield _law(LawKind.DEVICE, busy, needed, SERVICE_ACCOUNTED, closed, role=role)
 
 
-def _asked(delta: Delta, model: EmulatedArray) -> float:
-    """Return the busy share of the spindles that the I/Os' number and size ask for, those of raw loads among them."""
+def _needed_busy_share(delta: Delta, model: EmulatedArray) -> float:
+    """Return the busy share of the spindles that follows from the number and size of the I/Os, including those of raw
+    loads."""
 
     def all_of(count: str) -> float:
         return delta.values.get(count, 0.0) + delta.values.get(f"raw_{count}", 0.0)
@@ -109,9 +112,9 @@ def _asked(delta: Delta, model: EmulatedArray) -> float:
 
 
 def cpu_cores(load: Load, io: Io, seen: Mapping[str, float], interval: Interval) -> tuple[float, float] | None:
-    """Return the cores busy on the server's machine, and how many of them sessions and executors account for. None
-    where the machine's cores are not known or no sessions were sampled."""
-    host = over(io.host, interval)
+    """Return the cores busy on the server's machine, and the cores that sessions and executors account for. None if the
+    machine's cores are unknown or no sessions were sampled."""
+    host = delta_over(io.host, interval)
     if host is None or host.broken or not seen:
         return None
     idle = host.values.get("idle_s", 0.0) + host.values.get("iowait_s", 0.0)
@@ -120,9 +123,12 @@ def cpu_cores(load: Load, io: Io, seen: Mapping[str, float], interval: Interval)
     return busy, seen.get("cpu", 0.0) + driver
 
 
-def _cpu(load: Load, io: Io, seen: Mapping[str, float], interval: Interval) -> Law | None:
-    """Compare busy cores with sessions on CPU and executors. More sessions than that queue for a core; fewer leave
-    room for other work. Neither is a failure, and neither accounts for the busy cores."""
+def _cpu_law(load: Load, io: Io, seen: Mapping[str, float], interval: Interval) -> Law | None:
+    """Compare busy cores with sessions on CPU and executors.
+
+    More sessions than cores queue; fewer leave room for other work. Neither is a failure, and neither accounts for the
+    busy cores.
+    """
     if (cores := cpu_cores(load, io, seen, interval)) is None:
         return None
     busy, known = cores
@@ -132,33 +138,33 @@ def _cpu(load: Load, io: Io, seen: Mapping[str, float], interval: Interval) -> L
     return _law(LawKind.CPU, busy, known, CPU_ACCOUNTED, closed)
 
 
-_COUNTED = ("read", "log", "lock")
+_WAIT_LAW_PARTS = ("read", "log", "lock")
 
 
 def wait_laws(counted: Sequence[ServerWait], seen: Mapping[str, float]) -> list[Law]:
     """Compare the time waited per second for reads, log and locks by the server's counters (SQL Server's
     sys.dm_os_wait_stats) with the sessions seen waiting.
 
-    Counters hold waits of the server's own tasks too, so they may be more; sessions seen waiting must be in them.
+    The counters include waits of the server's own tasks, so they may be more; sessions seen waiting must be in them.
     """
-    return [law for part in _COUNTED if (law := _waits(part, counted, seen.get(part, 0.0)))] if seen else []
+    return [law for part in _WAIT_LAW_PARTS if (law := _wait_law(part, counted, seen.get(part, 0.0)))] if seen else []
 
 
-def _waits(part: str, counted: Sequence[ServerWait], seen: float) -> Law | None:
-    waits = [one for one in counted if part_of(one.wait_class, one.wait_type) == part]
-    waited = sum(one.resource_ms / one.seconds / 1000 for one in waits)
+def _wait_law(part: str, counted: Sequence[ServerWait], seen: float) -> Law | None:
+    waits = [wait for wait in counted if part_of(wait.wait_class, wait.wait_type) == part]
+    waited = sum(wait.resource_ms / wait.seconds / 1000 for wait in waits)
     if not waits or max(waited, seen) < LAW_FLOOR_USERS:
         return None
     gap = seen / waited - 1 if waited else float("inf")
-    few = _few(gap, max(one.uncertainty or 0.0 for one in waits))
+    few = _sampling_uncertainty(gap, max(wait.uncertainty or 0.0 for wait in waits))
     closed = True if abs(gap) <= LITTLE_READS else (None if few or gap < 0 else False)
-    names = sorted(one.wait_type for one in waits)
+    names = sorted(wait.wait_type for wait in waits)
     return _law(LawKind.WAITS, waited, seen, LITTLE_READS, closed, few=few, part=part, wait_types=names)
 
 
-def _few(gap: float, uncertainty: float) -> float | None:
-    """Return the share by which counters may be off, as their samples were few, if that may be all of the gap that is
-    not tolerated; else None."""
+def _sampling_uncertainty(gap: float, uncertainty: float) -> float | None:
+    """Return the uncertainty of counters with few samples if it may explain all of the gap beyond the tolerance, else
+    None."""
     return uncertainty if LITTLE_READS < abs(gap) <= LITTLE_READS + uncertainty else None
 
 
@@ -176,21 +182,19 @@ def _law(kind: LawKind, left: float, right: float, tolerance: float, closed: boo
 # The prediction of throughput for another read time: a closed model of one step, solved for throughput.
 #
 # Each of N users thinks for Z and then waits for a response R, so N = X (Z + R). Reads are a delay: their number per
-# transaction depends on pool and transactions and stays. Their time, queueing at the device included, is what is
-# varied.
+# transaction depends on pool and transactions and stays. Their time, queueing at the device included, is varied.
 #
 # The CPU is a queue of c servers (mean value analysis, M. Reiser and S. Lavenberg, Journal of the ACM 27, 1980; P. J.
 # Schweitzer's approximation, 1979; c servers by A. Seidmann, P. Schweitzer and S. Shalev-Oren, 1987). Locks are held
-# for as long as transactions last, so waiting for them shrinks with the rest. Writes, log, client and what nothing
-# explains stay.
+# until a transaction ends, so waiting for locks shrinks with the rest. Writes, log, client and unexplained time stay.
 #
-# The range is over what the model cannot know. Waiting for locks shrinks or stays; the CPU queues or only limits; reads
+# The range covers what the model cannot know. Waiting for locks shrinks or stays; the CPU queues or only limits; reads
 # are as long as sessions were seen in them or as the counters say. On either side it is widened by twice the standard
 # error of the step's own throughput, and by MODEL_ERROR.
 
 WHAT_IF_MS = (5.0, 2.0, 1.0, 0.5, 0.2)
-"""Read times that are worth a row: a disk with little queue, a hybrid array, a good array, flash behind a network, NVMe
-in the server."""
+"""Read times that a prediction is made for: a disk with little queue, a hybrid array, a good array, flash behind a
+network, NVMe in the server."""
 
 
 @dataclass(frozen=True)
@@ -199,13 +203,13 @@ class _Assumptions:
     cpu_queues: bool = True
 
 
-_EVERY = [_Assumptions(*some) for some in product((True, False), repeat=2)]
+_ALL_ASSUMPTIONS = [_Assumptions(*choices) for choices in product((True, False), repeat=2)]
 
 
 def predict(demands: Demands, read_ms: float) -> Prediction:
     """Predict throughput if a read took `read_ms` (> 0) on average."""
     rate, times = _solve(demands, read_ms, _Assumptions())
-    rates = [rate, *_others(demands, read_ms)]
+    rates = [rate, *_other_rates(demands, read_ms)]
     per_rate = demands.tps / demands.rate
     error = 2 * demands.spread + MODEL_ERROR * abs(math.log2(read_ms / demands.read_ms))
     at_most = max(rates) * per_rate * (1 + error)
@@ -214,19 +218,20 @@ def predict(demands: Demands, read_ms: float) -> Prediction:
     return Prediction(read_ms, rate * per_rate, at_least, at_most, response, max(times, key=lambda part: times[part]))
 
 
-def _others(demands: Demands, read_ms: float) -> Iterator[float]:
+def _other_rates(demands: Demands, read_ms: float) -> Iterator[float]:
     """Yield the rates under every other set of assumptions."""
     read_part = demands.read_part_ms
-    # By the counters reads may be longer or shorter than they were seen to be; the rest of the response gives way.
+    # By the counters reads may be longer or shorter than by samples; the rest of the response time makes up for it.
     counted = min(demands.read_volume_ms, read_part + demands.fixed_ms)
     by_counters = replace(demands, read_part_ms=counted, fixed_ms=demands.fixed_ms + read_part - counted)
-    for one in (demands, by_counters):
-        for assume in _EVERY:
-            yield _solve(one, read_ms, assume)[0]
+    for variant in (demands, by_counters):
+        for assume in _ALL_ASSUMPTIONS:
+            yield _solve(variant, read_ms, assume)[0]
 
 
 def _solve(demands: Demands, read_ms: float, assume: _Assumptions) -> tuple[float, dict[Limit, float]]:
-    """Return the rate at which N = X (Z + R(X)), per second, and R's parts there; X (Z + R(X)) only grows with X."""
+    """Return the rate at which N = X (Z + R(X)), per second, and the parts of R there. X (Z + R(X)) only grows with X,
+    so bisection finds it."""
     high = demands.users * 1e6
     if demands.cpu_ms and demands.cores:
         high = min(high, demands.cores / demands.cpu_ms * 1000)
@@ -234,10 +239,11 @@ def _solve(demands: Demands, read_ms: float, assume: _Assumptions) -> tuple[floa
     def too_many(rate: float) -> float:
         return rate * sum(_times(demands, read_ms, rate, assume).values()) / 1000 - demands.users
 
+    # Even at the CPUs' limit fewer users are busy than there are: the CPUs are the limit.
     if too_many(high) <= 0:
         return high, _times(demands, read_ms, high, assume)
     low = 0.0
-    while low < (rate := (low + high) / 2) < high:  # to the last digit
+    while low < (rate := (low + high) / 2) < high:  # until low and high are adjacent floating-point numbers
         low, high = (low, rate) if too_many(rate) > 0 else (rate, high)
     return rate, _times(demands, read_ms, rate, assume)
 
@@ -246,11 +252,13 @@ def _times(demands: Demands, read_ms: float, rate: float, assume: _Assumptions) 
     """Return a user's cycle in ms, by part."""
     reads = demands.read_part_ms * read_ms / demands.read_ms
     cpu = demands.cpu_part_ms
+    # Only the change of queueing counts: the measured time already contains the queue at the measured rate.
     if assume.cpu_queues:
         cpu = max(0.0, cpu + _residence(demands, rate) - _residence(demands, demands.rate))
     held = reads + cpu + demands.fixed_ms
     locks = demands.lock_ms
     before = demands.response_ms - locks
+    # A lock is held as long as the rest of its transaction lasts, so waits scale with that time.
     if assume.locks_shrink and before > 0:
         locks *= held / before
     return {
@@ -266,7 +274,7 @@ def _residence(demands: Demands, rate: float) -> float:
     """Return the time at the CPU per transaction, queueing included (ms), when transactions come at `rate`."""
     if not demands.cpu_ms or not demands.cores:
         return 0.0
-    each = demands.cpu_ms / demands.cores
+    per_core = demands.cpu_ms / demands.cores
     others = max(0.0, demands.users - 1) / demands.users
-    used = min(others * rate * each / 1000, 1 - 1e-9)
-    return demands.cpu_ms - each + each / (1 - used)
+    used = min(others * rate * per_core / 1000, 1 - 1e-9)
+    return demands.cpu_ms - per_core + per_core / (1 - used)

@@ -12,7 +12,7 @@ from stallmark.analysis.finding import info
 from stallmark.analysis.read.counters import Counters
 from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.io import DEVICE, SERVER, Io, over, own_cpu, per_second_mean, summed
+from stallmark.analysis.read.io import DEVICE, SERVER, Io, cpu_of_run, delta_over, per_second_mean, summed
 from stallmark.analysis.read.server_summary import IoSummary, ServerWait
 from stallmark.analysis.read.waits import WaitParts
 from stallmark.record.manifest import Manifest
@@ -24,7 +24,7 @@ from stallmark.stats.thresholds import ASSOCIATION_BIN_S, ASSOCIATION_BINS
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A series per second, as sums over counts where it is a mean. `expected` is the elasticity that it should have."""
+    """A series per second; a mean is kept as sums and counts. `expected` is the elasticity that theory predicts."""
 
     series: Associated
     source: Source | None
@@ -32,7 +32,7 @@ class _Candidate:
     bottom: np.ndarray | None = None
     expected: float | None = None
 
-    def over(self, seconds: int) -> np.ndarray:
+    def binned_values(self, seconds: int) -> np.ndarray:
         top = binned(self.top, seconds)
         return top if self.bottom is None else per_second_mean(top, binned(self.bottom, seconds))
 
@@ -42,63 +42,66 @@ def associations(
 ) -> list[Association]:
     """Return the associations that could be computed, strongest first.
 
-    Strength is computed on stretches of ASSOCIATION_BIN_S where there are enough of them, as they scatter less; else on
-    seconds. Elasticity is always of the stretches, lag always of seconds.
+    Strength is computed on segments of ASSOCIATION_BIN_S if there are enough of them, as they vary less; else on
+    seconds. Elasticity is always computed on segments, lag always on seconds.
 
     `cycle_ms` is a user's time per transaction with think time, in a closed loop. There a part of the time that grows
-    by 1 % takes its share of 1 % from throughput, which is the elasticity to expect.
+    by 1 % takes its share of 1 % from throughput, which is the expected elasticity.
     """
     tps = interval.of(load.all("committed")).astype(float)
     bin_s = ASSOCIATION_BIN_S if len(tps) >= ASSOCIATION_BIN_S * ASSOCIATION_BINS else 1
-    found = []
-    for one in _candidates(io, waits, interval, budget, cycle_ms):
-        y, x = binned(tps, bin_s), one.over(bin_s)
-        strength = correlate_changes(y, x, "transactions per second", one.series, "")
+    associated = []
+    for candidate in _candidates(io, waits, interval, budget, cycle_ms):
+        y, x = binned(tps, bin_s), candidate.binned_values(bin_s)
+        strength = correlate_changes(y, x, "transactions per second", candidate.series, "")
         if strength is None:
             continue
-        late = lag(tps, one.over(1)) if strength.low > 0 or strength.high < 0 else None
-        y, x = binned(tps, ASSOCIATION_BIN_S), one.over(ASSOCIATION_BIN_S)
+        # A lag of a series that does not move with throughput would be noise.
+        late = lag(tps, candidate.binned_values(1)) if strength.low > 0 or strength.high < 0 else None
+        y, x = binned(tps, ASSOCIATION_BIN_S), candidate.binned_values(ASSOCIATION_BIN_S)
         by = elasticity(y, x)
-        at, earliest, latest = late or (None, None, None)
+        lag_s, earliest, latest = late or (None, None, None)
         slope, least, most = by or (None, None, None)
-        found.append(
+        associated.append(
             Association(
-                one.series,
-                one.source,
+                candidate.series,
+                candidate.source,
                 strength.n,
                 bin_s,
                 strength.r,
                 strength.low,
                 strength.high,
-                lag_s=at,
+                lag_s=lag_s,
                 lag_low_s=earliest,
                 lag_high_s=latest,
                 elasticity_n=int(np.sum(~np.isnan(np.diff(y) + np.diff(x)))) if by else 0,
                 elasticity=slope,
                 elasticity_low=least,
                 elasticity_high=most,
-                expected=one.expected,
+                expected=candidate.expected,
             )
         )
-    return sorted(found, key=lambda one: -abs(one.r))
+    return sorted(associated, key=lambda association: -abs(association.r))
 
 
 def _candidates(
     io: Io, waits: WaitParts | None, interval: Interval, budget: Budget | None, cycle_ms: float | None
 ) -> Iterator[_Candidate]:
-    def expected(part: str) -> float | None:
+    def expected_elasticity(part: str) -> float | None:
         if budget is None or not cycle_ms:
             return None
         return -min(1.0, budget.parts_ms[part] / cycle_ms)
 
     data, names = (io.data_device, DEVICE) if io.data_device else (io.data, SERVER)
     by = Source.DEVICE if io.data_device else Source.SERVER
-    yield from _mean(data, names.reads, names.read_ms, Associated.READ_TIME, by, interval, expected("read"))
-    yield from _mean(data, names.writes, names.write_ms, Associated.WRITE_TIME, by, interval)
+    yield from _mean_candidate(
+        data, names.reads, names.read_ms, Associated.READ_TIME, by, interval, expected_elasticity("read")
+    )
+    yield from _mean_candidate(data, names.writes, names.write_ms, Associated.WRITE_TIME, by, interval)
     log, names = (io.wal_device, DEVICE) if io.wal_device else (io.wal, io.wal_names)
     by = Source.DEVICE if io.wal_device else Source.SERVER
     times = (*names.write_ms, *names.sync_ms)
-    yield from _mean(log, names.syncs, times, Associated.LOG_TIME, by, interval, expected("log"))
+    yield from _mean_candidate(log, names.syncs, times, Associated.LOG_TIME, by, interval, expected_elasticity("log"))
     for part, series in (
         ("read", Associated.READERS),
         ("log", Associated.LOG_WAITERS),
@@ -114,7 +117,7 @@ def _candidates(
             yield _Candidate(Associated.CPU, None, total - interval.of(idle), total)
 
 
-def _mean(
+def _mean_candidate(
     counters: Counters | None,
     counts: tuple[str, ...],
     times: tuple[str, ...],
@@ -136,16 +139,16 @@ def _mean(
 
 @dataclass(frozen=True)
 class StepFigures:
-    """The figures of a step that are needed besides its series: means over the measured interval."""
+    """The figures of a step that are needed in addition to its series: means over the measured interval."""
 
-    tps: float  # its result
-    data: IoSummary | None  # as the server counted it
+    tps: float  # the step's result
+    data: IoSummary | None  # counted by the server
     data_device: IoSummary | None
-    cpu_process_share: float | None  # of the machine's CPUs, used by the server as it notes it every minute
+    cpu_process_share: float | None  # share of the machine's CPUs, as the server notes it every minute
     server_waits: Sequence[ServerWait]
 
 
-def step_cause(
+def analyse_bottleneck(
     step: StepFigures,
     manifest: Manifest,
     load: Load,
@@ -154,7 +157,7 @@ def step_cause(
     interval: Interval,
     divided: Mapping[str, IoTime],
 ) -> StepCause:
-    """Return what limits a step of transactions."""
+    """Return the cause analysis of a step of transactions: its budget, laws, associations and predictions."""
     arrivals, beside = manifest.steps[interval.index].arrivals, manifest.steps[interval.index].beside
     budget = make_budget(load, io, waits, interval, divided)
     cycle_ms = _cycle_ms(load, interval) if arrivals == "closed" else None
@@ -180,7 +183,7 @@ def step_cause(
         budget,
         [
             *laws(manifest, load, io, waits, interval, arrivals),
-            *wait_laws([] if beside else step.server_waits, waits.over(interval)[0] if waits else {}),
+            *wait_laws([] if beside else step.server_waits, waits.mean_sessions(interval)[0] if waits else {}),
         ],
         associations(load, io, waits, interval, budget, cycle_ms),
         demands,
@@ -190,8 +193,8 @@ def step_cause(
 
 
 def _cycle_ms(load: Load, interval: Interval) -> float | None:
-    """Return a user's time per transaction."""
-    done = interval.of(load.of_users("committed") + load.of_users("rolled_back")).sum()
+    """Return a user's time per transaction in ms, or None if nothing ended."""
+    done = interval.of(load.users_sum("committed") + load.users_sum("rolled_back")).sum()
     running = float(interval.of(load.user_sum("running")).sum())
     return running * 1000 / float(done) if done and running else None
 
@@ -206,16 +209,17 @@ def _demands(
     budget: Budget,
     cycle_ms: float,
 ) -> Demands | None:
-    """Return the demands; None where no reads were counted, or not timed. The budget is of all transactions: its parts
-    are taken to be the same shares of those that users start."""
+    """Return the demands, or None if no reads were counted, or not timed. The budget covers all transactions:
+    transactions of users are taken to have the same shares."""
     counted, source = step.data_device, Source.DEVICE
-    # Above the device a read takes longer than the device counts.
+    # A read that waits above the device takes longer than the device counts.
+    # The read time to vary is the one that sessions really wait for.
     if counted is None or not counted.read_ms or budget.is_above("read"):
         counted, source = step.data, Source.SERVER
     if counted is None or not counted.read_ms:
         return None
-    done = float(interval.of(load.of_users("committed") + load.of_users("rolled_back")).sum())
-    response_ms = min(cycle_ms, float(interval.of(load.of_users("latency_us")).sum()) / done / 1000)
+    done = float(interval.of(load.users_sum("committed") + load.users_sum("rolled_back")).sum())
+    response_ms = min(cycle_ms, float(interval.of(load.users_sum("latency_us")).sum()) / done / 1000)
     scale = response_ms / budget.response_ms
     part = {name: ms * scale for name, ms in budget.parts_ms.items()}
     rate = done / interval.seconds
@@ -241,17 +245,18 @@ def _demands(
 
 def _used_cores(step: StepFigures, load: Load, io: Io, interval: Interval, cores: int | None) -> float | None:
     """Return the cores that the run itself kept busy, by its processes or as the server noted it, or None if unknown.
-    CPU time of other programs is never part of it."""
-    if (own := own_cpu(load, io, interval)) is not None:
+    CPU time of other programs is never included."""
+    if (own := cpu_of_run(load, io, interval)) is not None:
         return own.cores
     return step.cpu_process_share * cores if step.cpu_process_share is not None and cores else None
 
 
 def _cores(manifest: Manifest, io: Io, interval: Interval) -> int | None:
-    """Return the cores of the server's machine, from the CPU time of all cores per second; else as the server
-    reports them."""
-    host = over(io.host, interval)
+    """Return the cores of the server's machine, from the CPU time of all cores per second; else as the server reports
+    them."""
+    host = delta_over(io.host, interval)
+    # All CPUs together pass one second per core and second.
     if host is not None and not host.broken:
         return max(1, round(sum(host.values.values()) / host.seconds))
-    told = manifest.server.settings.get("server schedulers", "")
-    return int(told) if told.isdecimal() else None
+    schedulers = manifest.server.settings.get("server schedulers", "")
+    return int(schedulers) if schedulers.isdecimal() else None

@@ -23,7 +23,8 @@ class Source(StrEnum):
 
 
 class LawKind(Kind):
-    """Identities of operational analysis. Facts: `left` and `right` as measured, `closed`, and what they are of."""
+    """Identities of operational analysis. Facts: `left` and `right` as measured, `closed`, and the subject of the
+    law."""
 
     USERS = "law_of_users"
     READS = "law_of_reads"
@@ -74,17 +75,16 @@ class Limit(StrEnum):
 class Budget:
     """The response time of a transaction by part, on average over a step's measured interval.
 
-    `parts_ms` has every key of PARTS and sums to `response_ms`. What a session in I/O waited for a CPU is in "cpu";
-    "unknown" is I/O above the device or waiting for a CPU, if nothing tells them apart. `above_ms` is the share of each
-    part of STORAGE that the device's counters do not hold.
+    Sessions in I/O that waited for a CPU are in "cpu"; "unknown" is I/O above the device or waiting for a CPU, if the
+    two cannot be separated.
     """
 
     response_ms: float  # scheduled to ended, mean of all types
     transactions: int  # committed or rolled back
-    parts_ms: dict[str, float]
+    parts_ms: dict[str, float]  # keys: PARTS; values sum to `response_ms`
     looks: int  # sessions sampled, one by one
-    device_known: bool  # whether the device's own counters divide I/O from waiting for a CPU after it
-    above_ms: dict[str, float] = field(default_factory=dict)
+    device_known: bool  # whether the device's own counters separate I/O from waiting for a CPU afterwards
+    above_ms: dict[str, float] = field(default_factory=dict)  # keys: STORAGE; time that the device did not count
 
     @property
     def storage_ms(self) -> float:
@@ -96,7 +96,7 @@ class Budget:
 
     @property
     def above_share(self) -> float:
-        """Return the share of the time in storage that was above the device; 0 without any."""
+        """Return the share of the time in storage that was above the device, or 0 without any."""
         return sum(self.above_ms.values()) / self.storage_ms if self.storage_ms else 0.0
 
     def is_above(self, part: str) -> bool:
@@ -109,14 +109,13 @@ class Budget:
 
 @dataclass(frozen=True)
 class Law:
-    """An identity of operational analysis, both of its sides measured in different ways. `closed` is None where the
-    two sides need not agree more closely than they do."""
+    """An identity of operational analysis, with its two sides measured in different ways."""
 
     finding: Finding
     left_value: float
     right_value: float
-    tolerance: float  # of right ÷ left from 1
-    closed: bool | None
+    tolerance: float  # allowed distance of right ÷ left from 1
+    closed: bool | None  # None if the sides need not agree more closely
 
     @property
     def kind(self) -> Kind:
@@ -130,17 +129,17 @@ class Law:
 
 @dataclass(frozen=True)
 class Association:
-    """A series that moved with throughput within a step: on changes from one stretch of time to the next.
+    """A series that moved with throughput within a step: its changes from one segment of time to the next.
 
-    `lag_s` is positive where throughput follows. The elasticity is d ln TPS / d ln of the series, of `elasticity_n`
-    changes from one stretch of ASSOCIATION_BIN_S to the next; scatter in the measured series draws it towards 0.
-    Intervals are of 95 %; fields are None where they cannot be computed.
+    `lag_s` is positive if throughput follows. The elasticity is d ln TPS / d ln of the series, from `elasticity_n`
+    changes from one segment of ASSOCIATION_BIN_S to the next; noise in the measured series draws it towards 0.
+    Intervals are 95 % intervals; fields are None if they cannot be computed.
     """
 
     series: Associated
-    source: Source | None  # of I/O
+    source: Source | None  # None if the series is not I/O
     n: int  # pairs of changes
-    bin_s: int  # length of a stretch
+    bin_s: int  # length of a segment
     r: float
     low: float
     high: float
@@ -151,29 +150,29 @@ class Association:
     elasticity: float | None = None
     elasticity_low: float | None = None
     elasticity_high: float | None = None
-    expected: float | None = None  # elasticity that the share of the response time promises
+    expected: float | None = None  # elasticity predicted by the share of the response time
 
     @property
-    def shown(self) -> bool:
-        """Tell whether it moved with throughput at all."""
+    def is_associated(self) -> bool:
+        """Return whether the series moved with throughput at all."""
         return self.low > 0 or self.high < 0
 
 
 @dataclass(frozen=True)
 class Demands:
-    """The parameters of the closed model of a step. Times are ms per transaction of the users'."""
+    """The parameters of the closed model of a step. Times are ms per transaction of users."""
 
     users: float
-    think_ms: float  # with the driver's own overhead: what of a user's cycle is outside the response time
+    think_ms: float  # user's cycle outside the response time, the driver's own overhead included
     rate: float  # transactions of the users' per second, committed or rolled back
     tps: float  # the step's result; taken to keep its ratio to `rate`
-    read_ms: float  # of a single read
+    read_ms: float  # time of a single read
     read_source: Source
     read_part_ms: float
-    read_volume_ms: float  # the same by the counters: reads per transaction × read_ms
+    read_volume_ms: float  # `read_part_ms` by the counters: reads per transaction × read_ms
     lock_ms: float
     cpu_part_ms: float  # running or waiting for a CPU
-    cpu_ms: float | None  # CPU time that the run itself used on the server's machine; None if it is not known
+    cpu_ms: float | None  # CPU time that the run itself used on the server's machine, or None if unknown
     cores: int | None
     fixed_ms: float  # writes, log, client and the rest: taken not to change
     spread: float  # standard error of the step's TPS, relative, from means of batches within the run
@@ -201,7 +200,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class StepCause:
-    """The analysis of causes of one step. `notes` say why something is None."""
+    """The analysis of causes of one step. `notes` are the reasons why something is None."""
 
     budget: Budget | None
     laws: list[Law] = field(default_factory=list)

@@ -20,7 +20,7 @@ from stallmark.stats.thresholds import RARE, READS_SAME
 
 
 class Storage(StrEnum):
-    """The part of storage in a difference."""
+    """The part of storage in the difference of two sides."""
 
     CAUSE = "is_the_cause"
     NOT_THE_CAUSE = "is_not_the_cause"
@@ -36,7 +36,7 @@ class CauseKind(Kind):
     LITTLE_IO = "response_time_unchanged_with_little_io"
     NOT_SPLIT = "cause_not_split"
     NOT_DIVIDED = "cause_not_divided"
-    """I/O above the device, or waiting for a CPU."""
+    """The change is in I/O above the device, or in waiting for a CPU."""
     STORAGE = "storage_is_the_cause"
     NOT_STORAGE = "storage_is_not_the_cause"
     ONE_OF_SEVERAL = "storage_is_one_cause"
@@ -45,7 +45,7 @@ class CauseKind(Kind):
     LAW_FAILED = "law_does_not_close"
     LOCKS = "locks_in_the_change"
     CPUS_BUSY = "cpus_busy_otherwise_in_a_side"
-    """So each side's device was not judged, and an I/O may have waited for a CPU."""
+    """Because of that the side's device was not judged, and an I/O may have waited for a CPU."""
 
 
 class ChangeKind(Kind):
@@ -61,7 +61,7 @@ class ChangeKind(Kind):
 
 
 class ComparedFigure(StrEnum):
-    """Figures of two sides that are compared to find a cause."""
+    """Metrics of two sides that are compared to find a cause."""
 
     RESPONSE = "response_time"
     PART = "part_of_the_response_time"
@@ -79,19 +79,18 @@ class ComparedFigure(StrEnum):
 
 @dataclass(frozen=True)
 class Evidence:
-    """One figure for A and for B: means over runs. The interval (95 %) is of B − A, over runs; None with fewer than
-    two runs on a side."""
+    """One metric for A and for B: means over runs."""
 
     figure: ComparedFigure
-    part: str | None  # of PARTS
-    source: Source | None  # of I/O
+    part: str | None  # one of PARTS
+    source: Source | None  # None if the metric is not on I/O
     a: float
     b: float
-    low: float | None
+    low: float | None  # 95 % interval of B − A, over runs; None with fewer than two runs on a side
     high: float | None
     runs_a: int
     runs_b: int
-    share: float | None = None  # of the change in response time
+    share: float | None = None  # part of the change in response time
 
     @property
     def change(self) -> float:
@@ -104,24 +103,24 @@ class Cause:
 
     storage: Storage
     finding: Finding
-    parts: list[Evidence] = field(default_factory=list)  # of the response time, ms per transaction
-    evidence: list[Evidence] = field(default_factory=list)  # I/O, CPU and what was checked besides
+    parts: list[Evidence] = field(default_factory=list)  # parts of the response time, ms per transaction
+    evidence: list[Evidence] = field(default_factory=list)  # I/O, CPU and further metrics
     predictions: list["ModelTest"] = field(default_factory=list)
     cautions: list[Finding] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class ModelTest:
-    """One side's prediction for the other, against what the other really did: TPS, means over runs."""
+    """One side's prediction for the other side, compared with the measurement: TPS, means over runs."""
 
     model_of: str  # variant
     variant: str
-    read_ms: float  # of the other, as measured
+    read_ms: float  # measured on the other side
     predicted: float
     low: float
     high: float
     measured: float
-    runs: int  # of the other
+    runs: int  # runs of the other side
 
     @property
     def error(self) -> float:
@@ -129,7 +128,7 @@ class ModelTest:
         return self.predicted / self.measured - 1
 
     @property
-    def held(self) -> bool:
+    def is_within_range(self) -> bool:
         return self.low <= self.measured <= self.high
 
 
@@ -137,11 +136,11 @@ class ModelTest:
 
 Value = Callable[[StepSummary], float | None]
 
-_COUNTED = (ComparedFigure.READS, ComparedFigure.WRITES, ComparedFigure.SYNCS)
-"""Figures that rest on counts, which few samples make uncertain."""
+_FROM_COUNTS = (ComparedFigure.READS, ComparedFigure.WRITES, ComparedFigure.SYNCS)
+"""Metrics computed from counts, which few samples make uncertain."""
 
 
-def between(
+def compare_figure(
     figure: ComparedFigure,
     value: Value,
     a: Sequence[StepSummary],
@@ -150,10 +149,13 @@ def between(
     part: str | None = None,
     source: Source | None = None,
 ) -> Evidence | None:
-    """Compare a figure; None where a run does not have it. Student's t is on the runs themselves, not their logarithms,
-    because parts of a response time add up and may be 0. It is Welch's where they are no pairs."""
+    """Compare a metric; return None if a run does not have it.
+
+    Student's t is on the runs themselves, not on their logarithms, because parts of a response time add up and may be
+    0. Welch's test is used if the runs are not pairs.
+    """
     values_a, values_b = ([value(step) for step in steps] for steps in (a, b))
-    known_a, known_b = ([one for one in values if one is not None] for values in (values_a, values_b))
+    known_a, known_b = ([value for value in values if value is not None] for values in (values_a, values_b))
     if not known_a or not known_b or len(known_a) < len(values_a) or len(known_b) < len(values_b):
         return None
     low = high = None
@@ -164,10 +166,11 @@ def between(
             student = (statistics.paired if paired else statistics.welch)(*both)
             low, high = (float(end) for end in student.interval())
         else:
+            # Equal runs on both sides have no variance to test by.
             low = high = known_b[0] - known_a[0]
-        if figure in _COUNTED:
-            off = max(step.storage.uncertainty for step in (*a, *b)) * (max(known_a) + max(known_b))
-            low, high = low - off, high + off
+        if figure in _FROM_COUNTS:
+            uncertainty = max(step.storage.uncertainty for step in (*a, *b)) * (max(known_a) + max(known_b))
+            low, high = low - uncertainty, high + uncertainty
     return Evidence(
         figure,
         part,
@@ -181,15 +184,16 @@ def between(
     )
 
 
-def evidence(a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool) -> list[Evidence]:
-    """Compare I/O times of the device where it counts and as the server saw them, and what else may differ."""
-    some: list[tuple[ComparedFigure, Source | None, Value]] = []
+def gather_evidence(a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool) -> list[Evidence]:
+    """Compare I/O times of the device if it counts them and as the server saw them, and other metrics that may
+    differ."""
+    figures: list[tuple[ComparedFigure, Source | None, Value]] = []
     for place, source in (("data_device", Source.DEVICE), ("data", Source.SERVER)):
-        some.append((ComparedFigure.READ_TIME, source, _io(place, "read_ms")))
-        some.append((ComparedFigure.WRITE_TIME, source, _io(place, "write_ms")))
-    some += [
-        (ComparedFigure.SYNC_TIME, Source.SERVER, _io("wal", "sync_ms")),
-        (ComparedFigure.SYNC_TIME, Source.DEVICE, _io("wal_device", "sync_ms")),
+        figures.append((ComparedFigure.READ_TIME, source, _io_metric(place, "read_ms")))
+        figures.append((ComparedFigure.WRITE_TIME, source, _io_metric(place, "write_ms")))
+    figures += [
+        (ComparedFigure.SYNC_TIME, Source.SERVER, _io_metric("wal", "sync_ms")),
+        (ComparedFigure.SYNC_TIME, Source.DEVICE, _io_metric("wal_device", "sync_ms")),
         (ComparedFigure.READS, None, lambda step: step.storage.reads_per_transaction),
         (ComparedFigure.WRITES, None, _per_commit("data", "writes")),
         (ComparedFigure.SYNCS, None, _per_commit("wal", "syncs")),
@@ -197,8 +201,8 @@ def evidence(a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool) -
         (ComparedFigure.CPU_TIME, None, _cpu_ms),
         (ComparedFigure.DEVICE_BUSY, None, lambda step: step.storage.busy_share),
     ]
-    found = [between(figure, value, a, b, paired, source=source) for figure, source, value in some]
-    return [one for one in found if one]
+    compared = [compare_figure(figure, value, a, b, paired, source=source) for figure, source, value in figures]
+    return [figure for figure in compared if figure]
 
 
 def _cpu_ms(step: StepSummary) -> float | None:
@@ -206,11 +210,11 @@ def _cpu_ms(step: StepSummary) -> float | None:
     return cause.demands.cpu_ms if cause and cause.demands else None
 
 
-def _io(place: str, name: str) -> Value:
+def _io_metric(place: str, name: str) -> Value:
     def value(step: StepSummary) -> float | None:
         counted: IoSummary | None = getattr(step.storage, place)
-        found: float | None = getattr(counted, name) if counted else None
-        return found
+        metric: float | None = getattr(counted, name) if counted else None
+        return metric
 
     return value
 
@@ -218,78 +222,87 @@ def _io(place: str, name: str) -> Value:
 def _per_commit(place: str, name: str) -> Value:
     def value(step: StepSummary) -> float | None:
         counted: IoSummary | None = getattr(step.storage, place)
-        found: int | None = getattr(counted, name) if counted else None
+        count: int | None = getattr(counted, name) if counted else None
         tps = step.throughput.tps
-        return found / counted.seconds / tps if counted and found is not None and tps else None
+        return count / counted.seconds / tps if counted and count is not None and tps else None
 
     return value
 
 
-# The split of I/O in a change: what single I/Os took longer, and what came of another number of them.
+# The split of I/O in a change: the part from slower single I/Os, and the part from another number of I/Os.
 #
-# A part is number · time, and Δ(number · time) = Δnumber · mean time + Δtime · mean number. Only the second is the
-# device's doing: a larger pool needs fewer reads and evicts fewer dirty pages, another load commits more or less often.
+# A part is number · time, and Δ(number · time) = Δnumber · mean time + Δtime · mean number. Only the second comes from
+# the device: a larger pool needs fewer reads and evicts fewer dirty pages, another load commits more or less often.
 
 
 @dataclass(frozen=True)
 class Split:
     """Shares of the change in response time, by part of STORAGE."""
 
-    device: Mapping[str, float]  # what single I/Os took longer or shorter
-    number: Mapping[str, float]  # what came of more or fewer of them
-    unknown: float = 0.0  # of parts whose I/Os were not counted or timed
+    device: Mapping[str, float]  # share from slower or faster single I/Os
+    number: Mapping[str, float]  # share from more or fewer I/Os
+    unknown: float = 0.0  # share of parts whose I/Os were not counted or timed
     undivided: float = 0.0  # above the device or waiting for a CPU
 
     @property
-    def io(self) -> float:
+    def by_device(self) -> float:
         return sum(self.device.values())
 
     @property
-    def fewer(self) -> float:
+    def by_number(self) -> float:
         return sum(self.number.values())
 
 
-def split(a: Sequence[StepSummary], b: Sequence[StepSummary], parts: Sequence[Evidence], change: float) -> Split:
+def split_change(a: Sequence[StepSummary], b: Sequence[StepSummary], parts: Sequence[Evidence], change: float) -> Split:
     """Split a `change` in response time that is not 0."""
     by_name = {part.part: part for part in parts}
     device, number, unknown = dict.fromkeys(STORAGE, 0.0), dict.fromkeys(STORAGE, 0.0), 0.0
     for name in STORAGE:
         part = by_name.get(name)
+        # No session was seen in this part on either side.
         if part is None:
             continue
-        found = _of_reads(a, b, part) if name == "read" else _of_single(name, a, b, part)
-        if found is None:
+        device_ms = _device_ms_of_reads(a, b, part) if name == "read" else _device_ms_by_single_ios(name, a, b, part)
+        if device_ms is None:
             unknown += part.change / change
         else:
-            device[name], number[name] = found / change, (part.change - found) / change
+            device[name], number[name] = device_ms / change, (part.change - device_ms) / change
     undivided = by_name["unknown"].change / change if "unknown" in by_name else 0.0
     return Split(device, number, unknown, undivided)
 
 
-def _of_reads(a: Sequence[StepSummary], b: Sequence[StepSummary], part: Evidence) -> float | None:
-    """Return the device's part in ms, by the number of reads per transaction, all of which somebody waits for; None
-    where that number is not known. Where one side hardly reads, samples of its sessions do not tell how long a read
-    takes. Then the server's time of single reads is used."""
+def _device_ms_of_reads(a: Sequence[StepSummary], b: Sequence[StepSummary], part: Evidence) -> float | None:
+    """Return the device's part in ms, from the number of reads per transaction, all of which a session waits for, or
+    None if that number is unknown.
+
+    If one side barely reads, samples of its sessions do not show how long a read takes. Then the server's time of
+    single reads is used.
+    """
     before, after = (_mean([step.storage.reads_per_transaction for step in side]) for side in (a, b))
     if before is None or after is None:
         return None
     if min(before, after) < RARE * max(before, after) or not before:
-        return _of_single("read", a, b, part)
-    if abs(after - before) <= before * sampling_uncertainty(a, b):  # not shown: their counts may be the same
+        return _device_ms_by_single_ios("read", a, b, part)
+    if abs(after - before) <= before * sampling_uncertainty(
+        a, b
+    ):  # the counts may be equal, so all of the change is time
         return part.change
     return part.change - (after - before) * (part.a / before + part.b / after) / 2
 
 
-def _of_single(name: str, a: Sequence[StepSummary], b: Sequence[StepSummary], part: Evidence) -> float | None:
-    """Return the device's part in ms, by the time of single I/Os; None where they were not timed.
+def _device_ms_by_single_ios(
+    name: str, a: Sequence[StepSummary], b: Sequence[StepSummary], part: Evidence
+) -> float | None:
+    """Return the device's part in ms, by the time of single I/Os, or None if they were not timed.
 
-    Their number is what was waited for ÷ that time. The server's counts take in more: a checkpoint writes what
-    evictions did not, and one sync of the log ends the waiting of many. The part is no more than the whole changed. It
-    is 0 where it changed the other way, or one side has no such I/O.
+    The number of I/Os is the time waited ÷ the time of one. The server's counts include more: a checkpoint writes pages
+    that evictions did not, and one sync of the log ends the waiting of many sessions. The result is never more than the
+    change of the part. It is 0 if the time of I/Os changed in the other direction, or one side has no such I/O.
     """
-    apart = all(step.storage.data_device and step.storage.wal_device for step in (*a, *b))
-    apart = apart and not any(_is_above(name, step) for step in (*a, *b))
-    sides = [[_single(name, step, apart) for step in side] for side in (a, b)]
+    separate = all(step.storage.data_device and step.storage.wal_device for step in (*a, *b))
+    separate = separate and not any(_is_above(name, step) for step in (*a, *b))
+    sides = [[_single_io_ms(name, step, separate) for step in side] for side in (a, b)]
+    # A side without such I/Os has no time per I/O: the change is their number.
     if not all(any(counted for counted, _ in side) for side in sides):
         return 0.0
     before, after = (_mean([ms for counted, ms in side if counted]) for side in sides)
@@ -297,24 +310,24 @@ def _of_single(name: str, a: Sequence[StepSummary], b: Sequence[StepSummary], pa
         return None
     numbers = [ms / single for ms, single in ((part.a, before), (part.b, after)) if single]
     rare = min(numbers) < RARE * max(numbers)
-    found = (after - before) * (min(numbers) if rare else sum(numbers) / len(numbers))
-    return max(0.0, min(found, part.change)) if part.change > 0 else min(0.0, max(found, part.change))
+    device_ms = (after - before) * (min(numbers) if rare else sum(numbers) / len(numbers))
+    return max(0.0, min(device_ms, part.change)) if part.change > 0 else min(0.0, max(device_ms, part.change))
 
 
-def _single(name: str, step: StepSummary, apart: bool) -> tuple[bool, float | None]:
-    """Return whether there was any such I/O, and how long a single one took (ms). I/O that was not counted is taken to
-    have been.
+def _single_io_ms(name: str, step: StepSummary, separate: bool) -> tuple[bool, float | None]:
+    """Return whether there was any such I/O, and the ms that a single one took. I/O that was not counted is assumed to
+    exist.
 
-    Of the log one sync with its writes, or one write where there are no syncs. Writes are timed by their device, as the
-    part is the device's, where data files and log are counted `apart`, else by the server, which also times what is
-    above the device.
+    A log I/O is one sync with its writes, or one write without syncs. Writes are timed by their device if data files
+    and log are counted `separate`, as the part is the device's; else by the server, which also times what is above the
+    device.
     """
     if name == "log":
-        log = step.storage.wal_device if apart else step.storage.wal
+        log = step.storage.wal_device if separate else step.storage.wal
         return (bool(log.syncs or log.writes), _flush_ms(log)) if log else (True, None)
     if name == "read":
         return (bool(step.storage.data.reads), step.storage.data.read_ms) if step.storage.data else (True, None)
-    data = step.storage.data_device if apart else step.storage.data
+    data = step.storage.data_device if separate else step.storage.data
     return (bool(data.writes), data.write_ms) if data else (True, None)
 
 
@@ -338,39 +351,46 @@ def _mean(values: Sequence[float | None]) -> float | None:
 # A test of one side's model: its prediction for the other side's read time, against what that side really did.
 
 
-def tested(model: Sequence[StepSummary], other: Sequence[StepSummary]) -> list[ModelTest]:
-    """Return one test, or none where the two differ in more than reads: users, reads per transaction, or what is not
-    known.
+def check_model(model: Sequence[StepSummary], other: Sequence[StepSummary]) -> list[ModelTest]:
+    """Return one test, or none if the two sides differ in more than read time: users, reads per transaction, or
+    anything unknown.
 
     Predictions are means over the runs of `model`, and so are the ends of their range.
     """
     demands = [step.cause.demands for step in model if step.cause and step.cause.demands]
-    theirs = [step.cause.demands for step in other if step.cause and step.cause.demands]
-    if not demands or not theirs or len(demands) < len(model) or len(theirs) < len(other) or not _alike(model, other):
+    other_demands = [step.cause.demands for step in other if step.cause and step.cause.demands]
+    if (
+        not demands
+        or not other_demands
+        or len(demands) < len(model)
+        or len(other_demands) < len(other)
+        or not _same_users_and_reads(model, other)
+    ):
         return []
-    if {one.read_source for one in (*demands, *theirs)} != {demands[0].read_source}:
+    # Read times of the device and of the server are different quantities.
+    if {demand.read_source for demand in (*demands, *other_demands)} != {demands[0].read_source}:
         return []
-    read_ms = fmean(one.read_ms for one in theirs)
-    predictions = [predict(one, read_ms) for one in demands]
+    read_ms = fmean(demand.read_ms for demand in other_demands)
+    predictions = [predict(demand, read_ms) for demand in demands]
     return [
         ModelTest(
             model[0].variant,
             other[0].variant,
             read_ms,
-            fmean(one.tps for one in predictions),
-            fmean(one.low for one in predictions),
-            fmean(one.high for one in predictions),
-            fmean(one.tps for one in theirs),
-            len(theirs),
+            fmean(prediction.tps for prediction in predictions),
+            fmean(prediction.low for prediction in predictions),
+            fmean(prediction.high for prediction in predictions),
+            fmean(demand.tps for demand in other_demands),
+            len(other_demands),
         )
     ]
 
 
-def _alike(model: Sequence[StepSummary], other: Sequence[StepSummary]) -> bool:
+def _same_users_and_reads(model: Sequence[StepSummary], other: Sequence[StepSummary]) -> bool:
     if {step.users for step in (*model, *other)} != {model[0].users}:
         return False
     reads = [[step.storage.reads_per_transaction for step in side] for side in (model, other)]
-    if any(one is None for side in reads for one in side):
+    if any(count is None for side in reads for count in side):
         return False
-    a, b = (fmean(one for one in side if one is not None) for side in reads)
+    a, b = (fmean(count for count in side if count is not None) for side in reads)
     return a > 0 and b > 0 and abs(b - a) <= READS_SAME * max(a, b)

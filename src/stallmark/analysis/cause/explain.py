@@ -2,7 +2,7 @@
 
 In a closed loop throughput is users ÷ (response time + think time). So what changed the response time changed
 throughput, and the parts of that change are its causes, by their size. Storage accounts for the part that was spent in
-I/O, and of that only for what single I/Os took longer: fewer of them are the buffer pool's doing (evidence.py).
+I/O, and there only for slower single I/Os: fewer I/Os come from the buffer pool (evidence.py).
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,10 +21,10 @@ from stallmark.analysis.cause.evidence import (
     Evidence,
     Split,
     Storage,
-    between,
-    evidence,
-    split,
-    tested,
+    check_model,
+    compare_figure,
+    gather_evidence,
+    split_change,
 )
 from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.step_summary import StepSummary
@@ -40,85 +40,88 @@ _KINDS = {
 
 
 def explain(a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool = False) -> Cause:
-    """Return the cause of the difference of B from A; steps of repeated runs, the n-th of each made together
-    where `paired`."""
-    figures = evidence(a, b, paired)
-    tests = [*tested(a, b), *tested(b, a)]
+    """Return the cause of the difference of B from A. The sides are steps of repeated runs; if `paired`, the n-th runs
+    were made together."""
+    figures = gather_evidence(a, b, paired)
+    tests = [*check_model(a, b), *check_model(b, a)]
     if not a or not b or any(step.cause is None or step.cause.budget is None for step in (*a, *b)):
         return Cause(Storage.NOT_KNOWN, caution(CauseKind.NOT_LOOKED_AT), [], figures, tests)
-    whole = between(ComparedFigure.RESPONSE, _response, a, b, paired)
+    whole = compare_figure(ComparedFigure.RESPONSE, _response_ms, a, b, paired)
     assert whole is not None
-    shown = _changed(whole, a, b, paired)
-    parts = _parts(a, b, paired, whole, shown)
+    shown = _has_changed(whole, a, b, paired)
+    parts = _compare_parts(a, b, paired, whole, shown)
     cautions = list(_cautions(a, b, parts))
     facts = {"response_ms": [whole.a, whole.b]}
+    # Without a shown change there is no cause, but little I/O on both sides still rules storage out.
     if not shown:
         level = [_storage_share(side) for side in (a, b)]
         storage = Storage.NOT_THE_CAUSE if max(level) <= DEVICE_FREE else Storage.NOT_KNOWN
-        found = info(CauseKind.UNCHANGED, io_share=level, **facts)
+        finding = info(CauseKind.UNCHANGED, io_share=level, **facts)
         if storage == Storage.NOT_THE_CAUSE:
-            found = info(CauseKind.LITTLE_IO, io_share=level, **facts, **_besides_io(whole, parts, figures))
-        return Cause(storage, found, [whole, *parts], figures, tests, cautions)
-    shares = split(a, b, parts, whole.change)
-    storage = _storage(shares)
+            finding = info(CauseKind.LITTLE_IO, io_share=level, **facts, **_facts_besides_io(whole, parts, figures))
+        return Cause(storage, finding, [whole, *parts], figures, tests, cautions)
+    shares = split_change(a, b, parts, whole.change)
+    storage = _judge_storage(shares)
     if storage == Storage.NOT_KNOWN:
         undivided = abs(shares.undivided) > abs(shares.unknown)
         kind = CauseKind.NOT_DIVIDED if undivided else CauseKind.NOT_SPLIT
-        found = caution(kind, unknown_share=shares.undivided if undivided else shares.unknown, **facts)
-        return Cause(storage, found, [whole, *parts], figures, tests, cautions)
-    of_io = _above_reason(a, b, paired, shares) or _storage_reason(parts, figures, whole.change, shares)
+        finding = caution(kind, unknown_share=shares.undivided if undivided else shares.unknown, **facts)
+        return Cause(storage, finding, [whole, *parts], figures, tests, cautions)
+    io_reason = _above_reason(a, b, paired, shares) or _storage_reason(parts, figures, whole.change, shares)
     others = [] if storage == Storage.CAUSE else list(_other_reasons(whole, parts, figures, shares))
-    if storage == Storage.ONE_OF_SEVERAL and others == [of_io]:
+    # The same reason twice would read as two causes.
+    if storage == Storage.ONE_OF_SEVERAL and others == [io_reason]:
         others = []
-    found = info(_KINDS[storage], io_share=shares.io, io_reason=of_io, others=others, **facts)
-    if storage == Storage.CAUSE and not _certain(parts, whole.change):
+    finding = info(_KINDS[storage], io_share=shares.by_device, io_reason=io_reason, others=others, **facts)
+    if storage == Storage.CAUSE and not _is_certain(parts, whole.change):
         cautions.append(caution(CauseKind.UNCERTAIN))
-    return Cause(storage, found, [whole, *parts], figures, tests, cautions)
+    return Cause(storage, finding, [whole, *parts], figures, tests, cautions)
 
 
-def _parts(
+def _compare_parts(
     a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool, whole: Evidence, shown: bool
 ) -> list[Evidence]:
-    """Compare the parts. Their shares are of a change that was shown; of scatter there are none."""
-    found = []
+    """Compare the parts of the response time. Shares are given only if the total change is shown: noise has no
+    parts."""
+    compared = []
     for name in PARTS:
-        part = between(ComparedFigure.PART, partial(_part, name), a, b, paired, part=name)
+        part = compare_figure(ComparedFigure.PART, partial(_part_ms, name), a, b, paired, part=name)
         if part and (part.a or part.b):
-            found.append(replace(part, share=part.change / whole.change if shown else None))
-    return found
+            compared.append(replace(part, share=part.change / whole.change if shown else None))
+    return compared
 
 
-def _changed(whole: Evidence, a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool) -> bool:
-    """Tell whether the response time changed beyond the scatter of runs, on logarithms as throughput is compared.
-    Single runs must differ by more than such runs do anyway."""
+def _has_changed(whole: Evidence, a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool) -> bool:
+    """Return whether the response time changed beyond run-to-run variation, on logarithms as throughput is compared.
+    Single runs must differ by more than such runs usually do."""
     if min(len(a), len(b)) < 2:
         return abs(whole.change) > SAME * min(whole.a, whole.b)
-    both = [np.log([found for step in side if (found := _response(step))]) for side in (a, b)]
+    both = [np.log([response_ms for step in side if (response_ms := _response_ms(step))]) for side in (a, b)]
     compare = statistics.paired if paired and len(a) == len(b) else statistics.welch
     return float(compare(*both).p()) <= 1 - CONFIDENCE
 
 
-def _storage(shares: Split) -> Storage:
-    """Judge storage; not known where the parts that could not be split would turn the answer."""
-    with_all = _verdict(shares.io + shares.unknown + shares.undivided)
-    return with_all if with_all == _verdict(shares.io) else Storage.NOT_KNOWN
+def _judge_storage(shares: Split) -> Storage:
+    """Judge storage; NOT_KNOWN if the parts that could not be split would change the answer."""
+    with_all = _judge_share(shares.by_device + shares.unknown + shares.undivided)
+    return with_all if with_all == _judge_share(shares.by_device) else Storage.NOT_KNOWN
 
 
-def _verdict(share: float) -> Storage:
+def _judge_share(share: float) -> Storage:
     if share >= CAUSE_MOST:
         return Storage.CAUSE
     return Storage.NOT_THE_CAUSE if share <= CAUSE_LITTLE else Storage.ONE_OF_SEVERAL
 
 
-def _certain(parts: Sequence[Evidence], change: float) -> bool:
-    """Tell whether the interval of one part of I/O says that it changed as the whole did. True with single runs, whose
-    intervals are not known."""
+def _is_certain(parts: Sequence[Evidence], change: float) -> bool:
+    """Return whether the interval of one part of I/O shows a change in the direction of the total. True for single
+    runs, which have no intervals."""
     ends = [(p.low, p.high) for p in parts if p.part in STORAGE]
     return any(low is None or high is None or (low > 0 if change > 0 else high < 0) for low, high in ends)
 
 
-def _besides_io(whole: Evidence, parts: Sequence[Evidence], figures: Sequence[Evidence]) -> dict[str, object]:
-    """Return the largest part that is no I/O with its share of B's response time, and how busy the CPUs were."""
+def _facts_besides_io(whole: Evidence, parts: Sequence[Evidence], figures: Sequence[Evidence]) -> dict[str, object]:
+    """Return the largest part outside I/O with its share of B's response time, and the CPU use of both sides."""
     other = max((p for p in parts if p.part not in (*STORAGE, "unknown")), key=lambda p: p.b, default=None)
     cpu = _find(figures, ComparedFigure.CPU_BUSY)
     return {
@@ -129,44 +132,46 @@ def _besides_io(whole: Evidence, parts: Sequence[Evidence], figures: Sequence[Ev
 
 
 def _above_reason(a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool, shares: Split) -> Finding | None:
-    """Return the part of I/O that the device changed most if it changed above the device; None if it did not."""
+    """Return the part of I/O that the device changed most, if it changed above the device, else None."""
     most = max(shares.device, key=lambda name: shares.device[name])
-    part = between(ComparedFigure.PART, partial(_part, most), a, b, paired)
-    above = between(ComparedFigure.ABOVE, partial(_above, most), a, b, paired)
+    part = compare_figure(ComparedFigure.PART, partial(_part_ms, most), a, b, paired)
+    above = compare_figure(ComparedFigure.ABOVE, partial(_above_ms, most), a, b, paired)
+    # The device's reason stands unless most of the change was above it.
     if part is None or above is None or not part.change or above.change / part.change <= ABOVE:
         return None
     return info(ChangeKind.ABOVE, part=most, per_transaction_ms=[above.a, above.b])
 
 
 def _storage_reason(parts: Sequence[Evidence], figures: Sequence[Evidence], change: float, shares: Split) -> Finding:
-    """Return the part of I/O that the device changed most; of reads the time of a single one, where it is known."""
+    """Return the part of I/O that the device changed most; for reads the time of a single read, if known."""
     most = max(shares.device, key=lambda name: shares.device[name])
-    part = next((one for one in parts if one.part == most), None)
+    part = next((part for part in parts if part.part == most), None)
     if part is None:
         return info(ChangeKind.LITTLE_IO)
     if most == "read":
         for source in (Source.SERVER, Source.DEVICE):
-            one = _find(figures, ComparedFigure.READ_TIME, source)
-            if one and one.change * change > 0:
-                return info(ChangeKind.READ_TIME, source=source, read_ms=[one.a, one.b])
+            read_time = _find(figures, ComparedFigure.READ_TIME, source)
+            if read_time and read_time.change * change > 0:
+                return info(ChangeKind.READ_TIME, source=source, read_ms=[read_time.a, read_time.b])
     return _part_reason(part, figures)
 
 
 def _other_reasons(
     whole: Evidence, parts: Sequence[Evidence], figures: Sequence[Evidence], shares: Split
 ) -> Iterator[Finding]:
-    """Yield what else changed the response time: another number of I/Os, or the part that changed most."""
+    """Yield further reasons for the change of the response time: another number of I/Os, or the part that changed
+    most."""
     largest = max(parts, key=lambda part: part.change / whole.change)
     of_others = max((p.share or 0.0 for p in parts if p.part not in STORAGE), default=0.0)
     of_number = shares.number.get(largest.part or "", -1.0) >= shares.device.get(largest.part or "", 0.0)
-    if shares.fewer < max(shares.io, of_others) and not of_number:
+    if shares.by_number < max(shares.by_device, of_others) and not of_number:
         yield _part_reason(largest, figures)
         return
     order = sorted(shares.number, key=lambda name: -shares.number[name])
     for name in [name for name in order if shares.number[name] > CAUSE_LITTLE] or order[:1]:
-        one = _find(figures, _NUMBERS[name])
-        if one and one.change * whole.change > 0:  # what the server counted went the same way as what was waited for
-            yield info(ChangeKind.NUMBER, figure=one.figure, per_transaction=[one.a, one.b])
+        number = _find(figures, _NUMBERS[name])
+        if number and number.change * whole.change > 0:  # counts and waits changed in the same direction
+            yield info(ChangeKind.NUMBER, figure=number.figure, per_transaction=[number.a, number.b])
         else:
             yield info(ChangeKind.WAITED_FOR, part=name, fewer=whole.change < 0)
 
@@ -180,7 +185,7 @@ def _part_reason(part: Evidence, figures: Sequence[Evidence]) -> Finding:
 
 
 def _find(figures: Sequence[Evidence], figure: ComparedFigure, source: Source | None = None) -> Evidence | None:
-    return next((one for one in figures if (one.figure, one.source) == (figure, source)), None)
+    return next((evidence for evidence in figures if (evidence.figure, evidence.source) == (figure, source)), None)
 
 
 def _cautions(a: Sequence[StepSummary], b: Sequence[StepSummary], parts: Sequence[Evidence]) -> Iterator[Finding]:
@@ -193,19 +198,19 @@ def _cautions(a: Sequence[StepSummary], b: Sequence[StepSummary], parts: Sequenc
     if lock and lock.share is not None and lock.share > CAUSE_LITTLE:
         yield caution(CauseKind.LOCKS, share=lock.share)
     verdicts = [step.bottleneck.device_verdict for step in (*a, *b)]
-    if busy := sum(one is not None and one.kind == DeviceKind.CPUS_BUSY_OTHERWISE for one in verdicts):
+    if busy := sum(verdict is not None and verdict.kind == DeviceKind.CPUS_BUSY_OTHERWISE for verdict in verdicts):
         yield caution(CauseKind.CPUS_BUSY, runs=busy, of=len(verdicts))
 
 
-def _response(step: StepSummary) -> float | None:
+def _response_ms(step: StepSummary) -> float | None:
     return step.cause.budget.response_ms if step.cause and step.cause.budget else None
 
 
-def _part(name: str, step: StepSummary) -> float | None:
+def _part_ms(name: str, step: StepSummary) -> float | None:
     return step.cause.budget.parts_ms[name] if step.cause and step.cause.budget else None
 
 
-def _above(name: str, step: StepSummary) -> float | None:
+def _above_ms(name: str, step: StepSummary) -> float | None:
     return step.cause.budget.above_ms.get(name) if step.cause and step.cause.budget else None
 
 

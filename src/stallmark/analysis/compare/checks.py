@@ -1,4 +1,4 @@
-"""Checks whether two sides may be compared. Every check says what was found, whether it holds or not."""
+"""Checks whether two sides may be compared. Every check records its findings, whether it passed or not."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from stallmark.analysis.compare.settings import differences, one_pool, storage_checks
-from stallmark.analysis.compare.sides import Side, declared, experiment, name_of, steps_of, tells_of
+from stallmark.analysis.compare.settings import one_pool, storage_checks, undeclared_differences
+from stallmark.analysis.compare.sides import Side, applies_to_pair, declared, experiment, name_of, steps_of
 from stallmark.analysis.compare.summary import Check, CheckKind, PairKind, ReasonKind, check
 from stallmark.analysis.finding import Finding, caution, invalid
 from stallmark.analysis.metrics import THROUGHPUT, Metric
@@ -30,69 +30,71 @@ from stallmark.stats.thresholds import (
 )
 
 
-def checks(a: Side, b: Side, step: tuple[str, int], what: Metric, among: Sequence[Side]) -> list[Check]:
-    """Check one step of two sides, the most fundamental first. `among`: all sides, whose A′ may tell of this
-    pair too."""
+def checks(a: Side, b: Side, step: tuple[str, int], metric: Metric, among: Sequence[Side]) -> list[Check]:
+    """Check one step of two sides, the most fundamental first. `among`: all sides, whose repeated runs (A′) may show
+    drift for this pair too."""
     steps_a, steps_b = a.steps(step), b.steps(step)
     both = [*steps_a, *steps_b]
-    found = [
-        _declared(a, b),
-        _settings(a, b),
-        _valid(both),
-        _driver(both),
-        _consistency([*a.runs, *b.runs]),
-        *_foreign(both),
-        _clocks([*a.runs, *b.runs]),
-        _growth(a, b),
-        _reads(a, b, steps_a, steps_b),
-        _plans(steps_a, steps_b),
-        _steady(both),
+    checked = [
+        _check_declared_metric(a, b),
+        _check_settings(a, b),
+        _check_validity(both),
+        _check_driver(both),
+        _check_consistency([*a.runs, *b.runs]),
+        *_check_foreign_use(both),
+        _check_clocks([*a.runs, *b.runs]),
+        _check_growth(a, b),
+        _check_reads(a, b, steps_a, steps_b),
+        _check_plans(steps_a, steps_b),
+        _check_steadiness(both),
         *storage_checks(a, b, both),
-        *(_again(side, step, what) for side in among if tells_of(side, a, b)),
+        *(_check_repeated_side(side, step, metric) for side in among if applies_to_pair(side, a, b)),
     ]
-    return [one for one in found if one]
+    return [check_ for check_ in checked if check_]
 
 
-def _declared(a: Side, b: Side) -> Check:
-    """Check that both sides declare the same metric: what decides is declared before anything runs."""
-    said = {side.name: list(dict.fromkeys(map(declared, side.runs))) for side in (a, b)}
-    alike = len({key for keys in said.values() for key in keys}) == 1
-    reason = None if alike else invalid(ReasonKind.METRICS_DIFFER, metrics=said)
-    return check(CheckKind.METRIC_DECLARED, alike, reason, metrics=said)
+def _check_declared_metric(a: Side, b: Side) -> Check:
+    """Check that both sides declare the same metric: the deciding metric is declared before anything runs."""
+    declared_metrics = {side.name: list(dict.fromkeys(map(declared, side.runs))) for side in (a, b)}
+    alike = len({key for keys in declared_metrics.values() for key in keys}) == 1
+    reason = None if alike else invalid(ReasonKind.METRICS_DIFFER, metrics=declared_metrics)
+    return check(CheckKind.METRIC_DECLARED, alike, reason, metrics=declared_metrics)
 
 
-def _settings(a: Side, b: Side) -> Check:
-    """Check every run against the first of A: runs of one side must be alike as well."""
+def _check_settings(a: Side, b: Side) -> Check:
+    """Compare every run with the first of A: the runs of one side must be equal too."""
     first = a.runs[0].manifest
-    found = [one for run in (*a.runs[1:], *b.runs) for one in differences(first, run.manifest)]
-    found = list(dict.fromkeys(found))
-    reason = invalid(ReasonKind.SETTINGS_DIFFER, differences=found) if found else None
-    return check(CheckKind.SETTINGS, not found, reason, differences=found)
+    different = [
+        difference for run in (*a.runs[1:], *b.runs) for difference in undeclared_differences(first, run.manifest)
+    ]
+    different = list(dict.fromkeys(different))
+    reason = invalid(ReasonKind.SETTINGS_DIFFER, differences=different) if different else None
+    return check(CheckKind.SETTINGS, not different, reason, differences=different)
 
 
-def _valid(steps: Sequence[StepSummary]) -> Check:
+def _check_validity(steps: Sequence[StepSummary]) -> Check:
     """Check that no step has a reason of its own not to be compared; every reason is named once, with its runs."""
     bad = [step for step in steps if _reasons(step)]
-    found = _by_reason([(reason, step) for step in bad for reason in _reasons(step)])
-    reason = invalid(ReasonKind.RUNS_INVALID, reasons=found) if bad else None
-    return check(CheckKind.RUNS, not bad, reason, invalid=len(bad), runs=len(steps), reasons=found)
+    by_reason = _by_reason([(reason, step) for step in bad for reason in _reasons(step)])
+    reason = invalid(ReasonKind.RUNS_INVALID, reasons=by_reason) if bad else None
+    return check(CheckKind.RUNS, not bad, reason, invalid=len(bad), runs=len(steps), reasons=by_reason)
 
 
 def _reasons(step: StepSummary) -> list[Finding]:
-    """Return why a step must not be compared, without what the checks of foreign I/O and CPU find."""
-    found = [kind for _, _, kind, limit, share_of in _FOREIGN if (share_of(step) or 0.0) > limit]
-    return [one for one in step.validity.invalid if one.kind not in found]
+    """Return the reasons why a step must not be compared, without those of the checks of foreign I/O and CPU."""
+    foreign_kinds = [kind for _, _, kind, limit, share_of in _FOREIGN if (share_of(step) or 0.0) > limit]
+    return [finding for finding in step.validity.invalid if finding.kind not in foreign_kinds]
 
 
-def _driver(steps: Sequence[StepSummary]) -> Check:
+def _check_driver(steps: Sequence[StepSummary]) -> Check:
     bad = _runs(step for step in steps if step.validity.driver_bound)
     reason = invalid(ReasonKind.DRIVER_BOUND, runs=bad) if bad else None
     return check(CheckKind.DRIVER, not bad, reason, bound=bad, runs=len(steps))
 
 
-def _consistency(runs: Sequence[RunSummary]) -> Check:
-    judged = [run for run in runs if any(one.holds is not None for one in run.conditions)]
-    broken = [name_of(run) for run in judged if any(one.holds is False for one in run.conditions)]
+def _check_consistency(runs: Sequence[RunSummary]) -> Check:
+    judged = [run for run in runs if any(condition.holds is not None for condition in run.conditions)]
+    broken = [name_of(run) for run in judged if any(condition.holds is False for condition in run.conditions)]
     reason = invalid(ReasonKind.DATA_WRONG, runs=broken) if broken else None
     passed = False if broken else True if judged and len(judged) == len(runs) else None
     return check(CheckKind.CONSISTENCY, passed, reason, wrong=broken, checked=len(judged), runs=len(runs))
@@ -110,8 +112,8 @@ _FOREIGN: Sequence[tuple[CheckKind, ReasonKind, ValidityKind, float, Callable[[S
 )
 
 
-def _foreign(steps: Sequence[StepSummary]) -> Iterator[Check]:
-    """Check what other programs took of the storage and of the CPUs."""
+def _check_foreign_use(steps: Sequence[StepSummary]) -> Iterator[Check]:
+    """Check the share of storage and CPUs that other programs used."""
     for kind, because, _, limit, share_of in _FOREIGN:
         shares = [(step, share) for step in steps if (share := share_of(step)) is not None]
         most = max((share for _, share in shares), default=None)
@@ -123,7 +125,7 @@ def _foreign(steps: Sequence[StepSummary]) -> Iterator[Check]:
         yield check(kind, passed, reason, share=most, unknown=unknown if shares else 0, runs=len(steps))
 
 
-def _clocks(runs: Sequence[RunSummary]) -> Check:
+def _check_clocks(runs: Sequence[RunSummary]) -> Check:
     """Check that, within an experiment, a later run began later by the clock too: runs are numbered."""
     back = []
     for name in dict.fromkeys(map(experiment, runs)):
@@ -137,7 +139,7 @@ def _clocks(runs: Sequence[RunSummary]) -> Check:
     return check(CheckKind.CLOCK, not back, reason, runs=back)
 
 
-def _growth(a: Side, b: Side) -> Check:
+def _check_growth(a: Side, b: Side) -> Check:
     """Check the growth of the database within runs, and between the sizes that runs began with."""
     runs = (*a.runs, *b.runs)
     within = max((abs(run.growth_share) for run in runs if run.growth_share is not None), default=None)
@@ -150,11 +152,14 @@ def _growth(a: Side, b: Side) -> Check:
     return check(CheckKind.GROWTH, passed, reason, within_share=within, between_share=between)
 
 
-def _reads(a: Side, b: Side, steps_a: Sequence[StepSummary], steps_b: Sequence[StepSummary]) -> Check | None:
-    """Check reads per transaction at one pool, if nothing else reads beside one side alone. Of repeated runs the
-    difference must also be more than their scatter; of single runs nobody knows that, up to READS_OF_ONE_RUN."""
+def _check_reads(a: Side, b: Side, steps_a: Sequence[StepSummary], steps_b: Sequence[StepSummary]) -> Check | None:
+    """Check reads per transaction at one pool, unless other loads read on one side only.
+
+    With repeated runs, the difference must also exceed the run-to-run variation. Single runs show no variation, so up
+    to READS_OF_ONE_RUN is allowed.
+    """
     both = [*steps_a, *steps_b]
-    if not one_pool(a.runs[0].manifest, b.runs[0].manifest) or len({_read_beside(one) for one in both}) > 1:
+    if not one_pool(a.runs[0].manifest, b.runs[0].manifest) or len({_read_beside(step) for step in both}) > 1:
         return None
     known_a, known_b = (
         [step.storage.reads_per_transaction for step in steps if step.storage.reads_per_transaction is not None]
@@ -182,14 +187,16 @@ def _reads(a: Side, b: Side, steps_a: Sequence[StepSummary], steps_b: Sequence[S
 
 
 def _read_beside(step: StepSummary) -> tuple[object, ...]:
-    """Return the other readers of a step, whose reads count as the transactions'."""
+    """Return the other loads that read in a step, whose reads count as the transactions'."""
     return bool(step.streams), step.maintenance.kind if step.maintenance else None, step.beside
 
 
-def _plans(a: Sequence[StepSummary], b: Sequence[StepSummary]) -> Check | None:
-    """Check that statements were executed by the same plans on both sides; None where no server tells. Another plan
-    reads other pages on any storage. It is said and not forbidden: another memory may well be answered by another plan,
-    and then it is a part of what was compared."""
+def _check_plans(a: Sequence[StepSummary], b: Sequence[StepSummary]) -> Check | None:
+    """Check that both sides executed their statements with the same plans; return None if no server reports plans.
+
+    Another plan reads other pages on any storage. The check reports it and does not forbid the comparison: more memory
+    may well lead to another plan, which is then part of what is compared.
+    """
     if not any(step.server.statements for step in a) or not any(step.server.statements for step in b):
         return None
     changed = changed_plans(a, b)
@@ -198,8 +205,8 @@ def _plans(a: Sequence[StepSummary], b: Sequence[StepSummary]) -> Check | None:
 
 
 def changed_plans(a: Sequence[StepSummary], b: Sequence[StepSummary]) -> list[str]:
-    """Return the procedures of which a statement has another plan in B than in A, those that read most first: the plan
-    by which it was executed most, in every run of a side."""
+    """Return the procedures with a statement whose plan differs between A and B, those with the most reads first. The
+    plan of a side is the one it executed most in every run."""
     changed: dict[str, float] = {}
     plans_a, plans_b = _main_plans(a), _main_plans(b)
     for key in sorted(plans_a.keys() & plans_b.keys()):
@@ -211,93 +218,106 @@ def changed_plans(a: Sequence[StepSummary], b: Sequence[StepSummary]) -> list[st
 
 def _main_plans(steps: Sequence[StepSummary]) -> dict[tuple[str, int], tuple[set[str], float]]:
     """Return, by procedure and position, the plans by which a statement was executed most in a run, and its reads."""
-    found: dict[tuple[str, int], tuple[set[str], float]] = {}
+    plans: dict[tuple[str, int], tuple[set[str], float]] = {}
     for step in steps:
-        for one in step.server.statements:
-            hashes, reads = found.get((one.procedure, one.position), (set(), 0.0))
-            found[one.procedure, one.position] = hashes | {one.plans[0]}, reads + one.physical_reads
-    return found
+        for statement in step.server.statements:
+            hashes, reads = plans.get((statement.procedure, statement.position), (set(), 0.0))
+            plans[statement.procedure, statement.position] = (
+                hashes | {statement.plans[0]},
+                reads + statement.physical_reads,
+            )
+    return plans
 
 
-def _steady(steps: Sequence[StepSummary]) -> Check | None:
-    """Check that the runs were steady, as far as they tell: one of seconds is too short to."""
+def _check_steadiness(steps: Sequence[StepSummary]) -> Check | None:
+    """Check that the runs were steady. A run of seconds is too short to judge."""
     judged = [(step, step.validity.steadiness) for step in steps if step.validity.steadiness]
     if not judged:
         return None
-    unsteady = incomparable([found for _, found in judged])
-    bad = _by_reason([(found.verdict, step) for step, found in judged if found in unsteady])
-    others = [(step, found) for step, found in judged if found.verdict not in (Judgement.STEADY, Judgement.TOO_SHORT)]
-    tolerated = [
-        {**one, "by_chance": any(found.incomparable and found.verdict == one["because"] for _, found in judged)}
-        for one in _by_reason([(found.verdict, step) for step, found in others])
+    unsteady = incomparable([steadiness for _, steadiness in judged])
+    bad = _by_reason([(steadiness.verdict, step) for step, steadiness in judged if steadiness in unsteady])
+    others = [
+        (step, steadiness)
+        for step, steadiness in judged
+        if steadiness.verdict not in (Judgement.STEADY, Judgement.TOO_SHORT)
     ]
-    too_short = sum(found.verdict == Judgement.TOO_SHORT for _, found in judged)
+    tolerated = [
+        {
+            **reason,
+            "by_chance": any(
+                steadiness.incomparable and steadiness.verdict == reason["because"] for _, steadiness in judged
+            ),
+        }
+        for reason in _by_reason([(steadiness.verdict, step) for step, steadiness in others])
+    ]
+    too_short = sum(steadiness.verdict == Judgement.TOO_SHORT for _, steadiness in judged)
     return check(
         CheckKind.STEADINESS,
         False if bad else None if too_short else True,
         invalid(ReasonKind.NOT_STEADY, reasons=bad) if bad else None,
         runs=len(judged),
-        steady=sum(found.verdict == Judgement.STEADY for _, found in judged),
+        steady=sum(steadiness.verdict == Judgement.STEADY for _, steadiness in judged),
         too_short=too_short,
         unsteady=bad,
         tolerated=[] if bad else tolerated,
     )
 
 
-def _again(side: Side, step: tuple[str, int], what: Metric) -> Check:
-    """Check A′ against A, by the metric that decides and by throughput."""
-    found = [_drift(side, step, one) for one in dict.fromkeys((what, THROUGHPUT))]
-    drifts = [one for one in found if one]
-    off = next((one for one in drifts if one.differs), None)
-    reason = invalid(ReasonKind.DRIFTED, side=side.name, metric=off.metric, share=off.off) if off else None
+def _check_repeated_side(side: Side, step: tuple[str, int], metric: Metric) -> Check:
+    """Compare A′ with A, by the deciding metric and by throughput."""
+    drifts_or_none = [_drift(side, step, decisive) for decisive in dict.fromkeys((metric, THROUGHPUT))]
+    drifts = [drift for drift in drifts_or_none if drift]
+    off = next((drift for drift in drifts if drift.differs), None)
+    reason = invalid(ReasonKind.DRIFTED, side=side.name, metric=off.metric, share=off.distance) if off else None
     return check(
         CheckKind.AGAIN,
-        None if not off and found[0] is None else not off,
+        None if not off and drifts_or_none[0] is None else not off,
         reason,
         side=side.name,
-        metric=what.key,
-        drifts=[{"metric": one.metric, "share": one.off, "p": one.p} for one in drifts],
+        metric=metric.key,
+        drifts=[{"metric": drift.metric, "share": drift.distance, "p": drift.p} for drift in drifts],
     )
 
 
 @dataclass(frozen=True)
 class _Drift:
-    """The distance of A′ from A in a metric, as a share. `p` is None with one run each: nothing tells drift
-    from scatter."""
+    """The distance of A′ from A in a metric, as a share. `p` is None with one run each, where drift and variation
+    cannot be separated."""
 
     metric: str
-    off: float
+    distance: float
     p: float | None
 
     @property
     def differs(self) -> bool:
-        """Tell whether it is beyond what is allowed. SAME holds however much the runs scatter: more runs must not be
-        let off with more than one is."""
-        return self.off > SAME or (self.p is not None and self.off > AGAIN and self.p <= 1 - CONFIDENCE)
+        """Return whether the distance is beyond the tolerance. SAME applies however much runs vary: more runs must not
+        be allowed more than a single run."""
+        return self.distance > SAME or (self.p is not None and self.distance > AGAIN and self.p <= 1 - CONFIDENCE)
 
 
-def _drift(side: Side, step: tuple[str, int], what: Metric) -> _Drift | None:
-    """Return the drift; None where one of the runs has no such figure."""
+def _drift(side: Side, step: tuple[str, int], metric: Metric) -> _Drift | None:
+    """Return the drift, or None if a run lacks the metric."""
     again = {name_of(run) for run in side.again}
     first, last = (
         [
-            what.value(one) or 0.0
-            for one in steps_of([run for run in side.runs if (name_of(run) in again) == at_end], step)
+            metric.value(step_) or 0.0
+            for step_ in steps_of([run for run in side.runs if (name_of(run) in again) == at_end], step)
         ]
         for at_end in (False, True)
     )
+    # Logarithms need positive values.
     if not first or not last or min(first + last) <= 0:
         return None
     log_first, log_last = np.log(first), np.log(last)
     off = float(np.exp(abs(log_last.mean() - log_first.mean())) - 1)
     several = min(len(first), len(last)) > 1
-    return _Drift(what.key, off, float(statistics.welch(log_first, log_last).p()) if several else None)
+    return _Drift(metric.key, off, float(statistics.welch(log_first, log_last).p()) if several else None)
 
 
 def _by_reason(reasons: Sequence[tuple[Any, StepSummary]]) -> list[Mapping[str, Any]]:
     """Return every reason (`because`) with its `runs`, the one of most runs first."""
-    found = [{"because": same[0][0], "runs": _runs(step for _, step in same)} for same in group(reasons, _first)]
-    return sorted(found, key=lambda one: -len(one["runs"]))
+    grouped = [{"because": same[0][0], "runs": _runs(step for _, step in same)} for same in group(reasons, _first)]
+    return sorted(grouped, key=lambda entry: -len(entry["runs"]))
 
 
 def _first(pair: tuple[Any, StepSummary]) -> Any:

@@ -6,7 +6,7 @@ from itertools import combinations
 from typing import TypeVar
 
 from stallmark.analysis.compare.checks import checks
-from stallmark.analysis.compare.settings import OF_STEPS, ROLES, differences
+from stallmark.analysis.compare.settings import OF_STEPS, ROLES, undeclared_differences
 from stallmark.analysis.compare.sides import Side, name_of, pair_up, ratio, steps_of, variant, with_again
 from stallmark.analysis.compare.summary import Check, Claim, ComparisonSummary, PairKind, Ratio, ReasonKind, Verdict
 from stallmark.analysis.finding import Finding, caution, invalid
@@ -21,17 +21,18 @@ T = TypeVar("T")
 _OPPOSITE = {Verdict.BETTER: Verdict.WORSE, Verdict.WORSE: Verdict.BETTER}
 
 
-def decide(what: Metric, found: Ratio, checked: Iterable[Check] = ()) -> Claim:
+def decide(metric: Metric, observed: Ratio, checked: Iterable[Check] = ()) -> Claim:
     """Return the claim on a pair, from its ratio of a metric and from the checks whether it may be compared."""
-    failed = [one for one in checked if one.passed is False]
+    failed = [check for check in checked if check.passed is False]
+    # A failed check outweighs every number.
     if failed:
-        return Claim(Verdict.NOT_COMPARABLE, reasons=tuple(one.reason for one in failed if one.reason))
-    if min(found.runs_a, found.runs_b) < REPLICATES or found.p_adjusted is None or found.ratio is None:
-        return Claim(Verdict.INDICATIVE, found.ratio)
-    if found.p_adjusted > 1 - CONFIDENCE:
-        return Claim(Verdict.NO_DIFFERENCE, found.ratio)
-    better = (found.ratio > 1) == (what.better == "higher")
-    return Claim(Verdict.BETTER if better else Verdict.WORSE, found.ratio)
+        return Claim(Verdict.NOT_COMPARABLE, reasons=tuple(check.reason for check in failed if check.reason))
+    if min(observed.runs_a, observed.runs_b) < REPLICATES or observed.p_adjusted is None or observed.ratio is None:
+        return Claim(Verdict.INDICATIVE, observed.ratio)
+    if observed.p_adjusted > 1 - CONFIDENCE:
+        return Claim(Verdict.NO_DIFFERENCE, observed.ratio)
+    better = (observed.ratio > 1) == (metric.better == "higher")
+    return Claim(Verdict.BETTER if better else Verdict.WORSE, observed.ratio)
 
 
 def comparable(candidates: Sequence[T], claim: Callable[[T, T], Claim]) -> list[T]:
@@ -64,28 +65,35 @@ class Claims:
             )
         return self._made[key]
 
-    def comparable_points(self, found: Sequence[Point]) -> list[Point]:
+    def comparable_points(self, compared: Sequence[Point]) -> list[Point]:
         """Return the first point and those that may be compared with it and with each other."""
-        return comparable(found, self.claim)
+        return comparable(compared, self.claim)
 
-    def incomparable_pairs(self, found: Sequence[Point]) -> list[list[str]]:
+    def incomparable_pairs(self, compared: Sequence[Point]) -> list[list[str]]:
         """Return the pairs of variants that must not be compared in a step that both have."""
-        by_step = group(found, lambda point: (point.first.step, point.first.users))
+        by_step = group(compared, lambda point: (point.first.step, point.first.users))
         pairs = [pair for same in by_step for pair in combinations(same, 2) if not self.claim(*pair).comparable]
         return [list(names) for names in dict.fromkeys((a.first.variant, b.first.variant) for a, b in pairs)]
 
     def reasons_against(self, a: str, b: str) -> list[Finding]:
-        """Return why two variants must not be compared in any step, whatever was measured: their settings, data that
-        were wrong, or an emulated device beside a real one."""
+        """Return the reasons that forbid a comparison of two variants in every step: their settings, wrong data, or an
+        emulated device next to a real one."""
         sides = [self._sides[name] for name in (a, b)]
         every = [run for side in sides for run in side.runs]
         first = sides[0].runs[0].manifest
-        found = [one for run in every[1:] for one in differences(first, run.manifest) if one.kind not in OF_STEPS]
-        reasons = [invalid(ReasonKind.SETTINGS_DIFFER, differences=list(dict.fromkeys(found)))] if found else []
-        if wrong := [name_of(run) for run in every if any(one.holds is False for one in run.conditions)]:
+        different = [
+            difference
+            for run in every[1:]
+            for difference in undeclared_differences(first, run.manifest)
+            if difference.kind not in OF_STEPS
+        ]
+        reasons = [invalid(ReasonKind.SETTINGS_DIFFER, differences=list(dict.fromkeys(different)))] if different else []
+        if wrong := [name_of(run) for run in every if any(condition.holds is False for condition in run.conditions)]:
             reasons.append(invalid(ReasonKind.DATA_WRONG, runs=wrong))
         roles = [emulated_roles(run.manifest) for run in every]
-        if mixed := next((role for role in ROLES if 0 < sum(role in one for one in roles) < len(roles)), None):
+        if mixed := next(
+            (role for role in ROLES if 0 < sum(role in run_roles for run_roles in roles) < len(roles)), None
+        ):
             reasons.append(invalid(ReasonKind.DEVICES_DIFFER, role=mixed))
         return reasons
 
@@ -99,11 +107,11 @@ class Claims:
             apart = caution(PairKind.NO_COMMON_STEP, a=a.first.variant, b=b.first.variant)
             return Claim(Verdict.NOT_COMPARABLE, reasons=(apart,))
         pairing = pair_up(side_a, side_b)
-        found = ratio(THROUGHPUT, steps_of(pairing.a, step), steps_of(pairing.b, step), pairing.paired)
+        observed = ratio(THROUGHPUT, steps_of(pairing.a, step), steps_of(pairing.b, step), pairing.paired)
         pairs = len(self._sides) * (len(self._sides) - 1) // 2
-        if found.p is not None:
-            found = replace(found, p_adjusted=min(1.0, found.p * pairs))
-        return decide(THROUGHPUT, found, checks(side_a, side_b, step, THROUGHPUT, list(self._sides.values())))
+        if observed.p is not None:
+            observed = replace(observed, p_adjusted=min(1.0, observed.p * pairs))
+        return decide(THROUGHPUT, observed, checks(side_a, side_b, step, THROUGHPUT, list(self._sides.values())))
 
     def _judged_claim(self, a: Point, b: Point) -> Claim | None:
         """Return the claim of the comparison, whichever of the two is its baseline."""

@@ -17,15 +17,18 @@ from stallmark.errors import StallmarkError
 from stallmark.stats import student as statistics
 
 SHOWN = (3, 4, 5, 6, 8, 10, 15, 20)
-"""Numbers of runs for which the plan says what they can show."""
+"""Numbers of runs for which the plan lists the smallest difference that they can show."""
 
 
 @dataclass(frozen=True)
 class RunsPlan:
-    """A plan of the number of runs of each side; None: more than MOST_RUNS. They are `unpaired` where those given are,
-    and that is not for want of repeats. `spread` is the standard deviation of ln of the primary metric of single runs,
-    pooled within variants and steps. Its interval (χ², CONFIDENCE) says how roughly it is known. `left_out` says how
-    many of the runs given tell nothing about it, and why; None where all do."""
+    """A plan of the number of runs of each side; None means more than MOST_RUNS.
+
+    The runs are `unpaired` if the given runs are, for another reason than too few repeats. `spread` is the standard
+    deviation of ln of the primary metric of single runs, pooled within variants and steps; its interval (χ²,
+    CONFIDENCE) shows how precise that is. `left_out` is the number of given runs without information on it, with the
+    reason, or None.
+    """
 
     primary: str
     unit: str
@@ -45,40 +48,40 @@ class RunsPlan:
 
 
 def plan_runs(runs: Sequence[RunSummary], difference: float) -> RunsPlan:
-    """Plan the number of runs. Raise StallmarkError where no variant ran twice, the metric is missing or zero, or no
-    run counts."""
+    """Plan the number of runs. Raise StallmarkError if no variant ran twice, the metric is missing or zero, or no run
+    counts."""
     if any(run.queries is not None for run in runs):
         raise StallmarkError("A plan is for runs of transactions: these are runs of queries.")
     whole = [run for run in runs if run.steps and not run.incomplete_because]
     left_out = _left_out(runs)
     if not any(_sound(step) for run in whole for step in run.steps):
         raise StallmarkError(f"There is no run among these to tell the spread from{_in_brackets(left_out)}.")
-    what = declared_metric(whole)
+    metric = declared_metric(whole)
     values: list[list[list[float]]] = []
     # A and A′ apart: what changed between them is drift, which no further run makes smaller.
     for same in group(whole, lambda run: (experiment(run), variant(run), run.manifest.again)):
         sound = [step for run in same for step in run.steps if _sound(step)]
         values.append(
             [
-                [value for step in steps if (value := what.value(step)) is not None and value > 0]
+                [value for step in steps if (value := metric.value(step)) is not None and value > 0]
                 for steps in group(sound, lambda step: (step.step, step.users))
             ]
         )
-    found = statistics.pooled_spread(values)
-    if found is None:
+    pooled = statistics.pooled_spread(values)
+    if pooled is None:
         raise StallmarkError(
-            f"No variant has two runs in which {what.title} was measured, so nothing tells how much runs scatter: make "
-            f"at least 2 of one, `repeats: 2`{_in_brackets(left_out)}."
+            f"No variant has two runs in which {metric.title} was measured, so their variation is unknown: make at "
+            f"least 2 of one, `repeats: 2`{_in_brackets(left_out)}."
         )
-    spread, df = found
+    spread, df = pooled
     low, high = statistics.spread_interval(spread, df)
-    unpaired = _unpaired(whole)
+    unpaired = _unpaired_reason(whole)
     paired = unpaired is None
-    needed = [statistics.runs_needed(difference, one, paired) for one in (spread, low, high)]
+    needed = [statistics.runs_needed(difference, assumed, paired) for assumed in (spread, low, high)]
     lengths = [seconds for run in whole if (seconds := _seconds(run)) is not None]
     return RunsPlan(
-        primary=what.title,
-        unit=what.unit,
+        primary=metric.title,
+        unit=metric.unit,
         spread=spread,
         spread_low=low,
         spread_high=high,
@@ -102,14 +105,14 @@ def _seconds(run: RunSummary) -> float | None:
     return planned[-1].end_s if planned else None
 
 
-def _unpaired(runs: Sequence[RunSummary]) -> Unpaired | None:
-    """Return why runs like these are no pairs, however many are made; None where they are or would be."""
+def _unpaired_reason(runs: Sequence[RunSummary]) -> Unpaired | None:
+    """Return the reason why runs like these cannot be paired, however many are made, or None if they can."""
     try:
         pairs = chosen_pairs(sides(runs), None, None)
     except StallmarkError:  # one side alone
         return None
-    found = [why for a, b in pairs if (why := pair_up(a, b).unpaired) not in (None, Unpaired.FEW_REPEATS)]
-    return found[0] if found else None
+    reasons = [reason for a, b in pairs if (reason := pair_up(a, b).unpaired) not in (None, Unpaired.FEW_REPEATS)]
+    return reasons[0] if reasons else None
 
 
 def _sound(step: StepSummary) -> bool:
@@ -117,7 +120,8 @@ def _sound(step: StepSummary) -> bool:
 
 
 def _left_out(runs: Sequence[RunSummary]) -> Finding | None:
-    """Return how many tell nothing about the spread, and why. Counts steps where runs have several."""
+    """Return the number of runs without information on the spread, and the reason. Counts steps if runs have
+    several."""
     reasons: Counter[str] = Counter()
     for run in runs:
         if run.incomplete_because or not run.steps:
@@ -133,7 +137,7 @@ def _left_out(runs: Sequence[RunSummary]) -> Finding | None:
 
 
 def _in_brackets(left_out: Finding | None) -> str:
-    """Return for an error how many runs do not count."""
+    """Return the number of runs that do not count, in brackets for an error."""
     if left_out is None:
         return ""
     count = sum(left_out.facts["left_out"].values())

@@ -1,4 +1,4 @@
-"""The settings and the storage of two runs: what differs by intent, and what must not."""
+"""The settings and the storage of two runs: intended differences, and differences that forbid a comparison."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -26,7 +26,7 @@ from stallmark.stats.thresholds import POOL_REACHED
 # compared. Everything else that decides a figure must be the same.
 
 WITH_THE_POOL = ("shared_buffers", "wal_buffers", "max server memory (MB)")
-"""Settings by which the buffer pool is capped, and what PostgreSQL derives from it."""
+"""Settings that cap the buffer pool, and those that PostgreSQL derives from its size."""
 
 _GOVERNOR = (
     "enabled", "workload group", "pool", "max cpu percent", "cap cpu percent", "max memory percent",
@@ -41,7 +41,7 @@ OF_A_VARIANT = {
 
 
 class IntentKind(Kind):
-    """Properties that may tell the sides of a comparison from one another."""
+    """Properties that may distinguish the sides of a comparison."""
 
     POOL = "made_with_buffer_pool"
     DATA_DEVICE = "made_with_data_device"
@@ -53,7 +53,7 @@ class IntentKind(Kind):
 
 
 class DifferenceKind(Kind):
-    """Differences between runs that must be alike. Facts: `a` and `b`, None where a record does not say; of a version
+    """Differences between runs that must be equal. Facts: `a` and `b`, None if a record lacks the value; for a version
     of the data also the workload."""
 
     WORKLOAD = "other_workload"
@@ -84,8 +84,9 @@ OF_STEPS = (DifferenceKind.ARRIVALS, DifferenceKind.RATE, DifferenceKind.THINK_T
 """The differences between steps of one name, which the levels of two searches need not share."""
 
 
-def by_intent(manifest: Manifest) -> Iterator[Finding]:
-    """Yield what may tell this run's variant from others: its buffer pool, its array, the devices of data and log."""
+def intended_differences(manifest: Manifest) -> Iterator[Finding]:
+    """Yield the properties that may distinguish this run's variant: its buffer pool, its array, the devices of data and
+    log."""
     data, log = manifest.devices.data, manifest.devices.wal
     if reached := manifest.memory.reached_bytes:
         yield info(IntentKind.POOL, reached_bytes=reached)
@@ -111,24 +112,26 @@ def by_intent(manifest: Manifest) -> Iterator[Finding]:
 
 
 def _folder(manifest: Manifest, role: Role) -> str | None:
-    """Return the folder of data or log; None on an emulated array of the server's processes, whatever lies below."""
+    """Return the folder of data or log, or None on an emulated array in the server's processes, whatever is below
+    it."""
     return None if manifest.devices.of(role).emulated_in_process else manifest.devices.folders.get(role)
 
 
 def one_pool(a: Manifest, b: Manifest) -> bool:
-    """Tell whether the two were to have the same buffer pool: declared alike, or not at all."""
+    """Return whether both variants request the same buffer pool, or neither requests one."""
     return bool(_declared_pool(a) == _declared_pool(b))
 
 
-def differences(a: Manifest, b: Manifest) -> Iterator[Finding]:
-    """Yield what differs though neither variant declares it, the most important first."""
-    for kind, of in _SAME.items():
-        left, right = of(a), of(b)
-        # What a record does not say is not held against it.
+def undeclared_differences(a: Manifest, b: Manifest) -> Iterator[Finding]:
+    """Yield the differences that neither variant declares, the most important first."""
+    for kind, value in _SAME.items():
+        left, right = value(a), value(b)
+        # A missing value is not a difference.
         if left != right and left is not None and right is not None:
             yield invalid(kind, a=left, b=right)
     yield from _versions(a.workload, b.workload)
     yield from _steps(a.steps, b.steps)
+    # Settings that follow from a declared difference are declared with it.
     pool = one_pool(a, b)
     declared = set() if pool else set(WITH_THE_POOL)
     for key, names in OF_A_VARIANT.items():
@@ -141,21 +144,21 @@ def differences(a: Manifest, b: Manifest) -> Iterator[Finding]:
 
 
 _SAME: dict[DifferenceKind, Callable[[Manifest], Any]] = {
-    DifferenceKind.WORKLOAD: lambda one: one.workload.name or None,
-    DifferenceKind.SCALE: lambda one: one.workload.scale or None,
-    DifferenceKind.SEED: lambda one: one.workload.seed,
-    DifferenceKind.MIX: lambda one: one.workload.mix,
-    DifferenceKind.LOCALITY: lambda one: one.workload.locality,
-    DifferenceKind.SERVER: lambda one: one.server.product or None,
-    DifferenceKind.SERVER_VERSION: lambda one: one.server.version or None,
-    DifferenceKind.DESIGN: lambda one: one.scenario.database,
-    DifferenceKind.LOAD_MACHINES: lambda one: len(one.load_machines) or 1,
-    DifferenceKind.CACHE_START: lambda one: one.cache_start,
-    DifferenceKind.RESET: lambda one: one.reset,
-    DifferenceKind.OBSERVATION: lambda one: one.scenario.observe,
-    DifferenceKind.CPU: lambda one: one.machine.cpu,
-    DifferenceKind.CORES: lambda one: one.machine.cores,
-    DifferenceKind.MEMORY: lambda one: one.machine.memory_bytes,
+    DifferenceKind.WORKLOAD: lambda manifest: manifest.workload.name or None,
+    DifferenceKind.SCALE: lambda manifest: manifest.workload.scale or None,
+    DifferenceKind.SEED: lambda manifest: manifest.workload.seed,
+    DifferenceKind.MIX: lambda manifest: manifest.workload.mix,
+    DifferenceKind.LOCALITY: lambda manifest: manifest.workload.locality,
+    DifferenceKind.SERVER: lambda manifest: manifest.server.product or None,
+    DifferenceKind.SERVER_VERSION: lambda manifest: manifest.server.version or None,
+    DifferenceKind.DESIGN: lambda manifest: manifest.scenario.database,
+    DifferenceKind.LOAD_MACHINES: lambda manifest: len(manifest.load_machines) or 1,
+    DifferenceKind.CACHE_START: lambda manifest: manifest.cache_start,
+    DifferenceKind.RESET: lambda manifest: manifest.reset,
+    DifferenceKind.OBSERVATION: lambda manifest: manifest.scenario.observe,
+    DifferenceKind.CPU: lambda manifest: manifest.machine.cpu,
+    DifferenceKind.CORES: lambda manifest: manifest.machine.cores,
+    DifferenceKind.MEMORY: lambda manifest: manifest.machine.memory_bytes,
 }
 
 
@@ -165,20 +168,19 @@ def _versions(a: Workload, b: Workload) -> Iterator[Finding]:
 
 
 def _steps(a: Sequence[Step], b: Sequence[Step]) -> Iterator[Finding]:
-    """Yield how arrivals and measured time of the same step differ; which steps there are is judged by who
-    pairs them."""
+    """Yield the differences in arrivals and measured time between equal steps. The pairing judges which steps exist."""
     for left in a:
         for right in b:
             if (left.name, left.users) != (right.name, right.users):
                 continue
-            for kind, one, other in (
+            for kind, value_a, value_b in (
                 (DifferenceKind.ARRIVALS, left.arrivals, right.arrivals),
                 (DifferenceKind.RATE, left.rate, right.rate),
                 (DifferenceKind.THINK_TIME, left.think_ms, right.think_ms),
                 (DifferenceKind.MEASURED, _measured_s(left), _measured_s(right)),
             ):
-                if one != other:
-                    yield invalid(kind, a=one, b=other)
+                if value_a != value_b:
+                    yield invalid(kind, a=value_a, b=value_b)
 
 
 def _measured_s(step: Step) -> float:
@@ -201,9 +203,9 @@ SETTINGS_OF_LOAD = ("workload", "users", "measure", "arrivals", "think_time", "s
 """Parts of a scenario that must be the same for the figures of two experiments to stand in one column."""
 
 
-def same_load(one: Scenario, other: Scenario) -> bool:
-    """Tell whether two experiments of a scenario were made with the same load on the same kind of device."""
-    a, b = one.facts(), other.facts()
+def same_load(scenario: Scenario, other: Scenario) -> bool:
+    """Return whether two experiments of a scenario used the same load on the same kind of device."""
+    a, b = scenario.facts(), other.facts()
     return all(a.get(key) == b.get(key) for key in SETTINGS_OF_LOAD)
 
 
@@ -218,43 +220,50 @@ class StorageKind(Kind):
 
 def storage_checks(a: Side, b: Side, steps: Sequence[StepSummary]) -> list[Check]:
     """Return the checks; `steps` are those of both sides."""
-    return [_one_kind(steps), *_undrifted([a, b])]
+    return [_check_one_kind(steps), *_check_drift([a, b])]
 
 
-def _one_kind(steps: Sequence[StepSummary]) -> Check:
-    """Check that all devices are emulated, or none: that an emulated array does better or worse says nothing."""
+def _check_one_kind(steps: Sequence[StepSummary]) -> Check:
+    """Check that all devices are emulated, or none: an emulated array next to a real one shows nothing."""
     on = {role: sum(role in step.emulated_roles for step in steps) for role in ("data", "wal")}
-    mixed = next((role for role, some in on.items() if 0 < some < len(steps)), None)
+    mixed = next((role for role, count in on.items() if 0 < count < len(steps)), None)
     reason = invalid(ReasonKind.DEVICES_DIFFER, role=mixed) if mixed else None
     return check(
         CheckKind.DEVICES, not mixed, reason, data_emulated=on["data"], log_emulated=on["wal"], runs=len(steps)
     )
 
 
-def _undrifted(sides: Sequence[Side]) -> Iterator[Check]:
-    """Check the probes around runs; nothing where no run was probed."""
+def _check_drift(sides: Sequence[Side]) -> Iterator[Check]:
+    """Check the probes around runs; empty if no run was probed."""
     if any(probes_of(run) for side in sides for run in side.runs):
-        wrong = [mixed for side in sides for run in side.runs if (mixed := mixed_up(run))]
-        found = [one for side in sides for one in drifts(side.runs)]
-        off = [{"between": list(between), "how": one.finding} for between, one in found if one.verdict == DRIFTED]
-        unknown = [one for _, one in found if one.verdict == UNKNOWN]
+        wrong = [mixed for side in sides for run in side.runs if (mixed := probe_on_other_device(run))]
+        compared = [pair for side in sides for pair in drifts(side.runs)]
+        off = [
+            {"between": list(between), "how": change.finding}
+            for between, change in compared
+            if change.verdict == DRIFTED
+        ]
+        unknown = [change for _, change in compared if change.verdict == UNKNOWN]
         reasons = [*wrong, *([invalid(ReasonKind.STORAGE_CHANGED, changes=off)] if off else [])]
         yield check(
             CheckKind.STORAGE,
-            False if reasons else None if unknown or not found else True,
+            False if reasons else None if unknown or not compared else True,
             reasons[0] if reasons else None,
-            compared=len(found),
+            compared=len(compared),
             mixed_up=wrong,
             others=[
-                {"between": list(between), "verdict": one.verdict} for between, one in found if one.verdict != SAME
+                {"between": list(between), "verdict": change.verdict}
+                for between, change in compared
+                if change.verdict != SAME
             ],
         )
 
 
 def drifts(runs: Sequence[RunSummary]) -> list[tuple[tuple[str, ...], Drift]]:
-    """Compare probes of one variant's runs: before with after, and each run's beginning with that of the one before.
+    """Compare probes of one variant's runs: before with after, and the beginning of each run with that of the run
+    before.
 
-    Return the run that lies between two probes, or the two runs whose beginnings were compared, with the drift.
+    Return the run between two probes, or the two runs whose beginnings were compared, with the drift.
     """
     probed = [(run, probes) for run in runs if (probes := probes_of(run))]
     named = name_of if len(set(map(experiment, runs))) > 1 else lambda run: run.folder
@@ -271,8 +280,8 @@ def drifts(runs: Sequence[RunSummary]) -> list[tuple[tuple[str, ...], Drift]]:
     return [*within, *between]
 
 
-def on_one_disk(runs: Sequence[RunSummary]) -> Iterator[Finding]:
-    """Warn where runs on the same database lay in different folders of one disk: they compare no two devices."""
+def folders_on_one_disk(runs: Sequence[RunSummary]) -> Iterator[Finding]:
+    """Warn if runs on the same database used different folders of one disk: such runs do not compare two devices."""
     for same in group(runs, _database):
         for role in ROLES:
             folders: dict[str, set[str]] = {}
@@ -281,10 +290,10 @@ def on_one_disk(runs: Sequence[RunSummary]) -> Iterator[Finding]:
                 disk = devices.of(role).disk
                 if disk and (folder := devices.folders.get(role)):
                     folders.setdefault(disk, set()).add(folder)
-            found = [(disk, sorted(some)) for disk, some in folders.items() if len(some) > 1]
-            for disk, some in found:
-                yield caution(StorageKind.ONE_DISK, role=role, disk=disk, folders=some)
-            if found:  # the log lies beside the data, and is as far apart
+            shared = [(disk, sorted(names)) for disk, names in folders.items() if len(names) > 1]
+            for disk, names in shared:
+                yield caution(StorageKind.ONE_DISK, role=role, disk=disk, folders=names)
+            if shared:  # the log lies beside the data, and is as far apart
                 break
 
 
@@ -298,19 +307,19 @@ def _most_dram(*runs: RunSummary) -> int | None:
 
 
 def warming_up(runs: Sequence[RunSummary]) -> bool:
-    """Tell whether the share of reads that flash answered was still rising in one of the runs."""
+    """Return whether the share of reads that flash answered was still rising in one of the runs."""
     return any(step.flash_warming for run in runs for step in run.steps)
 
 
 def probes_of(run: RunSummary) -> dict[str, ProbeResult]:
     """Return the probes made around a run, by "before" and "after"."""
     made = run.manifest.probes
-    return {when: one for when, one in (("before", made.before), ("after", made.after)) if one}
+    return {when: probe for when, probe in (("before", made.before), ("after", made.after)) if probe}
 
 
-def mixed_up(run: RunSummary) -> Finding | None:
-    """Return a finding where a run's probes say nothing about it: one of the two was on an emulated array."""
+def probe_on_other_device(run: RunSummary) -> Finding | None:
+    """Return a finding if a run's probes do not describe its device: one of the two was on an emulated array."""
     emulated = is_data_emulated(run.manifest)
-    if all(one.emulated == emulated for one in probes_of(run).values()):
+    if all(probe.emulated == emulated for probe in probes_of(run).values()):
         return None
     return invalid(ReasonKind.PROBE_OF_OTHER_DEVICE, run=name_of(run), run_emulated=emulated)

@@ -24,12 +24,12 @@ Between = Literal["variants", "experiments"]
 
 def steps_of(runs: Iterable[RunSummary], step: tuple[str, int]) -> list[StepSummary]:
     """Return the steps of that name and number of users."""
-    return [one for run in runs for one in run.steps if (one.step, one.users) == step]
+    return [run_step for run in runs for run_step in run.steps if (run_step.step, run_step.users) == step]
 
 
 @dataclass(frozen=True)
 class Side:
-    """The runs of one variant, in the order in which they were started. `again` are those of A′: the first variant, at
+    """The runs of one variant, in the order of their starts. `again` are those of A′: the first variant, repeated at
     the end."""
 
     name: str
@@ -42,12 +42,12 @@ class Side:
 
     def having(self, step: tuple[str, int]) -> "Side":
         """Return the side with only those runs that have the step."""
-        runs, again = (tuple(run for run in some if steps_of([run], step)) for some in (self.runs, self.again))
+        runs, again = (tuple(run for run in group_ if steps_of([run], step)) for group_ in (self.runs, self.again))
         return Side(self.name, runs, again)
 
     @property
     def all_steps(self) -> list[tuple[str, int]]:
-        return list(dict.fromkeys((one.step, one.users) for run in self.runs for one in run.steps))
+        return list(dict.fromkeys((step.step, step.users) for run in self.runs for step in run.steps))
 
 
 class Unpaired(StrEnum):
@@ -74,76 +74,77 @@ class Pairing:
 
 
 def sides(runs: Sequence[RunSummary], between: Between | None = None) -> list[Side]:
-    """Return the sides in the order of their first run: by variant where there are several, else by experiment.
-
-    Raise StallmarkError where that gives fewer than two.
-    """
+    """Return the sides in the order of their first run: by variant if there are several, else by experiment. Raise
+    StallmarkError for fewer than two sides."""
     runs = sorted(runs, key=lambda run: (run.started, run.folder))
     variants = list(dict.fromkeys(map(variant, runs)))
     experiments = list(dict.fromkeys(map(experiment, runs)))
     by = between or ("variants" if len(variants) > 1 else "experiments")
     if by == "variants":
-        found = [(variant(same[0]), same) for same in group(runs, variant)]
+        grouped = [(variant(same[0]), same) for same in group(runs, variant)]
     else:
         several = len(variants) > 1
-        found = [
+        grouped = [
             (f"{variant(same[0])}, {experiment(same[0])}" if several else experiment(same[0]), same)
             for same in group(runs, lambda run: (variant(run), experiment(run)))
         ]
-    if len(found) < 2:
-        one = f"variant {variants[0]!r} of experiment {experiments[0]!r}" if variants else "no variant"
-        raise StallmarkError(f"There is nothing to compare: all runs are of {one}. Name the runs of another as well.")
-    return [Side(name, tuple(same)) for name, same in found]
+    if len(grouped) < 2:
+        choice = f"variant {variants[0]!r} of experiment {experiments[0]!r}" if variants else "no variant"
+        raise StallmarkError(
+            f"There is nothing to compare: all runs are of {choice}. Name the runs of another as well."
+        )
+    return [Side(name, tuple(same)) for name, same in grouped]
 
 
-def chosen_pairs(found: Sequence[Side], baseline: str | None, between: Between | None) -> list[tuple[Side, Side]]:
-    """Pair every side with the baseline; between experiments, variants with the same variant of the first one.
+def chosen_pairs(all_sides: Sequence[Side], baseline: str | None, between: Between | None) -> list[tuple[Side, Side]]:
+    """Pair every side with the baseline; between experiments, pair variants with the same variant of the first
+    experiment.
 
-    There the baseline may also be an experiment, or a variant: the first one of it, and no other variant is paired.
-    Raise StallmarkError for a baseline that is no side.
+    The baseline may also be an experiment, or a variant: its first side, and then no other variant is paired. Raise
+    StallmarkError for a baseline that is not a side.
     """
-    by_experiment = between == "experiments" and len({variant(side.runs[0]) for side in found}) > 1
-    first = next((side for side in found if baseline in (None, *_names(side, by_experiment))), None)
+    by_experiment = between == "experiments" and len({variant(side.runs[0]) for side in all_sides}) > 1
+    first = next((side for side in all_sides if baseline in (None, *_names(side, by_experiment))), None)
     if first is None:
         names = ", ".join(
-            repr(name) for name in dict.fromkeys(n for side in found for n in _names(side, by_experiment))
+            repr(name) for name in dict.fromkeys(n for side in all_sides for n in _names(side, by_experiment))
         )
         raise StallmarkError(f"--baseline {baseline}: there is no such side. There are {names}.")
     if by_experiment:
         base = experiment(first.runs[0])
         every = baseline in (None, base)
         pairs = [
-            (one, other)
-            for one in found
-            for other in found
-            if experiment(one.runs[0]) == base
-            and (every or one is first)
-            and other is not one
-            and variant(one.runs[0]) == variant(other.runs[0])
+            (side, other)
+            for side in all_sides
+            for other in all_sides
+            if experiment(side.runs[0]) == base
+            and (every or side is first)
+            and other is not side
+            and variant(side.runs[0]) == variant(other.runs[0])
         ]
         if not pairs:
-            what = "No variant" if every else f"Variant {variant(first.runs[0])!r}"
+            missing = "No variant" if every else f"Variant {variant(first.runs[0])!r}"
             raise StallmarkError(
-                f"{what} of {base} was {'' if every else 'not '}run in another of these experiments: name one that has "
-                f"{'one of them' if every else 'it'} too."
+                f"{missing} of {base} was {'' if every else 'not '}run in another of these experiments: name one that "
+                f"has {'one of them' if every else 'it'} too."
             )
         return pairs
-    return [(first, other) for other in found if other is not first]
+    return [(first, other) for other in all_sides if other is not first]
 
 
 def _names(side: Side, by_experiment: bool) -> list[str]:
     return [side.name, *([variant(side.runs[0]), experiment(side.runs[0])] if by_experiment else [])]
 
 
-def with_again(found: Sequence[Side]) -> list[Side]:
+def with_again(all_sides: Sequence[Side]) -> list[Side]:
     """Mark the runs of each side that were made again at the end: declared by the scenario, or in another experiment
     after all of another side. (Two repeats in the order ABBA end with A too, and are not meant.)"""
-    return [Side(side.name, side.runs, tuple(_again(side, found))) for side in found]
+    return [Side(side.name, side.runs, tuple(_again(side, all_sides))) for side in all_sides]
 
 
-def tells_of(side: Side, a: Side, b: Side) -> bool:
-    """Tell whether A′ of a side says if a pair may be compared: made in between, and not by turns in one experiment,
-    where whatever changes with time affects both alike."""
+def applies_to_pair(side: Side, a: Side, b: Side) -> bool:
+    """Return whether A′ of a side shows drift for a pair: it was made in between, and not by turns in one experiment,
+    where drift affects both sides equally."""
     by_turns = not _apart(a, b) and not _declared_again(side)
     first, last = min(run.started for run in side.runs), max(run.started for run in side.runs)
     between = any(first <= run.started <= last for run in (*a.runs, *b.runs))
@@ -157,15 +158,15 @@ def order(a: Side, b: Side) -> str:
 
 
 def confounded(a: Side, b: Side) -> bool:
-    """Tell whether drift over time is in the difference: one side wholly before the other, or A B A′."""
+    """Return whether drift over time is part of the difference: one side completely before the other, or A B A′."""
     return _switches(a, b) <= 1 or came_back(a, b) is not None
 
 
 def came_back(a: Side, b: Side) -> Side | None:
-    """Return the side that ran before and, as A′, after the other; None where neither did."""
+    """Return the side that ran before and, as A′, after the other, or None if neither did."""
     if _switches(a, b) <= 1:
         return None
-    return next((side for side in (a, b) if tells_of(side, a, b)), None)
+    return next((side for side in (a, b) if applies_to_pair(side, a, b)), None)
 
 
 def pair_up(a: Side, b: Side) -> Pairing:
@@ -211,7 +212,7 @@ def _declared_again(side: Side) -> list[RunSummary]:
 
 
 def _apart(a: Side, b: Side) -> bool:
-    """Tell whether no experiment holds runs of both."""
+    """Return whether no experiment holds runs of both."""
     return not set(map(experiment, a.runs)) & set(map(experiment, b.runs))
 
 
@@ -221,7 +222,7 @@ def _by_repeat(side: Side) -> dict[tuple[str, int], RunSummary]:
 
 def _switches(a: Side, b: Side) -> int:
     letters = order(a, b)
-    return sum(one != other for one, other in pairwise(letters))
+    return sum(letter != other for letter, other in pairwise(letters))
 
 
 # The ratios of metrics with intervals.
@@ -235,43 +236,46 @@ def declared(run: RunSummary) -> str:
 def ratio(metric: Metric, a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool) -> Ratio:
     """Return B ÷ A over runs, as `ratio_of`."""
     values_a, values_b = ([metric.value(step) for step in steps] for steps in (a, b))
-    found = ratio_of(metric.title, metric.unit, metric.better, values_a, values_b, paired)
-    return _widened(found, 1 + sampling_uncertainty(a, b)) if metric.counted else found
+    compared = ratio_of(metric.title, metric.unit, metric.better, values_a, values_b, paired)
+    return _widened(compared, 1 + sampling_uncertainty(a, b)) if metric.counted else compared
 
 
-def _widened(found: Ratio, by: float) -> Ratio:
-    """Return the ratio with an interval that is wider by a factor. What lies within is not shown."""
-    if found.low is None or found.high is None or by == 1:
-        return found
-    low, high = found.low / by, found.high * by
-    p = 1.0 if low <= 1 <= high else found.p
-    return replace(found, low=low, high=high, p=p, p_adjusted=p)
+def _widened(compared: Ratio, by: float) -> Ratio:
+    """Return the ratio with an interval that is wider by a factor. A ratio within the interval is not shown."""
+    if compared.low is None or compared.high is None or by == 1:
+        return compared
+    low, high = compared.low / by, compared.high * by
+    p = 1.0 if low <= 1 <= high else compared.p
+    return replace(compared, low=low, high=high, p=p, p_adjusted=p)
 
 
 def ratio_of(
     title: str, unit: str, better: Direction | None, a: Sequence[float | None], b: Sequence[float | None], paired: bool
 ) -> Ratio:
     """Return B ÷ A over runs; `paired`: the n-th of each belong together. Without interval below two runs on a side."""
-    found = Ratio(title, unit, better, None, None, len(a), len(b))
+    compared = Ratio(title, unit, better, None, None, len(a), len(b))
     known = [value for value in (*a, *b) if value is not None and value > 0]
     if not a or not b or len(known) < len(a) + len(b):
-        return found
+        return compared
     log_a, log_b = np.log(known[: len(a)]), np.log(known[len(a) :])
     mean_a, mean_b = float(np.exp(log_a.mean())), float(np.exp(log_b.mean()))
-    found = replace(found, a=mean_a, b=mean_b, ratio=mean_b / mean_a)
+    compared = replace(compared, a=mean_a, b=mean_b, ratio=mean_b / mean_a)
     if min(len(a), len(b)) < 2:
-        return found
+        return compared
     student = (statistics.paired if paired else statistics.welch)(log_a, log_b)
     low, high = (float(np.exp(end)) for end in student.interval())
     df, error, p = float(student.df), float(student.error), float(student.p())
-    return replace(found, low=low, high=high, df=df, p=p, p_adjusted=p, detectable=statistics.detectable(error, df))
+    return replace(compared, low=low, high=high, df=df, p=p, p_adjusted=p, detectable=statistics.detectable(error, df))
 
 
 def adjusted(family: Sequence[Ratio]) -> list[Ratio]:
     """Return the same with Holm's p-values among those that have one."""
-    judged = [one for one in family if one.p is not None]
-    p_values = iter(statistics.holm([one.p for one in judged if one.p is not None]))
-    return [one if one.p is None else replace(one, p_adjusted=next(p_values), family=len(judged)) for one in family]
+    judged = [measured for measured in family if measured.p is not None]
+    p_values = iter(statistics.holm([measured.p for measured in judged if measured.p is not None]))
+    return [
+        metric_ratio if metric_ratio.p is None else replace(metric_ratio, p_adjusted=next(p_values), family=len(judged))
+        for metric_ratio in family
+    ]
 
 
 def other_ratios(primary: str, a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool) -> list[Ratio]:
@@ -280,8 +284,8 @@ def other_ratios(primary: str, a: Sequence[StepSummary], b: Sequence[StepSummary
 
 
 def transaction_ratios(a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool) -> list[TransactionRatios]:
-    """Return the ratios of every type of transaction, adjusted among all of these. None where there is but one type."""
-    names = [one.name for one in a[0].transactions] if a else []
+    """Return the ratios of every type of transaction, adjusted among all types, or None for a single type."""
+    names = [transaction.name for transaction in a[0].transactions] if a else []
     if len(names) < 2:
         return []
     flat = []
@@ -307,7 +311,7 @@ def _transaction_value(metric: Metric, step: StepSummary, name: str) -> float | 
 
 
 def mean_of_runs(values: Sequence[float | None]) -> float | None:
-    """Return the geometric mean; the arithmetic one where a value is 0; None where no value is known."""
+    """Return the geometric mean, or the arithmetic one if a value is 0, or None if no value is known."""
     known = [value for value in values if value is not None]
     if not known:
         return None

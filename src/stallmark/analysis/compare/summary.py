@@ -40,7 +40,7 @@ class Claim:
 
 
 class CheckKind(Kind):
-    """Conditions that must hold for two sides to be compared. The facts are what was found."""
+    """Conditions for a comparison of two sides. The facts are the observed values."""
 
     METRIC_DECLARED = "metric_declared"
     SETTINGS = "settings_alike"
@@ -83,7 +83,7 @@ class ReasonKind(Kind):
 
 
 class PairKind(Kind):
-    """The verdict on a pair, how it was computed, and what to be careful about."""
+    """The verdict on a pair, its method, and its cautions."""
 
     DIFFERENCE = "difference_shown"
     NO_DIFFERENCE = "no_difference_shown"
@@ -106,15 +106,12 @@ class PairKind(Kind):
 
 @dataclass(frozen=True)
 class Ratio:
-    """B ÷ A with its interval (CONFIDENCE). Interval, p and degrees of freedom are None with too few runs for them.
-
-    `p` is of this metric alone, `p_adjusted` by Holm among its family (`family` metrics).
-    """
+    """B ÷ A with its interval (CONFIDENCE). Interval, p and degrees of freedom are None with too few runs."""
 
     name: str
     unit: str
     better: Direction | None  # None: neither, it only explains
-    a: float | None  # geometric mean of the runs; None where a run has no such value, or 0
+    a: float | None  # geometric mean of the runs; None if a run has no value, or 0
     b: float | None
     runs_a: int
     runs_b: int
@@ -122,14 +119,14 @@ class Ratio:
     low: float | None = None
     high: float | None = None
     df: float | None = None
-    p: float | None = None
-    p_adjusted: float | None = None
+    p: float | None = None  # this metric alone
+    p_adjusted: float | None = None  # by Holm among `family` metrics
     family: int = 1
     detectable: float | None = None  # smallest ratio less 1 that these runs show with the power of POWER
 
     @property
-    def shown(self) -> bool | None:
-        """Tell whether a difference is shown; None where that cannot be judged."""
+    def is_shown(self) -> bool | None:
+        """Return whether a difference is shown, or None if that cannot be judged."""
         return None if self.p_adjusted is None else self.p_adjusted <= 1 - CONFIDENCE
 
     @property
@@ -142,7 +139,8 @@ class Ratio:
 class WithinRun:
     """Ratio of the primary metric of one run each, its interval from means of batches of seconds.
 
-    It holds the scatter of seconds within a run and not that between runs, which is usually larger: no verdict follows.
+    The interval covers variation of seconds within a run, not between runs, which is usually larger: no verdict follows
+    from it.
     """
 
     low: float
@@ -153,10 +151,8 @@ class WithinRun:
 
 @dataclass(frozen=True)
 class Check:
-    """Something that must hold for two sides to be compared. `passed` is None where the record does not tell.
-
-    `reason` is why not, for one that failed; of another, what to be careful about.
-    """
+    """A condition for a comparison of two sides. `passed` is None if the record lacks the values. `reason` explains a
+    check that failed; for others it is a caution."""
 
     found: Finding
     passed: bool | None
@@ -178,8 +174,8 @@ class SideSummary:
 
     name: str
     runs: list[str]  # folders
-    again: list[str]  # of them, those made again at the end (A′)
-    differs: list[Finding]  # by intent
+    again: list[str]  # runs repeated at the end (A′)
+    differs: list[Finding]  # intended differences
     emulated: bool
 
 
@@ -210,8 +206,8 @@ class PairComparison:
     checks: list[Check]
     cautions: list[Finding]
     method: Finding  # how runs were paired, and what the interval is
-    order: str  # of the runs, as letters: "ABBAAB"
-    confounded: bool  # with time: all runs of one side came first
+    order: str  # order of the runs as letters: "ABBAAB"
+    confounded: bool  # true if all runs of one side came first, so that time may explain the difference
     within_run: WithinRun | None = None
     cause: Cause | None = None
 

@@ -15,7 +15,7 @@ from stallmark.analysis.cause.evidence import Cause
 from stallmark.analysis.cause.explain import explain
 from stallmark.analysis.compare.checks import changed_plans, checks
 from stallmark.analysis.compare.claims import decide
-from stallmark.analysis.compare.settings import by_intent, on_one_disk, warming_up
+from stallmark.analysis.compare.settings import folders_on_one_disk, intended_differences, warming_up
 from stallmark.analysis.compare.sides import (
     Between,
     Pairing,
@@ -50,7 +50,7 @@ from stallmark.analysis.compare.summary import (
     WithinRun,
     check,
 )
-from stallmark.analysis.finding import Finding, caution, ends, info, invalid
+from stallmark.analysis.finding import Finding, caution, early_ends, info, invalid
 from stallmark.analysis.metrics import METRICS, PRIMARIES, Metric
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
@@ -66,7 +66,7 @@ once a second and neighbouring seconds share their fate (M. Conway, Management S
 def compare_runs(
     runs: Sequence[RunSummary], between: Between | None = None, baseline: str | None = None
 ) -> ComparisonSummary:
-    """Compare runs. Raise StallmarkError where there are no two sides, or no step that two of them have in common."""
+    """Compare runs. Raise StallmarkError without two sides, or without a step that two sides share."""
     if any(run.queries is not None for run in runs):
         raise StallmarkError("Runs of queries are compared by `stallmark report`, query by query.")
     if any(run.manifest.search for run in runs):
@@ -77,56 +77,61 @@ def compare_runs(
         for run in runs
         if not run.steps or run.incomplete_because
     ]
-    left_out += ends(run.manifest for run in runs)
+    left_out += early_ends(run.manifest for run in runs)
     if not whole:
         because = f": {runs[0].incomplete_because}" if runs and runs[0].incomplete_because else ""
         raise StallmarkError(f"There is nothing to compare: no run was measured to its end{because}.")
-    found = with_again(sides(whole, between))
-    chosen = chosen_pairs(found, baseline, between)
-    what = declared_metric(chosen[0][0].runs)
-    drafts = [_draft(what, a, b, step) for a, b in chosen for step in a.all_steps if b.steps(step)]
+    all_sides = with_again(sides(whole, between))
+    chosen = chosen_pairs(all_sides, baseline, between)
+    metric = declared_metric(chosen[0][0].runs)
+    drafts = [_draft(metric, a, b, step) for a, b in chosen for step in a.all_steps if b.steps(step)]
     if not drafts:
         raise StallmarkError("The sides have no step in common: compare runs with the same numbers of virtual users.")
     left_out += [
         caution(PairKind.NO_COMMON_STEP, a=a.name, b=b.name) for a, b in chosen if not any(map(b.steps, a.all_steps))
     ]
-    asked = _asked(found, chosen, baseline)
+    asked = _wanted_sides(all_sides, chosen, baseline)
     left_out += _without_partner(asked, chosen)
-    left_out += _pooled(found, between)
+    left_out += _pooled_experiments(all_sides, between)
     family = adjusted([draft.primary for draft in drafts])
     return ComparisonSummary(
-        primary=what.key,
+        primary=metric.key,
         baseline=chosen[0][0].name,
         sides=[_side(side) for side in asked],
-        pairs=[_judge(what, draft, primary, len(drafts), found) for draft, primary in zip(drafts, family, strict=True)],
+        pairs=[
+            _judge(metric, draft, primary, len(drafts), all_sides)
+            for draft, primary in zip(drafts, family, strict=True)
+        ],
         left_out=left_out,
     )
 
 
-def _asked(found: Sequence[Side], chosen: Sequence[tuple[Side, Side]], baseline: str | None) -> Sequence[Side]:
+def _wanted_sides(
+    all_sides: Sequence[Side], chosen: Sequence[tuple[Side, Side]], baseline: str | None
+) -> Sequence[Side]:
     """Return the sides that were to be compared: with one variant as the baseline, those that it is paired with."""
-    if baseline is None or baseline in {experiment(run) for side in found for run in side.runs}:
-        return found
-    return [side for side in found if any(side is one for pair in chosen for one in pair)]
+    if baseline is None or baseline in {experiment(run) for side in all_sides for run in side.runs}:
+        return all_sides
+    return [side for side in all_sides if any(side is member for pair in chosen for member in pair)]
 
 
 def _without_partner(asked: Sequence[Side], chosen: Sequence[tuple[Side, Side]]) -> Iterator[Finding]:
     """Yield a caution for each side that is in no pair."""
     for side in asked:
-        if not any(side is one for pair in chosen for one in pair):
+        if not any(side is member for pair in chosen for member in pair):
             yield caution(PairKind.NO_PARTNER, side=side.name, experiment=experiment(chosen[0][0].runs[0]))
 
 
-def _pooled(found: Sequence[Side], between: Between | None) -> Iterator[Finding]:
-    """Yield a caution if runs of several experiments are one side, and nobody asked for that."""
-    several = {side.name: list(dict.fromkeys(map(experiment, side.runs))) for side in found}
-    if between is None and (pooled := [name for name, of in several.items() if len(of) > 1]):
-        experiments = list(dict.fromkeys(one for name in pooled for one in several[name]))
+def _pooled_experiments(all_sides: Sequence[Side], between: Between | None) -> Iterator[Finding]:
+    """Yield a caution if runs of several experiments form one side without being requested."""
+    several = {side.name: list(dict.fromkeys(map(experiment, side.runs))) for side in all_sides}
+    if between is None and (pooled := [name for name, names in several.items() if len(names) > 1]):
+        experiments = list(dict.fromkeys(name for side in pooled for name in several[side]))
         yield caution(PairKind.POOLED, sides=pooled, experiments=experiments)
 
 
 def comparison_within(runs: Sequence[RunSummary]) -> ComparisonSummary | None:
-    """Compare the variants of an experiment that repeated them; None where there is nothing for a verdict."""
+    """Compare the variants of an experiment that repeated them, or return None if no verdict is possible."""
     whole = [run for run in runs if run.steps and not run.incomplete_because]
     names = [variant(run) for run in whole]
     if any(run.queries is not None for run in runs) or len(set(names)) < 2 or len(set(names)) == len(names):
@@ -162,30 +167,30 @@ class _Draft:
     primary: Ratio
 
 
-def _draft(what: Metric, a: Side, b: Side, step: tuple[str, int]) -> _Draft:
+def _draft(metric: Metric, a: Side, b: Side, step: tuple[str, int]) -> _Draft:
     """Draft a pair of the runs that have the step: in others it was not reached, or not planned."""
     a, b = a.having(step), b.having(step)
     pairing = pair_up(a, b)
-    return _Draft(a, b, step, pairing, ratio(what, *_steps(pairing, step), pairing.paired))
+    return _Draft(a, b, step, pairing, ratio(metric, *_steps(pairing, step), pairing.paired))
 
 
 def _steps(pairing: Pairing, step: tuple[str, int]) -> tuple[list[StepSummary], list[StepSummary]]:
     return steps_of(pairing.a, step), steps_of(pairing.b, step)
 
 
-def _judge(what: Metric, draft: _Draft, primary: Ratio, pairs: int, among: Sequence[Side]) -> PairComparison:
+def _judge(metric: Metric, draft: _Draft, primary: Ratio, pairs: int, among: Sequence[Side]) -> PairComparison:
     a, b, step = draft.a, draft.b, draft.step
     steps_a, steps_b = _steps(draft.pairing, step)
     paired = draft.pairing.paired and len(steps_a) == len(steps_b)
-    found = checks(a, b, step, what, among)
+    checked = checks(a, b, step, metric, among)
     if primary.ratio is None:
-        reason = invalid(ReasonKind.NOT_MEASURED, metric=what.key, a=a.name, b=b.name)
-        found = [*found, check(CheckKind.METRIC_MEASURED, False, reason, metric=what.key)]
-    verdict = decide(what, primary, found).verdict
-    within = _within_run(what, draft) if verdict == Verdict.INDICATIVE else None
+        reason = invalid(ReasonKind.NOT_MEASURED, metric=metric.key, a=a.name, b=b.name)
+        checked = [*checked, check(CheckKind.METRIC_MEASURED, False, reason, metric=metric.key)]
+    verdict = decide(metric, primary, checked).verdict
+    within = _interval_within_run(metric, draft) if verdict == Verdict.INDICATIVE else None
     comparable = verdict != Verdict.NOT_COMPARABLE
     cause = explain(steps_a, steps_b, paired) if comparable else None
-    others = other_ratios(what.key, steps_a, steps_b, paired)
+    others = other_ratios(metric.key, steps_a, steps_b, paired)
     transactions = transaction_ratios(steps_a, steps_b, paired)
     ramp = len({users for _, users in (*a.all_steps, *b.all_steps)}) > 1
     return PairComparison(
@@ -194,12 +199,12 @@ def _judge(what: Metric, draft: _Draft, primary: Ratio, pairs: int, among: Seque
         step=step[0],
         users=step[1],
         verdict=verdict,
-        finding=_finding(what, verdict, draft, primary, found, within, cause, list(step) if ramp else None),
+        finding=_finding(metric, verdict, draft, primary, checked, within, cause, list(step) if ramp else None),
         primary=primary if comparable else primary.without_ratio,
-        others=others if comparable else [one.without_ratio for one in others],
-        transactions=transactions if comparable else [one.without_ratio for one in transactions],
-        checks=found,
-        cautions=_cautions(a, b, among, found, primary, pairs),
+        others=others if comparable else [other.without_ratio for other in others],
+        transactions=transactions if comparable else [transaction.without_ratio for transaction in transactions],
+        checks=checked,
+        cautions=_cautions(a, b, among, checked, primary, pairs),
         method=info(
             PairKind.METHOD,
             paired=paired,
@@ -216,11 +221,11 @@ def _judge(what: Metric, draft: _Draft, primary: Ratio, pairs: int, among: Seque
 
 
 def _finding(
-    what: Metric,
+    metric: Metric,
     verdict: Verdict,
     draft: _Draft,
     primary: Ratio,
-    found: Sequence[Check],
+    checked: Sequence[Check],
     within: WithinRun | None,
     cause: Cause | None,
     step: list[Any] | None,
@@ -228,11 +233,11 @@ def _finding(
     """Return the verdict with its figures. `step` is its name and users, where there are several."""
     facts: dict[str, Any] = {"a": draft.a.name, "b": draft.b.name, "step": step}
     if verdict == Verdict.NOT_COMPARABLE:
-        reasons = [one.reason for one in found if one.passed is False and one.reason]
+        reasons = [check_.reason for check_ in checked if check_.passed is False and check_.reason]
         return invalid(PairKind.NOT_COMPARABLE, reasons=reasons, **facts)
     if changed := changed_plans(*_steps(draft.pairing, draft.step)):
         facts["plans_changed"] = changed
-    facts |= {"metric": what.key, "ratio": primary.ratio, "low": primary.low, "high": primary.high}
+    facts |= {"metric": metric.key, "ratio": primary.ratio, "low": primary.low, "high": primary.high}
     if verdict == Verdict.INDICATIVE:
         if within:
             facts |= {"low": within.low, "high": within.high}
@@ -250,26 +255,28 @@ def _finding(
 
 
 def _cautions(
-    a: Side, b: Side, among: Sequence[Side], found: Sequence[Check], primary: Ratio, pairs: int
+    a: Side, b: Side, among: Sequence[Side], checked: Sequence[Check], primary: Ratio, pairs: int
 ) -> list[Finding]:
-    said, back = [], came_back(a, b)
+    cautions, back = [], came_back(a, b)
+    # With one run each, one side always comes first.
     if confounded(a, b) and len(a.runs) + len(b.runs) > 2:
         if back:
-            said.append(caution(PairKind.CAME_BACK, side=back.name, other=(b if back is a else a).name))
+            cautions.append(caution(PairKind.CAME_BACK, side=back.name, other=(b if back is a else a).name))
         else:
-            said.append(caution(PairKind.ONE_SIDE_FIRST, a=a.name, b=b.name))
+            cautions.append(caution(PairKind.ONE_SIDE_FIRST, a=a.name, b=b.name))
     if pairs > 1 and primary.p is not None:
-        said.append(caution(PairKind.SEVERAL_PAIRS, pairs=pairs))
-    for one, other in permutations([side for side in among if side.name in (a.name, b.name)], 2):
-        if alone := [step for step in one.all_steps if not other.steps(step)]:
-            said.append(caution(PairKind.ONLY_ONE_SIDE, side=one.name, steps=[list(step) for step in alone]))
+        cautions.append(caution(PairKind.SEVERAL_PAIRS, pairs=pairs))
+    both = [side for side in among if side.name in (a.name, b.name)]
+    for side, other in permutations(both, 2):
+        if alone := [step for step in side.all_steps if not other.steps(step)]:
+            cautions.append(caution(PairKind.ONLY_ONE_SIDE, side=side.name, steps=[list(step) for step in alone]))
     if warming := [side.name for side in (a, b) if warming_up(side.runs)]:
-        said.append(caution(PairKind.FLASH_WARMING, sides=warming))
-    if unknown := [one.kind for one in found if one.passed is None]:
-        said.append(caution(PairKind.CHECKS_UNKNOWN, checks=unknown))
-    said += on_one_disk([*a.runs, *b.runs])
-    said += [one.reason for one in found if one.passed is not False and one.reason]
-    return said
+        cautions.append(caution(PairKind.FLASH_WARMING, sides=warming))
+    if unknown := [check_.kind for check_ in checked if check_.passed is None]:
+        cautions.append(caution(PairKind.CHECKS_UNKNOWN, checks=unknown))
+    cautions += folders_on_one_disk([*a.runs, *b.runs])
+    cautions += [check_.reason for check_ in checked if check_.passed is not False and check_.reason]
+    return cautions
 
 
 def _side(side: Side) -> SideSummary:
@@ -278,18 +285,19 @@ def _side(side: Side) -> SideSummary:
         name=side.name,
         runs=[name_of(run) for run in side.runs],
         again=[name_of(run) for run in side.again],
-        differs=list(by_intent(side.runs[0].manifest)),
+        differs=list(intended_differences(side.runs[0].manifest)),
         emulated=any(step.emulated for step in steps),
     )
 
 
-def _within_run(what: Metric, draft: _Draft) -> WithinRun | None:
+def _interval_within_run(metric: Metric, draft: _Draft) -> WithinRun | None:
     """Return the interval of one run each from batch means of throughput; None of other metrics, and of few seconds."""
-    if what.key != "tps" or len(draft.a.runs) != 1 or len(draft.b.runs) != 1:
+    if metric.key != "tps" or len(draft.a.runs) != 1 or len(draft.b.runs) != 1:
         return None
-    rates = [_measured(side.runs[0], draft.step) for side in (draft.a, draft.b)]
+    rates = [_measured_rates(side.runs[0], draft.step) for side in (draft.a, draft.b)]
     seconds = min(map(len, rates))
     batches = min(MOST_BATCHES, seconds // BATCH_S)
+    # A single batch has no variation.
     if batches < 2:
         return None
     length = seconds // batches
@@ -303,11 +311,11 @@ def _within_run(what: Metric, draft: _Draft) -> WithinRun | None:
     return WithinRun(low, high, batches, length)
 
 
-def _measured(run: RunSummary, step: tuple[str, int]) -> np.ndarray:
+def _measured_rates(run: RunSummary, step: tuple[str, int]) -> np.ndarray:
     """Return the result's rate in every second that the step's figures are over."""
     series = run.series
     rate = series.tps if series.primary_tps is None else series.primary_tps
-    for one in run.steps:
-        if (one.step, one.users) == step:
-            return np.asarray(rate[one.interval.begin_s : one.interval.end_s], dtype=float)
+    for measured_step in run.steps:
+        if (measured_step.step, measured_step.users) == step:
+            return np.asarray(rate[measured_step.interval.begin_s : measured_step.interval.end_s], dtype=float)
     return np.zeros(0)

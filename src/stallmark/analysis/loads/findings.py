@@ -18,7 +18,7 @@ from stallmark.analysis.validity.service_level import LevelOutcome
 from stallmark.stats.thresholds import HOST_FREE, LOADS_READ, SAME
 
 MOST_VARIANTS = 3
-"""Variants that one sentence can name; of more it names the two furthest apart."""
+"""The most variants that one sentence names; with more it names the two furthest apart."""
 
 
 def conclusions(
@@ -30,8 +30,8 @@ def conclusions(
     claims: LoadClaims,
     mixed: Finding | None = None,
 ) -> Iterator[Finding]:
-    """Yield what follows from the loads beside each other. `mixed`: the reason not to compare the runs at all."""
-    if broken := next((one for view in views.values() for one in view.findings if _is_broken(one)), None):
+    """Yield the conclusions from the loads of an experiment. `mixed`: the reason not to compare the runs at all."""
+    if broken := next((finding for view in views.values() for finding in view.findings if _is_broken(finding)), None):
         yield broken
     if not points:
         yield invalid(ExperimentKind.NOTHING_MEASURED)
@@ -39,141 +39,154 @@ def conclusions(
     if mixed:
         yield mixed
         return
-    yield from (one for view in views.values() for one in view.findings if isinstance(one.kind, CeilingKind))
-    yield from _together(cost)
+    yield from (
+        finding for view in views.values() for finding in view.findings if isinstance(finding.kind, CeilingKind)
+    )
+    yield from _penalty_findings(cost)
     yield from _cells(cells)
     yield from _verdicts(points, views)
     if not any(view.comparison for view in views.values()):
         yield from _variants(points, claims, bool(cost))
     yield from _incomparable_variants(views)
-    if not cost and not cells and not all(one.first.alone for one in points):
-        yield from _at_once(points)
-    yield from (one for view in views.values() for one in view.findings if isinstance(one.kind, MailIoKind))
+    if not cost and not cells and not all(point.first.alone for point in points):
+        yield from _rates_together(points)
+    yield from (finding for view in views.values() for finding in view.findings if isinstance(finding.kind, MailIoKind))
     yield from _levels(points)
     yield from _host(cells)
     yield from _reads(steps)
-    yield from _late(points)
-    yield from _ended(points)
+    yield from _waiting_queries(points)
+    yield from _ended_raw_loads(points)
 
 
-def answer_of(found: Sequence[Finding]) -> Finding | None:
-    """Return the finding that stands above all others: what makes the figures worthless, else the first."""
-    return next((one for one in found if one.severity is Severity.INVALID), found[0] if found else None)
+def main_finding(findings: Sequence[Finding]) -> Finding | None:
+    """Return the finding to show above all others: one that makes the figures worthless, else the first."""
+    return next(
+        (finding for finding in findings if finding.severity is Severity.INVALID), findings[0] if findings else None
+    )
 
 
-def of_load(
+def load_finding(
     name: str, points: Sequence[LoadPoint], claims: LoadClaims, cost: Sequence[Penalty], cells: Sequence[CellsStep]
 ) -> Finding | None:
-    """Return the finding on one load that its own page begins with; None where none is on it alone."""
-    own = [one for one in points if one.first.load == name]
-    found = [
-        *_together([one for one in cost if one.load == name]),
+    """Return the finding on one load that its own page begins with, or None if every finding covers several loads."""
+    own = [point for point in points if point.first.load == name]
+    findings = [
+        *_penalty_findings([penalty for penalty in cost if penalty.load == name]),
         *_cells([CellsStep(s.variant, s.cells, s.whole, [x for x in s.loads if x.load == name], s.row) for s in cells]),
         *_variants(own, claims, bool(cost)),
     ]
-    return found[0] if found else None
+    return findings[0] if findings else None
 
 
-def _is_broken(one: Finding) -> bool:
-    return one.kind in (ExperimentKind.DATA_WRONG, ExperimentKind.NOTHING_MEASURED)
+def _is_broken(finding: Finding) -> bool:
+    return finding.kind in (ExperimentKind.DATA_WRONG, ExperimentKind.NOTHING_MEASURED)
 
 
-def _together(cost: Sequence[Penalty]) -> Iterator[Finding]:
-    """Say what the loads cost each other: of a load whose rate is asked for by its latency."""
-    for step in group(cost, lambda one: one.step):
-        sound = [one for one in step if not one.doubtful]
-        told = [
-            (one, what, claim.ratio, claim.verdict)
-            for one in sound
-            for what, claim in [_told(one)]
+def _penalty_findings(cost: Sequence[Penalty]) -> Iterator[Finding]:
+    """Yield the cost that the loads impose on each other. Loads with a given rate are judged by their latency."""
+    for step in group(cost, lambda penalty: penalty.step):
+        sound = [penalty for penalty in step if not penalty.doubtful]
+        compared = [
+            (penalty, measure, claim.ratio, claim.verdict)
+            for penalty in sound
+            for measure, claim in [_penalty_claim(penalty)]
             if claim.ratio is not None
         ]
-        by_variant = group(told, lambda one: one[0].variant)
+        by_variant = group(compared, lambda entry: entry[0].variant)
         if not by_variant:
             continue
         several = len(by_variant) > 1
-        chosen = _ends(by_variant, lambda some: float(np.mean([_kept(what, ratio) for _, what, ratio, _ in some])))
+        chosen = _extremes(
+            by_variant,
+            lambda entries: float(np.mean([_log_benefit(measure, ratio) for _, measure, ratio, _ in entries])),
+        )
         yield info(
             LoadsKind.TOGETHER,
-            step=step[0].step if len({one.step for one in cost}) > 1 else None,
+            step=step[0].step if len({penalty.step for penalty in cost}) > 1 else None,
             variants=[
                 [
-                    some[0][0].variant if several else None,
-                    [[one.load, what, ratio, verdict] for one, what, ratio, verdict in some],
+                    entries[0][0].variant if several else None,
+                    [[penalty.load, measure, ratio, verdict] for penalty, measure, ratio, verdict in entries],
                 ]
-                for some in chosen
+                for entries in chosen
             ],
             left_out=len(by_variant) - len(chosen),
-            in_doubt=list(dict.fromkeys(one.load for one in step if one.doubtful)),
-            fewest_runs=min(one.runs for one, *_ in told),
+            in_doubt=list(dict.fromkeys(penalty.load for penalty in step if penalty.doubtful)),
+            fewest_runs=min(penalty.runs for penalty, *_ in compared),
         )
 
 
-def _told(one: Penalty) -> tuple[str, Claim]:
-    """Return the claim on a load beside the others: of one whose rate is asked for on its latency."""
-    if one.open_loop:
-        return "latency", decide(METRICS["latency"], one.latency)
-    return "rate", decide(THROUGHPUT, one.rate)
+def _penalty_claim(penalty: Penalty) -> tuple[str, Claim]:
+    """Return the claim on a load next to the others, on its latency if its rate is given."""
+    if penalty.open_loop:
+        return "latency", decide(METRICS["latency"], penalty.latency)
+    return "rate", decide(THROUGHPUT, penalty.rate)
 
 
-def _kept(what: str, ratio: float) -> float:
-    """Return a ratio of which more is better, on a logarithmic scale."""
-    return float(np.log(ratio)) * (-1 if what == "latency" else 1)
+def _log_benefit(measure: str, ratio: float) -> float:
+    """Return a ratio as a logarithm, with the sign that makes more better."""
+    return float(np.log(ratio)) * (-1 if measure == "latency" else 1)
 
 
-def _ends(some: list[Any], value: Any) -> list[Any]:
-    """Return all of a few, else the least and the most by `value`."""
-    return some if len(some) <= MOST_VARIANTS else [min(some, key=value), max(some, key=value)]
+def _extremes(items: list[Any], value: Any) -> list[Any]:
+    """Return all items if they are few, else the least and the most by `value`."""
+    return items if len(items) <= MOST_VARIANTS else [min(items, key=value), max(items, key=value)]
 
 
 def _cells(cells: Sequence[CellsStep]) -> Iterator[Finding]:
-    by_variant = group(cells, lambda one: one.variant)
+    by_variant = group(cells, lambda step: step.variant)
     for same in by_variant:
         first, last = same[0], same[-1]
-        loads = [[one.load, one.scaling * last.cells / first.cells, one.scaling] for one in last.loads if one.scaling]
+        loads = [
+            [load.load, load.scaling * last.cells / first.cells, load.scaling] for load in last.loads if load.scaling
+        ]
         if last.cells > first.cells and loads:
             yield info(
                 LoadsKind.CELLS,
                 variant=same[0].variant if len(by_variant) > 1 else None,
                 cells=[first.cells, last.cells],
                 loads=loads,
-                in_doubt=[one.load for one in last.loads if not one.scaling],
-                fewest_runs=min(len(one.point.runs) for step in (first, last) for one in step.loads),
+                in_doubt=[load.load for load in last.loads if not load.scaling],
+                fewest_runs=min(len(load.point.runs) for step in (first, last) for load in step.loads),
             )
 
 
 def _verdicts(points: Sequence[LoadPoint], views: Mapping[str, ExperimentSummary]) -> Iterator[Finding]:
-    """Say in which loads one variant is better than another, in steps of several loads that were repeated."""
-    shared = {same[0].first.step for same in group(points, lambda one: one.first.step) if not same[0].first.alone}
+    """Yield the loads in which one variant is better than another, in steps of several loads that were repeated."""
+    shared = {same[0].first.step for same in group(points, lambda point: point.first.step) if not same[0].first.alone}
     pairs = [(name, pair) for name, view in views.items() if view.comparison for pair in view.comparison.pairs]
-    for same in group([one for one in pairs if one[1].step in shared], lambda one: (one[1].a, one[1].b, one[1].step)):
+    for same in group(
+        [named for named in pairs if named[1].step in shared], lambda named: (named[1].a, named[1].b, named[1].step)
+    ):
         pair = same[0][1]
         yield info(
             LoadsKind.VERDICTS,
             a=pair.a,
             b=pair.b,
             step=pair.step,
-            loads=[[name, one.claim.verdict, one.claim.ratio, one.primary.name] for name, one in same],
+            loads=[[name, pair.claim.verdict, pair.claim.ratio, pair.primary.name] for name, pair in same],
         )
 
 
 def _incomparable_variants(views: Mapping[str, ExperimentSummary]) -> Iterator[Finding]:
     """Yield each pair of variants that must not be compared, once for all loads."""
-    found = [one for view in views.values() for one in view.findings if one.kind is PairKind.NOT_COMPARABLE]
-    yield from (same[0] for same in group(found, lambda one: (one.facts["a"], one.facts["b"])))
+    incomparable = [
+        finding for view in views.values() for finding in view.findings if finding.kind is PairKind.NOT_COMPARABLE
+    ]
+    yield from (same[0] for same in group(incomparable, lambda finding: (finding.facts["a"], finding.facts["b"])))
 
 
 def _variants(points: Sequence[LoadPoint], claims: LoadClaims, alone: bool) -> Iterator[Finding]:
     """Compare variants in the last step that they share, load by load, as far as they may be compared with each
     other."""
     loads = []
-    for same in group(points, lambda one: one.first.load):
-        shown = [one for one in same if one.rate and not one.doubts and not (alone and one.first.alone)]
-        by_step = [some for some in group(shown, lambda one: one.first.step) if len(some) > 1]
-        if not by_step or len({one.first.emulated for one in by_step[-1]}) > 1 or by_step[-1][0].first.open_loop:
+    for same in group(points, lambda point: point.first.load):
+        shown = [point for point in same if point.rate and not point.doubts and not (alone and point.first.alone)]
+        by_step = [same_step for same_step in group(shown, lambda point: point.first.step) if len(same_step) > 1]
+        if not by_step or len({point.first.emulated for point in by_step[-1]}) > 1 or by_step[-1][0].first.open_loop:
             continue
         alike = claims.comparable_points(by_step[-1])
-        best, worst = (choose(alike, key=lambda one: one.rate or 0.0) for choose in (max, min))
+        best, worst = (choose(alike, key=lambda point: point.rate or 0.0) for choose in (max, min))
         claim, first = claims.claim(worst, best), best.first
         if len(alike) < 2 or claim.ratio is None:
             continue
@@ -181,36 +194,46 @@ def _variants(points: Sequence[LoadPoint], claims: LoadClaims, alone: bool) -> I
         names = first.variant, worst.first.variant
         loads.append([first.load, first.kind, first.count, *names, claim.ratio, claim.verdict, differ])
     if loads:
-        yield info(LoadsKind.VARIANTS, loads=loads, fewest_runs=min(len(one.runs) for one in points))
+        yield info(LoadsKind.VARIANTS, loads=loads, fewest_runs=min(len(point.runs) for point in points))
 
 
-def _at_once(points: Sequence[LoadPoint]) -> Iterator[Finding]:
-    """Say what every load did in the last step, in the first variant."""
+def _rates_together(points: Sequence[LoadPoint]) -> Iterator[Finding]:
+    """Yield the rate of every load in the last step, in the first variant."""
     variant = points[0].first.variant
-    several = len({one.first.variant for one in points}) > 1
-    last = [one for one in points if one.first.variant == variant][-1].first.step
-    here = [one for one in points if (one.first.variant, one.first.step) == (variant, last) and one.rate is not None]
+    several = len({point.first.variant for point in points}) > 1
+    last = [point for point in points if point.first.variant == variant][-1].first.step
+    here = [
+        point
+        for point in points
+        if (point.first.variant, point.first.step) == (variant, last) and point.rate is not None
+    ]
     if here:
         yield info(
             LoadsKind.AT_ONCE,
             variant=variant if several else None,
             loads=[
-                [one.first.load, one.first.kind, one.first.primary, one.rate, one.mean(lambda run: run.mb_per_s)]
-                for one in here
+                [
+                    point.first.load,
+                    point.first.kind,
+                    point.first.primary,
+                    point.rate,
+                    point.mean(lambda run: run.mb_per_s),
+                ]
+                for point in here
             ],
         )
 
 
 def _levels(points: Sequence[LoadPoint]) -> Iterator[Finding]:
-    """Say which loads kept their service level, and where they did not."""
-    judged = [(one, level) for one in points if (level := one.level)]
-    several = len({one.first.variant for one, _ in judged}) > 1
+    """Yield the loads that kept their service level, and the steps where they did not."""
+    judged = [(point, level) for point in points if (level := point.level)]
+    several = len({point.first.variant for point, _ in judged}) > 1
     loads = []
-    for same in group(judged, lambda one: one[0].first.load):
-        known = [(one, level) for one, level in same if level.outcome is not LevelOutcome.NOT_KNOWN]
-        broken = [one.first for one, level in known if level.outcome is LevelOutcome.NOT_MET]
+    for same in group(judged, lambda judgement: judgement[0].first.load):
+        known = [(point, level) for point, level in same if level.outcome is not LevelOutcome.NOT_KNOWN]
+        broken = [point.first for point, level in known if level.outcome is LevelOutcome.NOT_MET]
         by_mean = any(level.outcome is LevelOutcome.MEAN_ONLY for _, level in known)
-        names = [f"{one.variant}, {one.step}" if several else one.step for one in broken]
+        names = [f"{step.variant}, {step.step}" if several else step.step for step in broken]
         if known:
             unknown = len(same) - len(known)
             loads.append([same[0][0].first.load, same[0][1].limit_ms, len(known), names, by_mean, unknown])
@@ -220,8 +243,8 @@ def _levels(points: Sequence[LoadPoint]) -> Iterator[Finding]:
 
 
 def _host(cells: Sequence[CellsStep]) -> Iterator[Finding]:
-    """Say how busy the host was: the limit of a test of storage must not be its CPUs or its memory."""
-    runs = [run for one in cells for run in one.whole.runs]
+    """Yield the CPU and memory use of the host: the limit of a storage test must not be its CPUs or its memory."""
+    runs = [run for step in cells for run in step.whole.runs]
     cpu = max((run.cpu_busy_share for run in runs if run.cpu_busy_share is not None), default=None)
     memory = max((run.memory_share for run in runs if run.memory_share is not None), default=None)
     if cpu is None:
@@ -233,7 +256,7 @@ def _host(cells: Sequence[CellsStep]) -> Iterator[Finding]:
 
 
 def _reads(steps: Sequence[WholePoint]) -> Iterator[Finding]:
-    """Say where the loads' sessions do not account for the server's reads."""
+    """Yield a caution on steps whose server reads are not explained by the loads' sessions."""
     unlike = [
         (run, io)
         for point in steps
@@ -242,9 +265,9 @@ def _reads(steps: Sequence[WholePoint]) -> Iterator[Finding]:
     ]
     if not unlike:
         return
-    worst, io = max(unlike, key=lambda one: abs((one[1].loads_share or 1.0) - 1))
+    worst, io = max(unlike, key=lambda pair: abs((pair[1].loads_share or 1.0) - 1))
     total = io.server.reads if io.server else 1.0
-    others = sorted(((io.others or {}).items()), key=lambda one: -one[1])
+    others = sorted(((io.others or {}).items()), key=lambda entry: -entry[1])
     yield caution(
         LoadsKind.READS_UNLIKE,
         steps=list(dict.fromkeys(step.step for step, _ in unlike)),
@@ -254,12 +277,12 @@ def _reads(steps: Sequence[WholePoint]) -> Iterator[Finding]:
     )
 
 
-def _late(points: Sequence[LoadPoint]) -> Iterator[Finding]:
-    """Say of each load of queries at a rate whether they waited for a stream, and in which step most."""
-    found = [(one, one.late) for point in points for one in point.runs if one.late]
-    several = len({one.variant for one, _ in found}) > 1
-    for same in group(found, lambda one: one[0].load):
-        worst, late = max(same, key=lambda one: one[1].waited / one[1].due)
+def _waiting_queries(points: Sequence[LoadPoint]) -> Iterator[Finding]:
+    """Yield, for each load of queries at a rate, whether they waited for a stream, and the step in which most did."""
+    waiting = [(run, run.late) for point in points for run in point.runs if run.late]
+    several = len({step.variant for step, _ in waiting}) > 1
+    for same in group(waiting, lambda pair: pair[0].load):
+        worst, late = max(same, key=lambda pair: pair[1].waited / pair[1].due)
         yield (caution if late.waited else info)(
             LoadsKind.QUERIES_WAITED,
             load=worst.load,
@@ -272,6 +295,6 @@ def _late(points: Sequence[LoadPoint]) -> Iterator[Finding]:
         )
 
 
-def _ended(points: Sequence[LoadPoint]) -> Iterator[Finding]:
-    ended = [one for point in points for one in point.doubts if one.kind is LoadsKind.RAW_ENDED]
-    yield from (caution(LoadsKind.RAW_ENDED, **one.facts) for one in ended)
+def _ended_raw_loads(points: Sequence[LoadPoint]) -> Iterator[Finding]:
+    ended = [doubt for point in points for doubt in point.doubts if doubt.kind is LoadsKind.RAW_ENDED]
+    yield from (caution(LoadsKind.RAW_ENDED, **doubt.facts) for doubt in ended)

@@ -1,4 +1,4 @@
-"""Points of loads: the same load in the same step of the same variant; compared, alone and together, and as copies."""
+"""Points of loads: the same load in the same step of the same variant; compared, alone and together, and in cells."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ _WORST_FIRST = (LevelOutcome.NOT_MET, LevelOutcome.NOT_KNOWN, LevelOutcome.MEAN_
 
 @dataclass(frozen=True)
 class LoadPoint:
-    """A load in a step over its runs. Means are over those runs in which the figure is known."""
+    """A load in a step over its runs. Means are over the runs in which the figure is known."""
 
     runs: tuple[LoadStep, ...]
 
@@ -32,25 +32,25 @@ class LoadPoint:
 
     @property
     def rate(self) -> float | None:
-        return self.mean(lambda one: one.rate)
+        return self.mean(lambda run: run.rate)
 
     @property
     def level(self) -> LoadLevel | None:
-        """Return the worst outcome of its runs."""
-        levels = [one.level for one in self.runs if one.level]
-        return min(levels, key=lambda one: _WORST_FIRST.index(one.outcome), default=None)
+        """Return the worst outcome of the runs."""
+        levels = [run.level for run in self.runs if run.level]
+        return min(levels, key=lambda level: _WORST_FIRST.index(level.outcome), default=None)
 
     @property
     def doubts(self) -> list[Finding]:
-        return [doubt for one in self.runs for doubt in one.doubts]
+        return [doubt for run in self.runs for doubt in run.doubts]
 
     @property
     def storage_share(self) -> float | None:
         """Return the share of the response time that storage takes."""
-        return self.mean(lambda one: one.budget.storage_share if one.budget else None)
+        return self.mean(lambda run: run.budget.storage_share if run.budget else None)
 
-    def mean(self, of: Callable[[LoadStep], float | None]) -> float | None:
-        return mean_of([of(one) for one in self.runs])
+    def mean(self, value: Callable[[LoadStep], float | None]) -> float | None:
+        return mean_of([value(run) for run in self.runs])
 
 
 @dataclass(frozen=True)
@@ -63,49 +63,54 @@ class WholePoint:
     def first(self) -> WholeStep:
         return self.runs[0]
 
-    def mean(self, of: Callable[[WholeStep], float | None]) -> float | None:
-        return mean_of([of(one) for one in self.runs])
+    def mean(self, value: Callable[[WholeStep], float | None]) -> float | None:
+        return mean_of([value(run) for run in self.runs])
 
 
 def load_points(steps: Sequence[LoadStep]) -> list[LoadPoint]:
     """Return one point per variant, step and load."""
-    return [LoadPoint(tuple(same)) for same in group(steps, lambda one: (one.variant, one.step, one.load))]
+    return [LoadPoint(tuple(same)) for same in group(steps, lambda step: (step.variant, step.step, step.load))]
 
 
 def whole_points(steps: Sequence[WholeStep]) -> list[WholePoint]:
     """Return one point per variant and step."""
-    return [WholePoint(tuple(same)) for same in group(steps, lambda one: (one.variant, one.step))]
+    return [WholePoint(tuple(same)) for same in group(steps, lambda step: (step.variant, step.step))]
 
 
 # The statements that a report may make on a load in two variants.
 
 
 class LoadClaims:
-    """The claims on the throughput of a load in one step of any two variants. A load of users is checked by its own
-    view; another one by its run, whose reads per transaction differ with the share of each load."""
+    """The claims on the throughput of a load in one step of any two variants.
+
+    A load of users is checked by its own view. Another load is checked by its run, where reads per transaction may
+    differ with the share of each load.
+    """
 
     def __init__(self, runs: Sequence[RunSummary], views: Mapping[str, ExperimentSummary]):
-        self._whole = Claims(runs), _by_step(runs)
-        self._views = {name: (Claims(view.runs, view.comparison), _by_step(view.runs)) for name, view in views.items()}
+        self._whole = Claims(runs), _points_by_step(runs)
+        self._views = {
+            name: (Claims(view.runs, view.comparison), _points_by_step(view.runs)) for name, view in views.items()
+        }
 
     def claim(self, a: LoadPoint, b: LoadPoint) -> Claim:
-        """Return the claim on B against A, the same load and step."""
+        """Return the claim on B relative to A, the same load and step."""
         view = self._views.get(a.first.load)
-        claims, found = view or self._whole
-        steps = [found.get((point.first.variant, point.first.step)) for point in (a, b)]
+        claims, points_by_step = view or self._whole
+        steps = [points_by_step.get((point.first.variant, point.first.step)) for point in (a, b)]
         if steps[0] and steps[1]:
             claim = claims.claim(steps[0], steps[1])
-            if view or any(one.kind is not ReasonKind.READS_DIFFER for one in claim.reasons):
+            if view or any(reason.kind is not ReasonKind.READS_DIFFER for reason in claim.reasons):
                 return claim
         rates_a, rates_b = ([run.rate for run in point.runs] for point in (a, b))
         return decide(THROUGHPUT, ratio_of("throughput", "", "higher", rates_a, rates_b, paired=False))
 
-    def comparable_points(self, found: Sequence[LoadPoint]) -> list[LoadPoint]:
+    def comparable_points(self, load_points: Sequence[LoadPoint]) -> list[LoadPoint]:
         """Return the first point and those that may be compared with it and with each other."""
-        return comparable(found, self.claim)
+        return comparable(load_points, self.claim)
 
 
-def _by_step(runs: Sequence[RunSummary]) -> dict[tuple[str, str], Point]:
+def _points_by_step(runs: Sequence[RunSummary]) -> dict[tuple[str, str], Point]:
     steps = [step for run in runs for step in run.steps]
     return {(point.first.variant, point.first.step): point for point in points(steps)}
 
@@ -117,40 +122,43 @@ def _by_step(runs: Sequence[RunSummary]) -> dict[tuple[str, str], Point]:
 
 @dataclass(frozen=True)
 class Penalty:
-    """A load beside the others against itself alone: together ÷ alone. `left_out`: runs with a doubt about either;
-    where there are no others, the figures are of these, and `doubtful`."""
+    """A load next to the others compared with itself alone: together ÷ alone."""
 
     variant: str
     load: str
-    step: str  # of all loads
+    step: str  # the step of all loads together
     primary: str | None
     open_loop: bool
     emulated: bool
     runs: int
-    left_out: int
-    doubtful: bool
+    left_out: int  # runs omitted because of a doubt about either step
+    doubtful: bool  # every run has a doubt, and the figures are from these runs
     rate: Ratio
     latency: Ratio
 
 
-def penalties(found: Sequence[LoadPoint]) -> list[Penalty]:
-    """Return the penalty of every load that also ran alone, in as many users or streams, by variant and step."""
-    alone = {(one.first.variant, one.first.load, one.first.count): one for one in found if one.first.alone}
+def penalties(load_points: Sequence[LoadPoint]) -> list[Penalty]:
+    """Return the penalty of every load that also ran alone with the same number of users or streams, by variant and
+    step."""
+    alone = {
+        (point.first.variant, point.first.load, point.first.count): point for point in load_points if point.first.alone
+    }
     return [
         _penalty(before, point)
-        for point in found
+        for point in load_points
         if not point.first.alone and (before := alone.get((point.first.variant, point.first.load, point.first.count)))
     ]
 
 
 def _penalty(alone: LoadPoint, together: LoadPoint) -> Penalty:
-    by_run = {one.run: one for one in alone.runs}
-    pairs = [(by_run[one.run], one) for one in together.runs if one.run in by_run]
+    by_run = {run.run: run for run in alone.runs}
+    pairs = [(by_run[run.run], run) for run in together.runs if run.run in by_run]
+    # Doubtful runs count only if there are no others, and the result is then marked.
     sound = [(a, b) for a, b in pairs if not a.doubts and not b.doubts]
     unit = {"users": "per s", "streams": "per h", "raw": "IOPS"}[together.first.kind]
 
-    def ratio(title: str, unit: str, better: str, of: Callable[[LoadStep], float | None]) -> Ratio:
-        a, b = ([of(pair[side]) for pair in sound or pairs] for side in (0, 1))
+    def ratio(title: str, unit: str, better: str, value: Callable[[LoadStep], float | None]) -> Ratio:
+        a, b = ([value(pair[side]) for pair in sound or pairs] for side in (0, 1))
         return ratio_of(title, unit, "higher" if better == "higher" else "lower", a, b, paired=True)
 
     first = together.first
@@ -160,12 +168,12 @@ def _penalty(alone: LoadPoint, together: LoadPoint) -> Penalty:
         step=first.step,
         primary=first.primary,
         open_loop=first.open_loop,
-        emulated=any(one.emulated for one in together.runs),
+        emulated=any(run.emulated for run in together.runs),
         runs=len(sound or pairs),
         left_out=len(pairs) - len(sound),
         doubtful=not sound,
-        rate=ratio("throughput", unit, "higher", lambda one: one.rate),
-        latency=ratio("mean latency", "ms", "lower", lambda one: one.mean_ms),
+        rate=ratio("throughput", unit, "higher", lambda run: run.rate),
+        latency=ratio("mean latency", "ms", "lower", lambda run: run.mean_ms),
     )
 
 
@@ -174,38 +182,38 @@ def _penalty(alone: LoadPoint, together: LoadPoint) -> Penalty:
 
 @dataclass(frozen=True)
 class LoadInCells:
-    """A load in so many cells. `scaling`: T(k) · k₁ / (k · T(k₁)), 1 being linear from the fewest cells k₁ of the same
-    users each; None where either is not known or in doubt."""
+    """A load in a number of cells."""
 
     load: str
     point: LoadPoint
     scaling: float | None
+    """T(k) · k₁ / (k · T(k₁)) with k cells, k₁ being the fewest with the same users each: 1 is linear. None if a rate
+    is unknown or in doubt. Example: 100 per s in one cell and 180 in two is 0.9."""
 
 
 @dataclass(frozen=True)
 class CellsStep:
-    """All loads of a variant in so many cells. `row`: its number among the steps of so many cells, of which there are
-    several where users are varied, too."""
+    """All loads of a variant in a number of cells."""
 
     variant: str
     cells: int
     whole: WholePoint
     loads: list[LoadInCells]
-    row: int = 0
+    row: int = 0  # number among the steps with equal cells: several if users are varied too
 
     @property
-    def met(self) -> bool | None:
-        """Tell whether no service level was broken; None where there is none, or nothing is known of one."""
-        levels = [level.outcome for one in self.loads if (level := one.point.level)]
+    def slo_met(self) -> bool | None:
+        """Return whether every service level was met, or None if no level is set or one is unknown."""
+        levels = [level.outcome for load in self.loads if (level := load.point.level)]
         if LevelOutcome.NOT_MET in levels:
             return False
         return None if not levels or LevelOutcome.NOT_KNOWN in levels else True
 
 
-def cells_steps(found: Sequence[LoadPoint], whole: Sequence[WholePoint]) -> list[CellsStep]:
-    """Return the steps of an experiment on cells, fewest first, by variant; none of another experiment."""
+def cells_steps(load_points: Sequence[LoadPoint], whole: Sequence[WholePoint]) -> list[CellsStep]:
+    """Return the steps of an experiment on cells, fewest first, by variant; empty for another experiment."""
     steps = []
-    counted = [point for point in found if point.first.cells]
+    counted = [point for point in load_points if point.first.cells]
     for same in group(counted, lambda point: point.first.variant):
         least, rows = min(map(_cells, same)), Counter[int]()
         fewest: dict[tuple[str, int], LoadPoint] = {}
@@ -213,6 +221,7 @@ def cells_steps(found: Sequence[LoadPoint], whole: Sequence[WholePoint]) -> list
             first, cells = step[0].first, _cells(step[0])
             row = rows[cells]
             rows[cells] += 1
+            # Scaling is relative to the fewest cells, row by row: users may vary within a number of cells.
             if cells == least:
                 fewest |= {(point.first.load, row): point for point in step}
             over_all = next(w for w in whole if (w.first.variant, w.first.step) == (first.variant, first.step))

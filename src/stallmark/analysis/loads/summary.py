@@ -1,4 +1,4 @@
-"""The summary of an experiment of several loads: every load of users as an experiment of its own, and all of them."""
+"""The summary of an experiment of several loads: every load of users as its own experiment, and all together."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,7 +9,7 @@ from stallmark.analysis.compare.settings import drifts
 from stallmark.analysis.compare.sides import name_of
 from stallmark.analysis.experiment import ExperimentSummary, calls_of, summarise
 from stallmark.analysis.finding import Finding, invalid, mixed_versions
-from stallmark.analysis.loads.findings import answer_of, conclusions, of_load
+from stallmark.analysis.loads.findings import conclusions, load_finding, main_finding
 from stallmark.analysis.loads.points import (
     CellsStep,
     LoadClaims,
@@ -38,19 +38,18 @@ _OF_ONE_LOAD = {
     CautionKind.NOT_STEADY_IN_TIME,
     CautionKind.BESIDE,
 }
-"""Cautions on the throughput of a load, which are on its own page."""
+"""Cautions on the throughput of one load. They are shown on its own page."""
 
 _WHOLE = ""
-"""The name of the view that is of all loads of a run."""
+"""The name of the view that covers all loads of a run."""
 
 
 @dataclass(frozen=True)
 class LoadsSummary:
-    """The summary of an experiment of several loads. `whole` has the runs, what the server and its devices did in them,
-    the answer, the findings and the cautions; `loads` every load of users by its name."""
+    """The summary of an experiment of several loads."""
 
-    whole: ExperimentSummary
-    loads: dict[str, ExperimentSummary]
+    whole: ExperimentSummary  # the runs, the server and its devices, the answer, the findings and the cautions
+    loads: dict[str, ExperimentSummary]  # every load of users by its name
     points: list[LoadPoint]
     steps: list[WholePoint]
     penalties: list[Penalty] = field(default_factory=list)
@@ -58,22 +57,22 @@ class LoadsSummary:
 
     @property
     def thresholds(self) -> list[Threshold]:
-        return [one for load in self.loads.values() for one in load.thresholds]
+        return [threshold for load in self.loads.values() for threshold in load.thresholds]
 
 
 def has_loads(records: Sequence[Record]) -> bool:
-    """Tell whether these are runs of several loads. Raise StallmarkError where some are and some are not."""
+    """Return whether these are runs of several loads. Raise StallmarkError if only some are."""
     several = [record for record in records if record.loads]
     if 0 < len(several) < len(records):
-        one = next(record for record in records if not record.loads)
+        other = next(record for record in records if not record.loads)
         raise StallmarkError(
-            f"{several[0].folder} has several loads and {one.folder} has one: make a report of each by itself."
+            f"{several[0].folder} has several loads and {other.folder} has one: make a report of each by itself."
         )
     return bool(several)
 
 
 def views(records: Sequence[Record]) -> dict[str, list[Record]]:
-    """Return the records of every load of users by its name, of those runs in which it ran."""
+    """Return the records of every load of users by its name, for the runs in which it ran."""
     names = dict.fromkeys(load.name for record in records for load in record.loads if load.kind == "users")
     return {
         name: [
@@ -86,29 +85,31 @@ def views(records: Sequence[Record]) -> dict[str, list[Record]]:
 
 
 def summarise_each_load(
-    records: Sequence[Record], each: Callable[..., Iterable[dict[str, RunSummary]]] = map
+    records: Sequence[Record], map_runs: Callable[..., Iterable[dict[str, RunSummary]]] = map
 ) -> dict[str, ExperimentSummary]:
-    """Summarise every load of users of some runs as an experiment of its own, by name."""
-    return _summarise_views(views(records), each)[0]
+    """Summarise every load of users of some runs as its own experiment, by name."""
+    return _summarise_views(views(records), map_runs)[0]
 
 
 def summarise_loads(
-    records: Sequence[Record], each: Callable[..., Iterable[dict[str, RunSummary]]] = map
+    records: Sequence[Record], map_runs: Callable[..., Iterable[dict[str, RunSummary]]] = map
 ) -> LoadsSummary:
-    """Summarise runs of several loads; `each` may be the `map` of a pool. Raise StallmarkError where the databases they
-    ran on hold other workloads."""
-    made, runs = _summarise_views({_WHOLE: records} | views(records), each)
+    """Summarise runs of several loads; `map_runs` may be the `map` of a pool.
+
+    Raise StallmarkError if the databases of the runs hold different workloads.
+    """
+    made, runs = _summarise_views({_WHOLE: records} | views(records), map_runs)
     scenario = records[0].manifest.scenario
     of_runs = {(name, name_of(run)): run for name, view in made.items() for run in view.runs}
-    of_loads, of_all = [], []
+    of_loads, step_summaries = [], []
     for record, run in zip(records, runs, strict=True):
         measured = measured_steps(record, run)
-        of_loads += steps_of_loads(record, measured, _of_run(of_runs, name_of(run)))
-        of_all += whole_steps(record, measured)
-    points, steps = load_points(of_loads), whole_points(of_all)
+        of_loads += steps_of_loads(record, measured, _views_of_run(of_runs, name_of(run)))
+        step_summaries += whole_steps(record, measured)
+    points, steps = load_points(of_loads), whole_points(step_summaries)
     cost, cells = penalties(points), cells_steps(points, steps)
     claims, mixed = LoadClaims(runs, made), mixed_versions(run.manifest for run in runs)
-    found = list(conclusions(points, steps, cost, cells, made, claims, mixed))
+    findings = list(conclusions(points, steps, cost, cells, made, claims, mixed))
     whole = ExperimentSummary(
         scenario=scenario.name,
         title=scenario.title or scenario.name,
@@ -116,28 +117,35 @@ def summarise_loads(
         emulated=any(is_emulated(record.manifest) for record in records),
         axis="variant",
         runs=runs,
-        answer=answer_of(found),
-        findings=found,
+        answer=main_finding(findings),
+        findings=findings,
         cautions=list(_cautions(runs, made)),
-        drifts=[one for same in group(runs, _variant) for one in drifts(same)],
+        drifts=[drift for same in group(runs, _variant) for drift in drifts(same)],
     )
-    loads = {name: _titled(view, name, whole, points, claims, cost, cells) for name, view in made.items()}
+    loads = {name: _as_own_experiment(view, name, whole, points, claims, cost, cells) for name, view in made.items()}
     return LoadsSummary(whole, loads, points, steps, cost, cells)
 
 
 def _summarise_views(
-    records: Mapping[str, Sequence[Record]], each: Callable[..., Iterable[dict[str, RunSummary]]]
+    records: Mapping[str, Sequence[Record]], map_runs: Callable[..., Iterable[dict[str, RunSummary]]]
 ) -> tuple[dict[str, ExperimentSummary], list[RunSummary]]:
-    """Summarise the records of every load, by its name, and those of whole runs. The views of a run are summarised
+    """Summarise the records of every load, by its name, and those of complete runs. All views of a run are summarised
     together."""
     calls: dict[Path, dict[str, Call]] = {}
-    for name, some in records.items():
-        for call in calls_of(some):
+    for name, load_records in records.items():
+        for call in calls_of(load_records):
             calls.setdefault(call.record.folder, {})[name] = call
-    summaries = dict(zip(calls, each(_summarise_run, calls.values()), strict=True))
-    of_views = {name: [summaries[one.folder][name] for one in some] for name, some in records.items() if some}
+    summaries = dict(zip(calls, map_runs(_summarise_run, calls.values()), strict=True))
+    of_views = {
+        name: [summaries[record.folder][name] for record in load_records]
+        for name, load_records in records.items()
+        if load_records
+    }
     runs = of_views.pop(_WHOLE, [])
-    return {name: summarise(records[name], lambda *_, some=some: some) for name, some in of_views.items()}, runs
+    return {
+        name: summarise(records[name], lambda *_, summaries_of_load=summaries_of_load: summaries_of_load)
+        for name, summaries_of_load in of_views.items()
+    }, runs
 
 
 def _summarise_run(calls: Mapping[str, Call]) -> dict[str, RunSummary]:
@@ -145,7 +153,7 @@ def _summarise_run(calls: Mapping[str, Call]) -> dict[str, RunSummary]:
     return dict(zip(calls, summarise_together(list(calls.values())), strict=True))
 
 
-def _titled(
+def _as_own_experiment(
     view: ExperimentSummary,
     name: str,
     whole: ExperimentSummary,
@@ -154,25 +162,29 @@ def _titled(
     cost: Sequence[Penalty],
     cells: Sequence[CellsStep],
 ) -> ExperimentSummary:
-    """Return the experiment of one load under its name, with the answer of what belongs to it alone."""
-    own = of_load(name, points, claims, cost, cells)
+    """Return the experiment of one load under its name, with the answer for this load alone."""
+    own = load_finding(name, points, claims, cost, cells)
     judged = view.comparison
     answer = view.answer if judged and len(judged.pairs) == 1 else own or view.answer
     findings = [*([own] if own and own is not answer else []), *view.findings]
     return replace(view, title=f"{whole.title}: {name}", answer=answer, findings=findings)
 
 
-def _cautions(runs: Sequence[RunSummary], made: dict[str, ExperimentSummary]) -> Iterator[Finding]:
+def _cautions(runs: Sequence[RunSummary], views_by_load: dict[str, ExperimentSummary]) -> Iterator[Finding]:
     for run in runs:
         if run.incomplete_because:
             yield invalid(ValidityKind.RUN_INCOMPLETE, said=run.incomplete_because)
-    yield from (one for one in cautions(runs) if one.kind not in _OF_ONE_LOAD)
-    derived = [one for view in made.values() for one in view.cautions if one.kind is CautionKind.DERIVED]
-    yield from (one for number, one in enumerate(derived) if one.facts not in [o.facts for o in derived[:number]])
+    yield from (finding for finding in cautions(runs) if finding.kind not in _OF_ONE_LOAD)
+    derived = [
+        finding for view in views_by_load.values() for finding in view.cautions if finding.kind is CautionKind.DERIVED
+    ]
+    yield from (
+        finding for number, finding in enumerate(derived) if finding.facts not in [o.facts for o in derived[:number]]
+    )
 
 
-def _of_run(of_runs: dict[tuple[str, str], RunSummary], named: str) -> dict[str, RunSummary]:
-    return {name: run for (name, of), run in of_runs.items() if of == named}
+def _views_of_run(of_runs: dict[tuple[str, str], RunSummary], run_name: str) -> dict[str, RunSummary]:
+    return {name: run for (name, folder), run in of_runs.items() if folder == run_name}
 
 
 def _variant(run: RunSummary) -> str:

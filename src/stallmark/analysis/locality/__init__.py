@@ -1,1 +1,1 @@
-"""How a load reads: over the size of the pool, over the data, and over time."""
+"""The reads of a load: over the size of the pool, over the data, and over time."""

@@ -1,4 +1,4 @@
-"""How a load reads: over the sizes of its buffer pool, and against what was published of such loads."""
+"""The way a load reads: over the sizes of its buffer pool, and compared with published figures of such loads."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ import numpy as np
 
 from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.analysis.finding import Finding, Kind, caution, info, mixed_versions
-from stallmark.analysis.locality.traced import Traced, figures_of_trace, has_trace, read_trace
+from stallmark.analysis.locality.traced import Traced, analyse_trace, has_trace, read_trace
 from stallmark.analysis.points import group, mean_of
 from stallmark.analysis.read.server_summary import IoSummary, TransactionReads
 from stallmark.analysis.run import RunSummary
@@ -58,7 +58,7 @@ class Quantity(StrEnum):
 
 @dataclass(frozen=True)
 class Published:
-    """A published figure: a `low` and `high` end, alike for a single one, or `points` of (pool ÷ data, value)."""
+    """A published figure: a `low` and `high` end, equal for a single value, or `points` of (pool ÷ data, value)."""
 
     quantity: Quantity
     of: str
@@ -84,7 +84,7 @@ OF_BROKERAGE = (
 
 
 def published_for(workload: str) -> tuple[Published, ...]:
-    """Return the figures that are published on the kind of load that a workload is; none for most."""
+    """Return the figures published on the kind of load that a workload is; empty for most."""
     return OF_BROKERAGE if workload == "brokerage" else ()
 
 
@@ -93,18 +93,18 @@ def published_for(workload: str) -> tuple[Published, ...]:
 SLOPE_FROM, SLOPE_TO, LEAST_SIZES = 0.0195, 0.33, 3
 """The shares of the data between which the slope is fitted: 2 and 32 %, and pools that are whole MiB near these."""
 ALIKE = 0.05
-"""Relative difference of pools that are taken for the same size: one alone is shown."""
+"""Relative difference up to which two pools count as the same size, and only one is shown."""
 
 
 @dataclass(frozen=True)
 class PoolReads:
-    """Reads per transaction at one size of the pool: `measured` as a mean over runs, or estimated between two ends."""
+    """Reads per transaction at one size of the pool."""
 
-    share: float  # of the data
+    share: float  # pool ÷ data
     size_bytes: int
-    transactions: int  # of the measured ones
-    measured: float | None
-    least: float | None = None
+    transactions: int  # number behind `measured`
+    measured: float | None  # mean over runs
+    least: float | None = None  # ends of the estimate from a trace
     most: float | None = None
 
     @property
@@ -117,7 +117,7 @@ class PoolReads:
 
     @property
     def error(self) -> float | None:
-        """Return the error of the estimate where both are known, as a share of the measured one."""
+        """Return the error of the estimate as a share of the measured value, if both are known."""
         known = self.measured and self.estimated is not None
         return self.estimated / self.measured - 1 if known else None  # type: ignore[operator]
 
@@ -132,93 +132,97 @@ class Slope:
     from_share: float
     to_share: float
     sizes: int
-    estimated: int  # of these sizes
+    estimated: int  # number of these sizes with an estimate only
 
 
 def reads_over_pools(steps: Sequence[StepSummary], traced: Traced | None) -> list[PoolReads]:
-    """Return the sizes of the pool, ascending: those of the steps, and those beyond the traced one that its trace gives
-    an estimate for."""
-    found = {one.share: one for one in _measured(steps)}
-    base = next((one for one in found.values() if traced and traced.pool_share == one.share), None)
+    """Return the sizes of the pool, ascending: those of the steps, and larger ones that the trace of a step gives an
+    estimate for."""
+    by_share = {pool.share: pool for pool in _measured_pools(steps)}
+    base = next((pool for pool in by_share.values() if traced and traced.pool_share == pool.share), None)
+    # Estimates scale the measured reads of the traced size: without that there are none.
     if not traced or not base or not base.measured:
-        return [found[share] for share in sorted(found)]
-    apart = [one for one in traced.flash if all(abs(one.share / share - 1) > ALIKE for share in found)]
-    for flash in [*traced.as_large_as_pools, *apart]:
+        return [by_share[share] for share in sorted(by_share)]
+    other_sizes = [size for size in traced.flash if all(abs(size.share / share - 1) > ALIKE for share in by_share)]
+    for flash in [*traced.as_large_as_pools, *other_sizes]:
+        # A trace sees only the misses of its own pool, so it cannot estimate smaller pools.
         if flash.least is not None and flash.most is not None and flash.share > base.share:
-            known = found.get(flash.share, PoolReads(flash.share, flash.size_bytes, 0, None))
+            known = by_share.get(flash.share, PoolReads(flash.share, flash.size_bytes, 0, None))
             least, most = (base.measured * (1 - hits) for hits in (flash.most, flash.least))
-            found[flash.share] = replace(known, least=least, most=most)
-    return [found[share] for share in sorted(found)]
+            by_share[flash.share] = replace(known, least=least, most=most)
+    return [by_share[share] for share in sorted(by_share)]
 
 
-def _measured(steps: Sequence[StepSummary]) -> list[PoolReads]:
-    known = [one for one in steps if one.buffer_pool_share and one.storage.reads_per_transaction is not None]
+def _measured_pools(steps: Sequence[StepSummary]) -> list[PoolReads]:
+    known = [step for step in steps if step.buffer_pool_share and step.storage.reads_per_transaction is not None]
     return [
         PoolReads(
             same[0].buffer_pool_share or 0.0,
             same[0].buffer_pool_bytes or 0,
-            sum(one.throughput.committed for one in same),
-            mean_of([one.storage.reads_per_transaction for one in same]),
+            sum(step.throughput.committed for step in same),
+            mean_of([step.storage.reads_per_transaction for step in same]),
         )
-        for same in group(known, lambda one: one.buffer_pool_share)
+        for same in group(known, lambda step: step.buffer_pool_share)
     ]
 
 
 def reads_at(pools: Sequence[PoolReads], share: float) -> float | None:
-    """Return the reads per transaction at a share of the data between two sizes; None beyond what is known."""
-    known = [one for one in pools if one.value]
+    """Return the reads per transaction at a share of the data between two sizes, or None outside the known range."""
+    known = [pool for pool in pools if pool.value]
     if not known or not known[0].share <= share <= known[-1].share:
         return None
-    x, y = np.log([one.share for one in known]), np.log([one.value or 0.0 for one in known])
+    x, y = np.log([pool.share for pool in known]), np.log([pool.value or 0.0 for pool in known])
     return float(np.exp(np.interp(np.log(share), x, y)))
 
 
 def slope_of(pools: Sequence[PoolReads]) -> Slope | None:
-    """Return the slope over the sizes from 2 to 32 % of the data; None for fewer than three that were read at."""
-    used = [one for one in pools if SLOPE_FROM <= one.share <= SLOPE_TO and one.value]
+    """Return the slope over the sizes from 2 to 32 % of the data, or None for fewer than three sizes with reads."""
+    used = [pool for pool in pools if SLOPE_FROM <= pool.share <= SLOPE_TO and pool.value]
+    # A line through two points fits always.
     if len(used) < LEAST_SIZES:
         return None
-    x, y = np.log([one.share for one in used]), np.log([one.value or 0.0 for one in used])
+    x, y = np.log([pool.share for pool in used]), np.log([pool.value or 0.0 for pool in used])
     slope, level = np.polyfit(x, y, 1)
     off = np.exp(np.abs(y - (slope * x + level)).max()) - 1
-    estimated = sum(one.measured is None for one in used)
+    estimated = sum(pool.measured is None for pool in used)
     return Slope(float(slope), float(np.exp(level)), float(off), used[0].share, used[-1].share, len(used), estimated)
 
 
 # The summary of how a load reads, from the records of runs of it.
 
 WIDE_BAND = 0.05
-"""Share of the reads that a trace may leave unknown of a size of flash before it is called too short for it."""
+"""Share of the reads that a trace may leave unknown for a flash size before it counts as too short."""
 UNLIKE = 0.05
-"""Relative difference of the reads in a trace from those that the server counted, which it learns a second late."""
+"""Tolerated relative difference of the reads in a trace from the server's count, which is a second late."""
 REPORTED_LATE_S = 2.0
 """Sessions report up to a second late, at the begin of an interval and at its end."""
 
 
 @dataclass(frozen=True)
 class Locality:
-    """How a load reads. `io` and `by_transaction` are of the traced step; without a trace, of that with the smallest
-    pool."""
+    """The way a load reads. `io` and `by_transaction` belong to the traced step, or without a trace to the step with
+    the smallest pool."""
 
     workload: str
     experiment: ExperimentSummary
-    manifest: Manifest  # of the run that `io` is of
+    manifest: Manifest  # the run of `io`
     data_bytes: int
     pools: list[PoolReads]
     slope: Slope | None
     traced: Traced | None
-    io: IoSummary | None  # of the data files, by the server's counters
-    by_transaction: list[TransactionReads]  # those sampled too rarely have no share
+    io: IoSummary | None  # data files, by the server's counters
+    by_transaction: list[TransactionReads]  # types sampled too rarely have no share
     published: tuple[Published, ...]
     findings: list[Finding]
     cautions: list[Finding]
 
 
-def characterise(records: Sequence[Record], each: Callable[..., Iterable[RunSummary]] = map) -> Locality:
-    """Return how the load of some runs reads. `each` may be the `map` of a pool.
+def characterise(records: Sequence[Record], map_runs: Callable[..., Iterable[RunSummary]] = map) -> Locality:
+    """Characterise the reads of a load from its runs. `map_runs` may be the `map` of a pool.
 
-    Raise StallmarkError if the runs are not of one load.
+    Raise StallmarkError if the runs belong to several loads.
     """
+    # One page describes one load: other rows or transactions would read otherwise.
     if len(names := {record.manifest.workload.name for record in records}) > 1:
         raise StallmarkError(f"These runs are of several loads ({', '.join(sorted(names))}): name those of one.")
     if mixed_versions(record.manifest for record in records):
@@ -226,21 +230,21 @@ def characterise(records: Sequence[Record], each: Callable[..., Iterable[RunSumm
     if len({repr(record.manifest.workload.scale) for record in records}) > 1:
         raise StallmarkError("These runs are on databases of several scales: name those of one.")
     if len({record.folder.name for record in records}) < len(records):
-        raise StallmarkError("Two of these runs have the same name: name the runs of one experiment.")
-    experiment = summarise(records, each)
+        raise StallmarkError("Two of these runs have the same name: name runs of a single experiment.")
+    experiment = summarise(records, map_runs)
     traced_runs = {record.folder.name: record for record in records if has_trace(record)}
     steps = sorted(experiment.steps, key=lambda step: step.buffer_pool_share or 0.0)
     if not steps:
         raise StallmarkError("No run has a measured interval, so nothing is known of its reads: run it to its end.")
-    step = next((one for one in steps if one.run in traced_runs), steps[0])
+    step = next((step for step in steps if step.run in traced_runs), steps[0])
     manifest = next(record.manifest for record in records if record.folder.name == step.run)
     data_bytes = manifest.database.bytes_before or 0
     traced = None
     if step.run in traced_runs and data_bytes:
-        others = {one.buffer_pool_share for one in steps if one.buffer_pool_share} - {step.buffer_pool_share}
-        traced = figures_of_trace(read_trace(traced_runs[step.run]), step, data_bytes, sorted(others))
+        others = {other.buffer_pool_share for other in steps if other.buffer_pool_share} - {step.buffer_pool_share}
+        traced = analyse_trace(read_trace(traced_runs[step.run]), step, data_bytes, sorted(others))
     pools = reads_over_pools(steps, traced)
-    found = Locality(
+    locality = Locality(
         workload=manifest.workload.name or "",
         experiment=experiment,
         manifest=manifest,
@@ -249,33 +253,36 @@ def characterise(records: Sequence[Record], each: Callable[..., Iterable[RunSumm
         slope=slope_of(pools),
         traced=traced,
         io=step.storage.data,
-        by_transaction=_enough(step.reads),
+        by_transaction=_drop_rare_shares(step.reads),
         published=published_for(manifest.workload.name or ""),
         findings=[],
-        cautions=list(_invalid(steps)),
+        cautions=list(_invalid_runs(steps)),
     )
-    found.findings.extend(_findings(found))
+    locality.findings.extend(_findings(locality))
     unused = None if traced or not traced_runs else "size" if step.run in traced_runs else "interval"
-    found.cautions.extend(_cautions(found, unused))
+    locality.cautions.extend(_cautions(locality, unused))
     if step.storage.writes_partial:
-        found.cautions.append(step.storage.writes_partial)
+        locality.cautions.append(step.storage.writes_partial)
     history = trade_history(manifest.workload.name, manifest.workload.scale)
     if shallow := shallow_history(history, ("memory", "flash"), manifest.server.product):
-        found.cautions.append(shallow)
-    return found
+        locality.cautions.append(shallow)
+    return locality
 
 
-def _enough(reads: Sequence[TransactionReads]) -> list[TransactionReads]:
-    """Return the reads by type, without the share of those that were counted too rarely."""
+def _drop_rare_shares(reads: Sequence[TransactionReads]) -> list[TransactionReads]:
+    """Return the reads by type, without the share of types that were counted too rarely."""
     return [
-        TransactionReads(**vars(one) | {"share": one.share if one.counted >= SHARE_SAMPLES else None}) for one in reads
+        TransactionReads(
+            **vars(reads_of_type) | {"share": reads_of_type.share if reads_of_type.counted >= SHARE_SAMPLES else None}
+        )
+        for reads_of_type in reads
     ]
 
 
-def _findings(found: Locality) -> Iterator[Finding]:
-    if not (known := [one for one in found.pools if one.measured is not None]):
-        yield caution(LocalityKind.NOT_MEASURED, lacking=_lacking(found.experiment.steps))
-    elif slope := found.slope:
+def _findings(locality: Locality) -> Iterator[Finding]:
+    if not (known := [pool for pool in locality.pools if pool.measured is not None]):
+        yield caution(LocalityKind.NOT_MEASURED, lacking=_missing_inputs(locality.experiment.steps))
+    elif slope := locality.slope:
         yield info(
             LocalityKind.READS, pool_share=known[0].share, reads=known[0].measured, slope=slope.slope,
             deviation=slope.deviation, between=[slope.from_share, slope.to_share], sizes=slope.sizes,
@@ -283,18 +290,18 @@ def _findings(found: Locality) -> Iterator[Finding]:
         )  # fmt: skip
     else:
         yield info(LocalityKind.READS, pool_share=known[0].share, reads=known[0].measured)
-    if not (traced := found.traced):
+    if not (traced := locality.traced):
         return
-    if errors := [one for one in found.pools if one.error is not None]:
-        worst = max(errors, key=lambda one: abs(one.error or 0.0))
+    if errors := [pool for pool in locality.pools if pool.error is not None]:
+        worst = max(errors, key=lambda pool: abs(pool.error or 0.0))
         yield info(LocalityKind.ERROR, sizes=len(errors), error=worst.error, pool_share=worst.share)
-    sizes = [one for one in traced.flash if one.least is not None and one.share > (traced.pool_share or 0.0)]
+    sizes = [size for size in traced.flash if size.least is not None and size.share > (traced.pool_share or 0.0)]
     if sizes:
         yield info(
-            LocalityKind.FLASH, pool_share=traced.pool_share, shares=[one.share for one in sizes[:4]],
-            least=[one.least for one in sizes[:4]], most=[one.most for one in sizes[:4]],
+            LocalityKind.FLASH, pool_share=traced.pool_share, shares=[size.share for size in sizes[:4]],
+            least=[size.least for size in sizes[:4]], most=[size.most for size in sizes[:4]],
         )  # fmt: skip
-    pages, extents = (one.hottest["0.1"] for one in traced.skew)
+    pages, extents = (skew.hottest["0.1"] for skew in traced.skew)
     if None not in (*pages, *extents):
         yield info(LocalityKind.SKEW, hottest=0.1, of_pages=pages, of_extents=extents)
     if traced.reads >= SHARE_SAMPLES:
@@ -303,23 +310,23 @@ def _findings(found: Locality) -> Iterator[Finding]:
             LocalityKind.FOOTPRINT, measured_s=seconds, size_bytes=size_bytes, share=traced.footprint_share,
             once_share=traced.once_share,
         )  # fmt: skip
-    top = [one for one in traced.tables if one.share is not None and one.table][:3]
+    top = [table for table in traced.tables if table.share is not None and table.table][:3]
     if top:
         yield info(
-            LocalityKind.TABLES, tables=[one.table for one in top], shares=[one.share for one in top],
-            data_shares=[one.data_share for one in top],
+            LocalityKind.TABLES, tables=[table.table for table in top], shares=[table.share for table in top],
+            data_shares=[table.data_share for table in top],
         )  # fmt: skip
 
 
-def _lacking(steps: Sequence[StepSummary]) -> list[str]:
-    """Return what no step has of that which reads per transaction over the pool take."""
+def _missing_inputs(steps: Sequence[StepSummary]) -> list[str]:
+    """Return the inputs for reads per transaction over the pool that every step lacks."""
     lacking = [] if any(step.storage.data for step in steps) else ["counters"]
     return lacking if any(step.buffer_pool_share for step in steps) else [*lacking, "pool"]
 
 
-def _cautions(found: Locality, unused: str | None) -> Iterator[Finding]:
-    """Yield the cautions. `unused`: what a trace lacks of which there are no figures."""
-    traced = found.traced
+def _cautions(locality: Locality, unused: str | None) -> Iterator[Finding]:
+    """Yield the cautions. `unused`: the reason why a recorded trace has no figures."""
+    traced = locality.traced
     if traced is None:
         yield caution(LocalityKind.NO_TRACE, unused=unused)
     else:
@@ -331,20 +338,22 @@ def _cautions(found: Locality, unused: str | None) -> Iterator[Finding]:
             of_late_reports = counted * REPORTED_LATE_S / traced.footprint[-1][0]
             late = abs(traced.reads - counted) <= of_late_reports
             yield caution(LocalityKind.UNLIKE_COUNTED, traced=traced.reads, counted=counted, reported_late=late)
-        if short := [one.share for one in traced.flash if one.least is not None and _band(one) > WIDE_BAND]:
+        if short := [
+            size.share for size in traced.flash if size.least is not None and _unknown_share(size) > WIDE_BAND
+        ]:
             yield caution(LocalityKind.SHORT, share=short[0], judged=traced.judged_by)
-        if any(one.measured is None for one in found.pools):
+        if any(pool.measured is None for pool in locality.pools):
             yield caution(LocalityKind.ESTIMATED, pool_share=traced.pool_share)
-    if found.slope is None and found.pools:
+    if locality.slope is None and locality.pools:
         yield caution(LocalityKind.FEW_SIZES)
 
 
-def _band(one) -> float:
-    return one.most - one.least
+def _unknown_share(size) -> float:
+    return size.most - size.least
 
 
-def _invalid(steps: Sequence[StepSummary]) -> Iterator[Finding]:
-    """Find runs that must not be compared, those with one kind of reason together."""
-    reasons = [(why, step.run) for step in steps for why in step.validity.invalid]
+def _invalid_runs(steps: Sequence[StepSummary]) -> Iterator[Finding]:
+    """Find runs that must not be compared, grouped by the kind of reason."""
+    reasons = [(finding, step.run) for step in steps for finding in step.validity.invalid]
     for same in group(reasons, lambda reason: reason[0].kind):
         yield caution(LocalityKind.INVALID, runs=list(dict.fromkeys(run for _, run in same)), why=same[0][0])

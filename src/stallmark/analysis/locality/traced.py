@@ -1,4 +1,5 @@
-"""How a load reads, from a trace of its I/O: over time, over the data, and by caches that would have held it."""
+"""The reads of a load, from a trace of its I/O: over time, over the data, and by caches that would have held its
+pages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from stallmark.stats.thresholds import SHARE_SAMPLES
 PAGE_BYTES = 8192
 EXTENT_PAGES = (1 << 20) // PAGE_BYTES
 _FILE_PAGES = 1 << 24
-"""The numbers that the pages of a file may have; PostgreSQL's files have 2^17 pages at most."""
+"""Upper bound of the pages of a file: PostgreSQL's files have 2^17 pages at most."""
 _READ, _WRITE = 0, 1
 
 
@@ -29,9 +30,10 @@ class DataFile:
 
 @dataclass(frozen=True)
 class Trace:
-    """The I/Os of a run, in the order in which they ended. Reads and writes are arrays of equal length each."""
+    """The I/Os of a run, in the order in which they ended. The arrays of reads have one length, those of writes
+    another."""
 
-    files: Sequence[DataFile | None]  # by number; None for a file that no table was known to have
+    files: Sequence[DataFile | None]  # index: number; None for a file of no known table
     read_s: np.ndarray  # since the run's start
     read_file: np.ndarray
     read_offset: np.ndarray
@@ -46,7 +48,8 @@ class Trace:
         return [file for file in self.files if file]
 
     def pages(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the pages read one by one, as numbers that tell them and their extents apart, and the read of each."""
+        """Return the pages read, each as a number that identifies the page and its extent, and the read of each
+        page."""
         count = np.maximum(1, -(-self.read_bytes // PAGE_BYTES))
         first = self.read_file.astype(np.int64) * _FILE_PAGES + self.read_offset // PAGE_BYTES
         reads = np.repeat(np.arange(len(count)), count)
@@ -59,7 +62,7 @@ def has_trace(record: Record) -> bool:
 
 
 def read_trace(record: Record) -> Trace:
-    """Return the trace of a run; `has_trace` says whether there is one."""
+    """Return the trace of a run for which `has_trace` is true."""
     known = {
         row["file"]: DataFile(row["relation"], row["table"], row["kind"], row["size_bytes"])
         for row in record.table("io_files").to_pylist()
@@ -69,20 +72,20 @@ def read_trace(record: Record) -> Trace:
     for batch in record.batches("io_trace", list(names)):
         for name, kind in names.items():
             parts[name].append(batch.column(name).to_numpy(zero_copy_only=False).astype(kind))
-    all_of = {name: np.concatenate([np.empty(0, names[name]), *found]) for name, found in parts.items()}
-    inodes, number = np.unique(all_of["file"], return_inverse=True)
+    columns = {name: np.concatenate([np.empty(0, names[name]), *arrays]) for name, arrays in parts.items()}
+    inodes, number = np.unique(columns["file"], return_inverse=True)
     untouched = known.keys() - set(inodes.tolist())
-    begun_s, read, write = all_of["begun_us"] / 1e6, all_of["op"] == _READ, all_of["op"] == _WRITE
+    begun_s, read, write = columns["begun_us"] / 1e6, columns["op"] == _READ, columns["op"] == _WRITE
     return Trace(
         files=[known.get(inode) for inode in (*inodes.tolist(), *untouched)],
         read_s=begun_s[read],
         read_file=number[read].astype(np.int32),
-        read_offset=all_of["offset"][read],
-        read_bytes=all_of["bytes"][read],
-        read_process=all_of["pid"][read],
+        read_offset=columns["offset"][read],
+        read_bytes=columns["bytes"][read],
+        read_process=columns["pid"][read],
         write_s=begun_s[write],
-        write_bytes=all_of["bytes"][write],
-        lost=int(all_of["lost"].sum()),
+        write_bytes=columns["bytes"][write],
+        lost=int(columns["lost"].sum()),
     )
 
 
@@ -96,10 +99,12 @@ _OVER_DATA = np.geomspace(0.001, 1, 61)
 
 @dataclass(frozen=True)
 class FlashSize:
-    """An LRU flash of a size behind the pool. It answers between `least` and `most` of the pages read: of those between
-    the two the trace does not know when they were last read, as it is too short."""
+    """An LRU flash of a size behind the pool. It answers between `least` and `most` of the pages read.
 
-    share: float  # of the data
+    Of the reads in between, the trace is too short to know when the page was last read.
+    """
+
+    share: float  # flash ÷ data
     size_bytes: int
     least: float | None
     most: float | None
@@ -107,23 +112,25 @@ class FlashSize:
 
 @dataclass(frozen=True)
 class Skew:
-    """The share of the reads that is in the hottest part of the data. `beforehand`: in what was hottest in the first
-    half of the interval, of the second half's reads, which chance cannot make too large; `afterwards`: in what turned
-    out to be hottest, which chance makes too large."""
+    """The share of the reads that is in the hottest part of the data, by two estimates.
+
+    `beforehand`: the hottest part is chosen by the first half of the interval and judged by the second, which chance
+    cannot make too large. `afterwards`: chosen and judged by the same reads, which chance makes too large.
+    """
 
     unit_bytes: int  # 8 KiB: pages; 1 MiB: extents
-    units: int  # of the data
-    hottest: dict[str, tuple[float | None, float | None]]  # by share of the data: beforehand, afterwards
+    units: int  # number in the data
+    hottest: dict[str, tuple[float | None, float | None]]  # keys: share of the data; values: beforehand, afterwards
     curve: list[tuple[float, float, float]]  # share of the data, beforehand, afterwards
 
 
 @dataclass(frozen=True)
 class TableReads:
-    table: str | None  # None: files that no table was known to have
+    table: str | None  # None: files of no known table
     reads: int
-    share: float | None  # of all reads
-    index_share: float | None  # of its own reads
-    data_share: float  # of all data
+    share: float | None  # share of all reads
+    index_share: float | None  # share of the table's reads that read an index
+    data_share: float  # share of all data
 
 
 @dataclass(frozen=True)
@@ -144,22 +151,22 @@ class Traced:
     writes: int
     write_bytes: int
     lost: int
-    counted_reads: int | None  # by the server itself, in as much time
-    warmed_by: int  # pages read before those that the hits are of
-    judged_by: int  # pages read that the hits are of
+    counted_reads: int | None  # the server's own count, scaled to the interval
+    warmed_by: int  # pages read before the judged ones
+    judged_by: int  # pages read whose hits are counted
     flash: list[FlashSize]  # FLASH_SHARES
-    as_large_as_pools: list[FlashSize]  # as large as the pools of other runs
-    footprint: list[tuple[float, int]]  # seconds, bytes that were read at least once by then
-    footprint_share: float  # of the data at the end
-    once_share: float | None  # of the pages read, those that were read once
+    as_large_as_pools: list[FlashSize]  # sizes of the pools of other runs
+    footprint: list[tuple[float, int]]  # seconds, bytes read at least once by that time
+    footprint_share: float  # share of the data at the end
+    once_share: float | None  # share of the pages read that were read once
     skew: list[Skew]
     tables: list[TableReads]  # most reads first
     sizes: list[ReadSize]
-    sequential_share: float | None  # of the reads, those that begin where the last one of the process ended
+    sequential_share: float | None  # share of the reads that begin where the process's last one ended
 
 
-def figures_of_trace(trace: Trace, step: StepSummary, data_bytes: int, pools: Sequence[float] = ()) -> Traced:
-    """Return the figures over the measured interval of a step. I/Os before it warm the flash. `pools` are those of
+def analyse_trace(trace: Trace, step: StepSummary, data_bytes: int, pools: Sequence[float] = ()) -> Traced:
+    """Return the figures over the measured interval of a step. I/Os before it warm the flash. `pools` are the pools of
     other runs, as shares of the data."""
     begin, end, io = step.interval.begin_s, step.interval.end_s, step.storage.data
     pages, read_of = trace.pages()
@@ -177,9 +184,10 @@ def figures_of_trace(trace: Trace, step: StepSummary, data_bytes: int, pools: Se
     seen = np.sort(within_s[first])
     footprint = np.searchsorted(seen, times) * PAGE_BYTES
     touched, count = np.unique(within, return_counts=True)
-    size, of_size = np.unique(trace.read_bytes[mine], return_counts=True)
+    size, reads_of_size = np.unique(trace.read_bytes[mine], return_counts=True)
     total = int(mine.sum())
     flash = _flash(pages, later, data_bytes, [*FLASH_SHARES, *pools])
+    # The first half chooses the hottest data, the second judges the choice.
     halves = within[within_s < (begin + end) / 2], within[within_s >= (begin + end) / 2]
     return Traced(
         run=step.run,
@@ -194,7 +202,7 @@ def figures_of_trace(trace: Trace, step: StepSummary, data_bytes: int, pools: Se
         judged_by=int(later.sum()),
         flash=flash[: len(FLASH_SHARES)],
         as_large_as_pools=flash[len(FLASH_SHARES) :],
-        footprint=[(float(at - begin), int(by)) for at, by in zip(times, footprint, strict=True)],
+        footprint=[(float(time - begin), int(read_bytes)) for time, read_bytes in zip(times, footprint, strict=True)],
         footprint_share=len(touched) * PAGE_BYTES / data_bytes,
         once_share=share(int((count == 1).sum()), len(touched)),
         skew=[
@@ -203,50 +211,58 @@ def figures_of_trace(trace: Trace, step: StepSummary, data_bytes: int, pools: Se
         ],
         tables=_tables(trace, mine),
         sizes=[
-            ReadSize(int(one), int(reads), share(int(reads), total)) for one, reads in zip(size, of_size, strict=True)
+            ReadSize(int(size_bytes), int(reads), share(int(reads), total))
+            for size_bytes, reads in zip(size, reads_of_size, strict=True)
         ],
         sequential_share=_sequential(trace, mine),
     )
 
 
 def share(part: int, whole: int) -> float | None:
-    """Return a share; None if it would be of too few samples."""
+    """Return part ÷ whole, or None for too few samples."""
     return part / whole if whole >= SHARE_SAMPLES else None
 
 
 def _flash(pages: np.ndarray, judged: np.ndarray, data_bytes: int, shares: Sequence[float]) -> list[FlashSize]:
-    """Return what LRU flash of these shares of the data answers of the `judged` accesses, after all before them. A page
-    that was not read before in the trace is surely not on flash once as many others were read as it holds."""
+    """Return the hits of LRU flash of these shares of the data among the `judged` accesses, after all accesses before
+    them.
+
+    A page that was not read before in the trace is surely not on flash once more other pages were read than the flash
+    holds.
+    """
     distance = stack_distances(pages)
     cold = distance == COLD
     others = np.cumsum(cold) - cold
     warm, unknown = np.sort(distance[judged & ~cold]), np.sort(others[judged & cold])
     count = int(judged.sum())
-    found = []
+    sizes = []
     for part in shares:
         holds = round(part * data_bytes / PAGE_BYTES)
         hits = int(np.searchsorted(warm, holds, "right"))
         doubtful = int(np.searchsorted(unknown, holds))
         size_bytes = holds * PAGE_BYTES
-        found.append(FlashSize(part, size_bytes, share(hits, count), share(hits + doubtful, count)))
-    return found
+        sizes.append(FlashSize(part, size_bytes, share(hits, count), share(hits + doubtful, count)))
+    return sizes
 
 
 def _skew(halves: Sequence[np.ndarray], pages: int, units: int) -> Skew:
-    """Return the skew over units of so many pages."""
+    """Return the skew over units of `pages` pages."""
     ids, half = np.unique(np.concatenate(halves) // pages, return_inverse=True)
     split = len(halves[0])
-    early, late = (np.bincount(one, minlength=len(ids)) for one in (half[:split], half[split:]))
+    early, late = (np.bincount(part, minlength=len(ids)) for part in (half[:split], half[split:]))
     beforehand = np.cumsum(late[np.argsort(-early, kind="stable")] * (np.sort(early)[::-1] > 0))
     afterwards = np.cumsum(np.sort(early + late)[::-1])
 
-    def within(sums: np.ndarray, part: float) -> float | None:
+    def share_in_hottest(sums: np.ndarray, part: float) -> float | None:
         hottest = min(round(part * units), len(sums))
         return share(
             int(sums[hottest - 1]) if hottest else 0, int((late if sums is beforehand else early + late).sum())
         )
 
-    both = {part: (within(beforehand, part), within(afterwards, part)) for part in (*HOTTEST, *_OVER_DATA.tolist())}
+    both = {
+        part: (share_in_hottest(beforehand, part), share_in_hottest(afterwards, part))
+        for part in (*HOTTEST, *_OVER_DATA.tolist())
+    }
     return Skew(
         unit_bytes=pages * PAGE_BYTES,
         units=units,
@@ -258,24 +274,24 @@ def _skew(halves: Sequence[np.ndarray], pages: int, units: int) -> Skew:
 def _tables(trace: Trace, mine: np.ndarray) -> list[TableReads]:
     reads = np.bincount(trace.read_file[mine], minlength=len(trace.files)).tolist()
     data = sum(file.size_bytes for file in trace.data_files) or 1
-    found: dict[str | None, list[int]] = {}  # reads, of them of indexes, bytes
+    by_table: dict[str | None, list[int]] = {}  # reads, index reads, bytes
     for file, count in zip(trace.files, reads, strict=True):
-        sums = found.setdefault(file.table if file else None, [0, 0, 0])
+        sums = by_table.setdefault(file.table if file else None, [0, 0, 0])
         sums[0] += count
         sums[1] += count * bool(file and file.kind == "index")
         sums[2] += file.size_bytes if file else 0
     total = sum(reads)
     tables = [
         TableReads(table, count, share(count, total), share(index, count), size / data)
-        for table, (count, index, size) in found.items()
+        for table, (count, index, size) in by_table.items()
         if count
     ]
-    return sorted(tables, key=lambda one: -one.reads)
+    return sorted(tables, key=lambda table: -table.reads)
 
 
 def _sequential(trace: Trace, mine: np.ndarray) -> float | None:
     process, file, offset, size = (
-        one[mine] for one in (trace.read_process, trace.read_file, trace.read_offset, trace.read_bytes)
+        column[mine] for column in (trace.read_process, trace.read_file, trace.read_offset, trace.read_bytes)
     )
     order = np.lexsort((file, process))  # stable: the reads of each process in each file in their order
     ends = (offset + size)[order]

@@ -1,11 +1,11 @@
-"""The curve of memory: its sizes, and the line through them."""
+"""The memory curve: its sizes, and the line through them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 import numpy as np
-import scipy  # its parts are imported when first asked for
+import scipy  # imports its parts lazily
 
 from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.compare.summary import ReasonKind
@@ -23,7 +23,7 @@ from stallmark.stats.thresholds import CONFIDENCE, REPLICATES
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over runs with its interval of 95 %; None where too few runs tell it."""
+    """A mean over runs with its 95 % interval; None if the runs are too few for one."""
 
     value: float
     low: float | None = None
@@ -32,49 +32,46 @@ class Mean:
 
 @dataclass(frozen=True)
 class CurveSize:
-    """One size: its runs, and what they gave. `chosen`: the reason for it, where the experiment chose it."""
+    """One buffer-pool size with its runs and results."""
 
-    pool_bytes: int  # as reached on the server
-    pool_share: float | None  # of the database's size at the start
+    pool_bytes: int  # measured on the server
+    pool_share: float | None  # share of the database's size at the start
     variant: str
     tps: list[float]  # the result per second, of each run
     rate: Mean
     reads: Mean | None  # physical, of data files, per committed transaction
-    chosen: ChosenSize | None = None
-    driver_bound: bool = False  # any run: the server could have done more
+    chosen: ChosenSize | None = None  # reason for the size, if the experiment chose it
+    driver_bound: bool = False  # true if in any run: the server could have done more
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A monotone curve through the means of all sizes. `error`: root mean square of what it missed of the sizes that
-    were left out in turn, as a share of its largest value. `line`: it, drawn finely, as pairs of bytes and value."""
+    """A monotone curve through the means of all sizes."""
 
     way: Way
-    error: float
+    error: float  # root mean square error on each size omitted in turn, as a share of the largest value
     left_out: list[LeftOut]
-    line: list[tuple[float, float]]
+    line: list[tuple[float, float]]  # the curve as drawn: pairs of bytes and value
 
     @property
-    def worst(self) -> LeftOut:
-        return max(self.left_out, key=lambda one: abs(one.predicted - one.seen))
+    def worst_error(self) -> LeftOut:
+        return max(self.left_out, key=lambda size: abs(size.predicted - size.seen))
 
 
 @dataclass(frozen=True)
 class Gain:
-    """The gain of other memory: `times` as much, and throughput changes by `change` (0.03: 3 % more), with its interval
-    where repeats tell it."""
+    """The effect of another amount of memory."""
 
     pool_bytes: int
-    times: float
-    change: float
-    low: float | None = None
+    times: float  # memory ÷ memory before
+    change: float  # change of throughput: 0.03 is 3 % more
+    low: float | None = None  # interval of `change`, if runs were repeated
     high: float | None = None
 
 
 @dataclass(frozen=True)
 class PoolCurve:
-    """The curve of one kind of storage. `spread` is the standard deviation of ln of single runs, pooled over all
-    sizes; None where none was repeated. `tolerance` and `most` are those asked for, None where sizes were given."""
+    """The memory curve of one kind of storage."""
 
     device: DeviceLabel
     emulated: bool
@@ -83,10 +80,10 @@ class PoolCurve:
     sizes: list[CurveSize]  # ascending
     throughput: Fit
     reads: Fit | None
-    spread: float | None
-    df: int
-    tolerance: float | None = None
-    most: int | None = None
+    spread: float | None  # standard deviation of ln of single runs, pooled over all sizes; None without repeats
+    df: int  # degrees of freedom of `spread`
+    tolerance: float | None = None  # requested accuracy; None if sizes were given
+    most: int | None = None  # requested number of sizes at most; None if sizes were given
 
     @property
     def fewest_runs(self) -> int:
@@ -100,18 +97,18 @@ DRAWN = 60
 
 
 def pool_curves(runs: Sequence[RunSummary], claims: Claims) -> list[PoolCurve]:
-    """Return the curves; none below FEWEST sizes of the same load on the same storage, all of which may be compared
-    with each other. A driver that was the bottleneck is told beside the curve."""
-    same_load = group(list(_comparable(runs)), lambda run: _of(run.steps[0]))
-    found = (_curve_of(_alike(same, claims)) for same in same_load)
-    return [curve for curve in found if curve]
+    """Return the memory curves, each of at least FEWEST comparable sizes of the same load on the same storage. A driver
+    that was the bottleneck does not exclude a size; the curve marks it."""
+    same_load = group(list(_usable_runs(runs)), lambda run: _curve_key(run.steps[0]))
+    curves = (_make_curve(_comparable_with_first(same, claims)) for same in same_load)
+    return [curve for curve in curves if curve]
 
 
-def _alike(runs: Sequence[RunSummary], claims: Claims) -> list[RunSummary]:
+def _comparable_with_first(runs: Sequence[RunSummary], claims: Claims) -> list[RunSummary]:
     """Return the runs of the first size and of those that may be compared with it and with each other."""
     kept: list[Point] = []
     for point in points([run.steps[0] for run in runs]):
-        reasons = [one.kind for other in kept for one in claims.claim(other, point).reasons]
+        reasons = [reason.kind for other in kept for reason in claims.claim(other, point).reasons]
         if all(kind is ReasonKind.DRIVER_BOUND for kind in reasons):
             kept.append(point)
     keys = {step.key for point in kept for step in point.steps}
@@ -123,19 +120,21 @@ def throughput_curve(curve: PoolCurve) -> MonotoneCurve:
     return MonotoneCurve.through({size.pool_bytes: size.rate.value for size in curve.sizes}, "rises")
 
 
-def gain(curve: PoolCurve, one: CurveSize, other: CurveSize) -> Gain:
-    """Return what `other` gives in place of `one`, its interval by the scatter of runs pooled over all sizes."""
-    change = other.rate.value / one.rate.value - 1
-    times = other.pool_bytes / one.pool_bytes
+def gain(curve: PoolCurve, size: CurveSize, other: CurveSize) -> Gain:
+    """Return the effect of `other` in place of `size`, its interval from the run-to-run variation pooled over all
+    sizes."""
+    change = other.rate.value / size.rate.value - 1
+    times = other.pool_bytes / size.pool_bytes
+    # Without repeats the variation is unknown, and a gain has no interval.
     if curve.spread is None:
         return Gain(other.pool_bytes, times, change)
-    reach = _quantile(curve.df) * curve.spread * float(np.sqrt(1 / len(one.tps) + 1 / len(other.tps)))
+    reach = _quantile(curve.df) * curve.spread * float(np.sqrt(1 / len(size.tps) + 1 / len(other.tps)))
     low, high = (float(np.expm1(np.log1p(change) + sign * reach)) for sign in (-1, 1))
     return Gain(other.pool_bytes, times, change, low, high)
 
 
-def _comparable(runs: Sequence[RunSummary]) -> Iterator[RunSummary]:
-    """Yield whole runs of one step, of a pool that is known, with figures that may be compared."""
+def _usable_runs(runs: Sequence[RunSummary]) -> Iterator[RunSummary]:
+    """Yield complete runs of one step, with a known buffer pool and comparable figures."""
     for run in runs:
         if run.incomplete_because or len(run.steps) != 1:
             continue
@@ -144,16 +143,17 @@ def _comparable(runs: Sequence[RunSummary]) -> Iterator[RunSummary]:
             yield run
 
 
-def _of(step: StepSummary) -> tuple[object, ...]:
-    """Return what must be the same for two sizes to lie on one curve."""
+def _curve_key(step: StepSummary) -> tuple[object, ...]:
+    """Return the properties that two sizes must share to belong to one curve."""
     others = (step.beside, bool(step.streams), step.maintenance.kind if step.maintenance else None)
     return (step.device, step.emulated_roles, step.users, *others)
 
 
-def _curve_of(runs: Sequence[RunSummary]) -> PoolCurve | None:
+def _make_curve(runs: Sequence[RunSummary]) -> PoolCurve | None:
     sized = group(runs, lambda run: run.manifest.memory.configured_bytes or run.steps[0].buffer_pool_bytes)
     spread = pooled_spread([[[run.steps[0].result_tps for run in same]] for same in sized])
     sizes = sorted((_size(same, spread) for same in sized), key=lambda size: size.pool_bytes)
+    # Two sizes that came out equal on the server have no curve between them.
     if len({size.pool_bytes for size in sizes}) < max(FEWEST, len(sizes)):
         return None
     first, asked = runs[0].steps[0], runs[0].manifest.scenario.buffer_pool
@@ -187,15 +187,16 @@ def _size(runs: Sequence[RunSummary], spread: tuple[float, int] | None) -> Curve
         variant=steps[0].variant,
         tps=tps,
         rate=Mean(rate) if reach is None else Mean(rate, rate * float(np.exp(-reach)), rate * float(np.exp(reach))),
-        reads=_mean([step.storage.reads_per_transaction for step in steps]),
+        reads=_mean_reads([step.storage.reads_per_transaction for step in steps]),
         chosen=next((run.manifest.memory.chosen for run in runs if run.manifest.memory.chosen), None),
         driver_bound=any(step.validity.driver_bound for step in steps),
     )
 
 
-def _mean(values: Sequence[float | None]) -> Mean | None:
-    """Return the mean of reads; None where a run did not count them."""
+def _mean_reads(values: Sequence[float | None]) -> Mean | None:
+    """Return the mean of reads, or None if a run did not count them."""
     known = [value for value in values if value is not None]
+    # A mean over the other runs would compare different sets of runs.
     if len(known) < len(values):
         return None
     if len(known) < REPLICATES:

@@ -1,4 +1,4 @@
-"""Findings on the curve of memory: where it bends, and memory against flash."""
+"""Findings on the memory curve: where it bends, and memory compared with flash."""
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
@@ -14,15 +14,14 @@ from stallmark.record.manifest import Manifest
 from stallmark.stats.curve_search import MonotoneCurve, smallest_enough
 from stallmark.stats.thresholds import SAME
 
-# Memory against flash, where the record has both: how much memory gives the throughput that flash gave.
-#
-# Where no run had flash, faster reads stand in: those that the model of a step predicts (`bottleneck/laws.py`).
+# Memory against flash, where the record has both: how much memory gives the throughput that flash gave. Where no run
+# had flash, faster reads stand in: those that the model of a step predicts (`bottleneck/laws.py`).
 
 GIB = 1024**3
 FAST_MS = 1.0
-"""A read time of fast storage that a prediction is told for."""
+"""The read time of fast storage for which predictions are shown."""
 SLOW_TIMES = 2.0
-"""How many times as long reads must have taken for that to be another storage."""
+"""Factor by which measured reads must be slower than FAST_MS for that to mean other storage."""
 
 
 class FlashKind(Kind):
@@ -34,26 +33,30 @@ class FlashKind(Kind):
 
 def flash_findings(curve: PoolCurve, runs: Sequence[RunSummary], claims: Claims) -> Iterator[Finding]:
     """Yield a finding for every variant with flash that may be compared with the curve's sizes, or one of predicted
-    faster reads if there is none. A curve that was itself measured with flash says nothing of memory without it."""
+    faster reads if no variant has flash.
+
+    A curve that was itself measured with flash shows nothing about memory without it.
+    """
     manifests = {step.key: run.manifest for run in runs for step in run.steps}
     steps = [step for run in runs for step in run.steps if not step.validity.invalid and step.result_tps > 0]
     variants = {size.variant for size in curve.sizes}
     of_curve = [step for step in steps if step.variant in variants]
+    # Such a curve already includes the flash.
     if any(flash_bytes(manifests[step.key]) for step in of_curve):
         return
-    others = points([step for step in steps if _alike(curve, step) and step.variant not in variants])
+    others = points([step for step in steps if _same_load_as_curve(curve, step) and step.variant not in variants])
     flash = [(point, of_flash) for point in others if (of_flash := flash_bytes(manifests[point.first.key]))]
     for point, of_flash in flash:
         if not all(claims.claim(size, point).comparable for size in points(of_curve)):
             continue
-        if found := _against(curve, point, of_flash, manifests[point.first.key].scenario.cost or {}):
-            yield found
-    if not flash and (found := _predicted(curve, of_curve)):
-        yield found
+        if finding := _compare_flash(curve, point, of_flash, manifests[point.first.key].scenario.cost or {}):
+            yield finding
+    if not flash and (finding := _predicted_finding(curve, of_curve)):
+        yield finding
 
 
 def flash_bytes(manifest: Manifest) -> int | None:
-    """Return the flash of an array, emulated or as it is described; None where it has none."""
+    """Return the flash of an array, emulated or as described, or None if it has none."""
     array = manifest.devices.of("data").emulated_array
     parts = [array.cache, array.tier] if array else []
     sizes = [part.size for part in parts if part]
@@ -62,14 +65,14 @@ def flash_bytes(manifest: Manifest) -> int | None:
     return sum(sizes) or None
 
 
-def _alike(curve: PoolCurve, step: StepSummary) -> bool:
-    """Tell whether a step may be held against the curve: an emulated device says nothing about a real one."""
+def _same_load_as_curve(curve: PoolCurve, step: StepSummary) -> bool:
+    """Return whether a step may be compared with the curve: an emulated device shows nothing about a real one."""
     alone = not (step.beside or step.streams or step.maintenance)
     return step.emulated == curve.emulated and step.users == curve.users and alone
 
 
-def _against(curve: PoolCurve, point: Point, of_flash: int, cost: dict[str, float]) -> Finding | None:
-    """Hold the throughput of a variant with flash against the curve of memory without."""
+def _compare_flash(curve: PoolCurve, point: Point, of_flash: int, cost: dict[str, float]) -> Finding | None:
+    """Compare the throughput of a variant with flash with the memory curve without flash."""
     pool = point.first.buffer_pool_bytes
     fitted = throughput_curve(curve)
     if pool is None or not fitted.sizes[0] <= pool <= fitted.sizes[-1]:
@@ -83,6 +86,7 @@ def _against(curve: PoolCurve, point: Point, of_flash: int, cost: dict[str, floa
         "primary": curve.primary,
         "fewest_runs": min(curve.fewest_runs, len(point.steps)),
     }
+    # Equal runs differ by up to SAME, so this is no gain.
     if point.tps <= without * (1 + SAME):
         return info(FlashKind.NO_GAIN, **facts)
     equal = fitted.size_of(point.tps)
@@ -92,30 +96,34 @@ def _against(curve: PoolCurve, point: Point, of_flash: int, cost: dict[str, floa
     return info(
         FlashKind.FOR_MEMORY,
         equal_bytes=equal,
-        equal_range=_between(fitted, equal),
+        equal_range=_measured_neighbours(fitted, equal),
         worth=memory_gib / flash_gib,
         costs=[memory_gib * cost["memory"], flash_gib * cost["flash"]] if cost else None,
         **facts,
     )
 
 
-def _between(fitted: MonotoneCurve, size: float) -> list[int]:
-    """Return the sizes that were measured on both sides of one: whatever the curve does between, it lies there."""
-    below = [one for one in fitted.sizes if one < size]
-    above = [one for one in fitted.sizes if one >= size]
+def _measured_neighbours(fitted: MonotoneCurve, size: float) -> list[int]:
+    """Return the measured sizes on both sides of `size`: however the curve runs in between, the size lies there."""
+    below = [measured for measured in fitted.sizes if measured < size]
+    above = [measured for measured in fitted.sizes if measured >= size]
     return [below[-1] if below else above[0], above[0] if above else below[-1]]
 
 
-def _predicted(curve: PoolCurve, steps: Sequence[StepSummary]) -> Finding | None:
-    """Return what faster reads in place of memory would give, at the size whose prediction leaves least memory out: the
-    smallest with reads that were slow, and a prediction within the curve."""
+def _predicted_finding(curve: PoolCurve, steps: Sequence[StepSummary]) -> Finding | None:
+    """Return the effect that faster reads would have in place of memory.
+
+    It is computed at the smallest size with slow reads and a prediction within the curve: that size leaves least memory
+    out.
+    """
     fitted = throughput_curve(curve)
     for size in curve.sizes:
-        found = _prediction(size, steps)
-        if found is None:
+        prediction = _prediction(size, steps)
+        if prediction is None:
             continue
-        read_ms, tps, low, high = found
+        read_ms, tps, low, high = prediction
         equal = fitted.size_of(tps)
+        # Outside the curve, or no better than the measured size.
         if equal is None or equal <= size.pool_bytes:
             continue
         ends = [fitted.size_of(low), fitted.size_of(high)]
@@ -132,27 +140,29 @@ def _predicted(curve: PoolCurve, steps: Sequence[StepSummary]) -> Finding | None
 
 
 def _prediction(size: CurveSize, steps: Sequence[StepSummary]) -> tuple[float, float, float, float] | None:
-    """Return the read time as measured, and the throughput predicted for FAST_MS with its range, means over the runs of
-    a size; None if reads were not slow in each of them, or nothing is predicted of one."""
+    """Return the measured read time, and the throughput predicted for FAST_MS with its range, means over the runs of a
+    size; None if reads were not slow in each run, or nothing is predicted for a run."""
     causes = [step.cause for step in steps if step.variant == size.variant]
     demands = [cause.demands for cause in causes if cause and cause.demands]
-    found = [one for cause in causes if cause for one in cause.predictions if one.read_ms == FAST_MS]
-    if not causes or len(demands) < len(causes) or len(found) < len(causes):
+    predictions = [
+        prediction for cause in causes if cause for prediction in cause.predictions if prediction.read_ms == FAST_MS
+    ]
+    if not causes or len(demands) < len(causes) or len(predictions) < len(causes):
         return None
-    if min(one.read_ms for one in demands) < SLOW_TIMES * FAST_MS:
+    if min(demand.read_ms for demand in demands) < SLOW_TIMES * FAST_MS:
         return None
-    tps, low, high = (fmean(getattr(one, name) for one in found) for name in ("tps", "low", "high"))
-    return fmean(one.read_ms for one in demands), tps, low, high
+    tps, low, high = (fmean(getattr(prediction, name) for prediction in predictions) for name in ("tps", "low", "high"))
+    return fmean(demand.read_ms for demand in demands), tps, low, high
 
 
 # The findings of a curve of memory: how much is enough, what more and less of it do, and how well it is known.
 
 NEAR_TWICE = (1.5, 2.7)
-"""How many times as much memory a size may be to stand for twice of another. It is named as it is."""
+"""Range of the ratio of two sizes that counts as twice as much. Reports name the real ratio."""
 
 
-ALL = 0.99
-"""The share of the data that is all of them, as a pool of 100 % is rounded."""
+ALL_DATA = 0.99
+"""The share of the data that counts as all data, as a pool of 100 % is rounded."""
 
 
 class CurveKind(Kind):
@@ -168,42 +178,47 @@ ANSWERS = (CurveKind.ENOUGH, CurveKind.MAY_BE_ENOUGH, CurveKind.STILL_BUYS)
 
 
 def curve_findings(curve: PoolCurve) -> Iterator[Finding]:
-    """Yield the answer first, where the figures give one, then how well the curve is known."""
-    if fell := _fell(curve):
+    """Yield the answer first, if the figures give one, then how well the curve is known."""
+    if fell := _fall_finding(curve):
         yield fell
-    elif found := _enough(curve):
-        yield found
-    yield _known(curve)
+    elif finding := _enough_finding(curve):
+        yield finding
+    yield _accuracy_finding(curve)
 
 
-def _fell(curve: PoolCurve) -> Finding | None:
-    """Find throughput that fell with more memory by more than runs scatter: then no size is called enough."""
-    falls = [(gain(curve, one, other), one) for one, other in combinations(curve.sizes, 2)]
-    worst, one = min(falls, key=lambda pair: pair[0].change)
+def _fall_finding(curve: PoolCurve) -> Finding | None:
+    """Find throughput that fell with more memory by more than run-to-run variation: then no size is called enough."""
+    falls = [(gain(curve, smaller, larger), smaller) for smaller, larger in combinations(curve.sizes, 2)]
+    worst, smaller = min(falls, key=lambda pair: pair[0].change)
+    # Twice the usual variation, and an interval below 0, rule out chance.
     if worst.change >= -2 * SAME or (worst.high is not None and worst.high >= 0):
         return None
     return caution(
         CurveKind.FELL,
-        pools_bytes=[one.pool_bytes, worst.pool_bytes],
+        pools_bytes=[smaller.pool_bytes, worst.pool_bytes],
         change=worst.change,
         primary=curve.primary,
         fewest_runs=curve.fewest_runs,
     )
 
 
-def _enough(curve: PoolCurve) -> Finding | None:
-    """Return the smallest size from which no larger one gives more than SAME, with twice and half of it. Only a size of
-    which twice was measured as well, or all of the data, is called enough."""
+def _enough_finding(curve: PoolCurve) -> Finding | None:
+    """Return the smallest size from which no larger one gives more than SAME, with the effect of twice and of half that
+    memory.
+
+    A size is called enough only if twice the size was measured as well, or all of the data.
+    """
     by_bytes = {size.pool_bytes: size for size in curve.sizes}
     enough, largest = by_bytes[smallest_enough(throughput_curve(curve))], curve.sizes[-1]
-    double = _near(curve, enough, 1)
-    if double is None and enough is not largest and (largest.pool_share or 0.0) >= ALL:
+    double = _size_near_twice(curve, enough, 1)
+    if double is None and enough is not largest and (largest.pool_share or 0.0) >= ALL_DATA:
         double = largest  # twice as much could hold no more
     if double is None:
-        return _still_buys(curve, largest)
-    more, half = gain(curve, enough, double), _near(curve, enough, -1)
+        return _still_buys_finding(curve, largest)
+    more, half = gain(curve, enough, double), _size_near_twice(curve, enough, -1)
     less = gain(curve, enough, half) if half else None
     too_wide = more.high is not None and more.high > 2 * SAME
+    # A wide interval or a limiting driver leaves open whether more memory would still help.
     may_give_more = more.change > SAME or too_wide or double.driver_bound
     make = caution if may_give_more else info
     return make(
@@ -212,21 +227,21 @@ def _enough(curve: PoolCurve) -> Finding | None:
         pool_share=enough.pool_share,
         per_s=enough.rate.value,
         primary=curve.primary,
-        more=_facts(more),
-        less=_facts(less) if less and _shown(less) and less.change < 0 else None,
+        more=_gain_facts(more),
+        less=_gain_facts(less) if less and _is_shown(less) and less.change < 0 else None,
         smallest=enough is curve.sizes[0],
         driver_bound=double.driver_bound,
         fewest_runs=curve.fewest_runs,
     )
 
 
-def _still_buys(curve: PoolCurve, largest: CurveSize) -> Finding | None:
-    """Return what the largest size gives more than half of it, where that is shown."""
-    half = _near(curve, largest, -1)
+def _still_buys_finding(curve: PoolCurve, largest: CurveSize) -> Finding | None:
+    """Return the gain of the largest size over half of it, if that is shown."""
+    half = _size_near_twice(curve, largest, -1)
     if half is None:
         return None
     last = gain(curve, half, largest)
-    if last.change <= SAME or not _shown(last):
+    if last.change <= SAME or not _is_shown(last):
         return None
     return info(
         CurveKind.STILL_BUYS,
@@ -234,37 +249,37 @@ def _still_buys(curve: PoolCurve, largest: CurveSize) -> Finding | None:
         pool_share=largest.pool_share,
         per_s=largest.rate.value,
         primary=curve.primary,
-        last=_facts(last),
+        last=_gain_facts(last),
         fewest_runs=curve.fewest_runs,
     )
 
 
-def _near(curve: PoolCurve, size: CurveSize, way: int) -> CurveSize | None:
+def _size_near_twice(curve: PoolCurve, size: CurveSize, way: int) -> CurveSize | None:
     """Return the size nearest to twice another (`way` 1), or to half of it (-1)."""
     low, high = NEAR_TWICE
-    near = [one for one in curve.sizes if low <= (one.pool_bytes / size.pool_bytes) ** way <= high]
-    return min(near, key=lambda one: abs((one.pool_bytes / size.pool_bytes) ** way - 2), default=None)
+    near = [other for other in curve.sizes if low <= (other.pool_bytes / size.pool_bytes) ** way <= high]
+    return min(near, key=lambda other: abs((other.pool_bytes / size.pool_bytes) ** way - 2), default=None)
 
 
-def _shown(found: Gain) -> bool:
-    """Tell whether an interval leaves no doubt of the direction; without one, whether it is more than single runs
-    scatter."""
-    if found.low is None or found.high is None:
-        return abs(found.change) > SAME
-    return found.low > 0 or found.high < 0
+def _is_shown(difference: Gain) -> bool:
+    """Return whether the interval of a difference excludes 0; without one, whether the difference exceeds that of equal
+    single runs."""
+    if difference.low is None or difference.high is None:
+        return abs(difference.change) > SAME
+    return difference.low > 0 or difference.high < 0
 
 
-def _facts(found: Gain) -> list[float | None]:
-    return [found.times, found.change, found.low, found.high]
+def _gain_facts(difference: Gain) -> list[float | None]:
+    return [difference.times, difference.change, difference.low, difference.high]
 
 
-def _known(curve: PoolCurve) -> Finding:
-    """Return how far the curve missed sizes that were left out. It is known where that is within what was asked for, or
-    within twice what runs differ by anyway."""
+def _accuracy_finding(curve: PoolCurve) -> Finding:
+    """Return the finding on the error with which the curve missed sizes that were omitted in turn. It is known if that
+    is within the requested tolerance, or within twice the usual variation of runs."""
     fits = [curve.throughput, *([curve.reads] if curve.reads else [])]
     error = max(fit.error for fit in fits)
     known = error <= (curve.tolerance or 2 * SAME)
-    worst = curve.throughput.worst
+    worst = curve.throughput.worst_error
     make = info if known else caution
     return make(
         CurveKind.KNOWN if known else CurveKind.NOT_KNOWN,

@@ -1,12 +1,12 @@
 """A comparison of two probes, step by step: is raw storage the same after as before?
 
-The rates of the parts of a step (PROBE_BATCHES) tell how well its rate is known. The interval of the ratio after/before
+The rates of the parts of a step (PROBE_BATCHES) give the precision of its rate. The interval of the ratio after/before
 is Student's, with Bonferroni's correction for the number of steps. Each part is paired with the same part of the other
-probe: a cache warms under both alike, which is no scatter.
+probe: a cache warms in the same way under both, which is not noise.
 
-Wholly outside the tolerance (PROBE_DRIFT) is drifted, wholly inside is the same, anything else cannot be told. Nor can
-it be told where the array's memory may have answered in place of its disks. Steps for which the machine was too slow
-are left out.
+Completely outside the tolerance (PROBE_DRIFT) is drifted, completely inside is the same, anything else is unknown. It
+is also unknown if the array's memory may have answered in place of its disks. Steps for which the machine was too slow
+are omitted.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from stallmark.analysis.finding import Finding, caution, info, invalid
-from stallmark.analysis.probe.saturation import Differs, ProbeKind, hidden, sustained
+from stallmark.analysis.probe.saturation import Differs, ProbeKind, array_memory_caution, is_sustained
 from stallmark.record.probe import Pattern, ProbeResult, ProbeStep
 from stallmark.stats.student import paired
 from stallmark.stats.thresholds import CONFIDENCE, PROBE_BATCHES, PROBE_DRIFT
@@ -35,8 +35,7 @@ DRIFTED, SAME, UNKNOWN = DriftVerdict
 
 @dataclass(frozen=True)
 class DriftRow:
-    """One step of both probes. `ratio` of I/Os per second, after / before, in its interval `low` to `high`; these are
-    None where the scatter within a step is not known."""
+    """One step of both probes."""
 
     pattern: Pattern
     outstanding: int
@@ -44,8 +43,8 @@ class DriftRow:
     after_iops: float
     before_ms: float
     after_ms: float
-    ratio: float
-    low: float | None
+    ratio: float  # I/Os per second, after ÷ before
+    low: float | None  # interval of `ratio`; None if the variation within a step is unknown
     high: float | None
     verdict: DriftVerdict
 
@@ -60,32 +59,33 @@ class Drift:
 
 
 def drift(before: ProbeResult, after: ProbeResult, dram_bytes: int | None = None) -> Drift:
-    """Compare two probes to judge what lies between them. `dram_bytes`: the array's memory, where known."""
-    if why := _differ(before, after):
-        return Drift(UNKNOWN, why, ())
+    """Compare two probes to judge what changed between them. `dram_bytes`: the array's memory, if known."""
+    if difference := _difference(before, after):
+        return Drift(UNKNOWN, difference, ())
     second = {(step.pattern, step.outstanding): step for step in after.steps}
-    pairs = [(one, other) for one in before.steps if (other := second.get((one.pattern, one.outstanding)))]
+    pairs = [(step, other) for step in before.steps if (other := second.get((step.pattern, step.outstanding)))]
     if not pairs:
         return Drift(UNKNOWN, caution(ProbeKind.NO_COMMON_STEP), ())
     title = pairs[0][0].pattern.title
-    pairs = [pair for pair in pairs if all(map(sustained, pair))]
+    pairs = [pair for pair in pairs if all(map(is_sustained, pair))]
     if not pairs:
-        why = caution(ProbeKind.NOT_ISSUED, pattern=title)
-        return Drift(UNKNOWN, caution(ProbeKind.DRIFT_HIDDEN, why=why), ())
-    rows = tuple(_row(one, other, len(pairs)) for one, other in pairs)
+        not_issued = caution(ProbeKind.NOT_ISSUED, pattern=title)
+        return Drift(UNKNOWN, caution(ProbeKind.DRIFT_HIDDEN, why=not_issued), ())
+    rows = tuple(_row(step, other, len(pairs)) for step, other in pairs)
     verdicts = {row.verdict for row in rows}
     verdict = DRIFTED if DRIFTED in verdicts else UNKNOWN if UNKNOWN in verdicts else SAME
-    why = hidden(before, dram_bytes)
-    if why and verdict != DRIFTED:  # a change that is seen is one, wherever it comes from
+    hidden_by_memory = array_memory_caution(before, dram_bytes)
+    if hidden_by_memory and verdict != DRIFTED:  # memory can hide a change, but not cause one
         unknown = tuple(replace(row, verdict=UNKNOWN) for row in rows)
-        return Drift(UNKNOWN, caution(ProbeKind.DRIFT_HIDDEN, why=why), unknown)
+        return Drift(UNKNOWN, caution(ProbeKind.DRIFT_HIDDEN, why=hidden_by_memory), unknown)
     return Drift(verdict, _finding(verdict, rows), rows)
 
 
-def _differ(before: ProbeResult, after: ProbeResult) -> Finding | None:
-    """Return why the two probes are not of one thing; None where they are."""
+def _difference(before: ProbeResult, after: ProbeResult) -> Finding | None:
+    """Return the reason why the two probes are not comparable, or None if they are."""
     if before.emulated != after.emulated:
         return caution(ProbeKind.MIXED_DEVICES, emulated_before=before.emulated)
+    # Another program or file size measures something else.
     if before.how != after.how:
         return caution(ProbeKind.DIFFERENT_PROBES, what=Differs.PROGRAM, before=before.how, after=after.how)
     if before.file_bytes != after.file_bytes:
@@ -96,7 +96,7 @@ def _differ(before: ProbeResult, after: ProbeResult) -> Finding | None:
 
 def _row(before: ProbeStep, after: ProbeStep, rows: int) -> DriftRow:
     ratio = after.iops / before.iops
-    reach = _reach(*_batches(before, after), 1 - (1 - CONFIDENCE) / rows)
+    reach = _interval_half_width(*_batch_rates(before, after), 1 - (1 - CONFIDENCE) / rows)
     low, high = (None, None) if reach is None else (ratio * exp(-reach), ratio * exp(reach))
     return DriftRow(
         before.pattern,
@@ -121,10 +121,14 @@ def _verdict(low: float | None, high: float | None) -> DriftVerdict:
     return SAME if least <= low and high <= most else UNKNOWN
 
 
-def _batches(before: ProbeStep, after: ProbeStep) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rates of PROBE_BATCHES parts of each probe, over the windows that both have, as equally long as
-    possible. There are fewer parts with fewer windows, or where no I/O would have ended in one."""
+def _batch_rates(before: ProbeStep, after: ProbeStep) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rates of PROBE_BATCHES parts of each probe, over the windows that both have, with lengths as equal as
+    possible.
+
+    There are fewer parts if there are fewer windows, or if no I/O ended in a part.
+    """
     first, second = dict(before.windows), dict(after.windows)
+    # Pairs of equal windows cancel effects of time, such as a warming cache.
     common = sorted(first.keys() & second.keys())
 
     def parts(rates: dict[float, float], several: int) -> np.ndarray:
@@ -132,14 +136,14 @@ def _batches(before: ProbeStep, after: ProbeStep) -> tuple[np.ndarray, np.ndarra
         return np.array([part.mean() for part in split])
 
     for several in range(min(PROBE_BATCHES, len(common)), 1, -1):
-        one, other = parts(first, several), parts(second, several)
-        if (one > 0).all() and (other > 0).all():
-            return one, other
+        rates_before, rates_after = parts(first, several), parts(second, several)
+        if (rates_before > 0).all() and (rates_after > 0).all():
+            return rates_before, rates_after
     return np.empty(0), np.empty(0)
 
 
-def _reach(before: np.ndarray, after: np.ndarray, confidence: float) -> float | None:
-    """Return half the width of the interval of the ratio, as a logarithm; None for too few parts."""
+def _interval_half_width(before: np.ndarray, after: np.ndarray, confidence: float) -> float | None:
+    """Return half the width of the ratio's interval, as a logarithm, or None for too few parts."""
     if len(before) < 2:
         return None
     low, high = paired(np.log(before), np.log(after)).interval(confidence)
@@ -149,12 +153,12 @@ def _reach(before: np.ndarray, after: np.ndarray, confidence: float) -> float | 
 def _finding(verdict: DriftVerdict, rows: Sequence[DriftRow]) -> Finding:
     if verdict == SAME:
         most = max(rows, key=lambda row: abs(row.ratio - 1))
-        return info(ProbeKind.SAME, steps=len(rows), most=_named(most), change=most.ratio - 1)
+        return info(ProbeKind.SAME, steps=len(rows), most=_step_facts(most), change=most.ratio - 1)
     concerned = [row for row in rows if row.verdict == verdict]
     if verdict == DRIFTED:
         steps = [
             {
-                **_named(row),
+                **_step_facts(row),
                 "before_iops": row.before_iops,
                 "after_iops": row.after_iops,
                 "before_ms": row.before_ms,
@@ -164,9 +168,9 @@ def _finding(verdict: DriftVerdict, rows: Sequence[DriftRow]) -> Finding:
         ]
         return invalid(ProbeKind.DRIFTED, steps=steps)
     return caution(
-        ProbeKind.DRIFT_UNKNOWN, steps=[{**_named(row), "low": row.low, "high": row.high} for row in concerned]
+        ProbeKind.DRIFT_UNKNOWN, steps=[{**_step_facts(row), "low": row.low, "high": row.high} for row in concerned]
     )
 
 
-def _named(row: DriftRow) -> dict[str, Any]:
+def _step_facts(row: DriftRow) -> dict[str, Any]:
     return {"pattern": row.pattern.title, "outstanding": row.outstanding}

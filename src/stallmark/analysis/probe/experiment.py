@@ -1,11 +1,18 @@
-"""The probes of an experiment: read from their records, and summed up."""
+"""The probes of an experiment, read from their records and summed up."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from stallmark.analysis.finding import Finding, caution, ends, info
-from stallmark.analysis.probe.saturation import ProbeKind, Saturation, overall, page_cache, saturations, sustained
+from stallmark.analysis.finding import Finding, caution, early_ends, info
+from stallmark.analysis.probe.saturation import (
+    ProbeKind,
+    Saturation,
+    is_sustained,
+    overall_finding,
+    page_cache_cautions,
+    saturations,
+)
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest import Manifest
 from stallmark.record.probe import PERCENTILES, Pattern, ProbeResult, ProbeStep
@@ -47,13 +54,13 @@ class ProbeExperiment:
 
 
 def summarise_probes(records: Sequence[Record]) -> ProbeExperiment:
-    """Summarise probes. Raise StallmarkError when a record is not that of a probe."""
+    """Summarise probes. Raise StallmarkError if a record is not of a probe."""
     if others := [record for record in records if not record.is_probe]:
         raise StallmarkError(
             f"{others[0].folder} is a run on a database, and others are probes of raw storage: make a report of each "
             "by itself."
         )
-    runs = _told_apart([_read_run(record) for record in records])
+    runs = _make_names_unique([_read_run(record) for record in records])
     scenario = records[0].manifest.scenario
     places = list(dict.fromkeys(run.result.place for run in runs))
     return ProbeExperiment(
@@ -75,35 +82,35 @@ def read_probe(record: Record) -> ProbeResult:
         windows[row["pattern"], row["outstanding"]].append((row["t"], row["iops"]))
     steps = []
     for row in record.table("probe_steps").to_pylist():
-        counted = row.get("device_bytes")  # records before it was counted lack it
+        counted = row.get("device_bytes")  # older records lack it
         key = row["pattern"], row["outstanding"]
         pattern = Pattern(row["pattern"], row["operation"], row["order"], row["block_bytes"])
         figures = (row["seconds"], row["ios"], row["bytes"], row["mean_ms"])
         steps.append(
             ProbeStep(pattern, row["outstanding"], *figures, tuple(histograms[key]), tuple(windows[key]), counted)
         )
-    assert record.manifest.probe  # as of every probe
+    assert record.manifest.probe  # every probe's record has it
     return replace(record.manifest.probe, steps=tuple(steps))
 
 
 def _read_run(record: Record) -> ProbeRun:
-    found = read_probe(record)
+    result = read_probe(record)
     return ProbeRun(
         record.folder.name,
-        _name(record.manifest, found),
+        _probe_name(record.manifest, result),
         record.manifest,
         record.incomplete_because,
-        found,
-        saturations(found),
+        result,
+        saturations(result),
     )
 
 
-def _name(manifest: Manifest, found: ProbeResult) -> str:
-    return manifest.variant.name or found.place
+def _probe_name(manifest: Manifest, result: ProbeResult) -> str:
+    return manifest.variant.name or result.place
 
 
-def _told_apart(runs: list[ProbeRun]) -> list[ProbeRun]:
-    """Make the names of probes unique: add the time to equal names and, where that is equal too, the folder."""
+def _make_names_unique(runs: list[ProbeRun]) -> list[ProbeRun]:
+    """Make the names of probes unique: add the time to equal names and, if that is equal too, the folder."""
     for more in (lambda run: run.result.started.replace("T", " ")[:16], lambda run: run.folder):
         taken = Counter(run.variant for run in runs)
         runs = [replace(run, variant=f"{run.variant}, {more(run)}") if taken[run.variant] > 1 else run for run in runs]
@@ -111,20 +118,24 @@ def _told_apart(runs: list[ProbeRun]) -> list[ProbeRun]:
 
 
 def _findings(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
-    yield from _against_first(runs)
+    yield from _compare_with_first(runs)
     for run in runs:
-        # Of several patterns each is told where it is shown.
+        # Each of several patterns has its own section, which shows its finding.
         several = len(run.saturations) > 1
-        for found in [overall(run.saturations)] if several else [one.finding for one in run.saturations]:
-            yield info(ProbeKind.OF_PROBE, probe=run.variant, found=found) if len(runs) > 1 else found
+        for finding in (
+            [overall_finding(run.saturations)] if several else [saturation.finding for saturation in run.saturations]
+        ):
+            yield info(ProbeKind.OF_PROBE, probe=run.variant, found=finding) if len(runs) > 1 else finding
 
 
-def _against_first(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
+def _compare_with_first(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
     """Compare each probe with the first, for every random pattern, at the most outstanding I/Os that all kept up."""
     for pattern in [p for p in runs[0].result.curves() if p.random]:
         curves = [
-            {step.outstanding: step for step in run.result.curves().get(pattern, []) if sustained(step)} for run in runs
+            {step.outstanding: step for step in run.result.curves().get(pattern, []) if is_sustained(step)}
+            for run in runs
         ]
+        # Only a depth that every probe sustained compares like with like.
         common = set.intersection(*(set(curve) for curve in curves))
         if len(runs) < 2 or not common:
             continue
@@ -132,7 +143,7 @@ def _against_first(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
         first = curves[0][depth]
         for run, curve in list(zip(runs, curves, strict=True))[1:]:
             if run.result.emulated != runs[0].result.emulated:
-                continue  # an emulated device says nothing about a real one
+                continue  # an emulated device and a real one are not comparable
             yield info(
                 ProbeKind.AGAINST_FIRST,
                 pattern=pattern.title,
@@ -147,15 +158,15 @@ def _against_first(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
 
 
 def _cautions(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
-    yield from ends(run.manifest for run in runs)
-    if 1 < len(runs) == len({_name(run.manifest, run.result) for run in runs}):
+    yield from early_ends(run.manifest for run in runs)
+    if 1 < len(runs) == len({_probe_name(run.manifest, run.result) for run in runs}):
         yield caution(ProbeKind.NOT_REPEATED)
     if len({run.result.emulated for run in runs}) > 1:
         yield caution(ProbeKind.EMULATED_AND_REAL)
     smallest = min((run.result.file_bytes for run in runs if not run.result.emulated), default=PROBE_SMALL_BYTES)
     if smallest < PROBE_SMALL_BYTES:
         yield caution(ProbeKind.SMALL_FILE, file_bytes=smallest)
-    yield from page_cache((run.result.place, run.result.direct_io) for run in runs)
+    yield from page_cache_cautions((run.result.place, run.result.direct_io) for run in runs)
     for run in runs:
         if elsewhere := _not_at_device(run.result.steps):
             yield caution(
@@ -174,7 +185,9 @@ def _cautions(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
 
 
 def _not_at_device(steps: Sequence[ProbeStep]) -> list[tuple[ProbeStep, float]]:
-    """Return the steps of which the device counted too few bytes, with the share that it counted. Bytes are compared
-    and not I/Os, as a device merges those that follow upon each other."""
+    """Return the steps whose device counted too few bytes, with the share that it counted.
+
+    Bytes are compared instead of I/Os, as a device merges consecutive I/Os.
+    """
     known = [(step, step.device_bytes / step.bytes) for step in steps if step.device_bytes is not None and step.bytes]
     return [(step, share) for step, share in known if share < PROBE_AT_DEVICE]

@@ -3,6 +3,9 @@
 A step keeps n I/Os outstanding, of which x end per second after r on average: n = x·r (Little). As n grows, three
 things can happen. x grows with it. Or x stays and r grows in proportion: the storage is saturated. Or x falls, or some
 I/Os take far longer than their share: it collapses.
+
+Example: at 4, 8 and 16 outstanding I/Os a disk gives 900, 1,000 and 1,010 per second. Doubling beyond 8 gains 1 %, so 8
+is the knee.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -82,28 +85,30 @@ class PageCacheKind(Kind):
     NOT_SEEN = "io_perhaps_in_page_cache"
 
 
-def page_cache(tried: Iterable[tuple[str, DirectIo | None]]) -> Iterator[Finding]:
-    """Yield a caution for each way in which direct I/O may have ended in memory. `tried`: places, and what came of
-    it there; None if it was not tried."""
+def page_cache_cautions(tried: Iterable[tuple[str, DirectIo | None]]) -> Iterator[Finding]:
+    """Yield a caution for each way in which direct I/O may have ended in memory.
+
+    `tried` holds places with the outcome of direct I/O there, or None if it was not tried.
+    """
     places: dict[DirectIo, list[str]] = {}
     for place, outcome in tried:
         if outcome is not None and outcome.goes != "past" and place not in places.setdefault(outcome, []):
             places[outcome].append(place)
-    for outcome, where in places.items():
+    for outcome, paths in places.items():
         if outcome.goes == "through":
-            yield caution(PageCacheKind.IN_CACHE, places=where, file_system=outcome.file_system)
+            yield caution(PageCacheKind.IN_CACHE, places=paths, file_system=outcome.file_system)
         elif outcome.loop is not None:
-            yield caution(PageCacheKind.ON_LOOP, places=where, loop=outcome.loop)
+            yield caution(PageCacheKind.ON_LOOP, places=paths, loop=outcome.loop)
         else:
-            yield caution(PageCacheKind.NOT_SEEN, places=where, file_system=outcome.file_system)
+            yield caution(PageCacheKind.NOT_SEEN, places=paths, file_system=outcome.file_system)
 
 
-def page_cache_under(manifests: Iterable[Manifest]) -> Iterator[Finding]:
+def page_cache_cautions_of_runs(manifests: Iterable[Manifest]) -> Iterator[Finding]:
     """Yield the cautions on the files of data, of raw loads and of probes of some runs."""
-    return page_cache(pair for manifest in manifests for pair in _tried(manifest))
+    return page_cache_cautions(pair for manifest in manifests for pair in _direct_io_trials(manifest))
 
 
-def _tried(manifest: Manifest) -> Iterator[tuple[str, DirectIo | None]]:
+def _direct_io_trials(manifest: Manifest) -> Iterator[tuple[str, DirectIo | None]]:
     data = manifest.devices.folders.get("data", "")
     if not is_data_emulated(manifest):
         yield data, manifest.devices.direct_io
@@ -116,10 +121,10 @@ def _tried(manifest: Manifest) -> Iterator[tuple[str, DirectIo | None]]:
 
 
 # The depth into storage that a probe reaches: a file that fits into the memory of an array is answered from there.
-def hidden(probe: ProbeResult, dram_bytes: int | None) -> Finding | None:
-    """Return why the probe may have seen the array's memory (`dram_bytes`) alone; None where it is not known to.
+def array_memory_caution(probe: ProbeResult, dram_bytes: int | None) -> Finding | None:
+    """Return a caution if the probe may have read only the array's memory (`dram_bytes`), or None.
 
-    None for an emulated array too.
+    Always None for an emulated array, and if its memory is unknown.
     """
     if probe.emulated or not dram_bytes or probe.file_bytes > dram_bytes:
         return None
@@ -128,21 +133,18 @@ def hidden(probe: ProbeResult, dram_bytes: int | None) -> Finding | None:
 
 @dataclass(frozen=True)
 class Saturation:
-    """The saturation of one pattern. Numbers are outstanding I/Os.
-
-    `knee`: the number from which to each later step a doubling brings less than PROBE_GAIN on average. It is None where
-    the last step still did, or with one step. `collapse`: the first that collapsed, with the reason. `unstable`: those
-    with slumps within the step. `limited`: those for which the program that issues I/O was too slow; they are left out
-    of the others.
-    """
+    """The saturation of one pattern. Numbers are outstanding I/Os."""
 
     pattern: Pattern
     knee: int | None
+    """The number beyond which a doubling brings less than PROBE_GAIN on average up to each later step; None if the last
+    step still gained, or with one step."""
     best: ProbeStep | None
-    collapse: int | None
-    because: Finding | None
-    unstable: tuple[int, ...]
+    collapse: int | None  # first number that collapsed
+    because: Finding | None  # reason for the collapse
+    unstable: tuple[int, ...]  # numbers with slumps within the step
     limited: tuple[int, ...]
+    """Numbers for which the program that issues I/O was too slow. No other field covers them."""
     finding: Finding
 
 
@@ -151,32 +153,38 @@ def saturations(probe: ProbeResult) -> list[Saturation]:
     return [saturation(pattern, steps) for pattern, steps in probe.curves().items()]
 
 
-def overall(found: Sequence[Saturation]) -> Finding:
-    """Return what several patterns have in common; each has its own finding besides. Depths are outstanding I/Os."""
-    kinds = {kind: [one for one in found if one.finding.kind == kind] for kind in ProbeKind}
+def overall_finding(saturations: Sequence[Saturation]) -> Finding:
+    """Return the finding on several patterns together; each has its own finding too. Depths are outstanding I/Os."""
+    kinds = {kind: [saturation for saturation in saturations if saturation.finding.kind == kind] for kind in ProbeKind}
     return info(
         ProbeKind.OVERALL,
-        saturated=_by(kinds[ProbeKind.SATURATED], lambda one: one.knee),
+        saturated=_group_by_depth(kinds[ProbeKind.SATURATED], lambda saturation: saturation.knee),
         not_saturated=_titles(kinds[ProbeKind.NOT_SATURATED]),
         one_step=_titles(kinds[ProbeKind.ONE_STEP]),
         not_issued=_titles(kinds[ProbeKind.NOT_ISSUED]),
-        collapsed=_by([one for one in found if one.collapse is not None], lambda one: one.collapse),
-        unstable=_titles([one for one in found if one.unstable]),
+        collapsed=_group_by_depth(
+            [saturation for saturation in saturations if saturation.collapse is not None],
+            lambda saturation: saturation.collapse,
+        ),
+        unstable=_titles([saturation for saturation in saturations if saturation.unstable]),
     )
 
 
-def _by(found: Sequence[Saturation], key: Callable[[Saturation], int | None]) -> list[dict[str, Any]]:
-    depths = dict.fromkeys(map(key, found))
-    return [{"depth": depth, "patterns": _titles([one for one in found if key(one) == depth])} for depth in depths]
+def _group_by_depth(patterns: Sequence[Saturation], key: Callable[[Saturation], int | None]) -> list[dict[str, Any]]:
+    depths = dict.fromkeys(map(key, patterns))
+    return [
+        {"depth": depth, "patterns": _titles([pattern for pattern in patterns if key(pattern) == depth])}
+        for depth in depths
+    ]
 
 
-def _titles(found: Sequence[Saturation]) -> list[str]:
-    return [one.pattern.title for one in found]
+def _titles(saturations: Sequence[Saturation]) -> list[str]:
+    return [saturation.pattern.title for saturation in saturations]
 
 
 def saturation(pattern: Pattern, steps: Sequence[ProbeStep]) -> Saturation:
     """Return the saturation of a pattern from its `steps`, fewest outstanding I/Os first."""
-    limited = tuple(step.outstanding for step in steps if not sustained(step))
+    limited = tuple(step.outstanding for step in steps if not is_sustained(step))
     judged = [step for step in steps if step.outstanding not in limited]
     knee = _knee(judged)
     collapse, because = _collapse(judged, knee)
@@ -190,17 +198,17 @@ def saturation(pattern: Pattern, steps: Sequence[ProbeStep]) -> Saturation:
         because,
         unstable,
         limited,
-        _finding(pattern, judged, knee, {"collapse": collapse, "because": because} | _marks(unstable, limited)),
+        _finding(pattern, judged, knee, {"collapse": collapse, "because": because} | _marked_depths(unstable, limited)),
     )
 
 
-def sustained(step: ProbeStep) -> bool:
-    """Tell whether as many I/Os were under way as were asked for, within PROBE_SUSTAINED."""
+def is_sustained(step: ProbeStep) -> bool:
+    """Return whether the requested number of I/Os was under way, within PROBE_SUSTAINED."""
     return step.iops * step.mean_ms / 1000 >= PROBE_SUSTAINED * step.outstanding
 
 
 def is_unstable(step: ProbeStep) -> bool:
-    """Tell whether I/Os per second slump repeatedly within the step. Short windows are put together until each has
+    """Return whether I/Os per second slump repeatedly within the step. Short windows are joined until each has
     PROBE_WINDOW_IOS I/Os."""
     if len(step.windows) < 2:
         return False
@@ -210,19 +218,23 @@ def is_unstable(step: ProbeStep) -> bool:
     rates = [fmean(single[i : i + together]) for i in range(0, len(single) - together + 1, together)]
     if not rates:
         return False
+    # A single slump may be chance: at least two, and a share of all windows, make a step unstable.
     slumps = sum(rate < PROBE_UNSTABLE * median(rates) for rate in rates)
     return slumps >= max(2, PROBE_SLUMPS * len(rates))
 
 
 def _knee(steps: Sequence[ProbeStep]) -> ProbeStep | None:
-    """Return the first step beyond which nothing is gained; None without one. The last step has nothing beyond it."""
+    """Return the first step beyond which nothing is gained, or None without one. The last step has none beyond it."""
     for number_, step in enumerate(steps[:-1], 1):
-        if all(later.iops < step.iops * _worth(later.outstanding / step.outstanding) for later in steps[number_:]):
+        if all(
+            later.iops < step.iops * _worthwhile_growth(later.outstanding / step.outstanding)
+            for later in steps[number_:]
+        ):
             return step
     return None
 
 
-def _worth(more: float) -> float:
+def _worthwhile_growth(more: float) -> float:
     """Return the factor by which the rate must grow with `more` times the outstanding I/Os."""
     return float((1 + PROBE_GAIN) ** log2(more))
 
@@ -233,6 +245,7 @@ def _collapse(steps: Sequence[ProbeStep], knee: ProbeStep | None) -> tuple[int |
         if step.iops < (1 - PROBE_COLLAPSE) * best:
             return step.outstanding, info(ProbeKind.COLLAPSED_RATE, iops=step.iops, best_iops=best)
         if knee and step.outstanding > knee.outstanding:
+            # Beyond the knee waiting grows in proportion; a collapse is a tail that grows much faster.
             tail, usual = step.latency_ms["p99"], knee.latency_ms["p99"]
             share = step.outstanding / knee.outstanding
             if tail and usual and tail / usual > PROBE_TAIL * share:
@@ -244,10 +257,11 @@ def _collapse(steps: Sequence[ProbeStep], knee: ProbeStep | None) -> tuple[int |
 def _finding(
     pattern: Pattern, judged: Sequence[ProbeStep], knee: ProbeStep | None, marks: Mapping[str, Any]
 ) -> Finding:
+    # Every step was limited by the program that issues I/O, so the storage was not measured.
     if not judged:
         return caution(ProbeKind.NOT_ISSUED, pattern=pattern.title)
     last = judged[-1]
-    facts = {"pattern": pattern.title, **_rate(knee or last), **marks}
+    facts = {"pattern": pattern.title, **_rate_facts(knee or last), **marks}
     if len(judged) == 1:
         return info(ProbeKind.ONE_STEP, **facts)
     if knee is None:
@@ -256,11 +270,11 @@ def _finding(
     return info(ProbeKind.SATURATED, **facts, **beyond)
 
 
-def _marks(unstable: Sequence[int], limited: Sequence[int]) -> dict[str, Any]:
+def _marked_depths(unstable: Sequence[int], limited: Sequence[int]) -> dict[str, Any]:
     return {"unstable": list(unstable), "limited": list(limited)}
 
 
-def _rate(step: ProbeStep) -> dict[str, Any]:
-    """Return the figures of a step: I/Os per second, or for a sequential pattern MB per second."""
+def _rate_facts(step: ProbeStep) -> dict[str, Any]:
+    """Return the rate of a step: I/Os per second, or MB per second for a sequential pattern."""
     rate = {"iops": step.iops} if step.pattern.random else {"mb_per_s": step.mb_per_s}
     return {"outstanding": step.outstanding, "mean_ms": step.mean_ms, **rate}

@@ -1,1 +1,1 @@
-"""A production server's profile: from what was recorded to intervals, and from those to what can be said of it."""
+"""A production server's profile: from its record to intervals, and from intervals to findings."""

@@ -51,14 +51,15 @@ _MB = 1e6
 WINDOW_S = 900.0
 WINDOWS = 5
 SEEN_SHARE = 0.8
-"""The share of a window that must have been seen: one busy minute beside a gap is no busy quarter of an hour."""
+"""The share of a window that must have been observed: one busy minute next to a gap is not a busy quarter of an
+hour."""
 MORE = 1.1
-"""So many times as much of a measure is a peak of its own: a sizing would not show less, whose levels lie about as far
-apart."""
+"""Factor from which a window is a separate peak of a measure: a sizing would not show less, as its levels are about as
+far apart."""
 
 
 class Measure(StrEnum):
-    """A rate of the profile. Those in ms are means over the I/Os that ended; `CPU` is a share of the cores."""
+    """A rate of the profile. Measures in ms are means over the I/Os that ended; `CPU` is a share of the cores."""
 
     IOS = "ios_per_s"
     READS = "reads_per_s"
@@ -77,39 +78,38 @@ class Measure(StrEnum):
 
 
 @dataclass(frozen=True)
-class Counted:
-    """A measure in every interval (n) as a quotient: what was counted, over seconds or over I/Os. Both are NaN where it
-    is not known."""
+class Quotient:
+    """A measure in every interval (n) as a quotient: an amount over seconds or over I/Os. Both are NaN if unknown."""
 
     amount: np.ndarray
     base: np.ndarray
 
     @property
     def is_known(self) -> bool:
-        """Return whether it is known in any interval. Of a device that did nothing there is no time per I/O."""
+        """Return whether the quotient is known in any interval. A device that did nothing has no time per I/O."""
         return bool((np.isfinite(self.amount) & (self.base > 0)).any())
 
-    def over(self, groups: np.ndarray, count: int) -> np.ndarray:
-        """Return the quotient in each of `count` groups; NaN where a group has nothing."""
+    def quotients(self, groups: np.ndarray, count: int) -> np.ndarray:
+        """Return the quotient in each of `count` groups; NaN for a group without values."""
         known = np.isfinite(self.amount) & np.isfinite(self.base)
         amount = np.bincount(groups[known], weights=self.amount[known], minlength=count)
         base = np.bincount(groups[known], weights=self.base[known], minlength=count)
         return np.divide(amount, base, out=np.full(count, np.nan), where=base > 0)
 
     def mean(self) -> float | None:
-        """Return the quotient over all time; None where it is not known."""
-        found = self.over(np.zeros(len(self.amount), dtype=int), 1)[0]
-        return float(found) if np.isfinite(found) else None
+        """Return the quotient over all time, or None if unknown."""
+        quotient = self.quotients(np.zeros(len(self.amount), dtype=int), 1)[0]
+        return float(quotient) if np.isfinite(quotient) else None
 
 
 @dataclass(frozen=True)
 class Rates:
-    """All measures that are known of a profile, over its intervals (n): `start` and `end` in seconds since 1970.
-    `late_s`: the length from which an interval is one whose sample came late, as only those of an import are."""
+    """All known measures of a profile, over its intervals (n): `start` and `end` in seconds since 1970.
+    `late_s`: the length from which the sample of an interval came late, which happens only in imports."""
 
     start: np.ndarray
     end: np.ndarray
-    counted: Mapping[Measure, Counted]
+    measures: Mapping[Measure, Quotient]
     late_s: float = np.inf
 
     @property
@@ -120,75 +120,78 @@ class Rates:
     def middle(self) -> np.ndarray:
         return (self.start + self.end) / 2
 
-    def by(self, length_s: int, ahead_s: np.ndarray | float = 0.0) -> "Slots":
-        """Return all whole minutes or hours in which anything was seen: of UTC, or of clocks that were ahead of it by
-        `ahead_s` in each interval. An hour that such clocks showed twice is one. What came late is in no minute, and
-        in an hour only if it is not longer."""
+    def slots(self, length_s: int, ahead_s: np.ndarray | float = 0.0) -> "Slots":
+        """Return all complete minutes or hours that were observed at least in part, in UTC or in clocks ahead of it.
+
+        An hour that such clocks showed twice is one. Late intervals are in no minute, and in an hour only if they are
+        not longer.
+        """
         kept = self.seconds <= (self.late_s if length_s <= MINUTE_S else max(self.late_s, length_s))
-        ahead_s, rates = np.broadcast_to(ahead_s, kept.shape)[kept], self._where(kept)
+        ahead_s, rates = np.broadcast_to(ahead_s, kept.shape)[kept], self._select(kept)
         slots, groups = np.unique(np.floor((rates.middle + ahead_s) / length_s).astype(int), return_inverse=True)
-        values = {measure: counted.over(groups, len(slots)) for measure, counted in rates.counted.items()}
+        values = {measure: quotient.quotients(groups, len(slots)) for measure, quotient in rates.measures.items()}
         return Slots(slots * float(length_s), np.bincount(groups, weights=rates.seconds, minlength=len(slots)), values)
 
-    def between(self, begin: float, end: float) -> "Rates":
-        """Return the intervals whose middle lies from `begin` to `end`."""
-        return self._where((self.middle >= begin) & (self.middle < end))
+    def part(self, begin: float, end: float) -> "Rates":
+        """Return the intervals with a middle from `begin` to `end`."""
+        return self._select((self.middle >= begin) & (self.middle < end))
 
-    def _where(self, kept: np.ndarray) -> "Rates":
-        counted = {name: Counted(one.amount[kept], one.base[kept]) for name, one in self.counted.items()}
-        return replace(self, start=self.start[kept], end=self.end[kept], counted=counted)
+    def _select(self, kept: np.ndarray) -> "Rates":
+        measures = {
+            name: Quotient(quotient.amount[kept], quotient.base[kept]) for name, quotient in self.measures.items()
+        }
+        return replace(self, start=self.start[kept], end=self.end[kept], measures=measures)
 
 
 @dataclass(frozen=True)
 class Slots:
-    """Minutes or hours (m): their begin in seconds since 1970 by the clocks they were asked by, the seconds seen, and
-    the measures, NaN where nothing is known."""
+    """Minutes or hours (m)."""
 
-    begin: np.ndarray
-    seen_s: np.ndarray
-    values: Mapping[Measure, np.ndarray]
+    begin: np.ndarray  # seconds since 1970, by the clocks of `Rates.slots`
+    seen_s: np.ndarray  # seconds observed
+    values: Mapping[Measure, np.ndarray]  # NaN if unknown
 
 
 def rates_of(intervals: Intervals, manifest: ProfileManifest) -> Rates:
-    """Return the rates of a profile. A measure of which nothing is known in any interval is left out."""
+    """Return the rates of a profile. A measure that is unknown in every interval is omitted."""
     seconds, cores = intervals.seconds, manifest.server.cores
 
     def server(column: str) -> np.ndarray:
         return intervals.column(f"server.{column}")
 
-    def took(of: FileClass, stall: str, ios: str) -> Counted:
-        return Counted(intervals.column(f"{of}.{stall}"), intervals.column(f"{of}.{ios}"))
+    def mean_time(file_class: FileClass, stall: str, ios: str) -> Quotient:
+        return Quotient(intervals.column(f"{file_class}.{stall}"), intervals.column(f"{file_class}.{ios}"))
 
-    found = {
-        Measure.IOS: Counted(intervals.total("reads", "writes"), seconds),
-        Measure.READS: Counted(intervals.total("reads"), seconds),
-        Measure.WRITES: Counted(intervals.total("writes"), seconds),
-        Measure.READ_MB: Counted(intervals.total("read_bytes") / _MB, seconds),
-        Measure.WRITE_MB: Counted(intervals.total("write_bytes") / _MB, seconds),
-        Measure.READ_MS: took(FileClass.DATA, "read_stall_ms", "reads"),
-        Measure.WRITE_MS: took(FileClass.DATA, "write_stall_ms", "writes"),
-        Measure.LOG_WRITES: Counted(intervals.log("writes", "log_flushes"), seconds),
-        Measure.LOG_MB: Counted(intervals.log("write_bytes", "log_bytes") / _MB, seconds),
-        Measure.LOG_MS: took(FileClass.LOG, "write_stall_ms", "writes"),
-        Measure.TRANSACTIONS: Counted(server("transactions"), seconds),
-        Measure.BATCHES: Counted(server("batches"), seconds),
-        Measure.CPU: Counted(server("cpu_s"), seconds * cores if cores else np.full(len(seconds), np.nan)),
-        Measure.CONNECTIONS: Counted(server("connections") * seconds, seconds),
+    quotients = {
+        Measure.IOS: Quotient(intervals.total("reads", "writes"), seconds),
+        Measure.READS: Quotient(intervals.total("reads"), seconds),
+        Measure.WRITES: Quotient(intervals.total("writes"), seconds),
+        Measure.READ_MB: Quotient(intervals.total("read_bytes") / _MB, seconds),
+        Measure.WRITE_MB: Quotient(intervals.total("write_bytes") / _MB, seconds),
+        Measure.READ_MS: mean_time(FileClass.DATA, "read_stall_ms", "reads"),
+        Measure.WRITE_MS: mean_time(FileClass.DATA, "write_stall_ms", "writes"),
+        Measure.LOG_WRITES: Quotient(intervals.log("writes", "log_flushes"), seconds),
+        Measure.LOG_MB: Quotient(intervals.log("write_bytes", "log_bytes") / _MB, seconds),
+        Measure.LOG_MS: mean_time(FileClass.LOG, "write_stall_ms", "writes"),
+        Measure.TRANSACTIONS: Quotient(server("transactions"), seconds),
+        Measure.BATCHES: Quotient(server("batches"), seconds),
+        Measure.CPU: Quotient(server("cpu_s"), seconds * cores if cores else np.full(len(seconds), np.nan)),
+        Measure.CONNECTIONS: Quotient(server("connections") * seconds, seconds),
     }
-    counted = {name: one for name, one in found.items() if one.is_known}
-    return Rates(intervals.start, intervals.end, counted, GAP * manifest.interval_s)
+    measures = {name: quotient for name, quotient in quotients.items() if quotient.is_known}
+    return Rates(intervals.start, intervals.end, measures, GAP * manifest.interval_s)
 
 
 PEAKS = (
     *(Measure.IOS, Measure.READS, Measure.WRITES, Measure.LOG_WRITES),
     *(Measure.READ_MB, Measure.WRITE_MB, Measure.LOG_MB),
 )
-"""The measures of what storage is asked for."""
+"""The measures of the demand on storage."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """A window: `begin` and `end` in seconds since 1970, and the measures in it over the seconds seen."""
+    """A window: `begin` and `end` in seconds since 1970, and the measures in it over the seconds observed."""
 
     begin: float
     end: float
@@ -199,52 +202,56 @@ class Window:
 def busiest(
     rates: Rates, measure: Measure = Measure.IOS, length_s: float = WINDOW_S, count: int = WINDOWS
 ) -> list[Window]:
-    """Return the windows with the highest rate, highest first. No two overlap. A profile shorter than one has none.
-    Each begins where an interval does."""
-    if measure not in rates.counted or not len(rates.start):
+    """Return the windows with the highest rate, highest first. No two overlap, and each begins with an interval. A
+    profile shorter than a window has none."""
+    if measure not in rates.measures or not len(rates.start):
         return []
-    counted = rates.counted[measure]
+    counted = rates.measures[measure]
     rate, seen_s = sliding(rates.start, rates.end, counted.amount, counted.base, length_s)
     rate = np.where(np.isnan(rate), -np.inf, rate)
-    found: list[Window] = []
+    windows: list[Window] = []
     for place in np.argsort(-rate, kind="stable"):
-        if len(found) == count or not np.isfinite(rate[place]):
+        if len(windows) == count or not np.isfinite(rate[place]):
             break
         begin, end = float(rates.start[place]), float(rates.start[place]) + length_s
-        if all(end <= one.begin or begin >= one.end for one in found):
-            inside = rates.between(begin, end)
-            values = {name: one.mean() for name, one in inside.counted.items()}
-            found.append(Window(begin, end, float(seen_s[place]), values))
-    return found
+        # Overlapping windows would show the same peak several times.
+        if all(end <= window.begin or begin >= window.end for window in windows):
+            inside = rates.part(begin, end)
+            values = {name: quotient.mean() for name, quotient in inside.measures.items()}
+            windows.append(Window(begin, end, float(seen_s[place]), values))
+    return windows
 
 
 def peaks(rates: Rates) -> dict[Measure, Window]:
-    """Return the busiest window by each measure of what storage is asked for, of those that it was asked for."""
-    found = {measure: busiest(rates, measure, count=1) for measure in PEAKS}
-    return {measure: one[0] for measure, one in found.items() if one and one[0].values[measure]}
+    """Return the busiest window by each measure of the demand on storage, without measures that are always 0."""
+    busiest_by_measure = {measure: busiest(rates, measure, count=1) for measure in PEAKS}
+    return {
+        measure: windows[0] for measure, windows in busiest_by_measure.items() if windows and windows[0].values[measure]
+    }
 
 
 def sliding(
     start: np.ndarray, end: np.ndarray, amount: np.ndarray, base: np.ndarray, length_s: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean rate in the window that begins with each interval (n), and the seconds of it in which both are
+    """Return the mean rate in the window that begins with each interval (n), and its seconds in which both amounts are
     known; the rate is NaN if these are too few."""
     known = np.isfinite(amount) & np.isfinite(base)
-    of, over, seen = (
+    amounts, over, seen = (
         np.concatenate([[0.0], np.cumsum(np.where(known, values, 0.0))]) for values in (amount, base, end - start)
     )
     last = np.searchsorted(end, start + length_s + 1e-6, side="right")
-    of, over, seen = of[last] - of[:-1], over[last] - over[:-1], seen[last] - seen[:-1]
+    amounts, over, seen = amounts[last] - amounts[:-1], over[last] - over[:-1], seen[last] - seen[:-1]
+    # A window across a gap has too little time for a mean.
     enough = (over > 0) & (seen >= SEEN_SHARE * length_s)
-    return np.divide(of, over, out=np.full(len(start), np.nan), where=enough), seen
+    return np.divide(amounts, over, out=np.full(len(start), np.nan), where=enough), seen
 
 
 @dataclass(frozen=True)
 class ClassTotals:
-    """The I/O of a class of file in the `seen_s` seconds in which its reads or writes are known. None: not known.
+    """The I/O of a class of file in the `seen_s` seconds in which its reads or writes are known. Unknown values are
+    None.
 
-    Shares, means and rates are over the intervals in which both of their parts are known. `grown_bytes` is from the
-    first to the last size that is known, which are `grown_s` seconds apart; `reads_at_once`: mean reads under way.
+    Shares, means and rates are over the intervals in which both of their parts are known.
     """
 
     file_class: Annotated[FileClass, words("files")]
@@ -266,41 +273,43 @@ class ClassTotals:
     write_bytes: float | None
     write_stall_ms: float | None
     read_bytes_per_s: float | None
-    reads_at_once: float | None
+    reads_at_once: float | None  # mean number of reads under way
 
 
 @dataclass(frozen=True)
 class WaitTotal:
-    """A class of wait, or one of its types: `share` of all waiting, and how many waited at once on average."""
+    """A class of wait, or one of its types."""
 
     name: str
     wait_class: str
     wait_ms: float
-    share: Annotated[float, Shown("share", format.share)]
-    waiting: Annotated[float, Shown("waiting")]
+    share: Annotated[float, Shown("share", format.share)]  # share of all waiting
+    waiting: Annotated[float, Shown("waiting")]  # mean number of sessions waiting at once
     mean_ms: Annotated[float | None, Shown("ms each", importance=1)]
 
 
 def server_quotient(intervals: Intervals, amount: str, base: str) -> float | None:
-    """Return the quotient of two counts of the server, or None if they are not known of one time."""
-    return Counted(*(intervals.column(f"server.{name}") for name in (amount, base))).mean()
+    """Return the quotient of two counts of the server, or None if they are not known for a common time."""
+    return Quotient(*(intervals.column(f"server.{name}") for name in (amount, base))).mean()
 
 
 def wait_totals(intervals: Intervals, seen_s: float) -> tuple[list[WaitTotal], list[WaitTotal]]:
     """Return all waits by class and by type, longest first."""
-    total = sum(one.wait_ms for one in intervals.waits)
+    total = sum(wait.wait_ms for wait in intervals.waits)
     if not total or not seen_s:
         return [], []
 
-    def of(name: str, wait_class: str, wait_ms: float, waits: float | None) -> WaitTotal:
+    def total_of(name: str, wait_class: str, wait_ms: float, waits: float | None) -> WaitTotal:
         mean_ms = wait_ms / waits if waits else None
         return WaitTotal(name, wait_class, wait_ms, wait_ms / total, wait_ms / 1000 / seen_s, mean_ms)
 
-    types = [of(one.wait_type, one.wait_class, one.wait_ms, one.waits) for one in intervals.waits if one.wait_ms]
+    types = [
+        total_of(wait.wait_type, wait.wait_class, wait.wait_ms, wait.waits) for wait in intervals.waits if wait.wait_ms
+    ]
     by_class: dict[str, float] = {}
-    for one in types:
-        by_class[one.wait_class] = by_class.get(one.wait_class, 0.0) + one.wait_ms
-    classes = [of(name, name, wait_ms, None) for name, wait_ms in by_class.items()]
+    for wait in types:
+        by_class[wait.wait_class] = by_class.get(wait.wait_class, 0.0) + wait.wait_ms
+    classes = [total_of(name, name, wait_ms, None) for name, wait_ms in by_class.items()]
     return _longest_first(classes), _longest_first(types)
 
 
@@ -315,10 +324,10 @@ def _class_totals(name: FileClass, intervals: Intervals) -> ClassTotals:
     reads, writes = columns["reads"], columns["writes"]
     sizes = intervals.column(f"{name}.size_bytes")
     sized = np.isfinite(sizes)
-    sizes, at = sizes[sized], intervals.end[sized]
+    sizes, time_s = sizes[sized], intervals.end[sized]
 
     def mean(amount: np.ndarray, base: np.ndarray) -> float | None:
-        return Counted(amount, base).mean()
+        return Quotient(amount, base).mean()
 
     return ClassTotals(
         file_class=name,
@@ -326,7 +335,7 @@ def _class_totals(name: FileClass, intervals: Intervals) -> ClassTotals:
         **{column: float(np.nansum(values)) if is_known(values) else None for column, values in columns.items()},
         size_bytes=float(sizes[-1]) if len(sizes) else None,
         grown_bytes=float(sizes[-1] - sizes[0]) if len(sizes) > 1 else None,
-        grown_s=float(at[-1] - at[0]) if len(sizes) > 1 else None,
+        grown_s=float(time_s[-1] - time_s[0]) if len(sizes) > 1 else None,
         read_share=mean(reads, reads + writes),
         read_kib=mean(columns["read_bytes"] / 1024, reads),
         write_kib=mean(columns["write_bytes"] / 1024, writes),
@@ -340,4 +349,4 @@ def _class_totals(name: FileClass, intervals: Intervals) -> ClassTotals:
 
 
 def _longest_first(waits: Sequence[WaitTotal]) -> list[WaitTotal]:
-    return sorted(waits, key=lambda one: (-one.wait_ms, one.name))
+    return sorted(waits, key=lambda wait: (-wait.wait_ms, wait.name))

@@ -1,8 +1,8 @@
 """The active set, compared with the DRAM and the flash that could hold it, and the use of flash.
 
-Active is what the server read from its storage or wrote to it, counted in extents. Each extent counts once, however
-often it was touched. Emulated arrays count them. Of a real array only a bound is known: no more than the bytes moved,
-and no more than the database.
+The active set is the data that the server read from its storage or wrote to it, counted in extents. Each extent counts
+once, however often it was touched. Emulated arrays count extents. For a real array only a bound is known: no more than
+the bytes moved, and no more than the database.
 
 What fits into an array's DRAM need not wait for its disks. What fits into flash shows only that flash is fast.
 
@@ -20,7 +20,7 @@ from stallmark import format
 from stallmark.analysis.columns import Shown
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.interval import Interval, ReadKind
-from stallmark.analysis.read.io import SERVER, Io, over
+from stallmark.analysis.read.io import SERVER, Io, delta_over
 from stallmark.analysis.read.rises import Codes
 from stallmark.analysis.read.sample_times import numbers_of
 from stallmark.record.devices import dram_of, flash_of, is_data_emulated
@@ -37,7 +37,7 @@ class ActiveSet:
     counted_bytes: int | None  # different extents that were read or written
     minute_bytes: int | None  # the same, in a minute: the median over the measured interval's full minutes
     extent_bytes: int | None
-    at_most_bytes: int | None  # where not counted: the bytes moved, or the database
+    at_most_bytes: int | None  # bound if not counted: the bytes moved, or the database
     dram_bytes: int | None
     flash_bytes: int | None
     database_bytes: int | None
@@ -45,12 +45,12 @@ class ActiveSet:
 
     @property
     def known_bytes(self) -> int | None:
-        """Return the bytes counted, or else the bound; None where neither is known."""
+        """Return the bytes counted, or else the bound, or None if neither is known."""
         return self.at_most_bytes if self.counted_bytes is None else self.counted_bytes
 
     @property
     def fits_dram(self) -> bool:
-        """Tell whether the array's DRAM holds all that was active."""
+        """Return whether the array's DRAM holds the complete active set."""
         return self._fits(self.dram_bytes)
 
     @property
@@ -68,8 +68,8 @@ class FlashUse:
     kind: str  # "cache" or "tier"
     size_bytes: int
     share: Annotated[float | None, Shown("reads it answered", format.share)]
-    read_ms: Annotated[float | None, Shown("ms of these")]
-    spindle_read_ms: Annotated[float | None, Shown("ms of the rest")]
+    read_ms: Annotated[float | None, Shown("ms of these")]  # mean
+    spindle_read_ms: Annotated[float | None, Shown("ms of the rest")]  # mean
     evictions_per_s: Annotated[float | None, Shown("evicted/s")]  # blocks, of a cache
     up_bytes: Annotated[int | None, Shown("moved up", format.size)]  # to flash, of a tier
     down_bytes: Annotated[int | None, Shown("moved down", format.size)]
@@ -83,35 +83,35 @@ def active_set(record: Record, io: Io, interval: Interval) -> ActiveSet:
     manifest = record.manifest
     gauges = _gauges(record, interval) if is_data_emulated(manifest) else {}
     extent = gauges.get("extent_bytes")
-    run, minute = (_counted(gauges.get(name), extent) for name in _ACTIVE)
+    run, minute = (_bytes_of_extents(gauges.get(name), extent) for name in _ACTIVE)
     counted = None if run is None else int(run.max())
     database = manifest.database.bytes_before
-    flash = sum(one.size_bytes for one in flash_of(manifest)) or None
-    found = ActiveSet(
+    flash = sum(layer.size_bytes for layer in flash_of(manifest)) or None
+    summary = ActiveSet(
         counted_bytes=counted,
         minute_bytes=None if minute is None else int(np.median(minute)),
         extent_bytes=None if extent is None else int(extent[-1]),
-        at_most_bytes=_at_most(io, interval, database) if counted is None else None,
+        at_most_bytes=_upper_bound(io, interval, database) if counted is None else None,
         dram_bytes=dram_of(manifest),
         flash_bytes=flash,
         database_bytes=database,
         warnings=[],
     )
-    found.warnings.extend(_warnings(found, manifest))
-    return found
+    summary.warnings.extend(_warnings(summary, manifest))
+    return summary
 
 
-def _counted(extents: np.ndarray | None, extent_bytes: np.ndarray | None) -> np.ndarray | None:
-    """Return the bytes of so many extents; None where they were not counted, or not all of them."""
+def _bytes_of_extents(extents: np.ndarray | None, extent_bytes: np.ndarray | None) -> np.ndarray | None:
+    """Return the bytes of a number of extents, or None if some were not counted."""
     if extents is None or extent_bytes is None or not len(extents) or not len(extent_bytes):
         return None
-    found: np.ndarray = extents * extent_bytes[-1]
-    return found if found.max() <= ACTIVE_COUNTED else None
+    counted_bytes: np.ndarray = extents * extent_bytes[-1]
+    return counted_bytes if counted_bytes.max() <= ACTIVE_COUNTED else None
 
 
 def flash_use(record: Record, io: Io, interval: Interval) -> FlashUse | None:
     """Return the use of flash in an interval; None without flash, or where its use is not counted."""
-    device, flash = over(io.data_device, interval), flash_of(record.manifest)
+    device, flash = delta_over(io.data_device, interval), flash_of(record.manifest)
     if not flash or device is None or device.broken or "flash_reads" not in device.values:
         return None
     reads, hits = device["reads"], device["flash_reads"]
@@ -146,7 +146,7 @@ class _Answered(NamedTuple):
 
 
 def _answered(io: Io, begin: float, end: float) -> _Answered:
-    part = io.data_device.over(begin, end) if io.data_device else None
+    part = io.data_device.delta(begin, end) if io.data_device else None
     if part is None or not part["reads"]:
         return _Answered(0.0, None)
     return _Answered(part["reads"], part["flash_reads"] / part["reads"])
@@ -165,7 +165,7 @@ class ActiveOverTime(NamedTuple):
     not known."""
 
     run: np.ndarray | None  # since the beginning: counted, or a bound where it is not counted
-    minute: np.ndarray | None  # in the last full minute, counted
+    minute: np.ndarray | None  # counted in the last full minute
 
 
 def active_over_time(record: Record, io: Io, seconds: int) -> ActiveOverTime:
@@ -177,23 +177,23 @@ def active_over_time(record: Record, io: Io, seconds: int) -> ActiveOverTime:
     lines = []
     for name in _ACTIVE:
         t, values = gauges.get(name, unknown)
-        counted = _counted(values, extent)
-        lines.append(None if t is None or counted is None else _held(t, counted, ends))
+        counted = _bytes_of_extents(values, extent)
+        lines.append(None if t is None or counted is None else _latest_value(t, counted, ends))
     if lines[0] is not None:
         return ActiveOverTime(*lines)
-    return ActiveOverTime(_moved(record, io, ends), None)
+    return ActiveOverTime(_bound_by_bytes_moved(record, io, ends), None)
 
 
-def _held(t: np.ndarray, values: np.ndarray, at: np.ndarray) -> np.ndarray:
+def _latest_value(t: np.ndarray, values: np.ndarray, times: np.ndarray) -> np.ndarray:
     """Return the last value known at each time; NaN before the first."""
-    last = np.searchsorted(t, at, side="right") - 1
-    found: np.ndarray = np.where(last >= 0, values[np.maximum(last, 0)], np.nan)
-    return found
+    last = np.searchsorted(t, times, side="right") - 1
+    latest: np.ndarray = np.where(last >= 0, values[np.maximum(last, 0)], np.nan)
+    return latest
 
 
-def _moved(record: Record, io: Io, ends: np.ndarray) -> np.ndarray | None:
+def _bound_by_bytes_moved(record: Record, io: Io, ends: np.ndarray) -> np.ndarray | None:
     """Return a bound on the active set at each second: the bytes read and written since the first sample, and no more
-    than the database. None where they are not known."""
+    than the database. None if unknown."""
     if io.data is None or not len(io.data.t) or io.data.breaks.any():
         return None
     totals = [total for name in _MOVED if (total := io.data.totals.get(name)) is not None]
@@ -204,42 +204,42 @@ def _moved(record: Record, io: Io, ends: np.ndarray) -> np.ndarray | None:
     return np.minimum(moved, database) if database else moved
 
 
-def _at_most(io: Io, interval: Interval, database: int | None) -> int | None:
-    """Return a bound on the active set in bytes, warm-up included, because a cache has seen that as well; None where
-    nothing is known."""
+def _upper_bound(io: Io, interval: Interval, database: int | None) -> int | None:
+    """Return a bound on the active set in bytes, warm-up included, because a cache has seen that too; None if
+    unknown."""
     bounds = [] if not database else [database]
-    begun = io.data.over(0.0, interval.end) if io.data else None
+    begun = io.data.delta(0.0, interval.end) if io.data else None
     if begun is not None and not begun.broken:
         moved = sum(begun.get(name) or 0.0 for name in _MOVED)
         bounds.append(round(moved))
     return min(bounds, default=None)
 
 
-def _warnings(found: ActiveSet, manifest: Manifest) -> Iterator[Finding]:
+def _warnings(summary: ActiveSet, manifest: Manifest) -> Iterator[Finding]:
     """Yield a caution where the active set fits into DRAM or else, which is less bad, into flash."""
-    if not (active := found.known_bytes):
+    if not (active := summary.known_bytes):
         return
-    facts = {"active_bytes": active, "at_most": found.counted_bytes is None}
-    if found.dram_bytes and active <= found.dram_bytes:
-        yield caution(ReadKind.ACTIVE_FITS_DRAM, **facts, dram_bytes=found.dram_bytes)
-    elif found.flash_bytes and active <= found.flash_bytes:
-        flash = "+".join(one.kind for one in flash_of(manifest))
-        yield caution(ReadKind.ACTIVE_FITS_FLASH, **facts, flash=flash, flash_bytes=found.flash_bytes)
+    facts = {"active_bytes": active, "at_most": summary.counted_bytes is None}
+    if summary.dram_bytes and active <= summary.dram_bytes:
+        yield caution(ReadKind.ACTIVE_FITS_DRAM, **facts, dram_bytes=summary.dram_bytes)
+    elif summary.flash_bytes and active <= summary.flash_bytes:
+        flash = "+".join(layer.kind for layer in flash_of(manifest))
+        yield caution(ReadKind.ACTIVE_FITS_FLASH, **facts, flash=flash, flash_bytes=summary.flash_bytes)
 
 
 def _gauges(record: Record, interval: Interval) -> dict[str, np.ndarray]:
     """Return the known values of the data device's samples within the interval, by column."""
-    found = {}
+    gauges = {}
     for column, (t, values) in _all_gauges(record).items():
         within = values[(t >= interval.begin) & (t <= interval.end)]
         if len(within):
-            found[column] = within
-    return found
+            gauges[column] = within
+    return gauges
 
 
 def _all_gauges(record: Record) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Return the times and the known values of the data device's samples, by column."""
-    found: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
+    parts: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
     roles = Codes()
     for batch in record.batches("device", ["t", "role", *_GAUGES]):
         t, of_row = numbers_of(batch, "t"), roles.of(batch, "role")
@@ -248,10 +248,10 @@ def _all_gauges(record: Record) -> dict[str, tuple[np.ndarray, np.ndarray]]:
             values = numbers_of(batch, column)
             if t is not None and values is not None:
                 known = mine & ~np.isnan(values)
-                found.setdefault(column, []).append((t[known], values[known]))
+                parts.setdefault(column, []).append((t[known], values[known]))
     return {
-        column: (np.concatenate([t for t, _ in some]), np.concatenate([values for _, values in some]))
-        for column, some in found.items()
+        column: (np.concatenate([t for t, _ in chunks]), np.concatenate([values for _, values in chunks]))
+        for column, chunks in parts.items()
     }
 
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.rises import Codes, PairCodes
-from stallmark.analysis.read.sample_times import floats, give_back_memory
+from stallmark.analysis.read.sample_times import floats, release_memory
 from stallmark.record import histogram as hdr
 from stallmark.record.reader import Record
 from stallmark.record.table_file import readable
@@ -60,8 +60,8 @@ class Latencies:
         return self._value_ms(int(np.searchsorted(np.cumsum(self.counts), rank)))
 
     def share_over(self, limit_ms: float, never: int = 0) -> float | None:
-        """Return the share that took longer than the limit, to the precision of the histogram, with `never` more that
-        did; None if there are none at all."""
+        """Return the share that took longer than the limit, to the precision of the histogram, with `never` further
+        ones that did, or None without any."""
         within, size = int(np.searchsorted(hdr.VALUES_US, limit_ms * 1000, side="right")), self.size + never
         return float((self.counts[within:].sum() + never) / size) if size else None
 
@@ -92,22 +92,24 @@ class Load:
     latency: Mapping[tuple[int, str], Latencies] = field(default_factory=dict)
     service: Mapping[tuple[int, str], Latencies] = field(default_factory=dict)
     users: Mapping[int, Mapping[str, np.ndarray]] = field(default_factory=dict)
-    """By executor; `cpu_us` is of all loads that it has, because they share the one core that an executor can use."""
-    executors: Mapping[int, Sequence[int]] = field(default_factory=dict)  # by load machine; 0: the load came from one
+    """By executor; `cpu_us` covers all loads of the executor, because they share the one core that it can use."""
+    executors: Mapping[int, Sequence[int]] = field(
+        default_factory=dict
+    )  # keys: load machine, or 0 if the load came from one
     own_io: Mapping[str, Mapping[str, np.ndarray]] = field(default_factory=dict)
-    """By transaction and column of `transaction_io`; NaN in seconds for which the server does not tell."""
+    """By transaction and column of `transaction_io`; NaN in seconds without a report of the server."""
     attended: frozenset[str] = frozenset()  # transactions that no virtual user starts
 
     def all(self, column: str) -> np.ndarray:
         """Return a count per second over all transaction types."""
         return self._sum([counts[column] for counts in self.counts.values()])
 
-    def of_users(self, column: str) -> np.ndarray:
+    def users_sum(self, column: str) -> np.ndarray:
         """Return a count per second over the transactions that virtual users start."""
         counts = self.counts.items()
         return self._sum([columns[column] for name, columns in counts if name not in self.attended])
 
-    def ended(self, transaction: str) -> np.ndarray:
+    def ended_per_second(self, transaction: str) -> np.ndarray:
         """Return the transactions per second that were committed, rolled back or given up."""
         counts = self.counts.get(transaction)
         return self._sum([counts[name] for name in ("committed", "rolled_back", "failed")] if counts else [])
@@ -119,7 +121,7 @@ class Load:
 
     def sessions(self) -> np.ndarray:
         """Return the sessions per second that have something to do: those of users, and busy background sessions."""
-        attending = self.all("service_us") - self.of_users("service_us")
+        attending = self.all("service_us") - self.users_sum("service_us")
         return self.user_sum("running") + attending / 1e6
 
     def _sum(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
@@ -133,8 +135,8 @@ _MOST = np.iinfo(np.int32).max
 
 
 class SecondSums:
-    """The sums of `columns` in each of so many seconds, by load and by the values of the column `name`. Rows of older
-    records are of no load."""
+    """The sums of `columns` in each second, by load and by the values of the column `name`. Rows of older records
+    belong to no load."""
 
     def __init__(self, name: str, columns: Sequence[str], seconds: int):
         self._name, self._seconds = name, seconds
@@ -154,37 +156,37 @@ class SecondSums:
         np.minimum.at(self._first, number, second)
         low = int(second.min())
         width = int(second.max()) + 1 - low
-        at = number * width + second - low
+        index = number * width + second - low
         for column in self._sums:
             values = floats(batch, column)
             if values.any():  # memory that nothing was written to is not taken
-                self._add_to(column, low, np.bincount(at, values, room * width).reshape(room, width))
+                self._add_to(column, low, np.bincount(index, values, room * width).reshape(room, width))
         return number
 
     def _add_to(self, column: str, low: int, added: np.ndarray) -> None:
         """Add sums of the seconds from `low` on, in half of the memory while all are whole numbers that fit in it."""
         sums, rows = self._sums[column], np.flatnonzero(added.any(axis=1))
-        some = rows[:, np.newaxis], np.arange(low, low + added.shape[1])
-        total = sums[some] + added[rows]
+        cells = rows[:, np.newaxis], np.arange(low, low + added.shape[1])
+        total = sums[cells] + added[rows]
         fits = np.abs(total).max(initial=0) <= _MOST and (total == np.rint(total)).all()
         if sums.dtype != total.dtype and not fits:
             sums = self._sums[column] = sums.astype(total.dtype)
-        sums[some] = total
+        sums[cells] = total
 
     def numbers(self, load: str | None, seconds: int) -> dict[str, list[int]]:
         """Return the numbers of each name that a load, or any, has rows of in its first `seconds`."""
-        found: dict[str, list[int]] = {}
+        numbers: dict[str, list[int]] = {}
         loads, names = self._loads.names or [""], self._names.names
-        for number, (of, name) in enumerate(self._pairs.pairs):
-            if self._first[number] < seconds and load in (None, loads[of]):
-                found.setdefault(names[name], []).append(number)
-        return found
+        for number, (load_code, name) in enumerate(self._pairs.pairs):
+            if self._first[number] < seconds and load in (None, loads[load_code]):
+                numbers.setdefault(names[name], []).append(number)
+        return numbers
 
     def of(self, load: str | None, seconds: int) -> dict[str, dict[str, np.ndarray]]:
         """Return the sums in the first `seconds` of a load, or of all, by name and column."""
-        return {name: self._of(numbers, seconds) for name, numbers in self.numbers(load, seconds).items()}
+        return {name: self._sums_of_rows(numbers, seconds) for name, numbers in self.numbers(load, seconds).items()}
 
-    def _of(self, numbers: Sequence[int], seconds: int) -> dict[str, np.ndarray]:
+    def _sums_of_rows(self, numbers: Sequence[int], seconds: int) -> dict[str, np.ndarray]:
         """Return the sums of some numbers together: of a single one as they are, not copied."""
         return {
             column: sums[numbers[0], :seconds]
@@ -203,8 +205,8 @@ _USER_SUMS = ("running", "busy_us", "think_us", "lag_us")
 
 @dataclass(frozen=True)
 class Part:
-    """A run, or one `load` of it, and what is asked of it: so many seconds and the measured intervals. `attended`:
-    transactions that no virtual user starts."""
+    """A run, or one `load` of it, with its number of seconds and its measured intervals. `attended`: transactions that
+    no virtual user starts."""
 
     load: str | None
     seconds: int
@@ -232,11 +234,11 @@ class DriverTables:
         self._measured = np.zeros(seconds, dtype=bool)
         for interval in intervals:
             interval.of(self._measured)[:] = True
-        self._histograms: dict[tuple[int, str], np.ndarray] = {}  # by stretch and time: (number, bucket)
+        self._histograms: dict[tuple[int, str], np.ndarray] = {}  # keys: segment and time; arrays: (number, bucket)
         self._counts = SecondSums("transaction", _COUNTS, seconds)
         self._own_io = SecondSums("transaction", _OWN_IO, seconds)
         self._users = SecondSums("executor", (*_USER_SUMS, "cpu_us"), seconds)
-        self._machines: dict[int, int] = {}  # by executor
+        self._machines: dict[int, int] = {}  # keys: executor
         for second, batch in self._batches("transactions", ["transaction", *_COUNTS, *_HISTOGRAMS]):
             self._add_histograms(batch, second, self._counts.add(batch, second))
         for second, batch in self._batches("transaction_io", ["transaction", *_OWN_IO]):
@@ -244,7 +246,7 @@ class DriverTables:
         for second, batch in self._batches("users", ["machine", "executor", *_USER_SUMS, "cpu_us"]):
             self._users.add(batch, second)
             self._find_machines(batch)
-        give_back_memory()
+        release_memory()
 
     def load_of(self, part: Part) -> Load:
         """Return the load of one of the parts."""
@@ -277,32 +279,33 @@ class DriverTables:
 
     def _add_histograms(self, batch: pa.RecordBatch, second: np.ndarray, number: np.ndarray) -> None:
         stretch = np.where(self._measured[second], np.searchsorted(self._edges, second, side="right"), -1)
-        for one in np.unique(stretch[stretch >= 0]).tolist():
-            inside = stretch == one
-            some = batch if inside.all() else batch.filter(pa.array(inside))
+        for stretch_number in np.unique(stretch[stretch >= 0]).tolist():
+            inside = stretch == stretch_number
+            rows = batch if inside.all() else batch.filter(pa.array(inside))
             row, room = number[inside], int(number.max()) + 1
             for time in _TIMES:
-                totals = self._histograms.get((one, time), np.empty((0, hdr.BUCKETS), dtype=np.int64))
+                totals = self._histograms.get((stretch_number, time), np.empty((0, hdr.BUCKETS), dtype=np.int64))
                 if room > len(totals):
                     totals = np.pad(totals, ((0, room - len(totals)), (0, 0)))
-                    self._histograms[one, time] = totals
+                    self._histograms[stretch_number, time] = totals
                 with readable(self._run.folder / "transactions"):
-                    hdr.add_to(totals, row, *(some.column(f"{time}_{part}") for part in ("gaps", "counts")))
+                    hdr.add_to(totals, row, *(rows.column(f"{time}_{part}") for part in ("gaps", "counts")))
 
     def _merged(self, part: Part, time: str) -> dict[tuple[int, str], Latencies]:
         """Return the histograms of a part by the number of the interval and the transaction."""
-        found: dict[tuple[int, str], Latencies] = {}
+        by_transaction: dict[tuple[int, str], Latencies] = {}
         numbers = self._counts.numbers(part.load, part.seconds)
         for interval in part.intervals:
             begin, end = np.searchsorted(self._edges, [interval.begin, interval.end], side="right").tolist()
-            stretches = [self._histograms[one, time] for one in range(begin, end) if (one, time) in self._histograms]
-            for name, some in numbers.items():
-                merged = found[interval.index, name] = Latencies.empty()
+            keys = [(stretch, time) for stretch in range(begin, end)]
+            stretches = [self._histograms[key] for key in keys if key in self._histograms]
+            for name, rows in numbers.items():
+                merged = by_transaction[interval.index, name] = Latencies.empty()
                 for totals in stretches:
-                    for number in some:
+                    for number in rows:
                         if number < len(totals):
                             merged.counts += totals[number]
-        return found
+        return by_transaction
 
     def _find_machines(self, batch: pa.RecordBatch) -> None:
         """Note the load machine of each executor; 0 in records from before there were any."""

@@ -17,7 +17,7 @@ from stallmark.record.manifest import Manifest
 
 
 class ReadKind(Kind):
-    """Faults of what was recorded, and findings that follow from it at once."""
+    """Faults of the record, and findings that follow from it directly."""
 
     HISTOGRAM_FULL = "histogram_full"
     HISTOGRAM_LOST_EVENTS = "histogram_lost_events"
@@ -50,12 +50,12 @@ class Cycles:
     """The checkpoint cycles of one measured interval. Seconds are of the run."""
 
     count: int  # whole ones
-    checkpoints: int  # that were counted in the measured interval, at their ends or beginnings
-    begin_s: int  # of the first whole one, and the end of the last
+    checkpoints: int  # number counted in the measured interval, at their ends or beginnings
+    begin_s: int  # begin of the first complete cycle, and end of the last
     end_s: int
     measured_s: int  # how long was measured
     whole: bool  # the figures are over these cycles and nothing else
-    mean_s: float | None  # of one cycle
+    mean_s: float | None  # mean length of a cycle
     shown_by: CyclesBy
     resolution_s: float
     finding: Finding

@@ -53,8 +53,8 @@ SERVER = Names(
     ("syncs",),
     ("sync_stall_ms",),
 )
-"""Of the server's files. **Extends count as writes**, with their bytes and their stall: a file grown by a
-block is written to the device all the same."""
+"""Counters of the server's files. **Extends count as writes**, with their bytes and their stall: growing a file by a
+block writes to the device too."""
 WAL_VIEW = Names((), (), (), ("writes",), ("bytes",), ("write_ms",), ("syncs",), ("sync_ms",))
 """Where I/O of the write-ahead log is only in its own view (PostgreSQL 16 and 17). `bytes` is the log that
 was generated there, the blocks written are more."""
@@ -65,7 +65,7 @@ DEVICE = Names(
 
 @dataclass(frozen=True)
 class Io:
-    """The counters of one run, each None where nothing was measured."""
+    """The counters of one run. A counter that was not measured is None."""
 
     data: Counters | None
     temp: Counters | None
@@ -80,9 +80,9 @@ class Io:
     checkpoints: Counters | None
     foreign: Counters | None = None  # files of other databases on the same server
     raw_bytes: np.ndarray | None = None  # read by raw loads beside the server, per second; NaN where not known
-    server_cpu: Counters | None = None  # of the server's processes
+    server_cpu: Counters | None = None  # the server's processes
     cpu_pressure: Counters | None = None  # time in which anything waited for a CPU
-    kernel_cpu: Counters | None = None  # of the kernel's threads on the server's machine
+    kernel_cpu: Counters | None = None  # the kernel's threads on the server's machine
     client_cpu: np.ndarray | None = None  # µs of command and conductor on this machine, per second
     untimed: Mapping[str, np.ndarray] = field(default_factory=dict)
     """Of "data" and "wal", if the server did not time its I/O for a while: begin and end of each such gap between
@@ -155,27 +155,27 @@ def _client_cpu(record: Record) -> np.ndarray | None:
     return total if len(total) else None
 
 
-def _sum(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def _sum(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Return the sum of arrays from second 0 on, the shorter of which has nothing later."""
-    length = max(len(one), len(other))
-    found: np.ndarray = np.pad(one, (0, length - len(one))) + np.pad(other, (0, length - len(other)))
-    return found
+    length = max(len(first), len(second))
+    total: np.ndarray = np.pad(first, (0, length - len(first))) + np.pad(second, (0, length - len(second)))
+    return total
 
 
-def over(counters: Counters | None, interval: Interval) -> Delta | None:
-    return counters.over(interval.begin, interval.end) if counters else None
+def delta_over(counters: Counters | None, interval: Interval) -> Delta | None:
+    return counters.delta(interval.begin, interval.end) if counters else None
 
 
 def summarise_io(counters: Counters | None, interval: Interval, names: Names, source: str) -> IoSummary | None:
-    """Summarise the I/O in an interval; None where it was not measured or the counters began again inside it. Means of
-    its seconds are of counters that have them."""
-    delta = over(counters, interval)
+    """Summarise the I/O in an interval; return None if it was not measured or its counters were reset inside. Means of
+    its seconds cover counters that have them."""
+    delta = delta_over(counters, interval)
     if counters is None or delta is None or delta.broken:
         return None
 
     def total(parts: tuple[str, ...]) -> float | None:
-        found = [delta.values[part] for part in parts if part in delta.values]
-        return sum(found) if found else None
+        parts_of_total = [delta.values[part] for part in parts if part in delta.values]
+        return sum(parts_of_total) if parts_of_total else None
 
     def mean(stall: tuple[str, ...], count: tuple[str, ...]) -> float | None:
         stalled, counted = total(stall), total(count)
@@ -199,7 +199,7 @@ def summarise_io(counters: Counters | None, interval: Interval, names: Names, so
     )
 
 
-def together(one: IoSummary, other: IoSummary) -> IoSummary:
+def combine_io(first: IoSummary, second: IoSummary) -> IoSummary:
     """Return the I/O of both files, means weighted by their counts; a mean of intervals cannot be combined."""
 
     def mean(*parts: tuple[float | None, int | None]) -> float | None:
@@ -208,19 +208,19 @@ def together(one: IoSummary, other: IoSummary) -> IoSummary:
         return sum(value * count for value, count in known) / total if total else None
 
     return IoSummary(
-        source=one.source,
-        seconds=one.seconds,
-        reads=one.reads + other.reads,
-        read_bytes=one.read_bytes + other.read_bytes,
-        read_ms=mean((one.read_ms, one.reads), (other.read_ms, other.reads)),
-        read_interval_mean_ms=None if other.reads else one.read_interval_mean_ms,
-        writes=one.writes + other.writes,
-        write_bytes=one.write_bytes + other.write_bytes,
-        write_ms=mean((one.write_ms, one.writes), (other.write_ms, other.writes)),
+        source=first.source,
+        seconds=first.seconds,
+        reads=first.reads + second.reads,
+        read_bytes=first.read_bytes + second.read_bytes,
+        read_ms=mean((first.read_ms, first.reads), (second.read_ms, second.reads)),
+        read_interval_mean_ms=None if second.reads else first.read_interval_mean_ms,
+        writes=first.writes + second.writes,
+        write_bytes=first.write_bytes + second.write_bytes,
+        write_ms=mean((first.write_ms, first.writes), (second.write_ms, second.writes)),
         write_interval_mean_ms=None,
-        syncs=None if one.syncs is None and other.syncs is None else (one.syncs or 0) + (other.syncs or 0),
-        sync_ms=mean((one.sync_ms, one.syncs), (other.sync_ms, other.syncs)),
-        uncertainty=max(one.uncertainty or 0.0, other.uncertainty or 0.0) or None,
+        syncs=None if first.syncs is None and second.syncs is None else (first.syncs or 0) + (second.syncs or 0),
+        sync_ms=mean((first.sync_ms, first.syncs), (second.sync_ms, second.syncs)),
+        uncertainty=max(first.uncertainty or 0.0, second.uncertainty or 0.0) or None,
     )
 
 
@@ -231,8 +231,8 @@ def per_second_mean(stall: np.ndarray, count: np.ndarray) -> np.ndarray:
 
 
 def summed(per_second: dict[str, np.ndarray], names: tuple[str, ...]) -> np.ndarray | None:
-    found = [per_second[name] for name in names if name in per_second]
-    return np.sum(found, axis=0) if found else None
+    known = [per_second[name] for name in names if name in per_second]
+    return np.sum(known, axis=0) if known else None
 
 
 def _mean_of_means(
@@ -272,13 +272,13 @@ class OwnCpu:
 
     @property
     def cores(self) -> float | None:
-        """Return how many CPUs they kept busy on average."""
+        """Return the mean number of CPUs that the run kept busy."""
         return None if self.cpu_s is None else self.cpu_s / self.seconds
 
 
-def own_cpu(load: Load, io: Io, interval: Interval) -> OwnCpu | None:
+def cpu_of_run(load: Load, io: Io, interval: Interval) -> OwnCpu | None:
     """Return the run's own CPU time in an interval, or None if that of the server's processes is not known."""
-    server = over(io.server_cpu, interval)
+    server = delta_over(io.server_cpu, interval)
     if server is None or server.broken:
         return None
     client = _client_cores(load, io, interval) if io.host is not None else 0.0
@@ -296,13 +296,13 @@ def _client_cores(load: Load, io: Io, interval: Interval) -> float | None:
     another name of this one."""
     if io.client_cpu is None or any(load.executors.keys() - {THIS_MACHINE}):
         return None
-    spent = interval.of(io.client_cpu)  # its last second may be missing
+    spent = interval.of(io.client_cpu)  # the last second may be missing
     executors = float(interval.of(load.user_sum("cpu_us")).mean())
     return (executors + float(spent.mean())) / 1e6 if len(spent) else None
 
 
 def mailboxes(iops: float) -> int:
-    """Return how many mailboxes do so many I/Os per second."""
+    """Return the number of mailboxes that do `iops` I/Os per second."""
     return math.floor(iops / MAILBOX_IOPS)
 
 
@@ -312,26 +312,27 @@ class MailIo:
     read: these are None, and counted, where their sessions do not tell."""
 
     iops: float
-    mailboxes: int  # that do as many
+    mailboxes: int  # number of mailboxes that do that many I/Os
     read_ms: float | None
     apart_iops: float | None
 
 
-def apart_iops(load: Load, transactions: Sequence[Transaction], interval: Interval) -> float | None:
-    """Return what timers read per second, those that were not sampled as those that were; None where none was."""
-    found = None
-    for name in (one.name for one in transactions if one.source == "timer"):
+def timer_iops(load: Load, transactions: Sequence[Transaction], interval: Interval) -> float | None:
+    """Return the I/Os per second of transactions that timers start, those not sampled estimated from the sampled ones,
+    or None without any."""
+    per_second = None
+    for name in (transaction.name for transaction in transactions if transaction.source == "timer"):
         own = load.own_io.get(name)
         if own is None or not (sampled := interval.of(own["sampled"]).sum()):
             continue
-        ended = interval.of(load.ended(name)).sum()
-        found = (found or 0.0) + float(interval.of(own["reads"]).sum() * ended / sampled) / interval.seconds
-    return found
+        ended = interval.of(load.ended_per_second(name)).sum()
+        per_second = (per_second or 0.0) + float(interval.of(own["reads"]).sum() * ended / sampled) / interval.seconds
+    return per_second
 
 
 def summarise_mail_io(data: IoSummary | None, apart: float | None) -> MailIo | None:
-    """Return the summary of a step in which mail ran alone, or None if its I/Os were not counted. `apart` is what
-    timers read per second."""
+    """Return the summary of a step in which mail ran alone, or None if its I/Os were not counted. `apart` is
+    `timer_iops`."""
     if not data or not data.seconds:
         return None
     iops = max(0.0, data.iops - (apart or 0.0))

@@ -13,7 +13,7 @@ from stallmark.analysis.finding import caution
 from stallmark.analysis.read.driver_tables import PERCENTILES
 from stallmark.analysis.read.interval import Interval, ReadKind
 from stallmark.analysis.read.rises import NONE, Codes
-from stallmark.analysis.read.sample_times import dated, numbers_of
+from stallmark.analysis.read.sample_times import numbers_of, rows_with_times
 from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import HISTOGRAM_LOST, SAMPLES_BEYOND, UNCOVERED
@@ -42,12 +42,9 @@ class HistogramSamples:
     dropped: np.ndarray
     epochs: np.ndarray
 
-    def over(self, interval: Interval) -> "CountedIos | None":
-        """Return the counts over the sampled part of an interval; None where that is too short, or counting began again
-        inside.
-
-        Counts grow evenly between two samples.
-        """
+    def delta(self, interval: Interval) -> "CountedIos | None":
+        """Return the counts over the sampled part of an interval, or None if that is too short, or counters were reset
+        inside. Counts are assumed to grow evenly between two samples."""
         if not len(self.t):
             return None
         begin, end = _sampled(self.t, interval)
@@ -64,7 +61,7 @@ class HistogramSamples:
 
     def _at(self, second: float) -> np.ndarray:
         """Return the counts at a second, linear between the samples."""
-        before, after = _beside(self.t, second)
+        before, after = _neighbours(self.t, second)
         part = (second - self.t[before]) / (self.t[after] - self.t[before]) if after > before else 0.0
         result: np.ndarray = self.ios[before] + part * (self.ios[after] - self.ios[before])
         return result
@@ -81,53 +78,54 @@ class CountedIos:
     full: bool
 
 
-def _together(parts: Sequence[CountedIos]) -> CountedIos:
-    durations, at = np.unique(np.concatenate([part.durations for part in parts]), return_inverse=True)
-    ios = np.bincount(at, weights=np.concatenate([part.ios for part in parts]), minlength=len(durations))
+def _combine_histograms(parts: Sequence[CountedIos]) -> CountedIos:
+    durations, index = np.unique(np.concatenate([part.durations for part in parts]), return_inverse=True)
+    ios = np.bincount(index, weights=np.concatenate([part.ios for part in parts]), minlength=len(durations))
     seconds = float(np.mean([part.seconds for part in parts]))
     return CountedIos(seconds, durations, ios, sum(part.dropped for part in parts), any(part.full for part in parts))
 
 
 def read_io_latency(record: Record, intervals: Sequence[Interval]) -> Histograms:
-    """Read the histograms over some intervals; empty where they were not asked for."""
+    """Read the histograms over some intervals; empty if they were not requested."""
     parts: dict[_Of, list[np.ndarray]] = {}
-    for of, rows in _by_histogram(record, _OF_SAMPLE):
+    for key, rows in _by_histogram(record, _OF_SAMPLE):
         _, first = np.unique(rows[0], return_index=True)
-        parts.setdefault(of, []).append(rows[:, first])
+        parts.setdefault(key, []).append(rows[:, first])
     samples: dict[_Of, np.ndarray] = {}
-    ios: dict[_Of, dict[float, dict[float, float]]] = {}  # by time and duration
-    for of, some in parts.items():
-        _, first = np.unique(np.concatenate([rows[0] for rows in some]), return_index=True)
-        samples[of] = np.concatenate(some, axis=1)[:, first]
-        t = samples[of][0]
+    ios: dict[_Of, dict[float, dict[float, float]]] = {}  # keys: time and duration
+    for key, chunks in parts.items():
+        _, first = np.unique(np.concatenate([rows[0] for rows in chunks]), return_index=True)
+        samples[key] = np.concatenate(chunks, axis=1)[:, first]
+        t = samples[key][0]
         ends = [end for interval in intervals for end in _sampled(t, interval)]
-        ios[of] = {float(t[at]): {} for end in ends for at in _beside(t, end)}
-    for of, (t, duration, count) in _by_histogram(record, ("t", "duration", "ios")):
-        wanted = np.isin(t, list(ios[of])) & ~np.isnan(duration)  # an empty histogram has a row without a duration
-        for at, one, number in zip(*(column[wanted].tolist() for column in (t, duration, count)), strict=True):
-            ios[of][at][one] = number
-    found: dict[str, dict[str, HistogramSamples]] = {}
+        ios[key] = {float(t[sample]): {} for end in ends for sample in _neighbours(t, end)}
+    for key, (t, duration, count) in _by_histogram(record, ("t", "duration", "ios")):
+        wanted = np.isin(t, list(ios[key])) & ~np.isnan(duration)  # an empty histogram has a row without a duration
+        columns = (column[wanted].tolist() for column in (t, duration, count))
+        for sample, sample_duration, number in zip(*columns, strict=True):
+            ios[key][sample][sample_duration] = number
+    by_operation: dict[str, dict[str, HistogramSamples]] = {}
     for (operation, database), (t, slots, dropped, epochs) in samples.items():
         counted = ios[operation, database]
-        durations = np.array(sorted({one for counts in counted.values() for one in counts}))
-        found.setdefault(operation, {})[database] = HistogramSamples(
+        durations = np.array(sorted({duration for counts in counted.values() for duration in counts}))
+        by_operation.setdefault(operation, {})[database] = HistogramSamples(
             t,
             durations,
             {
-                int(np.searchsorted(t, at)): np.array([counts.get(one, 0.0) for one in durations])
-                for at, counts in counted.items()
+                int(np.searchsorted(t, sample)): np.array([counts.get(duration, 0.0) for duration in durations])
+                for sample, counts in counted.items()
             },
             np.nan_to_num(slots, nan=np.inf),
             dropped,
             epochs,
         )
-    return found
+    return by_operation
 
 
 def _by_histogram(record: Record, columns: Sequence[str]) -> Iterator[tuple[_Of, np.ndarray]]:
     """Yield some columns of the table as an array (column, row), a batch at a time, of each histogram by itself."""
     operations, databases, epochs = Codes(), Codes(), Codes()
-    for t, batch in dated(record, TABLE, ["operation", "database", *_OF_SAMPLE[1:], "duration", "ios"]):
+    for t, batch in rows_with_times(record, TABLE, ["operation", "database", *_OF_SAMPLE[1:], "duration", "ios"]):
         known = {name: numbers_of(batch, name) for name in ("slots", "dropped", "duration", "ios")}
         known |= {"t": t, "epoch": epochs.of(batch, "epoch")}
         if any(values is None for values in known.values()):
@@ -144,14 +142,14 @@ def summarise_io_latency(
 ) -> list[IoLatencySummary]:
     """Summarise the histograms over an interval, of all our databases together and, where there are several, of each;
     `data` and `wal` are the file counters of all over it."""
-    found = []
+    summaries = []
     for operation, by_database in sorted(histograms.items(), reverse=True):  # reads first
-        counted = {name: one for name, histogram in by_database.items() if (one := histogram.over(interval))}
+        counted = {name: delta for name, histogram in by_database.items() if (delta := histogram.delta(interval))}
         if counted and len(counted) == len(by_database):
-            found.append(_summary(operation, None, _together(list(counted.values())), data, wal))
+            summaries.append(_summary(operation, None, _combine_histograms(list(counted.values())), data, wal))
         if len(by_database) > 1:
-            found += [_summary(operation, name, one, *files(name)) for name, one in sorted(counted.items())]
-    return found
+            summaries += [_summary(operation, name, delta, *files(name)) for name, delta in sorted(counted.items())]
+    return summaries
 
 
 def _summary(
@@ -185,7 +183,7 @@ def _sampled(t: np.ndarray, interval: Interval) -> tuple[float, float]:
     return max(float(interval.begin), float(t[0])), min(float(interval.end), float(t[-1]))
 
 
-def _beside(t: np.ndarray, second: float) -> tuple[int, int]:
+def _neighbours(t: np.ndarray, second: float) -> tuple[int, int]:
     """Return the samples before and after a second."""
     after = min(int(np.searchsorted(t, second)), len(t) - 1)
     return max(after - 1, 0), after
@@ -199,8 +197,8 @@ def _by_files(operation: str, data: IoSummary | None, wal: IoSummary | None) -> 
 
 
 def _unit_ms(mean: float, by_files_ms: float | None) -> float | None:
-    """Return the unit (ms) with which the mean duration agrees with the file counters; None where none does. A factor
-    of 5, and 1 ms, is granted: stalls include scheduling and are whole milliseconds."""
+    """Return the unit (ms) with which the mean duration agrees with the file counters, or None if no unit does. A
+    factor of 5, and 1 ms, is tolerated: stalls include scheduling and are whole milliseconds."""
     if by_files_ms is None:
         return None
     for unit_ms in (1.0, 0.001):
@@ -212,10 +210,10 @@ def _unit_ms(mean: float, by_files_ms: float | None) -> float | None:
 def _percentiles(durations_ms: np.ndarray, ios: np.ndarray) -> dict[str, float | None]:
     total = float(ios.sum())
     ranks = np.cumsum(ios)
-    found: dict[str, float | None] = {}
+    percentiles: dict[str, float | None] = {}
     for name, share in PERCENTILES.items():
         enough = total >= round(SAMPLES_BEYOND / (1 - share), 6)
-        at = int(np.searchsorted(ranks, share * total * (1 - 1e-9)))
-        found[name] = float(durations_ms[min(at, len(durations_ms) - 1)]) if enough else None
+        bucket = int(np.searchsorted(ranks, share * total * (1 - 1e-9)))
+        percentiles[name] = float(durations_ms[min(bucket, len(durations_ms) - 1)]) if enough else None
     used = np.flatnonzero(ios >= 0.5)
-    return found | {"max": float(durations_ms[used[-1]]) if len(used) else None}
+    return percentiles | {"max": float(durations_ms[used[-1]]) if len(used) else None}

@@ -1,8 +1,8 @@
 """The reads and writes of each load within an interval, and of all else on the server.
 
-The server counts them by session, and the sessions of a load have a name of their own. What a session counted is gone
-when it ends. So figures are over the longest part of the interval in which none of a load's sessions ended, and missing
-where that is less than half of it.
+The server counts them by session, and the sessions of a load have a name of their own. The counts of a session are lost
+when it ends. So figures cover the longest part of the interval in which none of a load's sessions ended, and are
+missing if that is less than half of the interval.
 
 The I/O of raw loads: per second, and in the measured interval of each step, by cell and over all cells.
 """
@@ -25,15 +25,15 @@ from stallmark.record.reader import Record
 from stallmark.record.table_file import readable
 from stallmark.stats.thresholds import FOREIGN_FLOOR_PER_S, REPORT_DELAY_S
 
-LEAST_SHARE = 0.5  # of the interval: figures of less do not stand for it
+LEAST_SHARE = 0.5  # minimum share of the interval that figures must cover to stand for it
 OTHER_SESSIONS = "other sessions"
-_SESSION = "client backend"  # as pg_stat_io calls the process of one
+_SESSION = "client backend"  # name in pg_stat_io of a session's process
 
 
 @dataclass(frozen=True)
 class LoadIo:
-    """Physical reads and writes of data and temporary tables from `begin` to `end` (s since run start). A file that
-    grew was written. Bytes are None where the server counts none for a session."""
+    """Physical reads and writes of data and temporary tables from `begin` to `end` (s since run start). Growing a file
+    counts as writing. Bytes are None if the server counts none by session."""
 
     begin: float
     end: float
@@ -66,8 +66,8 @@ class IoByLoad:
 
     @property
     def loads_share(self) -> float | None:
-        """Return the loads' share of the server's reads; None where that is not known, or where there are so few that
-        those of a moment make the share."""
+        """Return the loads' share of the server's reads, or None if unknown, or if reads are so few that a moment
+        decides the share."""
         if self.server is None or self.others is None or self.server.reads_per_s <= FOREIGN_FLOOR_PER_S:
             return None
         return 1 - sum(self.others.values()) / self.server.reads
@@ -108,12 +108,12 @@ class LoadSessions:
 
 
 def _all_known(of_load: Mapping[str, Counters], interval: Interval) -> _Stretch | None:
-    """Return the time in which all loads are known; None where it is too short."""
+    """Return the time in which all loads are known, or None if it is too short."""
     longest = [_longest(counters, interval) for counters in of_load.values()]
-    known = [one for one in longest if one]
+    known = [stretch for stretch in longest if stretch]
     if not known or len(known) < len(longest):
         return None
-    begin, end = max(one.begin for one in known), min(one.end for one in known)
+    begin, end = max(stretch.begin for stretch in known), min(stretch.end for stretch in known)
     return _Stretch(begin, end) if end - begin >= LEAST_SHARE * interval.seconds else None
 
 
@@ -129,37 +129,37 @@ def _io_by_load(
     begin, end = stretch
     of_process: dict[str, list[LoadIo]] = {}
     for process, counters in processes:
-        if found := _between(counters, begin, end):
-            of_process.setdefault(process, []).append(found)
+        if io := _io_between(counters, begin, end):
+            of_process.setdefault(process, []).append(io)
     if _SESSION not in of_process:
         return IoByLoad(loads, None, None)
-    ours = sum(found.reads for one in of_load.values() if (found := _between(one, begin, end)))
-    reads = {process: sum(one.reads for one in parts) for process, parts in of_process.items()}
+    ours = sum(io.reads for counters in of_load.values() if (io := _io_between(counters, begin, end)))
+    reads = {process: sum(part.reads for part in parts) for process, parts in of_process.items()}
     others = {OTHER_SESSIONS: reads.pop(_SESSION) - ours} | {name: count for name, count in reads.items() if count}
-    return IoByLoad(loads, _sum([one for parts in of_process.values() for one in parts], begin, end), others)
+    return IoByLoad(loads, _sum([part for parts in of_process.values() for part in parts], begin, end), others)
 
 
 def applications(manifest: Manifest) -> dict[str, str]:
-    """Return by which name of an application the server knows the sessions of each load."""
+    """Return the application name of each load's sessions."""
     if not manifest.loads:
         return {manifest.workload.name: "stallmark-user"}
     return {load.name: application(load.kind, load.name) for load in manifest.loads if load.kind != "raw"}
 
 
 def _processes(record: Record, server: ServerIo) -> list[tuple[str, Counters]]:
-    """Return the counters of data and temporary files by kind of process: all are of sessions where the server does not
-    tell."""
+    """Return the counters of data and temporary files by kind of process; all are under sessions if the server does not
+    separate kinds."""
     if processes := by_process(record, server, DATA, TEMP):
         return list(processes.items())
     return [(_SESSION, server.kinds[kind]) for kind in ("data", "temp") if kind in server.kinds]
 
 
 def _longest(counters: Counters, interval: Interval) -> LoadIo | None:
-    """Return the I/O over the longest part of an interval in which no count was lost; None where it is too short."""
+    """Return the I/O over the longest part of an interval in which no count was lost, or None if it is too short."""
     t = counters.t
     lost = np.flatnonzero(counters.breaks & (t[1:] > interval.begin) & (t[:-1] < interval.end))
-    edges = [interval.begin, *(float(t[at]) for gap in lost for at in (gap, gap + 1)), interval.end]
-    parts = [found for part in zip(edges[::2], edges[1::2], strict=True) if (found := _between(counters, *part))]
+    edges = [interval.begin, *(float(t[index]) for gap in lost for index in (gap, gap + 1)), interval.end]
+    parts = [io for part in zip(edges[::2], edges[1::2], strict=True) if (io := _io_between(counters, *part))]
     longest = max(parts, key=lambda part: part.seconds, default=None)
     return longest if longest and longest.seconds >= LEAST_SHARE * interval.seconds else None
 
@@ -168,8 +168,8 @@ def _inside(t: np.ndarray, interval: Interval) -> np.ndarray:
     return (t >= interval.begin) & (t <= interval.end)
 
 
-def _between(counters: Counters, begin: float, end: float) -> LoadIo | None:
-    delta = counters.over(begin, end)
+def _io_between(counters: Counters, begin: float, end: float) -> LoadIo | None:
+    delta = counters.delta(begin, end)
     if delta is None or delta.broken or not {"reads", "writes"} <= delta.values.keys():
         return None
     grown, grown_bytes = delta.get("extends") or 0.0, delta.get("extend_bytes") or 0.0
@@ -247,14 +247,14 @@ class RawIo:
     def loads(self) -> list[str]:
         return list(dict.fromkeys(load for load, _ in self.counts))
 
-    def of_load(self, load: str, column: str) -> np.ndarray:
-        """Return a count per second over the cells of a load; NaN where none ran."""
+    def load_column(self, load: str, column: str) -> np.ndarray:
+        """Return a count per second over the cells of a load; NaN if no cell ran."""
         cells = np.array([columns[column] for (name, _), columns in self.counts.items() if name == load])
         return np.where(np.isnan(cells).all(axis=0), np.nan, np.nansum(cells, axis=0))
 
-    def within(self, interval: Interval) -> list[RawLoadSummary]:
+    def summaries(self, interval: Interval) -> list[RawLoadSummary]:
         """Return the raw loads that ran within an interval, by name."""
-        found = []
+        summaries = []
         for load in sorted(self.loads):
             cells = {
                 cell: figures
@@ -262,8 +262,8 @@ class RawIo:
                 if name == load and (figures := self._figures(interval, load, cell, counts))
             }
             if cells:
-                found.append(RawLoadSummary(load, self._together(interval, load, cells), cells))
-        return found
+                summaries.append(RawLoadSummary(load, self._combine_cells(interval, load, cells), cells))
+        return summaries
 
     def _figures(self, interval: Interval, load: str, cell: int, counts: dict[str, np.ndarray]) -> RawFigures | None:
         seen = ~np.isnan(interval.of(counts["reads"]))
@@ -295,18 +295,18 @@ class RawIo:
                 merged.add(times.get((interval.index, load, cell), Latencies.empty()))
         return merged
 
-    def _together(self, interval: Interval, load: str, cells: dict[int, RawFigures]) -> RawFigures:
+    def _combine_cells(self, interval: Interval, load: str, cells: dict[int, RawFigures]) -> RawFigures:
         if len(cells) == 1:
             return next(iter(cells.values()))
-        waiting = [one.waiting for one in cells.values() if one.waiting is not None]
-        ios = [one.reads + one.writes + (one.waiting or 0) for one in cells.values()]
-        waited_ms = sum((one.mean_ms or 0.0) * count for one, count in zip(cells.values(), ios, strict=True))
+        waiting = [cell.waiting for cell in cells.values() if cell.waiting is not None]
+        ios = [cell.reads + cell.writes + (cell.waiting or 0) for cell in cells.values()]
+        waited_ms = sum((cell.mean_ms or 0.0) * count for cell, count in zip(cells.values(), ios, strict=True))
         return RawFigures(
-            seen_s=min(one.seen_s for one in cells.values()),
-            reads=sum(one.reads for one in cells.values()),
-            writes=sum(one.writes for one in cells.values()),
-            iops=sum(one.iops for one in cells.values()),
-            mb_per_s=sum(one.mb_per_s for one in cells.values()),
+            seen_s=min(cell.seen_s for cell in cells.values()),
+            reads=sum(cell.reads for cell in cells.values()),
+            writes=sum(cell.writes for cell in cells.values()),
+            iops=sum(cell.iops for cell in cells.values()),
+            mb_per_s=sum(cell.mb_per_s for cell in cells.values()),
             mean_ms=waited_ms / sum(ios) if sum(ios) else None,
             latency_ms=self._latencies(interval, load, cells).summary(),
             waiting=sum(waiting) if len(waiting) == len(cells) else None,
@@ -314,8 +314,8 @@ class RawIo:
 
 
 def read_raw_io(record: Record, seconds: int, intervals: Sequence[Interval]) -> RawIo:
-    """Read the raw loads of a run of so many whole seconds; empty where it has none."""
-    found = RawIo(seconds)
+    """Read the raw loads of a run of `seconds` seconds; empty without any."""
+    raw_io = RawIo(seconds)
     interval_of = np.full(seconds, -1)
     for interval in intervals:
         interval_of[interval.begin : interval.end] = interval.index
@@ -323,23 +323,23 @@ def read_raw_io(record: Record, seconds: int, intervals: Sequence[Interval]) -> 
         batch = batch.filter(pc.less(batch.column("second"), seconds))
         second = batch.column("second").to_numpy()
         for (load, cell), rows in _by_cell(batch):
-            counts = found.counts.setdefault((load, cell), {name: np.full(seconds, np.nan) for name in RAW_COUNTS})
+            counts = raw_io.counts.setdefault((load, cell), {name: np.full(seconds, np.nan) for name in RAW_COUNTS})
             for column in RAW_COUNTS:
                 counts[column][second[rows]] = np.nan_to_num(counts[column][second[rows]])
                 np.add.at(counts[column], second[rows], batch.column(column).to_numpy()[rows])
             where = interval_of[second[rows]]
             for index in np.unique(where[where >= 0]):
-                merged = found.latency.setdefault((int(index), load, cell), Latencies.empty())
-                some = pa.array(rows[where == index])
+                merged = raw_io.latency.setdefault((int(index), load, cell), Latencies.empty())
+                columns = pa.array(rows[where == index])
                 with readable(record.folder / TABLE):
-                    merged.merge(*(batch.column(name).take(some) for name in _HISTOGRAM))
+                    merged.merge(*(batch.column(name).take(columns) for name in _HISTOGRAM))
                     if (last := _last_waiting(batch, rows[where == index])) is not None:
-                        found.waiting[int(index), load, cell] = last
-    return found
+                        raw_io.waiting[int(index), load, cell] = last
+    return raw_io
 
 
 def _last_waiting(batch: pa.RecordBatch, rows: np.ndarray) -> Latencies | None:
-    """Return how long I/Os had waited at the last of the rows that tells it; None where none does."""
+    """Return the waiting times of I/Os at the last row that has the value, or None without one."""
     if not set(_WAITING) <= set(batch.schema.names):  # an older record
         return None
     known = rows[batch.column(_WAITING[0]).is_valid().to_numpy(zero_copy_only=False)[rows]]

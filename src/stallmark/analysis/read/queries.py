@@ -54,8 +54,8 @@ class Execution:
     plan_hash: str | None = None
     error_class: str | None = None
     error: str | None = None
-    load: str = ""  # that its stream belongs to; empty in older records
-    due_s: float | None = None  # in an open loop
+    load: str = ""  # load of the stream; empty in older records
+    due_s: float | None = None  # due time in an open loop
 
     @property
     def failed(self) -> bool:
@@ -63,7 +63,7 @@ class Execution:
 
     @property
     def late_s(self) -> float:
-        """Return how long it waited for a stream; nothing in a closed loop."""
+        """Return the seconds for which the query waited for a stream; 0 in a closed loop."""
         return 0.0 if self.due_s is None else max(0.0, self.started_s - self.due_s)
 
 
@@ -94,7 +94,7 @@ class QueryRunSummary:
 
     run: str  # "power", "throughput", "both" or "each"
     factor: float
-    streams: int | None  # of the throughput run
+    streams: int | None  # streams of the throughput run
     refresh: bool
     timeout_s: float | None
     phases: dict[str, float]
@@ -110,7 +110,7 @@ def read_queries(record: Record) -> QueryRunSummary | None:
     asked = manifest.queries
     if asked is None:
         return None
-    executions = executions_of(record)
+    executions = read_executions(record)
     phases = {step.phase: step.end_s - step.measure_s for step in manifest.steps if step.phase}
     factor = float(manifest.workload.scale.get("factor") or 1)
     gaps = _gaps_ms(executions)
@@ -128,12 +128,12 @@ def read_queries(record: Record) -> QueryRunSummary | None:
     )
 
 
-def executions_of(record: Record) -> list[Execution]:
-    """Return the executions in the order in which they began."""
+def read_executions(record: Record) -> list[Execution]:
+    """Return the executions in the order of their starts."""
     return [_execution(row) for row in _rows(record)]
 
 
-def left_of(record: Record) -> list[LeftQuery]:
+def read_left_queries(record: Record) -> list[LeftQuery]:
     """Return the queries at a rate that did not end; none of older records."""
     columns = ["load", "due_s", "started_s", "left_s"]
     return [LeftQuery(**row) for batch in record.batches("queries_left", columns) for row in batch.to_pylist()]
@@ -152,17 +152,19 @@ def figures(
     wanted = asked.phases or (asked.run,)
     power, power_lacks = None, None
     if "power" in wanted:
-        done = [one for one in executions if one.phase == "power"]
-        power_lacks = _lacks("power", phases, done)
-        queries = [one.seconds for one in done if one.query not in REFRESH]
+        done = [execution for execution in executions if execution.phase == "power"]
+        power_lacks = _missing_reason("power", phases, done)
+        queries = [execution.seconds for execution in done if execution.query not in REFRESH]
         if not power_lacks and len(queries) != query_figures.QUERIES:
             power_lacks = caution(ReadKind.PHASE_CUT, figure="power")
         if not power_lacks:
-            power = query_figures.power(factor, queries, [one.seconds for one in done if one.query in REFRESH])
+            power = query_figures.power(
+                factor, queries, [execution.seconds for execution in done if execution.query in REFRESH]
+            )
     throughput, throughput_lacks = None, None
     if "throughput" in wanted:
-        done = [one for one in executions if one.phase == "throughput"]
-        throughput_lacks = _lacks("throughput", phases, done)
+        done = [execution for execution in executions if execution.phase == "throughput"]
+        throughput_lacks = _missing_reason("throughput", phases, done)
         if not throughput_lacks:
             throughput = query_figures.throughput(factor, asked.streams or 1, phases["throughput"])
     both = power is not None and throughput is not None
@@ -175,9 +177,9 @@ def figures(
     )
 
 
-def _lacks(phase: str, phases: Mapping[str, float], done: Sequence[Execution]) -> Finding | None:
-    """Return why a figure cannot be computed; None where it can."""
-    if failed := [one for one in done if one.failed]:
+def _missing_reason(phase: str, phases: Mapping[str, float], done: Sequence[Execution]) -> Finding | None:
+    """Return the reason why a figure cannot be computed, or None if it can."""
+    if failed := [execution for execution in done if execution.failed]:
         first = failed[0]
         timeout = first.error_class == "timeout"
         return caution(
@@ -206,12 +208,12 @@ def _gaps_ms(executions: Sequence[Execution]) -> list[float]:
     """Return the gaps. Between two queries of one stream the driver alone is at work; before a refresh, rows for it
     are made."""
     by_stream: dict[tuple[str, int], list[Execution]] = {}
-    for one in executions:
-        by_stream.setdefault((one.phase, one.stream), []).append(one)
+    for execution in executions:
+        by_stream.setdefault((execution.phase, execution.stream), []).append(execution)
     return [
         (after.started_s - before.started_s - before.seconds) * 1000
         for stream in by_stream.values()
-        for before, after in pairwise(sorted(stream, key=lambda one: one.position))
+        for before, after in pairwise(sorted(stream, key=lambda execution: execution.position))
         if after.position == before.position + 1 and after.query not in REFRESH
     ]
 
@@ -232,32 +234,40 @@ class StreamsSummary:
     streams: int
     done: int
     failed: int
-    per_hour: float  # of all streams
+    per_hour: float  # queries of all streams per hour
     queries: list[StreamQuerySummary]
 
 
-def streams_within(record: Record, intervals: Sequence[Interval]) -> dict[int, StreamsSummary]:
+def summarise_streams(record: Record, intervals: Sequence[Interval]) -> dict[int, StreamsSummary]:
     """Return the work of a run's concurrent streams, by the index of the step; none of a run without them."""
     asked = {interval: record.manifest.steps[interval.index].streams for interval in intervals}
     if record.manifest.queries or not any(asked.values()):
         return {}
-    executions = executions_of(record)
-    return {one.index: _within(one, streams, executions) for one, streams in asked.items() if streams}
+    executions = read_executions(record)
+    return {
+        interval.index: _summarise_streams(interval, streams, executions)
+        for interval, streams in asked.items()
+        if streams
+    }
 
 
-def _within(interval: Interval, streams: int, executions: Sequence[Execution]) -> StreamsSummary:
+def _summarise_streams(interval: Interval, streams: int, executions: Sequence[Execution]) -> StreamsSummary:
     """Sum up the queries that ended within an interval: they count as its own, as transactions do."""
-    ended = [one for one in executions if interval.begin <= one.started_s + one.seconds < interval.end]
-    done = [one for one in ended if not one.failed]
-    names = sorted({one.query for one in done}, key=in_order)
-    by_name = {name: [one.seconds for one in done if one.query == name] for name in names}
+    ended = [
+        execution
+        for execution in executions
+        if interval.begin <= execution.started_s + execution.seconds < interval.end
+    ]
+    done = [execution for execution in ended if not execution.failed]
+    names = sorted({execution.query for execution in done}, key=in_order)
+    by_name = {name: [execution.seconds for execution in done if execution.query == name] for name in names}
     return StreamsSummary(
         streams=streams,
         done=len(done),
         failed=len(ended) - len(done),
         per_hour=len(done) / interval.seconds * 3600,
         queries=[
-            StreamQuerySummary(name, len(seconds), geometric_mean([max(one, 1e-6) for one in seconds]))
+            StreamQuerySummary(name, len(seconds), geometric_mean([max(second, 1e-6) for second in seconds]))
             for name, seconds in by_name.items()
         ],
     )

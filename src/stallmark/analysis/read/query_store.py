@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.counters import Counters, Delta, read_counters
 from stallmark.analysis.read.interval import Interval, ReadKind
-from stallmark.analysis.read.io import over
+from stallmark.analysis.read.io import delta_over
 from stallmark.analysis.read.rises import Codes
-from stallmark.analysis.read.sample_times import dated, first_of_runs, numbers_of, sample_times
+from stallmark.analysis.read.sample_times import first_of_runs, numbers_of, rows_with_times, sample_times
 from stallmark.analysis.read.server_summary import QueryStoreSummary, StatementSummary
 from stallmark.record.reader import Record
 
@@ -34,21 +34,21 @@ class Dropped:
     gone: float
 
     def overlaps(self, interval: Interval) -> bool:
-        """Return whether what it counted in between may belong to an interval."""
+        """Return whether the lost counts may belong to an interval."""
         return self.last < interval.end and self.gone > interval.begin
 
 
 def read_dropped(
     record: Record, table: str, group: str, entity: str, count: str, within_s: float = np.inf
 ) -> list[Dropped]:
-    """Return the entities that counted from one sample to the next and were gone at the third, `within_s` after the
-    first: what they counted since the second is lost. One that had stopped counting is not known to have lost any."""
+    """Return the entities that counted from one sample to the next and had disappeared at the third, `within_s` after
+    the first: their counts since the second are lost. An entity that had stopped counting has not lost any."""
     times = sample_times(record, table)
     if times is None:
         return []
     groups, entities = Codes(), Codes()
     seen = _Seen()
-    for t, batch in dated(record, table, [group, entity, count]):
+    for t, batch in rows_with_times(record, table, [group, entity, count]):
         values = numbers_of(batch, count)
         if values is None or not {group, entity} <= set(batch.schema.names):
             return []
@@ -72,21 +72,21 @@ class _Seen:
         self.last, self.group = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
         self.value, self.rose = np.empty(0), np.empty(0, dtype=bool)
 
-    def add(self, at: np.ndarray, group: np.ndarray, entity: np.ndarray, values: np.ndarray) -> None:
+    def add(self, time: np.ndarray, group: np.ndarray, entity: np.ndarray, values: np.ndarray) -> None:
         """Add rows in the order of time."""
-        if not len(at):
+        if not len(time):
             return
         more = max(0, int(entity.max()) + 1 - len(self.last))
         self.last, self.group = np.pad(self.last, (0, more), constant_values=-1), np.pad(self.group, (0, more))
         self.value, self.rose = np.pad(self.value, (0, more)), np.pad(self.rose, (0, more))
         order = np.argsort(entity, kind="stable")
-        at, group, entity, values = at[order], group[order], entity[order], values[order]
+        time, group, entity, values = time[order], group[order], entity[order], values[order]
         first = first_of_runs(entity)
         before = np.append(0.0, values[:-1])
         before[first] = self.value[entity[first]]  # a new one began at zero
         last = np.append(np.flatnonzero(first)[1:], len(first)) - 1
         number = entity[last]
-        self.last[number], self.group[number] = at[last], group[last]
+        self.last[number], self.group[number] = time[last], group[last]
         self.value[number], self.rose[number] = values[last], (values > before)[last]
 
 
@@ -104,7 +104,7 @@ class Statements:
     dropped: Sequence[Dropped] = ()
 
     def findings(self, interval: Interval) -> Iterator[Finding]:
-        """Yield how many plans left the cache while they were executed."""
+        """Yield the number of plans that left the cache while they were executed."""
         if dropped := [plan for plan in self.dropped if plan.overlaps(interval)]:
             procedures = sorted({self.about[plan.group]["procedure"] for plan in dropped})
             yield caution(ReadKind.PLANS_LEFT, plans=len(dropped), procedures=procedures)
@@ -113,13 +113,15 @@ class Statements:
         """Return the statements that were executed, those that read most first."""
         by_statement: dict[str, list[tuple[Mapping[str, str], Delta]]] = defaultdict(list)
         for planned, counters in self.counters.items():
-            delta = over(counters, interval)
+            delta = delta_over(counters, interval)
             if delta is not None and not delta.broken and delta["executions"]:
                 about = self.about[planned]
                 by_statement[about["statement"]].append((about, delta))
         partial = {self.about[plan.group]["statement"] for plan in self.dropped if plan.overlaps(interval)}
-        found = [_summary(plans, whole=name not in partial) for name, plans in by_statement.items()]
-        return sorted(found, key=lambda one: (-one.physical_reads, one.procedure, one.position))
+        statements = [_summary(plans, whole=name not in partial) for name, plans in by_statement.items()]
+        return sorted(
+            statements, key=lambda statement: (-statement.physical_reads, statement.procedure, statement.position)
+        )
 
 
 def _summary(plans: list[tuple[Mapping[str, str], Delta]], whole: bool) -> StatementSummary:
@@ -150,14 +152,14 @@ def read_statements(record: Record, intervals: Sequence[Interval]) -> Statements
 
 def _about(record: Record) -> dict[str, Mapping[str, str]]:
     """Return the other columns of each statement and plan."""
-    found: dict[str, Mapping[str, str]] = {}
+    texts: dict[str, Mapping[str, str]] = {}
     for batch in record.batches("statements", _ABOUT):
         if batch.num_columns == len(_ABOUT):
             planned = Codes().of(batch, "planned")
             _, last = np.unique(planned[::-1], return_index=True)
             rows = batch.take(pa.array(len(planned) - 1 - last)).to_pylist()
-            found |= {row["planned"]: row for row in rows}
-    return found
+            texts |= {row["planned"]: row for row in rows}
+    return texts
 
 
 TOP_WAITS = 3
@@ -194,21 +196,21 @@ class QueryStore:
 
     def stopped(self, interval: Interval) -> dict[str, State]:
         """Return the first state of each database in which Query Store counted nothing for a part of an interval."""
-        found = {database: _stopped(states, interval) for database, states in self.states.items()}
-        return {database: state for database, state in found.items() if state}
+        first_stopped = {database: _stopped(states, interval) for database, states in self.states.items()}
+        return {database: state for database, state in first_stopped.items() if state}
 
     def changed(self, interval: Interval) -> dict[tuple[str, str], State]:
         """Return the first state in which an option was not as the run began, by database and option."""
-        found = {}
+        first_changed = {}
         for database, states in self.states.items():
             for option, before in states[0].modes.items():
                 other = (state for state in _around(states, interval) if state.modes[option] not in (before, None))
                 if before is not None and (state := next(other, None)):
-                    found[database, option] = state
-        return found
+                    first_changed[database, option] = state
+        return first_changed
 
     def findings(self, interval: Interval) -> Iterator[Finding]:
-        """Yield from when on counts lack, by database."""
+        """Yield the time from which counts are missing, by database."""
         for database, state in self.stopped(interval).items():
             yield caution(
                 ReadKind.QUERY_STORE_STOPPED,
@@ -231,14 +233,14 @@ class QueryStore:
 
     def summaries(self, interval: Interval) -> list[QueryStoreSummary]:
         """Return the procedures whose statements were executed, those that read most first."""
-        found = []
+        procedures = []
         partial = {*self.stopped(interval), *(database for database, _ in self.changed(interval))}
         dropped = {plan.group for plan in self.dropped if plan.overlaps(interval)}
         for name, counters in self.statements.items():
-            delta = over(counters, interval)
+            delta = delta_over(counters, interval)
             if delta is None or delta.broken or not delta["executions"]:
                 continue
-            worker, elapsed = (delta.mean(what, "executions") for what in ("worker_us", "elapsed_us"))
+            worker, elapsed = (delta.mean(total, "executions") for total in ("worker_us", "elapsed_us"))
             summary = QueryStoreSummary(
                 name,
                 round(delta["executions"]),
@@ -251,17 +253,17 @@ class QueryStore:
                 whole=name not in dropped
                 and not any(not database or name.startswith(f"{database}.") for database in partial),
             )
-            found.append((delta["physical_reads"], summary))
-        return [summary for _, summary in sorted(found, key=lambda pair: (-pair[0], pair[1].name))]
+            procedures.append((delta["physical_reads"], summary))
+        return [summary for _, summary in sorted(procedures, key=lambda pair: (-pair[0], pair[1].name))]
 
     def _top_waits(self, procedure: str, interval: Interval) -> list[tuple[str, float]]:
-        found = []
+        waits = []
         for name, counters in self.waits.items():
             whose, _, category = name.rpartition(": ")
-            delta = over(counters, interval) if whose == procedure else None
+            delta = delta_over(counters, interval) if whose == procedure else None
             if delta and not delta.broken and delta["wait_ms"]:
-                found.append((category, delta["wait_ms"] / delta.seconds))
-        return sorted(found, key=lambda wait: (-wait[1], wait[0]))[:TOP_WAITS]
+                waits.append((category, delta["wait_ms"] / delta.seconds))
+        return sorted(waits, key=lambda wait: (-wait[1], wait[0]))[:TOP_WAITS]
 
 
 def read_query_store(record: Record, intervals: Sequence[Interval]) -> QueryStore:
@@ -274,14 +276,14 @@ def read_query_store(record: Record, intervals: Sequence[Interval]) -> QueryStor
 
 
 def _read_states(record: Record) -> dict[str, list[State]]:
-    found: dict[str, list[State]] = {}
-    for times, batch in dated(record, "query_store_state", _STATES):
+    by_database: dict[str, list[State]] = {}
+    for times, batch in rows_with_times(record, "query_store_state", _STATES):
         for t, row in zip(times, batch.to_pylist(), strict=True):
             if row["state"] is not None:
                 modes = {option: row.get(name) for option, name in _OPTIONS.items()}
                 state = State(float(t), row["state"], row["readonly_reason"], modes)
-                found.setdefault(row["database"] or "", []).append(state)
-    return found
+                by_database.setdefault(row["database"] or "", []).append(state)
+    return by_database
 
 
 def _stopped(states: Sequence[State], interval: Interval) -> State | None:

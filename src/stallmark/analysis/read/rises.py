@@ -1,13 +1,17 @@
-"""By how much the counters of a table rose from row to row of an entity, read a batch at a time.
+"""Per-row increments of a table's cumulative counters, computed batch by batch.
 
-The rows of an entity come in the order of time. Kept of it is its last row, and where its last values are null, the
-places of these. So memory grows with entities, never with rows.
+Terms. An *entity* is a row's subject, such as a file; its rows come in the order of time. An *epoch* numbers the
+periods between resets of its counters: a new epoch begins again at zero. A *run* is an entity's rows in one epoch. A
+*place* is the index of a group and a time: group × number of times + index of the time. Only the last row of each
+entity is kept, plus the indexes of its trailing nulls, so memory grows with entities, never with rows.
 
-A run is an entity's rows in one epoch. Between two of its values that lie around nulls it is taken to have counted
-evenly. Before its first value and after its last it is not known what was counted. An entity first seen later began at
-zero, if the epoch is one that others of its group were already seen in.
+Increments. The values 10, 14, null, 20 at the times 0, 1, 2, 3 s give the increments 4, 3, 3: between two values around
+nulls the counter is assumed to grow evenly. Before the first value of a run and after its last the increment is
+unknown. A value below its predecessor is a reset: that increment is lost, and never guessed. An entity that appears
+after its peers of the same epoch began at zero, so its first value is an increment too.
 
-Texts of a table as small integers, and entities of groups, the same in all its batches.
+Texts of a table are coded as small integers, and so are pairs of entity and group; the codes are the same in all
+batches.
 """
 
 from collections.abc import Sequence
@@ -50,11 +54,11 @@ class Codes:
         codes = pc.index_in(array.dictionary, value_set=self._texts)
         if array.null_count or codes.null_count:
             return self._learn(array)
-        found: np.ndarray = codes.to_numpy().astype(np.int64)[array.indices.to_numpy()]
-        return found
+        row_codes: np.ndarray = codes.to_numpy().astype(np.int64)[array.indices.to_numpy()]
+        return row_codes
 
     def _learn(self, array: pa.DictionaryArray) -> np.ndarray:
-        """Return the codes of rows of which some have a text that was not met before, or none."""
+        """Return the codes of rows if some have a new text, or null."""
         texts = [*array.dictionary.to_pylist(), NONE]
         indices = array.indices.fill_null(len(texts) - 1).to_numpy(zero_copy_only=False)
         codes = np.full(len(texts), -1, dtype=np.int64)
@@ -62,17 +66,17 @@ class Codes:
             codes[place] = self._known.setdefault(texts[place], len(self._known))
         if len(self._known) > len(self._texts):
             self._texts = pa.array(self._known, pa.string())
-        found: np.ndarray = codes[indices]
-        return found
+        row_codes: np.ndarray = codes[indices]
+        return row_codes
 
 
 class PairCodes:
-    """The codes of pairs of codes, as an entity and its group are, in the order in which they were met."""
+    """The codes of pairs of codes, such as an entity and its group, in the order of appearance."""
 
     def __init__(self) -> None:
         self._known: dict[int, int] = {}
         self._room = 0, 0  # one more than the highest codes of either kind
-        self._table = np.empty((0, 0), dtype=np.int32)  # of the pairs known, by both codes; −1 elsewhere
+        self._table = np.empty((0, 0), dtype=np.int32)  # codes of known pairs, by both parts; −1 elsewhere
 
     def __len__(self) -> int:
         return len(self._known)
@@ -87,13 +91,13 @@ class PairCodes:
             return first
         rows, columns = self._table.shape
         if first.max() < rows and second.max() < columns:
-            found: np.ndarray = self._table.ravel()[first * columns + second].astype(np.int64)
-            if found.min() >= 0:
-                return found
+            pair_codes: np.ndarray = self._table.ravel()[first * columns + second].astype(np.int64)
+            if pair_codes.min() >= 0:
+                return pair_codes
         return self._learn(first, second)
 
     def _learn(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """Return the codes of pairs of which some were not met before."""
+        """Return the codes of pairs if some are new."""
         pairs = pa.array((first << 32) | second).dictionary_encode()
         codes = [self._known.setdefault(pair, len(self._known)) for pair in pairs.dictionary.to_pylist()]
         self._room = max(self._room[0], int(first.max()) + 1), max(self._room[1], int(second.max()) + 1)
@@ -101,54 +105,55 @@ class PairCodes:
             known = np.array(list(self._known), dtype=np.int64)
             self._table = np.full(self._room, -1, dtype=np.int32)
             self._table[known >> 32, known & (1 << 32) - 1] = np.arange(len(known))
-        found: np.ndarray = np.array(codes, dtype=np.int64)[pairs.indices.to_numpy()]
-        return found
+        pair_codes: np.ndarray = np.array(codes, dtype=np.int64)[pairs.indices.to_numpy()]
+        return pair_codes
 
 
-class Taker(Protocol):
-    """A receiver of rises. A place is a group and a time: group × number of times + index of the time."""
+class IncrementSink(Protocol):
+    """A receiver of increments, by place."""
 
-    def take(self, places: np.ndarray, rises: Sequence[np.ndarray | None], lost: np.ndarray) -> None:
-        """Take the rises of each column to the samples in `places`, each once; before those `lost` a count was lost."""
+    def add(self, places: np.ndarray, rises: Sequence[np.ndarray | None], lost: np.ndarray) -> None:
+        """Add the increments of each column at the samples in `places`, each given once; at the places `lost` a reset
+        lost the count before."""
 
-    def take_late(self, column: int, places: np.ndarray, rises: np.ndarray, lost: np.ndarray) -> None:
-        """Take rises of one column to samples that were taken before, whose values are known only now."""
+    def add_late(self, column: int, places: np.ndarray, rises: np.ndarray, lost: np.ndarray) -> None:
+        """Add increments of one column at samples that were added before, whose values became known only now."""
 
-    def take_unknown(self, column: int, first: int, last: int) -> None:
-        """Take that it is not known what a column counted up to each of the samples in these places."""
+    def mark_unknown(self, column: int, first: int, last: int) -> None:
+        """Mark the increments of a column as unknown at the samples from place `first` to `last`."""
 
 
-def summed(
+def sum_by_place(
     places: np.ndarray, rises: Sequence[np.ndarray | None], lost: np.ndarray
 ) -> tuple[np.ndarray, list[np.ndarray | None], np.ndarray]:
-    """Return each of the places once, rising or as they were met, with the sums of its rises, and whether a count was
-    lost before it."""
+    """Return each place once, with the sums of its increments, and whether a count was lost before it."""
     low = int(places.min())
     room = int(places.max()) - low + 1
+    # Counting into an array beats hashing as long as the places are dense.
     if room <= 4 * len(places):
         sample = places - low
-        there = np.flatnonzero(np.bincount(sample, minlength=room))
-        met = there + low
+        present = np.flatnonzero(np.bincount(sample, minlength=room))
+        met = present + low
     else:
         encoded = pa.array(places).dictionary_encode()
         sample, met = encoded.indices.to_numpy(), encoded.dictionary.to_numpy()
         room = len(met)
-        there = np.arange(room)
+        present = np.arange(room)
     return (
         met,
-        [None if rise is None else np.bincount(sample, rise, room)[there] for rise in rises],
-        (np.bincount(sample[lost], minlength=room) > 0)[there],
+        [None if rise is None else np.bincount(sample, rise, room)[present] for rise in rises],
+        (np.bincount(sample[lost], minlength=room) > 0)[present],
     )
 
 
-class Rises:
-    """The rises of `columns` counters at `times` (seconds, rising), for a taker."""
+class CounterIncrements:
+    """The increments of `columns` counters at `times` (seconds, rising), passed to a sink."""
 
-    def __init__(self, times: np.ndarray, columns: int, taker: Taker):
-        self._times, self._taker = times, taker
-        self._numbers = PairCodes()  # of an entity, by its group and its code
+    def __init__(self, times: np.ndarray, columns: int, taker: IncrementSink):
+        self._times, self._sink = times, taker
+        self._numbers = PairCodes()  # number of an entity, by its group and its code
         self._began: dict[tuple[int, int], int] = {}  # when peers were first seen in an epoch
-        self._waiting: dict[tuple[int, int], list[range]] = {}  # nulls after a value, by column and entity
+        self._held_nulls: dict[tuple[int, int], list[range]] = {}  # nulls after a value, by column and entity
         none = np.empty(0, dtype=np.int64)
         # Of each entity: the place of time 0 in its group, the epoch of its run, whether that is of a newcomer, the
         # times of its first row and of the last.
@@ -158,50 +163,53 @@ class Rises:
 
     def add(
         self,
-        at: np.ndarray,
+        time: np.ndarray,
         group: np.ndarray,
         entity: np.ndarray,
         epoch: np.ndarray,
         values: Sequence[np.ndarray | None],
         peers: np.ndarray | None = None,
     ) -> None:
-        """Add rows: the indices of their times, codes, and the values of each column, NaN for null. None stands for a
-        column that the table lacks. An entity may be a newcomer among its `peers`: those of its group, or by these
-        codes."""
-        if not len(at):
+        """Add rows: the indices of their times, codes, and the values of each column, NaN for null, or None for a
+        column that the table lacks.
+
+        An entity that appears later than its `peers` began at zero. Peers are the entities of its group, or those with
+        equal codes in `peers`.
+        """
+        if not len(time):
             return
-        number = self._number(group, entity)
+        number = self._entity_numbers(group, entity)
         peers = group if peers is None else peers
         # Short numbers are sorted by counting them.
         order = np.argsort(number.astype(np.uint16) if len(self._numbers) <= 1 << 16 else number, kind="stable")
-        number, at, epoch = number[order], at[order], epoch[order]
-        places = self._group[number] + at
+        number, time, epoch = number[order], time[order], epoch[order]
+        places = self._group[number] + time
         first = first_of_runs(number)
         before = np.append(-1, epoch[:-1])
         before[first] = self._epoch[number[first]]
-        rows = _Rows(number, at, epoch, places, first, before == epoch)
-        newcomer = self._newcomers(rows, order, before < 0, peers[order])
+        rows = _Rows(number, time, epoch, places, first, before == epoch)
+        newcomer = self._find_newcomers(rows, order, before < 0, peers[order])
         lost = (before >= 0) & ~rows.follows
         rises: list[np.ndarray | None] = []
         for column, unsorted in enumerate(values):
             rises.append(None)
             if unsorted is not None:
-                rises[-1], fell = self._rise(column, rows, unsorted[order], newcomer)
+                rises[-1], fell = self._increments(column, rows, unsorted[order], newcomer)
                 if fell is not None:
                     lost |= fell
         self._remember(rows, newcomer)
-        if (places[1:] > places[:-1]).all():  # every entity is a group by itself
-            self._taker.take(places, rises, lost)
+        if (places[1:] > places[:-1]).all():  # every entity is its own group: nothing to add up
+            self._sink.add(places, rises, lost)
         else:
-            self._taker.take(*summed(places, rises, lost))
+            self._sink.add(*sum_by_place(places, rises, lost))
 
     def finish(self) -> None:
-        """Tell what is not known after the last values."""
+        """Mark the increments after the last values as unknown."""
         for column, number in zip(*np.nonzero((self._known >= 0) & (self._known < self._last)), strict=True):
-            self._end(int(column), int(number), int(self._last[number]))
+            self._close_epoch(int(column), int(number), int(self._last[number]))
 
     def places_to_keep(self) -> np.ndarray:
-        """Return the places from or to which something may yet turn out to be unknown."""
+        """Return the places at either end of a span that may still turn out to be unknown."""
         seen = np.flatnonzero(self._last >= 0)
         _, nothing_yet = np.nonzero(self._known[:, seen] < 0)
         column, null_since = np.nonzero((self._known[:, seen] >= 0) & (self._known[:, seen] < self._last[seen]))
@@ -214,9 +222,9 @@ class Rises:
         valued = self._group[~np.isnan(self._value[column])]
         return set((valued // len(self._times)).tolist())
 
-    def _number(self, group: np.ndarray, entity: np.ndarray) -> np.ndarray:
+    def _entity_numbers(self, group: np.ndarray, entity: np.ndarray) -> np.ndarray:
         """Return the number of each row's entity."""
-        found = self._numbers.of(group, entity)
+        numbers = self._numbers.of(group, entity)
         room = len(self._group)
         if len(self._numbers) > room:
             more = max(len(self._numbers) - room, room)
@@ -226,30 +234,35 @@ class Rises:
             self._last = np.append(self._last, new - 1)
             self._value = np.pad(self._value, ((0, 0), (0, more)), constant_values=np.nan)
             self._known = np.pad(self._known, ((0, 0), (0, more)), constant_values=-1)
-        self._group[found] = group * len(self._times)
-        return found
+        self._group[numbers] = group * len(self._times)
+        return numbers
 
-    def _newcomers(self, rows: "_Rows", order: np.ndarray, new: np.ndarray, peers: np.ndarray) -> np.ndarray:
-        """Return which rows are the first of an entity that began at zero."""
+    def _find_newcomers(self, rows: "_Rows", order: np.ndarray, new: np.ndarray, peers: np.ndarray) -> np.ndarray:
+        """Return a mask of the rows that are the first of an entity that began at zero."""
         newcomer = np.zeros(len(new), dtype=bool)
         begins = np.flatnonzero(~rows.follows)
         for row in begins[np.argsort(order[begins])].tolist():  # in the order of time
-            at = int(rows.at[row])
-            began = self._began.setdefault((int(peers[row]), int(rows.epoch[row])), at)
-            newcomer[row] = new[row] and began < at
+            time = int(rows.at[row])
+            began = self._began.setdefault((int(peers[row]), int(rows.epoch[row])), time)
+            newcomer[row] = new[row] and began < time
         return newcomer
 
-    def _rise(
+    def _increments(
         self, column: int, rows: "_Rows", values: np.ndarray, newcomer: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return the rise of a column to each row, and before which rows it fell, and so began again; None of it where
-        it never did."""
+        """Return the increment of a column at each row, and a mask of the rows before which it was reset, or None
+        without any."""
         begins, ends = rows.begins, rows.ends
         number = rows.number[begins]
-        known, value = self._known[column], self._value[column]  # a value of an earlier run stays
+        known, value = (
+            self._known[column],
+            self._value[column],
+        )  # the value of an earlier run stays, and the epoch decides whether it counts
         rise = np.empty(len(values))
         np.subtract(values[1:], values[:-1], out=rise[1:])
         rise[begins] = values[begins] - value[number]
+        # Fast path: no resets, no nulls, every entity continues its run: plain differences suffice. NaN fails the
+        # comparison.
         if rows.all_follow and rise.min() >= 0 and (known[number] == self._last[number]).all():
             value[number], known[number] = values[ends - 1], rows.at[ends - 1]
             return rise, None
@@ -265,84 +278,89 @@ class Rises:
             # An entity that has no such counter has nothing but nulls.
             goes_on = np.add.reduceat(~rows.follows, begins, dtype=np.int64) == 0
             idle = (nulls == ends - begins) & (known[number] < 0) & goes_on
-            for one in np.flatnonzero(null & ~idle):
-                self._with_nulls(column, rows, slice(begins[one], ends[one]), values, newcomer)
+            for index in np.flatnonzero(null & ~idle):
+                self._add_rows_with_nulls(column, rows, slice(begins[index], ends[index]), values, newcomer)
         whole = number[~null]
         value[whole], known[whole] = values[ends[~null] - 1], rows.at[ends[~null] - 1]
         return rise, fell
 
-    def _with_nulls(self, column: int, rows: "_Rows", part: slice, values: np.ndarray, newcomer: np.ndarray) -> None:
-        """Add the rows of one entity that has nulls among them, or had in its last rows."""
+    def _add_rows_with_nulls(
+        self, column: int, rows: "_Rows", part: slice, values: np.ndarray, newcomer: np.ndarray
+    ) -> None:
+        """Add the rows of one entity with nulls among them, or in its last rows."""
         number = int(rows.number[part.start])
         cuts = part.start + 1 + np.flatnonzero(~rows.follows[part.start + 1 : part.stop])
         for begin, end in pairwise([part.start, *cuts.tolist(), part.stop]):
             begun, is_newcomer = int(self._begun[number]), bool(self._newcomer[number])
             is_new = not rows.follows[begin]
+            # Case 1: a new epoch. The run before ends with its last value; the new one has none yet.
             if is_new:
                 last = self._last[number] if begin == part.start else rows.at[begin - 1]
-                self._end(column, number, int(last))
+                self._close_epoch(column, number, int(last))
                 self._known[column, number] = -1
                 begun, is_newcomer = int(rows.at[begin]), bool(newcomer[begin])
-            at, found = rows.at[begin:end], values[begin:end]
-            there = np.flatnonzero(~np.isnan(found))
-            if not len(there):
+            time, entity_values = rows.at[begin:end], values[begin:end]
+            known_indices = np.flatnonzero(~np.isnan(entity_values))
+            # Case 2: all null. Hold the indexes until a value follows; before the first value they stay unknown.
+            if not len(known_indices):
                 if self._known[column, number] >= 0:
-                    self._wait(column, number, at)
+                    self._hold_nulls(column, number, time)
                 continue
+            # Case 3: the first value of a run. It is an increment only of a newcomer; what came before is unknown.
             if self._known[column, number] < 0:
-                first = int(there[0])
+                first = int(known_indices[0])
                 if is_newcomer:
-                    self._late(column, number, np.array([begun]), found[first : first + 1])
+                    self._add_late(column, number, np.array([begun]), entity_values[first : first + 1])
                 if first or not is_new:
                     group = int(self._group[number])
-                    self._taker.take_unknown(column, group + begun, group + int(at[first]))
-                at, found = at[first:], found[first:]
+                    self._sink.mark_unknown(column, group + begun, group + int(time[first]))
+                time, entity_values = time[first:], entity_values[first:]
             else:
-                waited = [np.arange(some.start, some.stop) for some in self._waiting.pop((column, number), [])]
-                at = np.concatenate([self._known[column, number : number + 1], *waited, at])
-                unknown = np.full(len(at) - len(found) - 1, np.nan)
-                found = np.concatenate([self._value[column, number : number + 1], unknown, found])
-            self._between(column, number, at, found)
+                waited = [np.arange(nulls.start, nulls.stop) for nulls in self._held_nulls.pop((column, number), [])]
+                time = np.concatenate([self._known[column, number : number + 1], *waited, time])
+                unknown = np.full(len(time) - len(entity_values) - 1, np.nan)
+                entity_values = np.concatenate([self._value[column, number : number + 1], unknown, entity_values])
+            self._add_values(column, number, time, entity_values)
 
-    def _between(self, column: int, number: int, at: np.ndarray, values: np.ndarray) -> None:
-        """Add rows of one run that begin with a value, nulls up to its last one filled."""
-        there = np.flatnonzero(~np.isnan(values))
-        last = int(there[-1])
-        upto = at[: last + 1]
-        filled = np.interp(self._times[upto], self._times[at[there]], values[there])
-        filled[there] = values[there]
-        self._late(column, number, upto[1:], np.diff(filled), filled[1:])
-        self._value[column, number], self._known[column, number] = values[last], at[last]
-        self._wait(column, number, at[last + 1 :])
+    def _add_values(self, column: int, number: int, time: np.ndarray, values: np.ndarray) -> None:
+        """Add rows of one run that begin with a value; nulls before the last value are interpolated."""
+        known_indices = np.flatnonzero(~np.isnan(values))
+        last = int(known_indices[-1])
+        upto = time[: last + 1]
+        filled = np.interp(self._times[upto], self._times[time[known_indices]], values[known_indices])
+        filled[known_indices] = values[known_indices]
+        self._add_late(column, number, upto[1:], np.diff(filled), filled[1:])
+        self._value[column, number], self._known[column, number] = values[last], time[last]
+        self._hold_nulls(column, number, time[last + 1 :])
 
-    def _late(
-        self, column: int, number: int, at: np.ndarray, rise: np.ndarray, values: np.ndarray | None = None
+    def _add_late(
+        self, column: int, number: int, time: np.ndarray, rise: np.ndarray, values: np.ndarray | None = None
     ) -> None:
-        fell = np.zeros(len(at), dtype=bool) if values is None else rise < -ROUNDING * np.abs(values)
-        self._taker.take_late(column, self._group[number] + at, np.where(fell, 0.0, rise), fell)
+        fell = np.zeros(len(time), dtype=bool) if values is None else rise < -ROUNDING * np.abs(values)
+        self._sink.add_late(column, self._group[number] + time, np.where(fell, 0.0, rise), fell)
 
-    def _wait(self, column: int, number: int, at: np.ndarray) -> None:
-        """Keep the places of nulls until there is a value again."""
-        if not len(at):
+    def _hold_nulls(self, column: int, number: int, time: np.ndarray) -> None:
+        """Hold the indexes of nulls until a value follows."""
+        if not len(time):
             return
-        waiting = self._waiting.setdefault((column, number), [])
-        for some in np.split(at, np.flatnonzero(np.diff(at) != 1) + 1):
-            begin, end = int(some[0]), int(some[-1]) + 1
+        waiting = self._held_nulls.setdefault((column, number), [])
+        for indices in np.split(time, np.flatnonzero(np.diff(time) != 1) + 1):
+            begin, end = int(indices[0]), int(indices[-1]) + 1
             if waiting and waiting[-1].stop == begin:
                 begin = waiting.pop().start
             waiting.append(range(begin, end))
 
-    def _end(self, column: int, number: int, last: int) -> None:
-        """End a run with the row at time `last`: after its last value nothing is known."""
+    def _close_epoch(self, column: int, number: int, last: int) -> None:
+        """Close a run with its row at time `last`: increments after its last value are unknown."""
         known, group = int(self._known[column, number]), int(self._group[number])
-        self._waiting.pop((column, number), None)
+        self._held_nulls.pop((column, number), None)
         if 0 <= known < last:
-            self._taker.take_unknown(column, group + known + 1, group + last)
+            self._sink.mark_unknown(column, group + known + 1, group + last)
 
     def _remember(self, rows: "_Rows", newcomer: np.ndarray) -> None:
         """Keep the last row of each entity."""
         begins = np.flatnonzero(~rows.follows)
-        self._begun[rows.number[begins]] = rows.at[begins]  # of several, the last
+        self._begun[rows.number[begins]] = rows.at[begins]  # the last of several wins
         self._newcomer[rows.number[begins]] = newcomer[begins]
         last = rows.ends - 1
         self._epoch[rows.number[last]], self._last[rows.number[last]] = rows.epoch[last], rows.at[last]
@@ -354,15 +372,15 @@ class _Rows:
     def __init__(
         self,
         number: np.ndarray,
-        at: np.ndarray,
+        time: np.ndarray,
         epoch: np.ndarray,
         places: np.ndarray,
         first: np.ndarray,
         follows: np.ndarray,
     ):
-        self.number, self.at, self.epoch, self.places = number, at, epoch, places
-        self.first = first  # of their entity in this batch
-        self.follows = follows  # one before them of the same run
+        self.number, self.at, self.epoch, self.places = number, time, epoch, places
+        self.first = first  # true for the first row of its entity in this batch
+        self.follows = follows  # true if the row before is of the same run
         self.all_follow = bool(follows.all())
         self.begins = np.flatnonzero(first)
         self.ends = np.append(self.begins[1:], len(first))

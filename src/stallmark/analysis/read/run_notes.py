@@ -1,7 +1,5 @@
-"""Findings about a run as a whole that no figure shows: what was not measured, not begun, or not heard of again.
-
-Maintenance beside the users, in each measured interval.
-"""
+"""Findings about a run that no figure shows: steps that were not measured or not begun, and processes that stopped
+reporting. Concurrent maintenance in each measured interval."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -30,7 +28,7 @@ class RunKind(Kind):
 
 def run_notes(record: Record) -> list[Finding]:
     manifest = record.manifest
-    return [*_load(manifest), *_lost(record), *_maintenance(record), *_collectors(manifest)]
+    return [*_load(manifest), *_lost_executors(record), *_maintenance(record), *_collectors(manifest)]
 
 
 def _load(manifest: Manifest) -> Iterator[Finding]:
@@ -52,8 +50,8 @@ def _load(manifest: Manifest) -> Iterator[Finding]:
         yield caution(RunKind.EXECUTORS_SILENT, executors=count)
 
 
-def _lost(record: Record) -> Iterator[Finding]:
-    """Say how many executors were lost, and of each transaction that the database counts how many commits nobody has
+def _lost_executors(record: Record) -> Iterator[Finding]:
+    """Yield the number of lost executors, with the commits of each transaction that the database counted and nobody
     reported."""
     made = record.manifest
     if not made.unheard.lost:
@@ -62,7 +60,11 @@ def _lost(record: Record) -> Iterator[Finding]:
     for batch in record.batches("transactions", ["transaction", "committed"]):
         for name, committed in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             seen[name] += committed
-    counted = {name: one.after - one.before for name, one in made.workload.counted.items() if one.after is not None}
+    counted = {
+        name: numbers.after - numbers.before
+        for name, numbers in made.workload.counted.items()
+        if numbers.after is not None
+    }
     more = {name: number - seen[name] for name, number in counted.items()}
     yield caution(
         RunKind.EXECUTORS_LOST, executors=made.unheard.lost, within_s=UNREPORTED_S, unreported=more if counted else None
@@ -79,13 +81,13 @@ def _maintenance(record: Record) -> Iterator[Finding]:
 
 def _collectors(manifest: Manifest) -> Iterator[Finding]:
     for collector in manifest.collectors.values():
-        for one in collector.outages:
+        for outage in collector.outages:
             yield caution(
                 RunKind.COLLECTOR_OUTAGE,
                 collector=collector.title,
-                since_s=one.since_s,
-                until_s=one.until_s,
-                error=one.reason,
+                since_s=outage.since_s,
+                until_s=outage.until_s,
+                error=outage.reason,
             )
         if collector.missed:
             yield caution(RunKind.SAMPLES_MISSED, collector=collector.title, samples=collector.missed)
@@ -100,12 +102,12 @@ class MaintenanceSummary:
     kind: str
     done: int
     mean_s: float | None
-    share: float  # of the interval in which one was under way
+    share: float  # share of the interval in which one was under way
     failed: bool
 
 
-def maintenance_within(record: Record, interval: Interval) -> MaintenanceSummary | None:
-    """Return what ran beside the users in an interval; None where nothing was asked for."""
+def summarise_maintenance(record: Record, interval: Interval) -> MaintenanceSummary | None:
+    """Return the concurrent maintenance in an interval, or None if none was requested."""
     columns = ["kind", "started_s", "seconds", "finished", "error"]
     rows = [row for batch in record.batches("maintenance", columns) for row in batch.to_pylist()]
     if not rows:

@@ -1,9 +1,9 @@
-"""When samples were taken, on the driver's clock.
+"""Sample times on the driver's clock.
 
 A row of a collector holds the middle of the call that read it (`t`), the call's length and the server's own time. The
 server counted at its own time, which on a busy machine is far from the middle of the call. So samples are dated by the
-server's time, less the offset of its clock from ours. Offset and drift come from the shortest calls of the whole run:
-in those the server's time is known best.
+server's time, less the offset of its clock from ours. Offset and drift come from the shortest calls of the run, which
+fix the server's time best.
 
 A check of the server's clock: did it run evenly with ours while a step was measured?
 
@@ -30,7 +30,7 @@ _TABLES = ("wal", "checkpoints", "log_space", "database", "server_io")
 
 _DATES = ("t", "took_s", "server_time")
 
-BEST_OF_S = 10.0  # of the calls in so many seconds the shortest is taken
+BEST_OF_S = 10.0  # the shortest call of each such period is used
 _AROUND = 9  # distances between samples that tell what is usual there
 LINE_FROM_S, LINE_FROM_SAMPLES = 60.0, 5  # a line through fewer would be one through their errors
 
@@ -46,19 +46,19 @@ class ServerClock:
     samples: int
 
     def date(self, t: np.ndarray, took_s: np.ndarray, server: np.ndarray) -> np.ndarray:
-        """Return when samples were taken, in seconds since the run's start: never outside of their calls, whatever
-        the clocks did."""
+        """Return the sample times, in seconds since the run's start: never outside of their calls, even if a clock
+        jumped."""
         counted = (server - self.offset_s) / (1 + self.drift)
         return np.where(np.isfinite(counted), np.clip(counted, t - took_s / 2, t + took_s / 2), t)
 
 
 @lru_cache(maxsize=2)
 def server_clock(record: Record) -> ServerClock | None:
-    """Return the server's clock; None where no table holds its time, or how long calls took."""
-    found = [calls for name in _TABLES if (calls := _timed(record, name))]
-    if not found:
+    """Return the server's clock, or None if no table records its time and the length of calls."""
+    timed_tables = [calls for name in _TABLES if (calls := _timed(record, name))]
+    if not timed_tables:
         return None
-    t, took, server = (np.concatenate(column) for column in zip(*found, strict=True))
+    t, took, server = (np.concatenate(column) for column in zip(*timed_tables, strict=True))
     known = np.isfinite(server) & np.isfinite(took)
     if not known.any():
         return None
@@ -69,7 +69,7 @@ def server_clock(record: Record) -> ServerClock | None:
     t, half, offset = t[best], half[best], offset[best]
     drift, at_zero = 0.0, float(offset[np.argmin(half)])
     if len(t) >= LINE_FROM_SAMPLES and np.ptp(t) >= LINE_FROM_S:
-        drift, at_zero = (float(one) for one in np.polyfit(t, offset, 1, w=1 / (half + 1e-3)))
+        drift, at_zero = (float(coefficient) for coefficient in np.polyfit(t, offset, 1, w=1 / (half + 1e-3)))
     errors = np.abs(offset - at_zero - drift * t) + half
     return ServerClock(at_zero, drift, float(np.median(errors)), len(t))
 
@@ -86,7 +86,7 @@ class _Calls(NamedTuple):
 
 @lru_cache(maxsize=32)  # a table's are asked for by its readers, by the clock, and to find gaps
 def _calls(record: Record, table: str) -> _Calls | None:
-    """Read the calls of a table; None where there is no such table, or one without times."""
+    """Read the calls of a table; return None if the table is missing, or lacks times."""
     parts: dict[str, bytearray] = {}  # not arrays: many small ones keep the memory of large ones from being used again
     rows, last = 0, dict.fromkeys(_DATES, np.nan)
     for batch in record.batches(table, _DATES):
@@ -98,86 +98,88 @@ def _calls(record: Record, table: str) -> _Calls | None:
             compared = np.nan_to_num(values, nan=-np.inf) if batch.column(name).null_count else values
             begins |= np.append(last[name], compared[:-1])[: len(values)] != compared
             last[name] = compared[-1] if len(values) else last[name]
-        at = np.flatnonzero(begins)
-        for name, values in ({"row": rows + at} | {name: values[at] for name, values in columns.items()}).items():
+        call_starts = np.flatnonzero(begins)
+        for name, values in (
+            {"row": rows + call_starts} | {name: values[call_starts] for name, values in columns.items()}
+        ).items():
             parts.setdefault(name, bytearray()).extend(values.tobytes())
         rows += batch.num_rows
-    found = {name: np.frombuffer(some, np.int64 if name == "row" else np.float64) for name, some in parts.items()}
-    return _Calls(found["row"], found["t"], found.get("took_s"), found.get("server_time")) if found else None
+    arrays = {name: np.frombuffer(buffer, np.int64 if name == "row" else np.float64) for name, buffer in parts.items()}
+    return _Calls(arrays["row"], arrays["t"], arrays.get("took_s"), arrays.get("server_time")) if arrays else None
 
 
 def forget_calls() -> None:
     """Free the calls of all tables: those of a long run fill memory, and few are asked for again."""
     _calls.cache_clear()
-    give_back_memory()
+    release_memory()
 
 
-def give_back_memory() -> None:
-    """Give the system what was freed between arrays that are kept: batches of tables leave much of it."""
+def release_memory() -> None:
+    """Return memory freed between kept arrays to the system: batches of tables leave much of it."""
     pa.default_memory_pool().release_unused()
 
 
 def _dates(record: Record, calls: _Calls) -> np.ndarray:
-    """Return when each call was answered, in seconds since the run's start: where the record does not tell how long
-    calls took, in their middle."""
+    """Return the time at which each call was answered, in seconds since the run's start; the middle of the call if the
+    record lacks its length."""
     if calls.took_s is None or calls.server is None or not (clock := server_clock(record)):
         return calls.t
     return clock.date(calls.t, np.nan_to_num(calls.took_s), calls.server)
 
 
 def sample_times(record: Record, table: str) -> np.ndarray | None:
-    """Return when a table was sampled, rising; None when there is no such table."""
+    """Return the rising sample times of a table, or None if the table is missing."""
     calls = _calls(record, table)
     return None if calls is None else np.unique(_dates(record, calls))
 
 
-def placed(record: Record, table: str, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+def rows_by_sample(record: Record, table: str, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
     """Yield some columns of a table, a batch of rows at a time, and the number of each row's sample in
     `sample_times`; nothing of a table without times."""
     if (calls := _calls(record, table)) is None:
         return
     _, number = np.unique(_dates(record, calls), return_inverse=True)
-    for some, lengths, batch in _batches(record, table, calls, columns):
-        yield np.repeat(number[some], lengths), batch
+    for rows, lengths, batch in _batches(record, table, calls, columns):
+        yield np.repeat(number[rows], lengths), batch
 
 
-def dated(record: Record, table: str, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+def rows_with_times(record: Record, table: str, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
     """Yield some columns of a table, a batch of rows at a time, and when each was read, in seconds since the run's
     start; nothing of a table without times."""
     if (calls := _calls(record, table)) is None:
         return
     t = _dates(record, calls)
-    for some, lengths, batch in _batches(record, table, calls, columns):
-        yield np.repeat(t[some], lengths), batch
+    for rows, lengths, batch in _batches(record, table, calls, columns):
+        yield np.repeat(t[rows], lengths), batch
 
 
 def _batches(
     record: Record, table: str, calls: _Calls, columns: Sequence[str]
 ) -> Iterator[tuple[slice, np.ndarray, pa.RecordBatch]]:
     """Yield batches of a table with the calls that they are of, and how many rows are of each."""
-    rows = 0
+    begin = 0
     for batch in record.batches(table, list(dict.fromkeys(columns)) or ["t"]):
-        end = rows + batch.num_rows
-        first, last = np.searchsorted(calls.row, [rows, end - 1], side="right")
-        some = slice(int(first) - 1, int(last))
-        begins = np.maximum(calls.row[some], rows)
-        yield some, np.diff(begins, append=end), batch
-        rows = end
+        end = begin + batch.num_rows
+        first, last = np.searchsorted(calls.row, [begin, end - 1], side="right")
+        rows = slice(int(first) - 1, int(last))
+        begins = np.maximum(calls.row[rows], begin)
+        yield rows, np.diff(begins, append=end), batch
+        begin = end
 
 
-def spread(record: Record, table: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return when each sample of a table was taken, and how much later it may have been: its call was not over yet.
-    Nothing where the record does not tell how long calls took."""
+def sample_spread(record: Record, table: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the time of each sample of a table, and by how much later it may have been taken: until its call was over.
+    Empty if the record lacks the length of calls."""
     clock, calls = server_clock(record), _timed(record, table)
     if clock is None or calls is None:
         return np.empty(0), np.empty(0)
     t, took, server = calls
-    at = clock.date(t, took, server)
-    return at, t + took / 2 - at + clock.uncertainty_s
+    times = clock.date(t, took, server)
+    return times, t + took / 2 - times + clock.uncertainty_s
 
 
 def planned_interval_s(record: Record, table: str) -> float:
-    """Return the interval at which a collector was to sample; 1 s if the record does not tell."""
+    """Return the planned interval of a collector, or 1 s if the record lacks it."""
     collector = record.manifest.collectors.get(table)
     return (collector.interval_s if collector else None) or 1.0
 
@@ -201,9 +203,12 @@ def longest_apart_s(t: np.ndarray, interval_s: float) -> np.ndarray:
 
 
 def open_s(t: np.ndarray, gaps: np.ndarray, ends: Sequence[float], interval_s: float = 1.0) -> float:
-    """Return for how long it is open, at the ends of an interval together, what was counted in it: half of the distance
-    between the samples around each end. 0 if they are as close as planned, `interval_s`, and beyond the first and the
-    last sample and in one of the `gaps`: there no end is sought."""
+    """Return the seconds at both ends of an interval together for which the increment is uncertain: half of the
+    distance between the samples around each end.
+
+    0 if samples are as close as planned (`interval_s`), beyond the first and the last sample, and in one of the `gaps`:
+    no end falls there.
+    """
     total = 0.0
     for end in ends:
         before = int(np.searchsorted(t, end, side="right")) - 1
@@ -220,23 +225,24 @@ def numbers(record: Record, table: str, column: str) -> np.ndarray | None:
 
 
 def numbers_of(batch: pa.RecordBatch, column: str) -> np.ndarray | None:
-    """Return a column of a batch as float64, NaN for null; None when there is no such column."""
+    """Return a column of a batch as float64, NaN for null, or None if the column is missing."""
     return floats(batch, column) if column in batch.schema.names else None
 
 
 def floats(batch: pa.RecordBatch, column: str) -> np.ndarray:
     """Return a column that a batch has as float64, NaN for null."""
-    found: np.ndarray = batch.column(column).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return found
+    values: np.ndarray = batch.column(column).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return values
 
 
 def first_of_runs(values: np.ndarray) -> np.ndarray:
-    """Tell which values differ from the one before them."""
+    """Return a mask of the values that differ from the one before them."""
     return np.append(True, values[1:] != values[:-1])[: len(values)]
 
 
 def _timed(record: Record, table: str) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """Return the middle, the length and the server's time of every call that read a table; None where it lacks one."""
+    """Return the middle, the length and the server's time of every call that read a table, or None if one of these is
+    missing."""
     calls = _calls(record, table)
     if calls is None or calls.took_s is None or calls.server is None or not len(calls.t):
         return None
@@ -251,15 +257,15 @@ SAMPLES = 5
 
 
 def clock_findings(record: Record, intervals: Sequence[Interval]) -> dict[Span, Finding]:
-    """Return what is wrong with the clock, by the interval; nothing where there is no server time.
+    """Return the faults of the clock, by interval; empty if no server time is recorded.
 
-    Samples carry the driver's monotonic time and the server's time of day, and both must advance alike. A jump by more
-    than CLOCK_JUMP_S means that a machine stood still or was moved. Then the rates of these seconds are no rates. One
-    late sample is no jump: medians of SAMPLES are compared.
+    Samples carry the driver's monotonic time and the server's time of day, and both must advance equally. A jump by
+    more than CLOCK_JUMP_S means that a machine stood still or was moved, and rates of these seconds are wrong. One late
+    sample is not a jump: medians of SAMPLES are compared.
     """
-    if (found := _clocks(record)) is None:
+    if (clocks := _clocks(record)) is None:
         return {}
-    return dict(_jumps(*found, intervals))
+    return dict(_jumps(*clocks, intervals))
 
 
 def _jumps(t: np.ndarray, server: np.ndarray, intervals: Sequence[Interval]) -> Iterator[tuple[Span, Finding]]:
@@ -290,39 +296,37 @@ def _clocks(record: Record) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def gap_findings(record: Record, intervals: Sequence[Interval]) -> dict[Span, list[Finding]]:
-    """Return what was not read for a while, by the interval that it touches.
-
-    Sources that have nothing to tell at times leave no rows: those that name an epoch always have.
-    """
+    """Return the sources that were not read for a while, by the interval that the gap touches. A source that is
+    sometimes silent leaves no rows; one with an epoch always reports."""
     sources = [
-        (collector.title, t, interval_s, _longest_s(t, interval_s), spread(record, name))
+        (collector.title, t, interval_s, _longest_s(t, interval_s), sample_spread(record, name))
         for name, collector in record.manifest.collectors.items()
         for interval_s in [collector.interval_s or 1.0]
         if not collector.unavailable and (t := _reads(record, name)) is not None
     ]
-    found: dict[Span, list[Finding]] = {}
+    by_span: dict[Span, list[Finding]] = {}
     for interval in intervals:
         unseen = {title: _unseen_s(t, longest_s, interval) for title, t, _, longest_s, _ in sources}
         few = {title: _open_s(t, longest_s, interval, interval_s) for title, t, interval_s, longest_s, _ in sources}
         rough = {title: _rough_s(*dates, interval) for title, *_, dates in sources}
         rough = {title: seconds for title, seconds in rough.items() if seconds > few[title]}
-        found[interval.span] = [
-            *_said(ReadKind.NOT_READ, unseen, 0.0, interval),
-            *_said(ReadKind.FEW_SAMPLES, few, DATED_ROUGHLY * interval.seconds, interval),
-            *_said(ReadKind.DATED_ROUGHLY, rough, DATED_ROUGHLY * interval.seconds, interval),
+        by_span[interval.span] = [
+            *_gap_finding(ReadKind.NOT_READ, unseen, 0.0, interval),
+            *_gap_finding(ReadKind.FEW_SAMPLES, few, DATED_ROUGHLY * interval.seconds, interval),
+            *_gap_finding(ReadKind.DATED_ROUGHLY, rough, DATED_ROUGHLY * interval.seconds, interval),
         ]
-    return found
+    return by_span
 
 
-def _said(kind: ReadKind, seconds: Mapping[str, float], above: float, interval: Interval) -> Iterator[Finding]:
-    """Yield one finding on all sources of which it is true; its seconds are the most of any."""
-    sources = [title for title, one in seconds.items() if one > above]
+def _gap_finding(kind: ReadKind, seconds: Mapping[str, float], above: float, interval: Interval) -> Iterator[Finding]:
+    """Yield one finding for all sources whose gaps exceed `above`, with the longest gap."""
+    sources = [title for title, gap_s in seconds.items() if gap_s > above]
     if sources:
         yield caution(kind, sources=sources, seconds=max(seconds.values()), measured_s=interval.seconds)
 
 
 def _longest_s(t: np.ndarray, interval_s: float) -> np.ndarray:
-    """Return how far apart neighbours must be for samples to have been missed, before the first and after the last too,
+    """Return the distances from which samples were missed between neighbours, before the first and after the last too,
     shape (n + 1,)."""
     longest_s = longest_apart_s(t, interval_s) if len(t) > 1 else np.array([GAP_S * max(1.0, interval_s)])
     return np.concatenate([longest_s[:1], longest_s, longest_s[-1:]])[: len(t) + 1]
@@ -342,7 +346,7 @@ def _rough_s(t: np.ndarray, late: np.ndarray, interval: Interval) -> float:
 
 
 def _reads(record: Record, table: str) -> np.ndarray | None:
-    """Return when a source was read; None where it names no epoch, or never had anything to tell."""
+    """Return the read times of a source, or None if it has no epoch, or never reported anything."""
     first = next(record.batches(table, ["epoch"]), None)
     if first is not None and not first.num_columns:
         return None

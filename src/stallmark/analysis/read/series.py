@@ -22,17 +22,19 @@ class RunSeries:
     read_ms: np.ndarray
     read_stall_ms_per_s: np.ndarray
     users: np.ndarray
-    primary_tps: np.ndarray | None = None  # of the transaction whose rate is the result
+    primary_tps: np.ndarray | None = None  # rate of the transaction that is the result
     checkpoint_pages: np.ndarray | None = None  # written by checkpoints, of all databases; None where not counted
     background_pages: np.ndarray | None = None  # written by the background writer, for indirect checkpoints
-    flash_share: np.ndarray | None = None  # of the data device's reads, answered by its flash; None without
+    flash_share: np.ndarray | None = (
+        None  # share of the data device's reads that its flash answered; None without flash
+    )
     active_bytes: np.ndarray | None = None  # different extents touched since the run began; a bound where not counted
-    active_minute_bytes: np.ndarray | None = None  # in the last full minute; None where it is not counted
+    active_minute_bytes: np.ndarray | None = None  # bytes active in the last full minute; None if not counted
 
     def line(self, name: str) -> np.ndarray:
         """Return a line by its name; NaN throughout where the run has no such line."""
-        found = getattr(self, name)
-        return np.full(len(self.second), np.nan) if found is None else found
+        line = getattr(self, name)
+        return np.full(len(self.second), np.nan) if line is None else line
 
 
 def server_lines(io: Io, active: ActiveOverTime, state: StateViews, seconds: int) -> dict[str, np.ndarray | None]:
@@ -41,8 +43,8 @@ def server_lines(io: Io, active: ActiveOverTime, state: StateViews, seconds: int
     rise = io.data.per_second(seconds, *SERVER.read_ms, *SERVER.reads) if io.data else {}
 
     def rate(names: tuple[str, ...]) -> np.ndarray:
-        found = summed(rise, names)
-        return np.full(seconds, np.nan) if found is None else found
+        total = summed(rise, names)
+        return np.full(seconds, np.nan) if total is None else total
 
     read_stall = rate(SERVER.read_ms)
     device = io.data_device.per_second(seconds, "flash_reads", "reads") if io.data_device else {}
@@ -55,7 +57,9 @@ def server_lines(io: Io, active: ActiveOverTime, state: StateViews, seconds: int
         "active_bytes": active.run,
         "active_minute_bytes": active.minute,
     }
-    return {"second": np.arange(seconds, dtype=np.int32)} | {name: _kept(line) for name, line in lines.items()}
+    return {"second": np.arange(seconds, dtype=np.int32)} | {
+        name: _in_single_precision(line) for name, line in lines.items()
+    }
 
 
 def make_series(
@@ -64,15 +68,15 @@ def make_series(
     """Return the lines of a load beside those of its `server`. `until`: the second at which the load ends; after it
     users stop one by one."""
     lines = dict(server) | {
-        "tps": _kept(load.all("committed")),
-        "users": _kept(load.user_sum("running")),
-        "primary_tps": _kept(_committed(load, primary)) if primary else None,
+        "tps": _in_single_precision(load.all("committed")),
+        "users": _in_single_precision(load.user_sum("running")),
+        "primary_tps": _in_single_precision(_committed(load, primary)) if primary else None,
     }
     cut: dict[str, Any] = {name: None if line is None else line[: load.seconds][:until] for name, line in lines.items()}
     return RunSeries(**cut)
 
 
-def _kept(line: np.ndarray | None) -> np.ndarray | None:
+def _in_single_precision(line: np.ndarray | None) -> np.ndarray | None:
     """Return a line in half of the memory, which days of many loads would fill. Counts of a second stay exact up to
     16 million."""
     return None if line is None else line.astype(np.float32)

@@ -14,20 +14,20 @@ import numpy as np
 
 from stallmark.analysis.read.counters import Counters, Stretch, View, lasting
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.rises import Codes, Rises, summed
-from stallmark.analysis.read.sample_times import first_of_runs, floats, numbers_of, placed, sample_times
+from stallmark.analysis.read.rises import Codes, CounterIncrements, sum_by_place
+from stallmark.analysis.read.sample_times import first_of_runs, floats, numbers_of, rows_by_sample, sample_times
 from stallmark.analysis.read.server_summary import ProcessIo
 from stallmark.record.manifest.course import POSTGRESQL
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import REPORT_DELAY_S
 
 TABLE = "server_io"
-OF_FILES = [f"{verb}{what}" for what in ("s", "_bytes", "_stall_ms") for verb in ("read", "write", "extend")]
+OF_FILES = [f"{verb}{quantity}" for quantity in ("s", "_bytes", "_stall_ms") for verb in ("read", "write", "extend")]
 COUNTS = OF_FILES[:6]
 _COLUMNS = (*OF_FILES, "syncs", "sync_stall_ms", "hits")
 _TIMES = (("reads", "read_stall_ms"), ("writes", "write_stall_ms"))
 _LOG_TIMES = (("writes", "write_ms"),)
-"""Each count with the time of what it counts, of the server's I/O and of the log's own view."""
+"""Each count with its time, for the server's I/O and for the log's own view."""
 _START = re.compile(r"\bstart (\S+)")
 
 
@@ -38,11 +38,11 @@ class ServerIo:
     kinds: Mapping[str, Counters] = field(default_factory=dict)
     entities: Mapping[str, Counters] = field(default_factory=dict)
     file_kinds: Mapping[str, str] = field(default_factory=dict)
-    """Of each file its kind; empty where the server does not count by file."""
+    """The kind of each file; empty if the server does not count by file."""
     growths: Mapping[str, np.ndarray] = field(default_factory=dict)
-    """File -> when it was seen to have grown (s); nothing of those that never were."""
+    """Growth times (s) by file; files that never grew are missing."""
     untimed: Mapping[str, np.ndarray] = field(default_factory=dict)
-    """When samples without times were taken, by kind of file."""
+    """Times of samples without I/O times, by kind of file."""
     starts: np.ndarray = field(default_factory=lambda: np.empty((0, 2)))
     """The times of samples between which the server had another start. Behind one address that may be another server.
     Nothing if the epochs name no start."""
@@ -60,29 +60,29 @@ def read_server_io(
     kinds = View(record, TABLE, times, columns, delay_s)
     files = None if within is None else View(record, TABLE, times, columns[: len(OF_FILES)], delay_s, within)
     taker = _ByKindAndFile(len(times), kinds, files)
-    rises = Rises(times, len(columns), taker)
+    rises = CounterIncrements(times, len(columns), taker)
     if files:
-        files.samples.rises = rises
+        files.samples.source = rises
     entity_codes, kind_codes, epoch_codes = Codes(), Codes(), Codes()
     growths, starts, untimed = _Growths(times), _Starts(times), _Untimed(times)
     are_files = False
-    for at, batch in placed(record, TABLE, ["entity", "kind", "epoch", *columns, "size_bytes"]):
+    for time, batch in rows_by_sample(record, TABLE, ["entity", "kind", "epoch", *columns, "size_bytes"]):
         entity, kind = entity_codes.of(batch, "entity"), kind_codes.of(batch, "kind")
         epoch = epoch_codes.of(batch, "epoch")
         values = [numbers_of(batch, column) for column in columns]
         taker.learn(entity, kind)
-        rises.add(at, entity, np.zeros_like(entity), epoch, values, peers=kind)
+        rises.add(time, entity, np.zeros_like(entity), epoch, values, peers=kind)
         are_files = {"entity", "kind", "size_bytes"} <= set(batch.schema.names)
         if files and are_files:
-            growths.add(at, entity, epoch, floats(batch, "size_bytes"))
-        starts.add(at, epoch, epoch_codes.names)
+            growths.add_rows(time, entity, epoch, floats(batch, "size_bytes"))
+        starts.add(time, epoch, epoch_codes.names)
         if product == POSTGRESQL:
-            untimed.add(at, kind, dict(zip(columns, values, strict=True)), _TIMES)
+            untimed.add(time, kind, dict(zip(columns, values, strict=True)), _TIMES)
     rises.finish()
     known = [rises.groups_with(column) for column in range(len(columns))]
     of_file = [kind_codes.names[kind] for kind in taker.kind_of[: len(entity_codes.names)]] if are_files else []
     return ServerIo(
-        kinds=kinds.counters(kind_codes.names, [{int(taker.kind_of[one]) for one in some} for some in known]),
+        kinds=kinds.counters(kind_codes.names, [{int(taker.kind_of[file]) for file in files} for files in known]),
         entities=files.counters(entity_codes.names, known[: len(OF_FILES)]) if files else {},
         file_kinds=dict(zip(entity_codes.names, of_file, strict=False)),
         growths=growths.by_file(entity_codes.names),
@@ -105,26 +105,26 @@ class _ByKindAndFile:
         self.kind_of = np.append(self.kind_of, np.zeros(max(more, 0), dtype=np.int64))
         self.kind_of[entity] = kind
 
-    def take(self, places: np.ndarray, rises: Sequence[np.ndarray | None], lost: np.ndarray) -> None:
-        self._kinds.take(*summed(self._of_kind(places), rises, lost))
+    def add(self, places: np.ndarray, rises: Sequence[np.ndarray | None], lost: np.ndarray) -> None:
+        self._kinds.add(*sum_by_place(self._of_kind(places), rises, lost))
         if self._files:
-            self._files.take(places, rises[: self._of_files], lost)
+            self._files.add(places, rises[: self._of_files], lost)
 
-    def take_late(self, column: int, places: np.ndarray, rises: np.ndarray, lost: np.ndarray) -> None:
-        self._kinds.take_late(column, self._of_kind(places), rises, lost)
+    def add_late(self, column: int, places: np.ndarray, rises: np.ndarray, lost: np.ndarray) -> None:
+        self._kinds.add_late(column, self._of_kind(places), rises, lost)
         if self._files and column < self._of_files:
-            self._files.take_late(column, places, rises, lost)
+            self._files.add_late(column, places, rises, lost)
 
-    def take_unknown(self, column: int, first: int, last: int) -> None:
+    def mark_unknown(self, column: int, first: int, last: int) -> None:
         kind = int(self.kind_of[first // self._times]) * self._times
-        self._kinds.take_unknown(column, kind + first % self._times, kind + last % self._times)
+        self._kinds.mark_unknown(column, kind + first % self._times, kind + last % self._times)
         if self._files and column < self._of_files:
-            self._files.take_unknown(column, first, last)
+            self._files.mark_unknown(column, first, last)
 
     def _of_kind(self, places: np.ndarray) -> np.ndarray:
-        file, at = np.divmod(places, self._times)
-        found: np.ndarray = self.kind_of[file] * self._times + at
-        return found
+        file, time = np.divmod(places, self._times)
+        kind_places: np.ndarray = self.kind_of[file] * self._times + time
+        return kind_places
 
 
 class _Growths:
@@ -132,11 +132,11 @@ class _Growths:
 
     def __init__(self, times: np.ndarray):
         self._times = times
-        self._rises = Rises(times, 1, self)
+        self._rises = CounterIncrements(times, 1, self)
         self._places: list[np.ndarray] = []
-        self._size, self._epochs = np.empty(0), np.empty(0, dtype=np.int64)  # of each file's last row
+        self._size, self._epochs = np.empty(0), np.empty(0, dtype=np.int64)  # size and epoch of each file's last row
 
-    def add(self, at: np.ndarray, file: np.ndarray, epoch: np.ndarray, size: np.ndarray) -> None:
+    def add_rows(self, time: np.ndarray, file: np.ndarray, epoch: np.ndarray, size: np.ndarray) -> None:
         """Add rows. Most sizes stay as they were, and then there is nothing to do."""
         more = int(file.max(initial=-1)) + 1 - len(self._size)
         self._size = np.append(self._size, np.full(max(more, 0), np.nan))
@@ -144,22 +144,22 @@ class _Growths:
         if (self._size[file] == size).all() and (self._epochs[file] == epoch).all():
             return
         self._size[file], self._epochs[file] = size, epoch  # of several, the last
-        self._rises.add(at, file, np.zeros_like(file), epoch, [size])
+        self._rises.add(time, file, np.zeros_like(file), epoch, [size])
 
-    def take(self, places: np.ndarray, rises: Sequence[np.ndarray | None], lost: np.ndarray) -> None:
+    def add(self, places: np.ndarray, rises: Sequence[np.ndarray | None], lost: np.ndarray) -> None:
         self._places.extend(places[rise > 0] for rise in rises if rise is not None)
 
-    def take_late(self, column: int, places: np.ndarray, rises: np.ndarray, lost: np.ndarray) -> None:
+    def add_late(self, column: int, places: np.ndarray, rises: np.ndarray, lost: np.ndarray) -> None:
         self._places.append(places[rises > 0])
 
-    def take_unknown(self, _: int, first: int, last: int) -> None:
-        pass  # what was not seen is not counted
+    def mark_unknown(self, _: int, first: int, last: int) -> None:
+        pass  # growth that was not observed is not counted
 
     def by_file(self, names: Sequence[str]) -> dict[str, np.ndarray]:
-        """Return when each file was seen to have grown, of those that were."""
+        """Return the growth times of each file that grew."""
         places = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *self._places]))
-        file, at = np.divmod(places, len(self._times))
-        return {names[code]: self._times[at[file == code]] for code in np.unique(file)}
+        file, time = np.divmod(places, len(self._times))
+        return {names[code]: self._times[time[file == code]] for code in np.unique(file)}
 
 
 class _Starts:
@@ -167,26 +167,26 @@ class _Starts:
 
     def __init__(self, times: np.ndarray):
         self._times = times
-        self._numbers: dict[str, int] = {}  # of starts, in the order in which they were met
+        self._numbers: dict[str, int] = {}  # numbers of starts, in the order of appearance
         self._of_epoch = np.empty(0, dtype=np.int64)
         self._last = np.empty((0, 2))  # the time of the last sample and its start
         self.spans: list[tuple[float, float]] = []
 
-    def add(self, at: np.ndarray, epoch: np.ndarray, names: Sequence[str]) -> None:
+    def add(self, time: np.ndarray, epoch: np.ndarray, names: Sequence[str]) -> None:
         new = [self._number(name) for name in names[len(self._of_epoch) :]]
         self._of_epoch = np.append(self._of_epoch, np.array(new, dtype=np.int64))
-        first = first_of_runs(at)
+        first = first_of_runs(time)
         start = self._of_epoch[epoch[first]] if len(names) else np.full(int(first.sum()), -1)
-        samples = np.column_stack([self._times[at[first]], start])[start >= 0]
+        samples = np.column_stack([self._times[time[first]], start])[start >= 0]
         samples = np.concatenate([self._last, samples])
         changes = np.flatnonzero(np.diff(samples[:, 1]) != 0)
-        self.spans += [(float(samples[one, 0]), float(samples[one + 1, 0])) for one in changes]
+        self.spans += [(float(samples[change, 0]), float(samples[change + 1, 0])) for change in changes]
         self._last = samples[-1:]
 
     def _number(self, epoch: str) -> int:
         """Return the number of the start that an epoch names; -1 if it names none."""
-        found = _START.search(epoch)
-        return self._numbers.setdefault(found[1], len(self._numbers)) if found else -1
+        match = _START.search(epoch)
+        return self._numbers.setdefault(match[1], len(self._numbers)) if match else -1
 
 
 class _Untimed:
@@ -202,44 +202,46 @@ class _Untimed:
 
     def add(
         self,
-        at: np.ndarray,
+        time: np.ndarray,
         kind: np.ndarray,
         values: Mapping[str, np.ndarray | None],
         pairs: Sequence[tuple[str, str]],
     ) -> None:
-        """Add rows of kinds with their values. `pairs`: each count with the time of what it counts."""
-        for count, time in pairs:
-            counted, took = values.get(count), values.get(time)
+        """Add rows of kinds with their values. `pairs`: each count with its time."""
+        for count, duration in pairs:
+            counted, took = values.get(count), values.get(duration)
             if counted is not None and took is not None:
                 self._timed.update(np.unique(kind[~np.isnan(took)]).tolist())
                 without = np.flatnonzero(~np.isnan(counted) & np.isnan(took))
-                self._untimed.update(np.unique(kind[without] * len(self._times) + at[without]).tolist())
+                self._untimed.update(np.unique(kind[without] * len(self._times) + time[without]).tolist())
 
     def by_kind(self, names: Sequence[str]) -> dict[str, np.ndarray]:
-        """Return when such samples were taken, by kind of file ("" without kinds), if others have times."""
-        kind, at = np.divmod(np.array(sorted(self._untimed), dtype=np.int64), len(self._times))
+        """Return the times of such samples, by kind of file ("" without kinds), if others have I/O times."""
+        kind, time = np.divmod(np.array(sorted(self._untimed), dtype=np.int64), len(self._times))
         names = names or [""]
-        return {names[one]: self._times[at[kind == one]] for one in self._timed & set(kind.tolist())}
+        return {
+            names[kind_code]: self._times[time[kind == kind_code]] for kind_code in self._timed & set(kind.tolist())
+        }
 
 
 def read_untimed_log(record: Record) -> np.ndarray:
-    """Return when samples of the log's own view were taken without times, if others have them."""
+    """Return the times of samples of the log's own view without I/O times, if others have them."""
     times = sample_times(record, "wal")
     if record.manifest.server.product != POSTGRESQL or times is None:
         return np.empty(0)
     untimed = _Untimed(times)
-    for at, batch in placed(record, "wal", [name for pair in _LOG_TIMES for name in pair]):
+    for time, batch in rows_by_sample(record, "wal", [name for pair in _LOG_TIMES for name in pair]):
         values = {name: numbers_of(batch, name) for pair in _LOG_TIMES for name in pair}
-        untimed.add(at, np.zeros_like(at), values, _LOG_TIMES)
+        untimed.add(time, np.zeros_like(time), values, _LOG_TIMES)
     return untimed.by_kind([]).get("", np.empty(0))
 
 
 def untimed_spans(counters: Counters, untimed: np.ndarray, delay_s: float) -> np.ndarray:
-    """Return which times between the samples of counters touch one without times."""
+    """Return a mask of the spans between the samples of counters that touch a sample without I/O times."""
     i = np.flatnonzero(np.isin(counters.t, untimed - delay_s))
-    found = np.zeros_like(counters.breaks)
-    found[i[i > 0] - 1] = found[i[i < len(found)]] = True
-    return lasting(found, counters.t + delay_s, delay_s)
+    touching = np.zeros_like(counters.breaks)
+    touching[i[i > 0] - 1] = touching[i[i < len(touching)]] = True
+    return lasting(touching, counters.t + delay_s, delay_s)
 
 
 AUTOVACUUM = "autovacuum worker"
@@ -271,16 +273,16 @@ def summarise_processes(processes: Mapping[str, Counters], interval: Interval) -
     None if the server does not tell them apart, or its counters began again."""
     counted: dict[str, tuple[float, float]] = {}
     for name, counters in processes.items():
-        delta = counters.over(interval.begin, interval.end)
+        delta = counters.delta(interval.begin, interval.end)
         if delta is None or delta.broken:
             return None
-        reads, writes, extends = (delta.get(each) or 0.0 for each in ("reads", "writes", "extends"))
+        reads, writes, extends = (delta.get(operation) or 0.0 for operation in ("reads", "writes", "extends"))
         if reads or writes or extends or name == AUTOVACUUM:
             counted[name] = (reads, writes + extends)
     if not counted:
         return None
     all_reads, all_writes = map(sum, zip(*counted.values(), strict=True))
-    found = [
+    summaries = [
         ProcessIo(
             name,
             reads=round(reads),
@@ -290,4 +292,4 @@ def summarise_processes(processes: Mapping[str, Counters], interval: Interval) -
         )
         for name, (reads, writes) in counted.items()
     ]
-    return sorted(found, key=lambda one: (-one.reads - one.writes, one.process))
+    return sorted(summaries, key=lambda process: (-process.reads - process.writes, process.process))

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from stallmark.analysis.read.counters import Counters
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.sample_times import dated, longest_apart_s, planned_interval_s
+from stallmark.analysis.read.sample_times import longest_apart_s, planned_interval_s, rows_with_times
 from stallmark.analysis.read.server_summary import LogState, PoolContent, ReplicaState, ServerState
 from stallmark.record.reader import Record
 
@@ -45,10 +45,10 @@ def total(samples: Line, name: str, interval_s: float) -> Counters:
 
 
 def rate(samples: Line | None, interval_s: float, interval: Interval) -> float | None:
-    """Return the rise of a total per second over the sampled part of an interval; None where it began again."""
+    """Return the increment of a total per second over the sampled part of an interval, or None if it was reset."""
     if samples is None:
         return None
-    delta = total(samples, "", interval_s).over(interval.begin, interval.end)
+    delta = total(samples, "", interval_s).delta(interval.begin, interval.end)
     return None if delta is None or delta.broken else delta[""] / delta.seconds
 
 
@@ -77,7 +77,9 @@ class LogViews:
         """Return the state over an interval."""
         flushes, waits, flushed = (self._rate(interval, name) for name in (FLUSHES, WAITS, FLUSHED))
         growths, used = self._values(interval, GROWTHS), inside(self.used, interval)
-        kept = Counter(why for t, why in self.kept_by if interval.begin <= t <= interval.end and why != "NOTHING")
+        kept = Counter(
+            reason for t, reason in self.kept_by if interval.begin <= t <= interval.end and reason != "NOTHING"
+        )
         return LogState(
             flushes_per_s=flushes,
             bytes_per_flush=flushed / flushes if flushes and flushed is not None else None,
@@ -162,32 +164,32 @@ class StateViews:
 
     counters: Mapping[tuple[str, str], Line] = field(default_factory=dict)
     interval_s: float = 1.0
-    log: LogViews = field(default_factory=LogViews)  # of all our databases
-    logs: Mapping[str, LogViews] = field(default_factory=dict)  # by database, where several are ours
+    log: LogViews = field(default_factory=LogViews)  # all our databases together
+    logs: Mapping[str, LogViews] = field(default_factory=dict)  # keys: database, if several are ours
     tempdb_used: Line | None = None
     pending: Line | None = None
     runnable: Line | None = None
-    cpu_busy: Line | None = None  # at the middle of each note's minute
-    cpu_process: Line | None = None  # of the server's process, likewise
+    cpu_busy: Line | None = None  # the middle of each note's minute
+    cpu_process: Line | None = None  # the server's process, with the same times
     contents: pa.Table | None = None
-    node_life: Mapping[str, Line] = field(default_factory=dict)  # by NUMA node
+    node_life: Mapping[str, Line] = field(default_factory=dict)  # keys: NUMA node
     replicas: Sequence[Mapping[str, Any]] = ()  # rows of the table
     statistics: Sequence[tuple[float, str]] = ()  # when which was counted anew
 
     def summary(self, interval: Interval) -> ServerState | None:
-        """Return the state over an interval; None where none of it was measured."""
-        counted: dict[str, Any] = {name: self._rate(interval, *counter) for name, counter in RATES.items()}
+        """Return the state over an interval, or None if nothing was measured."""
+        figures: dict[str, Any] = {name: self._rate(interval, *counter) for name, counter in RATES.items()}
         for name, (thing, counter, take) in SAMPLES.items():
             values = inside(self.counters.get((thing, counter)), interval)
-            counted[name] = take(values) if len(values) else None
+            figures[name] = take(values) if len(values) else None
         ahead, delay, deadlocks = (self._rate(interval, *counter) for counter in (AHEAD, DELAY, DEADLOCKS))
-        reads, delayed = counted["page_reads_per_s"], counted["delayed_per_s"]
+        reads, delayed = figures["page_reads_per_s"], figures["delayed_per_s"]
         nodes = {node: seen for node, line in self.node_life.items() if len(seen := inside(line, interval))}
         tempdb = inside(self.tempdb_used, interval)
         pending, runnable = inside(self.pending, interval), inside(self.runnable, interval)
         busy, process = inside(self.cpu_busy, interval), inside(self.cpu_process, interval)
         state = ServerState(
-            **counted,
+            **figures,
             node_life_s={node: float(seen.min()) for node, seen in sorted(nodes.items())} if len(nodes) > 1 else {},
             read_ahead_share=ahead / reads if reads and ahead is not None else None,
             log=self.log.summary(interval),
@@ -226,11 +228,11 @@ class StateViews:
         times = times[(times >= interval.begin) & (times <= interval.end)]
         if not len(times):
             return []
-        found: dict[tuple[str, str], Counter[str]] = {}
+        pages: dict[tuple[str, str], Counter[str]] = {}
         for row in self.contents.filter(pc.equal(self.contents["t"], times.max())).to_pylist():
-            sums = found.setdefault((row["database"] or "unknown", row["page_type"] or "unknown"), Counter())
+            sums = pages.setdefault((row["database"] or "unknown", row["page_type"] or "unknown"), Counter())
             sums.update({name: row[name] or 0 for name in ("pages", "dirty", "read", "read_us")})
-        most = sorted(found.items(), key=lambda item: (-item[1]["pages"], item[0]))[:TOP_CONTENTS]
+        most = sorted(pages.items(), key=lambda item: (-item[1]["pages"], item[0]))[:TOP_CONTENTS]
         return [
             PoolContent(
                 database=database,
@@ -252,7 +254,7 @@ def read_state_views(record: Record) -> StateViews:
     for row in _rows(record, "pending_io", "t", "requests"):
         if row["requests"] is not None:
             pending[row["t"]] += row["requests"]
-    contents = [one for one in record.batches("buffer_pool", CONTENTS) if one.num_columns == len(CONTENTS)]
+    contents = [batch for batch in record.batches("buffer_pool", CONTENTS) if batch.num_columns == len(CONTENTS)]
     counters, by_database, node_life = _read_counters(record)
     interval_s = planned_interval_s(record, "performance")
     log, logs = _read_logs(record, counters, by_database, interval_s)
@@ -306,7 +308,7 @@ def _read_counters(record: Record) -> tuple[Counted, Mapping[str, Mapping[str, L
     and the page life by NUMA node. The query asks for tempdb too, which is left out."""
     parts: dict[tuple[str, str, str], list[Line]] = {}
     columns = ["object", "counter", "instance", "value"]
-    for times, batch in dated(record, "performance", columns):
+    for times, batch in rows_with_times(record, "performance", columns):
         if not set(columns) <= set(batch.schema.names):
             break
         t = pa.array(times)
@@ -314,29 +316,37 @@ def _read_counters(record: Record) -> tuple[Counted, Mapping[str, Mapping[str, L
         values = batch.column("value").cast(pa.float64(), safe=False)
         wanted = pc.and_(pc.not_equal(instance, "tempdb"), pc.is_valid(values))
         apart = {
-            of: pc.unique(instance.filter(pc.and_(wanted, pc.equal(thing, of)))).to_pylist()
-            for of in (*OF_DATABASES, NODE)
+            counter_name: pc.unique(instance.filter(pc.and_(wanted, pc.equal(thing, counter_name)))).to_pylist()
+            for counter_name in (*OF_DATABASES, NODE)
         }
-        for of, counter in (*WANTED, (NODE, LIFE)):
-            counted = pc.and_(wanted, pc.and_(pc.equal(thing, of), pc.equal(name, counter)))
-            for one in apart.get(of, [""]):
-                here = pc.and_(counted, pc.equal(instance, one)) if of in apart else counted
+        for object_name, counter in (*WANTED, (NODE, LIFE)):
+            counted = pc.and_(wanted, pc.and_(pc.equal(thing, object_name), pc.equal(name, counter)))
+            for instance_name in apart.get(object_name, [""]):
+                here = pc.and_(counted, pc.equal(instance, instance_name)) if object_name in apart else counted
                 if pc.any(here).as_py():
-                    found = (column.filter(here).to_numpy(zero_copy_only=False) for column in (t, values))
-                    parts.setdefault((of, counter, one), []).append((next(found), next(found)))
+                    arrays = (column.filter(here).to_numpy(zero_copy_only=False) for column in (t, values))
+                    parts.setdefault((object_name, counter, instance_name), []).append((next(arrays), next(arrays)))
     lines = {
-        key: (np.concatenate([t for t, _ in some]), np.concatenate([values for _, values in some]))
-        for key, some in parts.items()
+        key: (np.concatenate([t for t, _ in chunks]), np.concatenate([values for _, values in chunks]))
+        for key, chunks in parts.items()
     }
-    counters: Counted = {(of, counter): samples for (of, counter, _), samples in lines.items() if of != NODE}
-    for of, counter in counters:
-        if of in OF_DATABASES:
-            counters[of, counter] = added_up([lines[key] for key in lines if key[:2] == (of, counter)])
+    counters: Counted = {
+        (object_name, counter): samples for (object_name, counter, _), samples in lines.items() if object_name != NODE
+    }
+    for object_name, counter in counters:
+        if object_name in OF_DATABASES:
+            counters[object_name, counter] = added_up(
+                [lines[key] for key in lines if key[:2] == (object_name, counter)]
+            )
     by_database: dict[str, dict[str, Line]] = {}
-    for (of, counter, database), samples in lines.items():
-        if of == LOG:
+    for (object_name, counter, database), samples in lines.items():
+        if object_name == LOG:
             by_database.setdefault(database, {})[counter] = samples
-    return counters, by_database, {node: samples for (of, _, node), samples in lines.items() if of == NODE}
+    return (
+        counters,
+        by_database,
+        {node: samples for (object_name, _, node), samples in lines.items() if object_name == NODE},
+    )
 
 
 def _read_logs(
@@ -346,40 +356,40 @@ def _read_logs(
     rows = list(_rows(record, "log_space", "t", "size_bytes", "used_bytes", "reuse_wait"))
     databases = [row["database"] for row in _rows(record, "log_space", "database")] or [None] * len(rows)
 
-    def log(of: Mapping[str, Line], here: Sequence[Mapping[str, Any]]) -> LogViews:
+    def log(lines: Mapping[str, Line], here: Sequence[Mapping[str, Any]]) -> LogViews:
         used = [
             (row["t"], row["used_bytes"] / row["size_bytes"])
             for row in here
             if row["size_bytes"] and row["used_bytes"] is not None
         ]
-        return LogViews(of, interval_s, line(used), [(row["t"], row["reuse_wait"] or "NOTHING") for row in here])
+        return LogViews(lines, interval_s, line(used), [(row["t"], row["reuse_wait"] or "NOTHING") for row in here])
 
-    every = log({counter: samples for (of, counter), samples in counters.items() if of == LOG}, rows)
+    every = log({counter: samples for (object_name, counter), samples in counters.items() if object_name == LOG}, rows)
     names = {name for name in databases if name} | (by_database.keys() if len(by_database) > 1 else set())
-    here = {name: [row for row, of in zip(rows, databases, strict=True) if of == name] for name in names}
-    return every, {name: log(by_database.get(name, {}), some) for name, some in here.items()}
+    here = {name: [row for row, database in zip(rows, databases, strict=True) if database == name] for name in names}
+    return every, {name: log(by_database.get(name, {}), rows_of_database) for name, rows_of_database in here.items()}
 
 
 def _rows(record: Record, table: str, *columns: str) -> Iterator[dict]:
-    """Yield the rows of a table; nothing where another server's table has the name and other columns."""
+    """Yield the rows of a table; none if it is another server's table of that name with other columns."""
     for batch in record.batches(table, columns):
         if batch.num_columns == len(columns):
             yield from batch.to_pylist()
 
 
 def _read_replicas(record: Record) -> list[Mapping[str, Any]]:
-    """Return the rows of the table; none where there is no availability group."""
+    """Return the rows of the table; empty without an availability group."""
     return [row for batch in record.batches("replicas", REPLICA_COLUMNS) for row in batch.to_pylist()]
 
 
 def _replica_states(rows: Sequence[Mapping[str, Any]], interval: Interval) -> list[ReplicaState]:
-    """Return how far every other replica of our database was behind in the interval."""
+    """Return the lag of every other replica of our database in the interval."""
     inside = [row for row in rows if interval.begin <= row["t"] <= interval.end]
-    found = []
+    replicas = []
     for name in sorted({row["replica"] for row in inside}):
         own = [row for row in inside if row["replica"] == name]
         send, redo = ([row[queue] for row in own if row[queue] is not None] for queue in REPLICA_COLUMNS[-2:])
-        found.append(
+        replicas.append(
             ReplicaState(
                 name,
                 own[-1]["commit_mode"] == "SYNCHRONOUS_COMMIT",
@@ -390,4 +400,4 @@ def _replica_states(rows: Sequence[Mapping[str, Any]], interval: Interval) -> li
                 max(redo, default=None),
             )
         )
-    return found
+    return replicas

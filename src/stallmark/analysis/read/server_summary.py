@@ -51,7 +51,7 @@ class IoSummary:
 class ProcessIo:
     """The reads and writes of data files by one kind of the server's processes; a file that grew was written."""
 
-    process: str  # as the server calls it: "client backend" is a session, "autovacuum worker" vacuums and analyzes
+    process: str  # name on the server: "client backend" is a session, "autovacuum worker" vacuums and analyzes
     reads: Annotated[int, Shown("count", format.count, "Reads")]
     read_share: Annotated[float | None, Shown("share", format.share, "Reads")]  # of all; None if nothing was read
     writes: Annotated[int, Shown("count", format.count, "Writes")]
@@ -60,7 +60,7 @@ class ProcessIo:
 
 @dataclass(frozen=True)
 class FileSummary:
-    """One file of the server, where it counts by file. `io` is None where its counters began again."""
+    """One file of a server that counts by file. `io` is None if its counters were reset."""
 
     name: str  # "database/logical name"
     kind: str  # data, wal, temp, foreign
@@ -73,12 +73,12 @@ class ServerWait:
     """A wait type of the server, over all its tasks and the measured interval; `wait_ms` includes `signal_ms`."""
 
     wait_type: str
-    wait_class: str  # of WAIT_CLASSES
+    wait_class: str  # one of WAIT_CLASSES
     seconds: float
     waits: int
     wait_ms: float
-    signal_ms: float  # of it, waiting for a CPU after the resource was available
-    uncertainty: float | None = None  # as of `IoSummary`
+    signal_ms: float  # part of the wait for a CPU after the resource was available
+    uncertainty: float | None = None  # see `IoSummary`
 
     @property
     def resource_ms(self) -> float:
@@ -95,7 +95,7 @@ class ProcedureSummary:
     name: Annotated[str, words("procedure")]
     executions: Annotated[int, Shown("executions", format.count)]
     coverage: Annotated[float | None, Shown("covered", format.share)]
-    """Executions seen, per call of the driver; None where it made none."""
+    """Executions seen, per call of the driver, or None without calls."""
     physical_reads: Annotated[float | None, Shown("physical reads", group=_EACH)]  # pages
     logical_reads: Annotated[float | None, Shown("logical reads", group=_EACH)]
     logical_writes: Annotated[float | None, Shown("logical writes", group=_EACH)]
@@ -108,13 +108,13 @@ class StatementSummary:
 
     procedure: str
     position: int  # characters of the procedure's text before it
-    text: str  # its beginning
+    text: str  # beginning of the text
     plans: tuple[str, ...]  # hashes of their shapes, the one executed most first
     executions: int
     physical_reads: float  # pages
     logical_reads: float
     cpu_ms: float
-    waited_ms: float  # of its time, beyond that on a CPU: for I/O, locks and everything else
+    waited_ms: float  # time beyond that on a CPU: for I/O, locks and everything else
     seconds: float
     whole: bool = True  # or a plan left the cache meanwhile, and with it what it had counted last
 
@@ -131,7 +131,7 @@ class TransactionReads:
     read_bytes: float
     hits: float  # blocks or pages that were in the pool
     read_ms: float | None  # time in these reads
-    share: float | None = None  # of the physical reads of all types
+    share: float | None = None  # share of the physical reads of all types
 
     @property
     def too_few(self) -> bool:
@@ -141,14 +141,14 @@ class TransactionReads:
 
 @dataclass(frozen=True)
 class RowWait:
-    """Sessions that waited for one table, on average; fields that the server does not tell are None."""
+    """Sessions that waited for one table, on average. Fields that the server does not report are None."""
 
     table: str
-    waiting: float  # for locks on its rows or pages
+    waiting: float  # sessions waiting for locks on its rows or pages
     waits_per_s: float | None = None
-    wait_ms: float | None = None  # of each such wait
-    latched: float | None = None  # for a page in memory that another session is changing or reading
-    reading: float | None = None  # for a page to be read from disk
+    wait_ms: float | None = None  # mean ms of such a wait
+    latched: float | None = None  # sessions waiting for a page in memory that another session changes or reads
+    reading: float | None = None  # sessions waiting for a page to be read from disk
 
 
 @dataclass(frozen=True)
@@ -157,8 +157,8 @@ class IoLatencySummary:
 
     operation: str  # "read" (data files), "log write"
     ios: int
-    coverage: float | None  # of the I/Os that the file counters counted
-    resolution_ms: float | None  # what the histogram's durations are whole numbers of
+    coverage: float | None  # share of the I/Os that the file counters counted
+    resolution_ms: float | None  # unit of the histogram's durations
     latency_ms: dict[str, float | None]  # keys "p50" "p90" "p95" "p99" "p99.9" "max"
     doubt: Finding | None  # why there are no percentiles
     database: str | None = None  # one of several that are ours; None: all that are
@@ -172,7 +172,7 @@ class QueryStoreSummary:
     """The statements of one procedure over the measured interval, as Query Store counted them."""
 
     name: str
-    executions: int  # of statements
+    executions: int  # number of executions of statements
     physical_reads: Annotated[float | None, Shown("physical reads", group=_EACH_STATEMENT)]  # pages
     logical_reads: Annotated[float | None, Shown("logical reads", group=_EACH_STATEMENT)]
     logical_writes: Annotated[float | None, Shown("logical writes", group=_EACH_STATEMENT)]
@@ -248,8 +248,8 @@ class ServerState:
     """The part of the memory that held pages of databases; mean of the samples."""
     stolen_bytes: Annotated[int | None, Shown("stolen", format.size, _MEMORY)] = None
     """The part that was used for anything else; mean of the samples."""
-    log: LogState = field(default_factory=LogState)  # of all our databases together; used: of the fullest
-    logs: dict[str, LogState] = field(default_factory=dict)  # by database, where several are ours
+    log: LogState = field(default_factory=LogState)  # all our databases together; used: the fullest
+    logs: dict[str, LogState] = field(default_factory=dict)  # keys: database, if several are ours
     tempdb_used_bytes: Annotated[int | None, Shown("tempdb used", format.size)] = None  # the most seen
     pending_ios: Annotated[float | None, Shown("I/Os pending")] = None  # mean of the samples
     runnable_tasks: Annotated[float | None, Shown("tasks runnable")] = None  # mean of the samples
@@ -258,13 +258,13 @@ class ServerState:
     """Sessions that waited for another's lock; mean of the samples."""
     grants_pending: Annotated[int | None, Shown("grants pending", format.count, _SERVER)] = None
     """Queries that waited for memory; the most seen."""
-    cpu_busy_share: float | None = None  # of the server's machine, by its notes of every minute
-    cpu_process_share: float | None = None  # of the same CPUs, by the server's process
-    commit_delay_ms: float | None = None  # of a commit that waited for replicas; None where none did
+    cpu_busy_share: float | None = None  # the server's machine, by its notes of every minute
+    cpu_process_share: float | None = None  # the same CPUs, used by the server's process
+    commit_delay_ms: float | None = None  # mean of commits that waited for replicas; None without any
     delayed_per_s: float | None = None  # commits that waited for replicas
     replicas: list[ReplicaState] = field(default_factory=list)
     contents: list[PoolContent] = field(default_factory=list)
-    statistics_updated: list[str] = field(default_factory=list)  # by table and name
+    statistics_updated: list[str] = field(default_factory=list)  # table and name
 
     @property
     def hit_share(self) -> float | None:

@@ -31,7 +31,7 @@ from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.counters import Counters, Delta, read_counters
 from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval, ReadKind, Span
-from stallmark.analysis.read.io import SERVER, Io, over, summarise_io, together
+from stallmark.analysis.read.io import SERVER, Io, combine_io, delta_over, summarise_io
 from stallmark.analysis.read.io_latency import Histograms, read_io_latency
 from stallmark.analysis.read.query_store import QueryStore, Statements, read_query_store, read_statements
 from stallmark.analysis.read.rises import Codes, PairCodes
@@ -51,7 +51,9 @@ from stallmark.record.reader import Record
 TOP = 8
 
 _SUMMED = [
-    f"{what}_wait{unit}" for what in ("row_lock", "page_lock", "page_latch", "page_io_latch") for unit in ("s", "_ms")
+    f"{target}_wait{unit}"
+    for target in ("row_lock", "page_lock", "page_latch", "page_io_latch")
+    for unit in ("s", "_ms")
 ]
 
 
@@ -64,20 +66,20 @@ class RowWaits:
     seen: Mapping[Span, tuple[Counter[str], int]] = field(default_factory=dict)
 
     def summaries(self, interval: Interval) -> list[RowWait] | None:
-        """Return the tables for whose rows most sessions waited; None where nothing was sampled."""
+        """Return the tables for whose rows most sessions waited, or None if nothing was sampled."""
         if self.summed:
-            found = [_from(name, over(counters, interval)) for name, counters in self.summed.items()]
-            waits = [one for one in found if one]
+            summaries = [_row_wait(name, delta_over(counters, interval)) for name, counters in self.summed.items()]
+            waits = [wait for wait in summaries if wait]
         else:
             total, seconds = self.seen.get(interval.span, (Counter(), 0))
             if not seconds:
                 return None
             waits = [RowWait(name, users / seconds) for name, users in total.items() if users]
-        return sorted(waits, key=lambda one: (-one.waiting, one.table))[:TOP]
+        return sorted(waits, key=lambda wait: (-wait.waiting, wait.table))[:TOP]
 
 
-def _from(table: str, delta: Delta | None) -> RowWait | None:
-    """Return the waits for one table; None where its counters began again or no session waited."""
+def _row_wait(table: str, delta: Delta | None) -> RowWait | None:
+    """Return the waits for one table, or None if its counters were reset or no session waited."""
     if delta is None or delta.broken:
         return None
 
@@ -86,7 +88,7 @@ def _from(table: str, delta: Delta | None) -> RowWait | None:
 
     locks = ("row_lock", "page_lock")
     waits = sum(delta.values.get(f"{name}_waits", 0.0) for name in locks)
-    found = RowWait(
+    row_wait = RowWait(
         table,
         sessions(*locks),
         waits / delta.seconds,
@@ -94,7 +96,7 @@ def _from(table: str, delta: Delta | None) -> RowWait | None:
         sessions("page_latch"),
         sessions("page_io_latch"),
     )
-    return found if found.waiting or found.latched or found.reading else None
+    return row_wait if row_wait.waiting or row_wait.latched or row_wait.reading else None
 
 
 def read_row_waits(record: Record, intervals: Sequence[Interval]) -> RowWaits:
@@ -167,8 +169,8 @@ _PROCEDURE = ["executions", "elapsed_us", "physical_reads", "logical_reads", "lo
 
 @dataclass(frozen=True)
 class ServerViews:
-    """The counters of one run by file, wait type and procedure; empty where the server has no such view. They are
-    known over the measured intervals."""
+    """The counters of one run by file, wait type and procedure, known over the measured intervals; empty if the server
+    has no such view."""
 
     files: Mapping[str, Counters] = field(default_factory=dict)
     file_kinds: Mapping[str, str] = field(default_factory=dict)
@@ -185,46 +187,46 @@ class ServerViews:
 
     def file_summaries(self, interval: Interval) -> list[FileSummary]:
         """Return our own files and those in which something was read or written, ours first."""
-        found = []
+        files = []
         for name, counters in self.files.items():
             io = summarise_io(counters, interval, SERVER, "server")
             times = self.growths.get(name, np.empty(0))
             grown = int(np.sum((times > interval.begin) & (times <= interval.end)))
             kind = self.file_kinds[name]
             if kind in OURS or io is None or io.reads or io.writes:
-                found.append(FileSummary(name, kind, io, grown))
+                files.append(FileSummary(name, kind, io, grown))
         order = ("data", "wal", "temp", "foreign")
-        return sorted(found, key=lambda file: (order.index(file.kind), file.name))
+        return sorted(files, key=lambda file: (order.index(file.kind), file.name))
 
     def io_of(self, database: str, interval: Interval) -> tuple[IoSummary | None, IoSummary | None]:
-        """Return the I/O of one database's data files and of its log over an interval; None where it is not known."""
-        found: dict[str, list[IoSummary | None]] = {kind: [] for kind in OURS}
+        """Return the I/O of one database's data files and of its log over an interval, or None if unknown."""
+        by_kind: dict[str, list[IoSummary | None]] = {kind: [] for kind in OURS}
         for name, counters in self.files.items():
             if name.startswith(f"{database}/") and self.file_kinds[name] in OURS:
-                found[self.file_kinds[name]].append(summarise_io(counters, interval, SERVER, "server"))
-        data, wal = (reduce(_with, ios) if ios else None for ios in found.values())
+                by_kind[self.file_kinds[name]].append(summarise_io(counters, interval, SERVER, "server"))
+        data, wal = (reduce(_add_io, ios) if ios else None for ios in by_kind.values())
         return data, wal
 
     def top_waits(self, interval: Interval) -> list[ServerWait]:
         """Return the waits with most time beyond waiting for a CPU, without benign ones; none if they were cleared, as
         a type that has more again than it had before does not show it."""
-        deltas = {name: over(counters, interval) for name, counters in self.waits.items()}
+        deltas = {name: delta_over(counters, interval) for name, counters in self.waits.items()}
         if any(delta.broken for delta in deltas.values() if delta):
             return []
-        found = []
+        waits = []
         for name, kind in self.wait_classes.items():
             delta = deltas[name]
             if delta is None or not delta["waits"]:
                 continue
             figures = delta.seconds, round(delta["waits"]), delta["wait_ms"], delta["signal_ms"]
-            found.append(ServerWait(name, kind, *figures, delta.uncertainty or None))
-        return sorted(found, key=lambda wait: (-wait.resource_ms, wait.wait_type))[:TOP_WAITS]
+            waits.append(ServerWait(name, kind, *figures, delta.uncertainty or None))
+        return sorted(waits, key=lambda wait: (-wait.resource_ms, wait.wait_type))[:TOP_WAITS]
 
     def procedure_summaries(self, interval: Interval, load: Load) -> list[ProcedureSummary]:
         """Return the procedures that were executed, those that read most first."""
-        found = []
+        procedures = []
         for name, counters in self.procedures.items():
-            delta = over(counters, interval)
+            delta = delta_over(counters, interval)
             if delta is None or delta.broken or not delta["executions"]:
                 continue
             elapsed = delta.mean("elapsed_us", "executions")
@@ -237,12 +239,12 @@ class ServerViews:
                 delta.mean("logical_writes", "executions"),
                 None if elapsed is None else elapsed / 1000,
             )
-            found.append((delta["physical_reads"], summary))
-        return [summary for _, summary in sorted(found, key=lambda pair: (-pair[0], pair[1].name))]
+            procedures.append((delta["physical_reads"], summary))
+        return [summary for _, summary in sorted(procedures, key=lambda pair: (-pair[0], pair[1].name))]
 
 
-def _with(one: IoSummary | None, other: IoSummary | None) -> IoSummary | None:
-    return together(one, other) if one and other else None
+def _add_io(first: IoSummary | None, second: IoSummary | None) -> IoSummary | None:
+    return combine_io(first, second) if first and second else None
 
 
 def our_databases(file_kinds: Mapping[str, str]) -> Collection[str]:
@@ -251,7 +253,7 @@ def our_databases(file_kinds: Mapping[str, str]) -> Collection[str]:
 
 
 def read_server_views(record: Record, io: Io, state: StateViews, intervals: Sequence[Interval]) -> ServerViews:
-    """Read the views over some intervals, beside the I/O and the state, which were read before."""
+    """Read the views over some intervals. The I/O and the state were read before."""
     wait_classes = _pairs(record, "server_waits", "wait_type", "wait_class")
     benign = _pairs(record, "server_waits", "wait_type", "benign")
     return ServerViews(
@@ -279,8 +281,8 @@ def transaction_of(procedure: str, transactions: Sequence[str]) -> str | None:
 
 
 def _coverage(procedure: str, delta: Delta, load: Load) -> float | None:
-    """Return the executions that the plan cache counted per transaction that ended; None where no such
-    transaction ended."""
+    """Return the executions that the plan cache counted per transaction that ended, or None if no such transaction
+    ended."""
     transaction = transaction_of(procedure, list(load.counts))
     if transaction is None:
         return None
@@ -305,33 +307,35 @@ def _pairs(record: Record, table: str, key: str, value: str) -> dict[str, str]:
     for batch in record.batches(table, [key, value]):
         pairs.of(keys.of(batch, key), values.of(batch, value))
     of_key, of_value = keys.names, values.names
-    return {of_key[one]: of_value[other] for one, other in pairs.pairs}
+    return {of_key[key_code]: of_value[value_code] for key_code, value_code in pairs.pairs}
 
 
-PAGE_BYTES = 8192  # of SQL Server
+PAGE_BYTES = 8192  # page size of SQL Server
 
 
 def transaction_reads(views: ServerViews, load: Load, interval: Interval) -> list[TransactionReads]:
-    """Return the reads by type, in no order; empty if they are not known. A type of which too few transactions were
-    sampled has no share."""
-    found = _looked_at(load, interval) or _by_procedure(views, load, interval)
-    read = [one.reads * float(interval.of(load.ended(one.transaction)).sum()) for one in found]
+    """Return the reads by type, unordered; empty if unknown. A type with too few sampled transactions has no share."""
+    reads_by_type = _looked_at(load, interval) or _by_procedure(views, load, interval)
+    read = [
+        type_reads.reads * float(interval.of(load.ended_per_second(type_reads.transaction)).sum())
+        for type_reads in reads_by_type
+    ]
     total = sum(read)
     return [
-        replace(one, share=mine / total if total and not one.too_few else None)
-        for one, mine in zip(found, read, strict=True)
+        replace(type_reads, share=mine / total if total and not type_reads.too_few else None)
+        for type_reads, mine in zip(reads_by_type, read, strict=True)
     ]
 
 
 def _looked_at(load: Load, interval: Interval) -> list[TransactionReads]:
-    found = []
+    sampled_reads = []
     for name, columns in load.own_io.items():
         total = {column: float(interval.of(values).sum()) for column, values in columns.items()}
         if sampled := total["sampled"]:
             read_ms = None if math.isnan(total["read_us"]) else total["read_us"] / sampled / 1000
-            reads, read_bytes, hits = (total[what] / sampled for what in ("reads", "read_bytes", "hits"))
-            found.append(TransactionReads(name, round(sampled), True, reads, read_bytes, hits, read_ms))
-    return found
+            reads, read_bytes, hits = (total[quantity] / sampled for quantity in ("reads", "read_bytes", "hits"))
+            sampled_reads.append(TransactionReads(name, round(sampled), True, reads, read_bytes, hits, read_ms))
+    return sampled_reads
 
 
 def _by_procedure(views: ServerViews, load: Load, interval: Interval) -> list[TransactionReads]:
@@ -340,7 +344,7 @@ def _by_procedure(views: ServerViews, load: Load, interval: Interval) -> list[Tr
     sums: dict[str, list[float]] = {}
     for procedure, counters in views.procedures.items():
         transaction = transaction_of(procedure, list(load.counts))
-        delta = over(counters, interval)
+        delta = delta_over(counters, interval)
         if transaction is None or delta is None or delta.broken or not delta["executions"]:
             continue
         mine = sums.setdefault(transaction, [0.0, 0.0, 0.0])
@@ -363,7 +367,8 @@ def _by_procedure(views: ServerViews, load: Load, interval: Interval) -> list[Tr
 
 
 def restart_findings(manifest: Manifest, io: Io, views: ServerViews, interval: Interval) -> Iterator[Finding]:
-    """Yield the collectors whose counters restarted within an interval. Those of I/O make the step invalid."""
+    """Yield the collectors whose counters were reset within an interval. Resets of I/O counters make the step
+    invalid."""
     counters: dict[str, Iterable[Counters | None]] = {
         "server_waits": views.waits.values(),
         "procedures": views.procedures.values(),
@@ -377,7 +382,7 @@ def restart_findings(manifest: Manifest, io: Io, views: ServerViews, interval: I
     restarted = [
         manifest.collectors[name].title
         for name, parts in counters.items()
-        if name in manifest.collectors and any(delta.broken for part in parts if (delta := over(part, interval)))
+        if name in manifest.collectors and any(delta.broken for part in parts if (delta := delta_over(part, interval)))
     ]
     if restarted:
         yield caution(ReadKind.COUNTERS_RESTARTED, sources=restarted)

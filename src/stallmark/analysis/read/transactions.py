@@ -2,9 +2,8 @@
 
 The workload of a run: its transactions, what starts them, and which of them is the result.
 
-Failed calls: of which transactions, how many, and whether they came in bursts.
-
-The lateness of the deferred queue: how far background sessions were behind.
+Failed calls by transaction, their number, and their bursts. The lateness of the deferred queue: the delay of background
+sessions.
 """
 
 from collections import Counter
@@ -48,17 +47,17 @@ class RecordedWorkload:
     counted: Mapping[str, Counted] = field(default_factory=dict)
     unheard: Unheard = field(default_factory=Unheard)
 
-    def of_users(self) -> list[TransactionType]:
+    def users_kinds(self) -> list[TransactionType]:
         """Return the types that the deck holds."""
         return [kind for kind in self.kinds if kind.source == "users" and kind.cards]
 
     @property
-    def attended(self) -> frozenset[str]:
+    def background_names(self) -> frozenset[str]:
         """Return the names of the transactions that no virtual user starts."""
         return frozenset(kind.name for kind in self.kinds if kind.source != "users")
 
     def deck_share(self, kind: TransactionType) -> float | None:
-        cards = sum(one.cards for one in self.of_users())
+        cards = sum(kind.cards for kind in self.users_kinds())
         return kind.cards / cards if cards and kind.source == "users" else None
 
     def find(self, name: str) -> TransactionType:
@@ -72,7 +71,7 @@ class RecordedWorkload:
 
 def read_workload(manifest: Manifest) -> RecordedWorkload:
     declared = manifest.workload
-    kinds = tuple(_kind(one) for one in declared.transactions)
+    kinds = tuple(_kind(transaction) for transaction in declared.transactions)
     return RecordedWorkload(kinds, declared.primary, declared.nominal_rate, declared.counted, manifest.unheard)
 
 
@@ -120,15 +119,15 @@ class Errors:
     given_up: dict[Key, np.ndarray] = field(default_factory=dict)
     messages: dict[Key, str] = field(default_factory=dict)
     unknown: Counter[str] = field(default_factory=Counter)
-    """By transaction, over the whole run: the number of unknown outcome, committed by the server or not."""
+    """By transaction, over the complete run: the number with an unknown outcome, committed by the server or not."""
 
     def summaries(self, interval: Interval) -> list[ErrorSummary]:
         """Return the errors by transaction, class and code; most frequent first."""
-        found = []
+        summaries = []
         for key, per_second in self.attempts.items():
             attempts, given_up = interval.of(per_second), interval.of(self.given_up[key])
             if attempts.any():
-                found.append(
+                summaries.append(
                     ErrorSummary(
                         key.error_class,
                         key.code,
@@ -139,7 +138,7 @@ class Errors:
                         int(attempts.max()),
                     )
                 )
-        return sorted(found, key=lambda one: (-one.attempts, one.transaction, one.error_class, one.code))
+        return sorted(summaries, key=lambda error: (-error.attempts, error.transaction, error.error_class, error.code))
 
     def aborted(self, transaction: str) -> np.ndarray:
         """Return the calls per second that the server ended because of other transactions."""
@@ -152,7 +151,7 @@ class Errors:
         return self._sum(self.attempts, (key for key in self.attempts if key.error_class in _LOST))
 
     def bursts(self, load: Load, interval: Interval) -> Iterator[Finding]:
-        """Yield each transaction and error class of which many calls failed at once."""
+        """Yield each transaction and error class with many failures at once."""
         for transaction, error_class in dict.fromkeys(key[:2] for key in self.attempts):
             keys = [key for key in self.attempts if key[:2] == (transaction, error_class)]
             failed = interval.of(self._sum(self.attempts, keys))
@@ -171,8 +170,8 @@ class Errors:
                     given_up=lost,
                 )
 
-    def _sum(self, what: dict[Key, np.ndarray], keys: Iterable[Key]) -> np.ndarray:
-        return np.sum([np.zeros(self.seconds), *(what[key] for key in keys)], axis=0)
+    def _sum(self, counts: dict[Key, np.ndarray], keys: Iterable[Key]) -> np.ndarray:
+        return np.sum([np.zeros(self.seconds), *(counts[key] for key in keys)], axis=0)
 
 
 def read_errors(record: Record, seconds: int) -> Errors:
@@ -212,8 +211,8 @@ class TransactionSummary:
     latency_ms: dict[str, float | None]  # keys "p50" "p90" "p95" "p99" "p99.9" "max": scheduled to ended
     service_ms: dict[str, float | None]  # the same: started to ended
     source: str = "users"  # who starts it: "users", "followers" (others give rise to it) or "timer"
-    share: float | None = None  # of the users' transactions that ended
-    deck_share: float | None = None  # what that should be
+    share: float | None = None  # share of the users' transactions that ended
+    deck_share: float | None = None  # expected `share`
     limit_s: float | None = None  # 90 % should take no longer
     over_limit: float | None = None  # share that took longer or was given up
     judged_ms: dict[str, float | None] = field(default_factory=dict)
@@ -222,7 +221,7 @@ class TransactionSummary:
 
     @property
     def slow(self) -> bool:
-        """Tell whether more took longer than the limit than may."""
+        """Return whether too many transactions took longer than the limit."""
         return self.over_limit is not None and self.over_limit > OVER_LIMIT
 
     @property
@@ -240,20 +239,20 @@ def transaction_summaries(
 ) -> list[TransactionSummary]:
     """Return the transaction types in the order of the deck. Where the workload declares its types, those that never
     ended within the interval are left out."""
-    of_users = [kind.name for kind in workload.of_users()]
+    of_users = [kind.name for kind in workload.users_kinds()]
     done = {
         name: int(interval.of(counts["committed"] + counts["rolled_back"]).sum())
         for name, counts in load.counts.items()
     }
     total = sum(done.get(name, 0) for name in of_users)
-    found = []
+    summaries = []
     for name in workload.in_order(load.counts):
         sums = {column: int(interval.of(load.counts[name][column]).sum()) for column in TOTALS}
-        if workload.kinds and not interval.of(load.ended(name)).any():
+        if workload.kinds and not interval.of(load.ended_per_second(name)).any():
             continue
         kind = workload.find(name)
         latency = load.latency.get((interval.index, name), Latencies.empty())
-        found.append(
+        summaries.append(
             TransactionSummary(
                 name=name,
                 committed=sums["committed"],
@@ -273,7 +272,7 @@ def transaction_summaries(
                 aborted=int(interval.of(errors.aborted(name)).sum()),
             )
         )
-    return found
+    return summaries
 
 
 def mean_ms(total: Mapping[str, int]) -> float | None:
@@ -302,15 +301,15 @@ class QueueSeries:
     columns: dict[str, np.ndarray]
 
     def lateness(self, interval: Interval) -> Lateness | None:
-        """Return the lateness over an interval; None where nothing was taken up or waiting."""
-        of = {name: interval.of(values) for name, values in self.columns.items()}
-        taken, third = of["taken"].sum(), max(1, interval.seconds // 3)
-        waiting = of["waiting"]
+        """Return the lateness over an interval, or None if nothing was started or waiting."""
+        columns = {name: interval.of(values) for name, values in self.columns.items()}
+        taken, third = columns["taken"].sum(), max(1, interval.seconds // 3)
+        waiting = columns["waiting"]
         if not taken and not waiting.any():
             return None
         return Lateness(
-            mean_s=float(of["late_us"].sum() / max(taken, 1) / 1e6),
-            worst_s=float(of["late_max_us"].max() / 1e6),
+            mean_s=float(columns["late_us"].sum() / max(taken, 1) / 1e6),
+            worst_s=float(columns["late_max_us"].max() / 1e6),
             per_second=float(taken / interval.seconds),
             waiting_first=float(waiting[:third].mean()),
             waiting_last=float(waiting[-third:].mean()),

@@ -8,7 +8,7 @@ The classes of `waits` put every I/O of files together. In parts, reads are told
 because it is reads that a device's read time and a buffer pool change. A commit that waits for a replica is commit
 time, as one that waits for the log.
 
-Users who blocked one another, and deadlocks, as SQL Server tells them.
+Users who blocked one another, and deadlocks, as SQL Server reports them.
 """
 
 from collections import Counter, defaultdict
@@ -23,7 +23,7 @@ from stallmark.analysis.columns import Shown, words
 from stallmark.analysis.read.driver_tables import Part
 from stallmark.analysis.read.interval import Interval, Span
 from stallmark.analysis.read.rises import Codes, PairCodes
-from stallmark.analysis.read.sample_times import give_back_memory
+from stallmark.analysis.read.sample_times import release_memory
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
 from stallmark.record.manifest.workload import application
 from stallmark.record.of_load import LoadRecord
@@ -87,7 +87,7 @@ class WaitParts:
     users: dict[str, np.ndarray]
     looks: np.ndarray
 
-    def over(self, interval: Interval) -> tuple[dict[str, float], int]:
+    def mean_sessions(self, interval: Interval) -> tuple[dict[str, float], int]:
         """Return the mean number of sessions by part, and how many were sampled. Empty if too few were."""
         looks = int(interval.of(self.looks).sum())
         if looks < SHARE_SAMPLES:
@@ -111,7 +111,7 @@ class SessionWaits:
         return self._read[part.load].sampled(part)
 
     def parts(self, part: Part) -> WaitParts | None:
-        """Return the parts; None where no sessions were sampled."""
+        """Return the parts, or None if no sessions were sampled."""
         return self._read[part.load].parts(part)
 
 
@@ -123,15 +123,15 @@ class _Sampled:
         self._seconds = max([*(part.seconds for part in parts), *(interval.end for interval in intervals)])
         self._applications, self._classes, self._events = Codes(), Codes(), Codes()
         self._waits, self._owned = PairCodes(), PairCodes()  # (class, event), and (application, wait)
-        self._sums = {interval.span: np.zeros(0) for interval in intervals}  # by the number of `_owned`
-        self._users: dict[tuple[int, str], np.ndarray] = {}  # by application and part
-        self._looks: dict[int, np.ndarray] = {}  # by application
+        self._sums = {interval.span: np.zeros(0) for interval in intervals}  # keys: number of `_owned`
+        self._users: dict[tuple[int, str], np.ndarray] = {}  # keys: application and part
+        self._looks: dict[int, np.ndarray] = {}  # keys: application
         self._seen: dict[int, np.ndarray] = {}
         columns = ["second", "wait_class", "event", "samples", "polls"]
         for batch in record.batches("waits", [*columns, "application"] if record.loads else columns):
             if batch.num_rows:
                 self._add(batch)
-        give_back_memory()
+        release_memory()
 
     def _add(self, batch: pa.RecordBatch) -> None:
         owner = self._applications.of(batch, "application")
@@ -160,9 +160,9 @@ class _Sampled:
         parts = list(dict.fromkeys(of_waits))
         line = owner * len(parts) + np.array([parts.index(name) for name in of_waits])[wait]
         shape = int(line.max()) + 1, width
-        at = line * width + second - low
+        index = line * width + second - low
         rows, sampled, busy = (
-            np.bincount(at, weights, shape[0] * width).reshape(shape) for weights in (None, samples, users)
+            np.bincount(index, weights, shape[0] * width).reshape(shape) for weights in (None, samples, users)
         )
         for number in np.flatnonzero(rows.any(axis=1)).tolist():
             code, name = number // len(parts), parts[number % len(parts)]
@@ -173,7 +173,7 @@ class _Sampled:
     def _names(self) -> list[tuple[str, str]]:
         """Return the class and the event of each wait."""
         classes, events = self._classes.names, self._events.names
-        return [(classes[one], events[other]) for one, other in self._waits.pairs]
+        return [(classes[class_code], events[event_code]) for class_code, event_code in self._waits.pairs]
 
     def _owners(self, load: str | None) -> list[int]:
         """Return the codes of the applications of a load, or of all that sessions were met of."""
@@ -181,7 +181,7 @@ class _Sampled:
         return [code for code in self._looks if load is None or not names or names[code] == application("users", load)]
 
     def sampled(self, part: Part) -> dict[int, SampledWaits]:
-        owners, names, found = self._owners(part.load), self._names(), {}
+        owners, names, parts = self._owners(part.load), self._names(), {}
         looks, seen = self._sum(owners)
         for interval in part.intervals:
             if interval.of(looks).sum() < SHARE_SAMPLES:
@@ -191,8 +191,8 @@ class _Sampled:
                 wait_class, event = names[wait]
                 if users and owner in owners:
                     sums[wait_class if wait_class in WAIT_CLASSES else "other", event] += users
-            found[interval.index] = SampledWaits(dict(sums), int(interval.of(seen).sum()))
-        return found
+            parts[interval.index] = SampledWaits(dict(sums), int(interval.of(seen).sum()))
+        return parts
 
     def parts(self, part: Part) -> WaitParts | None:
         owners = self._owners(part.load)
@@ -208,7 +208,7 @@ class _Sampled:
         return WaitParts(users, looks[: part.seconds])
 
     def _sum(self, owners: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-        """Return how many sessions of some applications were sampled in each second, and in which any were met."""
+        """Return the number of sampled sessions of some applications in each second, and the seconds with any."""
         looks, seen = np.zeros(self._seconds), np.zeros(self._seconds, dtype=bool)
         for owner in owners:
             looks += self._looks[owner]
@@ -250,21 +250,21 @@ class DeadlockShape:
 
 
 def read_blocking(record: Record, intervals: Sequence[Interval]) -> dict[Span, list[BlockedPair]]:
-    """Return, by the interval, who blocked whom most. Seconds in which nobody was blocked have no row."""
+    """Return the most frequent blockers by interval. Seconds without blocking have no row."""
     every = record.manifest.collectors.get("blocking")
     every_s = (every.interval_s if every else None) or 1.0
-    found: dict[Span, Counter[tuple[str, str, str]]] = {interval.span: Counter() for interval in intervals}
+    blockers: dict[Span, Counter[tuple[str, str, str]]] = {interval.span: Counter() for interval in intervals}
     for batch in record.batches("blocking", ["second", "blocked", "blocker", "wait_type", "samples"]):
         for row in batch.to_pylist():
             for interval in intervals:
                 if interval.begin <= row["second"] < interval.end:
                     key = row["blocked"], row["blocker"], row["wait_type"]
-                    found[interval.span][key] += row["samples"]
+                    blockers[interval.span][key] += row["samples"]
     return {
         (begin, end): [
             BlockedPair(*key, seen * every_s / (end - begin)) for key, seen in pairs.most_common(TOP_BLOCKED)
         ]
-        for (begin, end), pairs in found.items()
+        for (begin, end), pairs in blockers.items()
     }
 
 

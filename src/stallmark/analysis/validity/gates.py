@@ -1,7 +1,7 @@
 """Validity gates: conditions under which a step's figures stand for the load that the workload means.
 
-Each is a pure function and returns None where it does not apply. All but the limits of the 90th percentile void a step:
-a slow variant may well exceed a limit, and can still be compared.
+Each gate is a pure function and returns None if it does not apply. All but the limits of the 90th percentile void a
+step: a slow variant may well exceed a limit, and can still be compared.
 """
 
 import math
@@ -31,21 +31,22 @@ from stallmark.stats.thresholds import (
 
 # The deviation of the mix from the deck by chance alone.
 #
-# Each executor deals from a shuffled deck of its own, without replacement. A measured interval is a window over the
-# cards dealt, which begins and ends somewhere within a deck. Whole decks inside it have exactly their shares. Of a part
-# of m cards of a deck of N, the number of one type is hypergeometric. Its variance is m · p (1 − p) · (N − m) / (N −
-# 1). The window's place in the deck is not known: the variance is the mean over all places, each as likely.
+# Each executor deals from its own shuffled deck, without replacement. A measured interval is a window over the cards
+# dealt, which begins and ends somewhere within a deck. Complete decks inside it have exactly their shares. Among m
+# cards of a deck of N, the number of one type is hypergeometric. Its variance is m · p (1 − p) · (N − m) / (N − 1). The
+# window's position in the deck is not known: the variance is the mean over all positions, which are equally likely.
 
 
 def variance(dealt: float, deck: int, share: float, executors: int) -> float:
     """Return the variance of the number of cards of one type (`share` of the `deck`'s cards) among those `dealt`. All
-    executors are taken to deal alike."""
-    each = round(dealt / executors)
-    if deck < 2 or not each:
+    executors are assumed to deal the same number."""
+    per_executor = round(dealt / executors)
+    # A deck of one card, or nothing dealt, leaves nothing to chance.
+    if deck < 2 or not per_executor:
         return 0.0
     begin = np.arange(deck)  # cards of the first deck that were dealt before the window
-    head = np.minimum(each, deck - begin)
-    tail = (each - head) % deck
+    head = np.minimum(per_executor, deck - begin)
+    tail = (per_executor - head) % deck
     parts = head * (deck - head) + tail * (deck - tail)
     return executors * share * (1 - share) * float(parts.mean()) / (deck - 1)
 
@@ -53,12 +54,12 @@ def variance(dealt: float, deck: int, share: float, executors: int) -> float:
 def deviation(
     dealt: float, deck: int, share: float, executors: int, under_way: float, others_under_way: float
 ) -> float:
-    """Return the standard deviation of the number of one type that ended within an interval, against its share of all
-    that did.
+    """Return the standard deviation of the number of transactions of one type that ended in an interval, relative to
+    its share of all.
 
-    Those that ended are those dealt, plus those under way when it began, less those under way when it ended. The latter
-    two are taken as Poisson numbers: an upper bound, as no more are under way than there are users. Other types count
-    because they change the total that the share is taken of.
+    The number that ended is the number dealt, plus those under way when the interval began, less those under way when
+    it ended. The latter two are taken as Poisson numbers: an upper bound, as no more are under way than there are
+    users. Other types count because they change the total.
     """
     ends = 2 * ((1 - share) ** 2 * under_way + share**2 * others_under_way)
     return math.sqrt(variance(dealt, deck, share, executors) + ends)
@@ -66,16 +67,15 @@ def deviation(
 
 @dataclass(frozen=True)
 class Gate:
-    """A condition under which a step's figures stand for its load. It holds where `value` is at most `limit`. `facts`
-    hold what else is known of it."""
+    """A condition under which a step's figures stand for its load. It holds if `value` is at most `limit`."""
 
     kind: GateKind
     value: float | None
     limit: float | None
     unit: str
-    passed: bool | None  # None: not known
+    passed: bool | None  # None if unknown
     voids: bool = True  # a step that fails it must not be compared
-    facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    facts: Mapping[str, Any] = field(default_factory=dict, hash=False)  # further facts for the finding
 
     @property
     def name(self) -> str:
@@ -83,7 +83,7 @@ class Gate:
 
     @property
     def failure(self) -> Finding | None:
-        """Return the finding of a gate that failed; None otherwise."""
+        """Return the finding of a gate that failed, or None if it passed or was not judged."""
         if self.passed is not False:
             return None
         severity = Severity.INVALID if self.voids else Severity.CAUTION
@@ -93,13 +93,14 @@ class Gate:
 def mix(
     workload: RecordedWorkload, done: Mapping[str, int], under_way: Mapping[str, float], executors: int
 ) -> Gate | None:
-    """Judge the mix: the type that is furthest from its share of the deck, relative to the deviation allowed.
+    """Judge the mix by the type that is furthest from its share of the deck, relative to the deviation allowed.
 
     `done` counts the transactions that ended in the interval, without failed ones. `under_way` is the mean number of
     each under way. Both are by name.
     """
-    kinds = workload.of_users()
+    kinds = workload.users_kinds()
     total, cards = sum(done.get(kind.name, 0) for kind in kinds), sum(int(kind.cards) for kind in kinds)
+    # A single type cannot deviate, and nothing ended has no shares.
     if len(kinds) < 2 or not total:
         return None
     all_under_way = sum(under_way.get(kind.name, 0.0) for kind in kinds)
@@ -125,13 +126,13 @@ def mix(
 
 @dataclass(frozen=True)
 class Following:
-    """The number of `followers` that came, in an interval and before it, and of transactions that give rise to them."""
+    """The number of `followers` that arrived, in an interval and before it, and of the transactions that cause them."""
 
     kind: TransactionType
-    sources: int  # that ended in the interval
-    rolled_back: int  # of them
+    sources: int  # causing transactions that ended in the interval
+    rolled_back: int  # sources that rolled back
     followers: int
-    sources_before: int  # since the run's start
+    sources_before: int  # sources from the run's start to the interval
     followers_before: int
 
     @property
@@ -139,38 +140,39 @@ class Following:
         return self.kind.each * self.sources
 
     @property
-    def under_way(self) -> tuple[float, float]:
-        """Return the followers that were still to come when the interval began, and when it ended."""
+    def in_flight(self) -> tuple[float, float]:
+        """Return the number of followers still to come at the interval's begin, and at its end."""
         begin = self.kind.each * self.sources_before - self.followers_before
         return max(0.0, begin), max(0.0, begin + self.due - self.followers)
 
     def deviation(self, executors: int) -> float:
-        """Return the standard deviation of the number of followers that come in an interval.
+        """Return the standard deviation of the number of followers that arrive in an interval.
 
-        Those under way at its ends are two Poisson numbers; several sources of one follower count each for its part.
-        Sources that roll back give rise to none, and their number is Poisson too. Where several sources make one
+        Those under way at the interval's ends are two Poisson numbers; several sources of one follower count each for
+        its part. Sources that roll back cause no follower, and their number is Poisson too. If several sources make one
         follower, each executor keeps a part of one at each end (uniform, variance 1/12).
         """
         part = min(1.0, self.kind.each)
-        return math.sqrt(part * sum(self.under_way) + part**2 * self.rolled_back + executors / 6)
+        return math.sqrt(part * sum(self.in_flight) + part**2 * self.rolled_back + executors / 6)
 
 
-def followers(found: Sequence[Following], executors: int, seconds: float) -> Gate | None:
-    """Judge the transactions of the market against those that users ordered, in an interval of `seconds`. The type that
+def followers(followings: Sequence[Following], executors: int, seconds: float) -> Gate | None:
+    """Judge the transactions of the market by the number that users ordered, in an interval of `seconds`. The type that
     is furthest off decides."""
-    found = [one for one in found if one.due]
-    if not found:
+    followings = [following for following in followings if following.due]
+    if not followings:
         return None
 
-    def off(one: Following) -> tuple[float, float]:
-        allowed = max(FOLLOWED, CHANCE * one.deviation(executors) / one.due)
-        if max(one.under_way) <= UNDER_WAY_S * one.due / seconds:
+    def deviation_and_limit(following: Following) -> tuple[float, float]:
+        allowed = max(FOLLOWED, CHANCE * following.deviation(executors) / following.due)
+        # A short queue excuses a small gap: the rate of orders may have changed meanwhile.
+        if max(following.in_flight) <= UNDER_WAY_S * following.due / seconds:
             allowed = max(allowed, FOLLOWED_AT_A_CHANGING_RATE)
-        return abs(one.followers / one.due - 1), allowed
+        return abs(following.followers / following.due - 1), allowed
 
-    worst = max(found, key=lambda one: off(one)[0] / off(one)[1])
-    value, allowed = off(worst)
-    begin, end = worst.under_way
+    worst = max(followings, key=lambda following: deviation_and_limit(following)[0] / deviation_and_limit(following)[1])
+    value, allowed = deviation_and_limit(worst)
+    begin, end = worst.in_flight
     return Gate(
         GateKind.FOLLOWERS,
         value=value,
@@ -189,13 +191,13 @@ def followers(found: Sequence[Following], executors: int, seconds: float) -> Gat
 
 
 def aborts(transactions: Sequence[TransactionSummary]) -> Gate | None:
-    """Judge the calls that the server ended because of other transactions, tried again or given up, per transaction
-    that ended."""
-    ended = sum(one.ended for one in transactions)
+    """Judge the share of calls that the server ended because of other transactions, whether retried or given up, per
+    transaction that ended."""
+    ended = sum(transaction.ended for transaction in transactions)
     if not ended:
         return None
-    rate = sum(one.aborted for one in transactions) / ended
-    most = max(transactions, key=lambda one: one.aborted)
+    rate = sum(transaction.aborted for transaction in transactions) / ended
+    most = max(transactions, key=lambda transaction: transaction.aborted)
     return Gate(
         GateKind.ABORTS,
         value=rate,
@@ -207,6 +209,7 @@ def aborts(transactions: Sequence[TransactionSummary]) -> Gate | None:
 
 
 def locks(wait_share: Mapping[str, float] | None) -> Gate | None:
+    """Judge the share of the users' time spent waiting for locks."""
     if wait_share is None:
         return None
     value = wait_share["lock"]
@@ -214,16 +217,20 @@ def locks(wait_share: Mapping[str, float] | None) -> Gate | None:
 
 
 def limits(workload: RecordedWorkload, transactions: Sequence[TransactionSummary]) -> Gate | None:
-    """Judge the share of each type that took longer than its limit. At least ten must have, so that no small
+    """Judge the share of each type that took longer than its limit. At least SAMPLES_BEYOND must have, so that no small
     sample fails."""
     judged = [
-        (one, one.over_limit)
-        for one in transactions
-        if workload.find(one.name).limit_s is not None and one.over_limit is not None
+        (transaction, transaction.over_limit)
+        for transaction in transactions
+        if workload.find(transaction.name).limit_s is not None and transaction.over_limit is not None
     ]
     if not judged:
         return None
-    slow = [one for one, over in judged if over > OVER_LIMIT and over * one.done >= SAMPLES_BEYOND - 0.5]
+    slow = [
+        transaction
+        for transaction, over in judged
+        if over > OVER_LIMIT and over * transaction.done >= SAMPLES_BEYOND - 0.5
+    ]
     worst, over = max(judged, key=lambda pair: (pair[0] in slow, pair[1]))
     return Gate(
         GateKind.LIMITS,
@@ -235,17 +242,23 @@ def limits(workload: RecordedWorkload, transactions: Sequence[TransactionSummary
         facts={
             "transaction": worst.name,
             "limit_s": workload.find(worst.name).limit_s,
-            "slow": [[one.name, one.over_limit, workload.find(one.name).limit_s] for one in slow],
+            "slow": [
+                [transaction.name, transaction.over_limit, workload.find(transaction.name).limit_s]
+                for transaction in slow
+            ],
         },
     )
 
 
 def lag(late: Lateness | None) -> Gate | None:
-    """Judge the lateness of the deferred queue. The queue grows when at its end it is longer than what comes within the
-    lateness allowed."""
+    """Judge the lateness of the deferred queue.
+
+    The queue grows if at its end it is longer than the work that arrives within the allowed lateness.
+    """
     if late is None:
         return None
     growth = late.waiting_last - late.waiting_first
+    # One waiting transaction more is noise, whatever the rate.
     grows = growth > max(1.0, LATE_START_S * late.per_second)
     return Gate(
         GateKind.LAG,
@@ -263,12 +276,12 @@ def lag(late: Lateness | None) -> Gate | None:
 
 
 def conditions(checked: Sequence[Condition]) -> Gate | None:
-    """Judge the consistency of the data after the run; conditions that were left out or refused do not count."""
-    judged = [one for one in checked if one.holds is not None]
-    refused = sum(bool(one.refused) for one in checked)
+    """Judge the consistency of the data after the run; conditions that were omitted or refused do not count."""
+    judged = [condition for condition in checked if condition.holds is not None]
+    refused = sum(bool(condition.refused) for condition in checked)
     if not judged and not refused:
         return None
-    broken = [one.name for one in judged if not one.holds]
+    broken = [condition.name for condition in judged if not condition.holds]
     return Gate(
         GateKind.CONSISTENCY,
         value=float(len(broken)),
@@ -279,30 +292,32 @@ def conditions(checked: Sequence[Condition]) -> Gate | None:
     )
 
 
-def completed(
+def commits(
     counted: Mapping[str, Counted], committed: Mapping[str, int], unknown: Mapping[str, int], unheard: Unheard
 ) -> Gate | None:
-    """Judge the number of transactions that the database counted against those that the driver saw committed, over the
-    whole run.
+    """Compare the number of transactions that the database counted with those that the driver saw committed, over the
+    complete run.
 
-    Some may have an unknown outcome: the connection was lost during the commit, or they did not end ("unfinished" of
-    `unheard`). Where executors were lost, or killed before their last report, there may be more: only too few are wrong
-    then. Not judged where there were none. Of several types the one is told that is furthest off.
+    Some may have an unknown outcome: the connection was lost during the commit, or they did not end
+    (`unheard.unfinished`). If executors were lost, or killed before their last report, there may be more: then only too
+    few are wrong. Not judged if nothing was counted or committed. Of several types the finding names the one that is
+    furthest off.
     """
 
-    def of(name: str, numbers: Counted) -> Gate:
+    def judge_type(name: str, numbers: Counted) -> Gate:
         seen, doubtful = committed.get(name, 0), unknown.get(name, 0) + unheard.unfinished
         silent = unheard.executors
-        found = None if numbers.after is None else numbers.after - numbers.before
-        judged = found is not None and (found < seen or not silent) and bool(found or seen)
+        in_database = None if numbers.after is None else numbers.after - numbers.before
+        judged = in_database is not None and (in_database < seen or not silent) and bool(in_database or seen)
         return Gate(
             GateKind.COMPLETED,
-            value=float(found - seen) if found is not None and judged else None,
+            value=float(in_database - seen) if in_database is not None and judged else None,
             limit=float(doubtful),
             unit="transactions beyond those seen committed",
-            passed=seen <= found <= seen + doubtful if found is not None and judged else None,
-            facts={"transaction": name, "counted": found, "seen": seen, "silent_executors": silent},
+            passed=seen <= in_database <= seen + doubtful if in_database is not None and judged else None,
+            facts={"transaction": name, "counted": in_database, "seen": seen, "silent_executors": silent},
         )
 
-    gates = [of(name, numbers) for name, numbers in counted.items()]
+    # Failed before passed before not judged, and the largest gap first.
+    gates = [judge_type(name, numbers) for name, numbers in counted.items()]
     return max(gates, key=lambda gate: (gate.passed is False, gate.passed is True, abs(gate.value or 0)), default=None)

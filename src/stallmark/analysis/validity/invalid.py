@@ -1,4 +1,4 @@
-"""The reasons why a step is invalid: the server was lost, counters are missing, others used it."""
+"""The reasons why a step is invalid: the server was lost, counters are missing, other programs used the server."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ from stallmark.analysis.finding import Finding, invalid
 from stallmark.analysis.read.counters import Counters, Delta
 from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.io import Io, over
+from stallmark.analysis.read.io import Io, delta_over
 from stallmark.analysis.read.transactions import Errors, ErrorSummary
 from stallmark.analysis.validity.driver_bound import little_gap
 from stallmark.analysis.validity.kinds import CounterSource, ValidityKind
@@ -32,21 +32,22 @@ from stallmark.stats.thresholds import (
 def server_lost(
     load: Load, errors: Errors, starts: np.ndarray, begin_s: float, interval: Interval
 ) -> Iterator[Finding]:
-    """Yield the signs that the server was lost in an interval, which then tells nothing of its limits. `starts` are the
-    times between which the server had another start.
+    """Yield the signs that the server was lost in an interval, which then does not show its limits.
 
-    One that was lost in the warm-up, which began at `begin_s`, is lost unless a transaction ended before the interval.
+    `starts` are pairs of times between which the server was restarted. A server lost in the warm-up, which began at
+    `begin_s`, counts as lost unless a transaction ended before the interval.
     """
     for before, after in starts:
         if before < interval.end and after > interval.begin:
             yield invalid(ValidityKind.SERVER_STARTED, before_s=float(before), after_s=float(after))
-    ended = load.of_users("committed") + load.of_users("rolled_back")
+    ended = load.users_sum("committed") + load.users_sum("rolled_back")
     first = math.floor(begin_s)
     answered = np.flatnonzero(ended[first : interval.begin])
     since = first + (int(answered[-1]) if len(answered) else 0)
     users = int(load.user_sum("running")[since : interval.end].max(initial=0))
     lost = errors.lost_connections()[since : interval.end]
     together = int(np.convolve(lost, np.ones(LOST_WITHIN_S)).max(initial=0)) if len(lost) else 0
+    # As many connections as users at once: the server went away. Fewer may be sessions that it killed.
     if users and together >= users:
         yield invalid(ValidityKind.CONNECTIONS_LOST, users=users, lost=together, within_s=LOST_WITHIN_S)
 
@@ -60,21 +61,21 @@ def invalid_findings(
     driver_bound: bool,
     foreign_cpu: float | None = None,
 ) -> Iterator[Finding]:
-    """Yield the reasons why the figures of an interval must not be compared; nothing when they may."""
+    """Yield the reasons why the figures of an interval must not be compared; none if they may."""
     if interval.cut:
         yield invalid(ValidityKind.ENDED_EARLY, measured_s=interval.seconds, planned_s=interval.planned_s)
     if step.missed:
         yield invalid(ValidityKind.LOADS_MISSED, loads=list(step.missed))
-    for which, counters, kind in (
+    for source, counters, kind in (
         (CounterSource.DATA_FILES, io.data, "data"),
         (CounterSource.LOG, io.wal, "wal"),
         (CounterSource.DATA_DEVICE, io.data_device, None),
         (CounterSource.LOG_DEVICE, io.wal_device, None),
     ):
         if any(begin < interval.end and end > interval.begin for begin, end in io.untimed.get(kind or "", ())):
-            yield invalid(ValidityKind.NOT_TIMED, of=which)
+            yield invalid(ValidityKind.NOT_TIMED, of=source)
         else:
-            yield from _lost(which, counters, interval)
+            yield from _unusable_counters(source, counters, interval)
     foreign = foreign_share(io, interval)
     if foreign is not None and foreign > FOREIGN_IO:
         yield invalid(ValidityKind.FOREIGN_IO, share=foreign, with_writes=io.foreign is not None)
@@ -83,16 +84,19 @@ def invalid_findings(
     yield from _not_connected(load, interval, step.users)
     done, failed = (float(interval.of(load.all(column)).sum()) for column in ("committed", "failed"))
     if failed > FAILED * (done + failed):
-        most = max(errors, key=lambda one: one.given_up, default=None)
+        most = max(errors, key=lambda error: error.given_up, default=None)
         words = {"transaction": most.transaction, "said": most.message, "code": most.code} if most else {}
         yield invalid(ValidityKind.TRANSACTIONS_FAILED, share=failed / (done + failed), **words)
+    # A driver that held the load back fails Little's law too, and has its own finding.
     elif step.arrivals == "closed" and not driver_bound and (gap := little_gap(load, interval)):
         yield gap
 
 
 def _not_connected(load: Load, interval: Interval, users: int) -> Iterator[Finding]:
-    """Yield the users that had no session while it was measured: on many servers a login takes seconds when all log in
-    at once, and a load of fewer users is another load."""
+    """Yield a finding if some users had no session during the interval.
+
+    On many servers a login takes seconds when all users log in at once, and a load of fewer users is another load.
+    """
     if not load.users:
         return
     connected = float(interval.of(load.user_sum("running")).mean())
@@ -101,24 +105,24 @@ def _not_connected(load: Load, interval: Interval, users: int) -> Iterator[Findi
 
 
 def storage_errors(record: Record) -> Iterator[Finding]:
-    """Yield the storage errors in the server's error log: no figure of such a run can be relied upon."""
+    """Yield the storage errors in the server's error log: no figure of such a run is reliable."""
     for batch in record.batches("error_log", ["number", "text"]):
         for row in batch.to_pylist():
             yield invalid(ValidityKind.STORAGE_ERROR, text=row["text"], error=row["number"])
 
 
 def foreign_share(io: Io, interval: Interval) -> float | None:
-    """Return the share of foreign I/O: the largest of three shares, None where none is known or matters.
+    """Return the share of foreign I/O: the largest of three shares, or None if none is known or matters.
 
-    They are other databases' blocks read, bytes read and written in other databases' files, and, on a real data device,
-    bytes read by other programs. A share above the limit is left out where the I/O is so little that it delays nobody.
+    The shares are other databases' blocks read, bytes read and written in other databases' files, and, on a real data
+    device, bytes read by other programs. A share above the limit is omitted if the I/O is too little to delay anything.
     """
-    shares = _of_databases(io, interval), _of_files(io, interval), _of_device(io, interval)
+    shares = _share_by_databases(io, interval), _share_by_files(io, interval), _share_on_device(io, interval)
     return max((share for share in shares if share is not None), default=None)
 
 
-def _of_databases(io: Io, interval: Interval) -> float | None:
-    own, other = over(io.own_database, interval), over(io.other_databases, interval)
+def _share_by_databases(io: Io, interval: Interval) -> float | None:
+    own, other = delta_over(io.own_database, interval), delta_over(io.other_databases, interval)
     if own is None or other is None or own.broken or other.broken:
         return None
     foreign = other["blocks_read"]
@@ -126,11 +130,10 @@ def _of_databases(io: Io, interval: Interval) -> float | None:
     return None if share > FOREIGN_IO and foreign / other.seconds <= FOREIGN_FLOOR_PER_S else share
 
 
-def _of_files(io: Io, interval: Interval) -> float | None:
-    """Return the share of bytes in other databases' files, where the server counts by file; tempdb is taken to
-    be ours."""
-    foreign = over(io.foreign, interval)
-    ours = [over(counters, interval) for counters in (io.data, io.wal, io.temp) if counters]
+def _share_by_files(io: Io, interval: Interval) -> float | None:
+    """Return the share of bytes in other databases' files, if the server counts by file; tempdb counts as ours."""
+    foreign = delta_over(io.foreign, interval)
+    ours = [delta_over(counters, interval) for counters in (io.data, io.wal, io.temp) if counters]
     if foreign is None or foreign.broken or any(delta is None or delta.broken for delta in ours):
         return None
     theirs = _bytes_per_second(foreign)
@@ -143,10 +146,10 @@ def _bytes_per_second(delta: Delta) -> float:
     return (delta["read_bytes"] + delta["write_bytes"]) / delta.seconds
 
 
-def _of_device(io: Io, interval: Interval) -> float | None:
-    """Return the share of bytes read from a real device beyond the server's own and those of raw loads. An emulated
-    array serves these alone."""
-    server, temp, device = (over(counters, interval) for counters in (io.data, io.temp, io.data_device))
+def _share_on_device(io: Io, interval: Interval) -> float | None:
+    """Return the share of bytes read from a real device that neither the server nor raw loads read. An emulated array
+    serves these alone."""
+    server, temp, device = (delta_over(counters, interval) for counters in (io.data, io.temp, io.data_device))
     if io.emulated or server is None or device is None or server.broken or device.broken:
         return None
     if not device["read_bytes"]:
@@ -159,15 +162,17 @@ def _of_device(io: Io, interval: Interval) -> float | None:
     share = max(0.0, 1 - ours / (device["read_bytes"] / device.seconds))
     busy = device.values.get("busy_ms", 0.0) / 1000 / device.seconds
     within = FOREIGN_IO + server.uncertainty + device.uncertainty
+    # A large share of an idle device delays no read, and one within the counters' uncertainty is not shown.
     return None if share > FOREIGN_IO and (busy <= FOREIGN_BUSY or share <= within) else share
 
 
-def _lost(which: CounterSource, counters: Counters | None, interval: Interval) -> Iterator[Finding]:
+def _unusable_counters(source: CounterSource, counters: Counters | None, interval: Interval) -> Iterator[Finding]:
+    """Yield a finding if counters were reset in the interval, or do not cover it."""
     if counters is None:
         return
-    delta = over(counters, interval)
+    delta = delta_over(counters, interval)
     covered = delta.seconds if delta else 0.0
     if delta and delta.broken:
-        yield invalid(ValidityKind.COUNTERS_BEGAN_AGAIN, of=which)
+        yield invalid(ValidityKind.COUNTERS_BEGAN_AGAIN, of=source)
     elif interval.seconds - covered > max(GAP_S, UNCOVERED * interval.seconds):
-        yield invalid(ValidityKind.COUNTERS_INCOMPLETE, of=which, covered_s=covered, measured_s=interval.seconds)
+        yield invalid(ValidityKind.COUNTERS_INCOMPLETE, of=source, covered_s=covered, measured_s=interval.seconds)

@@ -6,7 +6,7 @@ from stallmark.analysis.finding import Kind
 
 
 class ValidityKind(Kind):
-    """Reasons why the figures of a step must not be compared, or say less than they seem to."""
+    """Reasons why the figures of a step must not be compared, or mean less than they seem to."""
 
     RUN_INCOMPLETE = "run_incomplete"
     ENDED_EARLY = "ended_early"
@@ -28,7 +28,7 @@ class ValidityKind(Kind):
 
 
 class GateKind(Kind):
-    """The validity gates, by the names that a reader sees."""
+    """The validity gates, by the names shown to readers."""
 
     MIX = "mix"
     FOLLOWERS = "followers"
@@ -41,7 +41,7 @@ class GateKind(Kind):
 
 
 class ServiceLevelKind(Kind):
-    """The kinds of findings on a service level, and reasons why it is not judged on a percentile."""
+    """The findings on a service level, and the reasons why a percentile is not judged."""
 
     READS_TAKE = "reads_take"
     READS_NOT_KNOWN = "reads_not_known"

@@ -9,7 +9,7 @@ import numpy as np
 from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.io import Io, OwnCpu, over, own_cpu
+from stallmark.analysis.read.io import Io, OwnCpu, cpu_of_run, delta_over
 from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary, ServerState
 from stallmark.analysis.read.transactions import (
     Errors,
@@ -32,41 +32,45 @@ from stallmark.stats.thresholds import CPU_DELAY, CPU_LIMITS, FOREIGN_CPU
 def foreign_cpu_share(
     manifest: Manifest, load: Load, io: Io, state: ServerState | None, interval: Interval
 ) -> float | None:
-    """Return the share of the CPUs that other programs used, or None if it is not known or does not matter.
+    """Return the share of the CPUs that other programs used, or None if it is unknown or does not matter.
 
-    It is what neither the server, the client on the same machine nor the kernel's threads used. A share above the limit
-    is left out if it kept nobody from a CPU.
+    Other programs are all but the server, the client on the same machine and the kernel's threads. A share above the
+    limit is omitted if nothing of the run waited for a CPU.
     """
-    shares = _by_processes(manifest, load, io, interval) or _by_notes(state)
+    shares = _cpu_by_processes(manifest, load, io, interval) or _cpu_by_server_notes(state)
     if shares is None:
         return None
     foreign, busy, own = shares
+    # Other programs may use idle CPUs: only a run that waited for a CPU was disturbed.
     if foreign > FOREIGN_CPU and not _delays(manifest, load, interval, busy, own):
         return None
     return foreign
 
 
-def _by_processes(
+def _cpu_by_processes(
     manifest: Manifest, load: Load, io: Io, interval: Interval
 ) -> tuple[float, float, OwnCpu | None] | None:
-    """Return the share of other programs, of all that was busy, and the run's own. Not known beside an array that is
-    emulated as a block device: the program that serves it is in no table."""
-    own, host = own_cpu(load, io, interval), over(io.host, interval)
+    """Return the share of other programs, the share of CPUs that were busy, and the run's own use.
+
+    Not known next to an array that is emulated as a block device: the program that serves it is in no table.
+    """
+    own, host = cpu_of_run(load, io, interval), delta_over(io.host, interval)
     if own is None or own.cores is None or host is None or host.broken:
         return None
+    # Such an array's program would count as foreign.
     models = (manifest.devices.of(role).emulated_array for role in ("data", "wal"))
     if any(model and model.block_device for model in models):
         return None
     total = sum(host.values.values()) / host.seconds
     busy = total - (host["idle_s"] + host.values.get("iowait_s", 0.0)) / host.seconds
-    kernel = over(io.kernel_cpu, interval)
+    kernel = delta_over(io.kernel_cpu, interval)
     threads = kernel["system_s"] / kernel.seconds if kernel and not kernel.broken else 0.0
     return max(0.0, busy - own.cores - threads) / total, busy / total, own
 
 
-def _by_notes(state: ServerState | None) -> tuple[float, float, OwnCpu | None] | None:
-    """Return the same by SQL Server's notes of every minute. Where these do not hold the idle time, the process is all
-    that is known to be busy."""
+def _cpu_by_server_notes(state: ServerState | None) -> tuple[float, float, OwnCpu | None] | None:
+    """Return the same shares from SQL Server's notes of every minute. If these lack the idle time, only the server's
+    process is known to be busy."""
     if state is None or state.cpu_busy_share is None or state.cpu_process_share is None:
         return None
     foreign = state.cpu_busy_share - state.cpu_process_share
@@ -75,7 +79,8 @@ def _by_notes(state: ServerState | None) -> tuple[float, float, OwnCpu | None] |
 
 def _delays(manifest: Manifest, load: Load, interval: Interval, busy: float, own: OwnCpu | None) -> bool:
     """Return whether the run waited for CPUs: as the kernel counted it, else whether the CPUs were busy enough to limit
-    it. The kernel does not tell one load's sessions from another's."""
+    it."""
+    # The kernel does not separate the sessions of several loads.
     if own is None or own.server_run_delay_s is None or manifest.loads:
         return busy >= CPU_LIMITS
     spent_s = float(interval.of(load.all("service_us")).sum()) / 1e6
@@ -85,7 +90,7 @@ def _delays(manifest: Manifest, load: Load, interval: Interval, busy: float, own
 # The validity gates of each step of a run (gates.py), from its record.
 @dataclass(frozen=True)
 class Validity:
-    """The parts of a run that its gates are judged by."""
+    """The parts of a run by which its gates are judged."""
 
     workload: RecordedWorkload
     load: Load
@@ -96,11 +101,14 @@ class Validity:
     def judge(
         self, interval: Interval, transactions: Sequence[TransactionSummary], wait_share: Mapping[str, float] | None
     ) -> list[Gate]:
-        """Return the gates of the step measured in `interval`; those on the whole run are in every step. A workload
-        without a primary transaction has no gate on contention: the bank's branches are contended by design."""
+        """Return the gates of the step measured in `interval`; gates on the complete run are in every step.
+
+        A workload without a primary transaction has no gate on contention: the bank's branches are contended by design.
+        """
         executors = sum(bool(interval.of(users["running"]).any()) for users in self.load.users.values())
+        # Without a primary transaction the workload contends by design.
         contended = self.workload.primary is not None
-        found = [
+        candidates = [
             self._mix(interval, transactions, max(executors, 1)),
             self._followers(interval, max(executors, 1)),
             gates.aborts(transactions) if contended else None,
@@ -110,26 +118,29 @@ class Validity:
             gates.conditions(self.conditions),
             self._completed(),
         ]
-        return [gate for gate in found if gate]
+        return [gate for gate in candidates if gate]
 
     def _mix(self, interval: Interval, transactions: Sequence[TransactionSummary], executors: int) -> Gate | None:
         under_way = {
-            one.name: interval.of(self.load.counts[one.name]["latency_us"]).sum() / 1e6 / interval.seconds
-            for one in transactions
-            if one.name in self.load.counts
+            transaction.name: interval.of(self.load.counts[transaction.name]["latency_us"]).sum()
+            / 1e6
+            / interval.seconds
+            for transaction in transactions
+            if transaction.name in self.load.counts
         }
-        return gates.mix(self.workload, {one.name: one.done for one in transactions}, under_way, executors)
+        done = {transaction.name: transaction.done for transaction in transactions}
+        return gates.mix(self.workload, done, under_way, executors)
 
     def _followers(self, interval: Interval, executors: int) -> Gate | None:
-        found = [self._following(kind, interval) for kind in self.workload.kinds if kind.follows]
-        return gates.followers(found, executors, interval.seconds)
+        followings = [self._following(kind, interval) for kind in self.workload.kinds if kind.follows]
+        return gates.followers(followings, executors, interval.seconds)
 
     def _following(self, kind: TransactionType, interval: Interval) -> gates.Following:
-        """Count followers and sources. Followers that were given up count as come; sources that were given up do
-        not count."""
+        """Count followers and sources. Followers that were given up count as arrived; sources that were given up do not
+        count."""
         source = self.load.counts.get(kind.follows or "")
         done = source["committed"] + source["rolled_back"] if source else np.zeros(self.load.seconds)
-        came = self.load.ended(kind.name)
+        came = self.load.ended_per_second(kind.name)
         return gates.Following(
             kind,
             int(interval.of(done).sum()),
@@ -141,13 +152,13 @@ class Validity:
 
     def _completed(self) -> Gate | None:
         committed = {name: int(counts["committed"].sum()) for name, counts in self.load.counts.items()}
-        return gates.completed(self.workload.counted, committed, self.errors.unknown, self.workload.unheard)
+        return gates.commits(self.workload.counted, committed, self.errors.unknown, self.workload.unheard)
 
 
 # Service levels: a limit on the time of reads, and whether the reads of a step met it.
 #
-# They are judged on the percentile where the server kept a histogram of single reads, else on the mean. A mean above
-# the limit does not meet it. A mean within it does not show that 95 % of the reads are: that outcome is "mean only".
+# The percentile is judged if the server kept a histogram of single reads, else the mean. A mean above the limit does
+# not meet it. A mean within it does not show that 95 % of the reads are: that outcome is "mean only".
 
 
 class LevelOutcome(StrEnum):
@@ -158,7 +169,7 @@ class LevelOutcome(StrEnum):
 
 
 class ReadSource(StrEnum):
-    """The source of the times of reads."""
+    """The source of read times."""
 
     HISTOGRAM = "histogram_of_single_reads"
     FILE_COUNTERS = "counters_of_data_files"
@@ -167,7 +178,7 @@ class ReadSource(StrEnum):
 
 @dataclass(frozen=True)
 class ReadLimit:
-    """A limit on the time of reads in milliseconds, and the time that is better still."""
+    """A limit on the time of reads in milliseconds, and the ideal time."""
 
     read_ms: float
     ideal_ms: float | None = None
@@ -184,24 +195,24 @@ MEAN_ONLY = "mean_only"
 
 @dataclass(frozen=True)
 class ServiceLevel:
-    """One step against its service level. `figure_ms` is over `reads` reads of the data files."""
+    """One step compared with its service level."""
 
-    name: str  # "oltp" …, or "read" for a limit of one's own
+    name: str  # "oltp" …, or "read" for a custom limit
     percentile: str
     limit_ms: float
     ideal_ms: float | None
     outcome: LevelOutcome
-    ideal_met: bool | None  # None: there is none, or it is not known, as by a mean within it
+    ideal_met: bool | None  # None without an ideal, and if unknown, as by a mean within it
     figure: str  # "p95", "mean_only", or "none"
     figure_ms: float | None
-    reads: int
+    reads: int  # reads of the data files in `figure_ms`
     source: ReadSource
     finding: Finding
 
 
-def declared(name: str | None, read_ms: float | None, percentile: str) -> ServiceLevelObjective:
-    """Return a service level for the manifest: a ready-made one by its name, or a limit of one's own; None: there is
-    none on reads."""
+def make_objective(name: str | None, read_ms: float | None, percentile: str) -> ServiceLevelObjective:
+    """Return a service level for the manifest: a ready-made one by its name, or a custom limit; None sets no limit on
+    reads."""
     if name is None:
         return ServiceLevelObjective(name="read", read_ms=read_ms, percentile=percentile)
     limit = READY_MADE[name]
@@ -209,19 +220,19 @@ def declared(name: str | None, read_ms: float | None, percentile: str) -> Servic
 
 
 def judge_reads(
-    asked: ServiceLevelObjective | None, histograms: Sequence[IoLatencySummary], data: IoSummary | None
+    objective: ServiceLevelObjective | None, histograms: Sequence[IoLatencySummary], data: IoSummary | None
 ) -> ServiceLevel | None:
-    """Judge the reads of a step; None where the scenario sets no service level of reads."""
-    if asked is None or asked.read_ms is None:
+    """Judge the reads of a step; return None if the scenario sets no service level of reads."""
+    if objective is None or objective.read_ms is None:
         return None
-    percentile, limit, ideal = asked.percentile, asked.read_ms, asked.ideal_ms
-    kept = next((one for one in histograms if one.operation == "read" and one.database is None), None)
-    figure, figure_ms, reads, source, why = _figure(percentile, kept, data)
-    outcome = outcome_of(figure, figure_ms, limit)
-    of_ideal = LevelOutcome.NOT_KNOWN if ideal is None else outcome_of(figure, figure_ms, ideal)
-    ideal_met = {LevelOutcome.MET: True, LevelOutcome.NOT_MET: False}.get(of_ideal)
+    percentile, limit, ideal = objective.percentile, objective.read_ms, objective.ideal_ms
+    of_reads = (histogram for histogram in histograms if histogram.operation == "read" and histogram.database is None)
+    figure, figure_ms, reads, source, no_percentile = _judged_figure(percentile, next(of_reads, None), data)
+    outcome = judge_figure(figure, figure_ms, limit)
+    ideal_outcome = LevelOutcome.NOT_KNOWN if ideal is None else judge_figure(figure, figure_ms, ideal)
+    ideal_met = {LevelOutcome.MET: True, LevelOutcome.NOT_MET: False}.get(ideal_outcome)
     return ServiceLevel(
-        name=asked.name,
+        name=objective.name,
         percentile=percentile,
         limit_ms=limit,
         ideal_ms=ideal,
@@ -231,7 +242,7 @@ def judge_reads(
         figure_ms=figure_ms,
         reads=reads,
         source=source,
-        finding=info(ServiceLevelKind.READS_NOT_KNOWN, why=why)
+        finding=info(ServiceLevelKind.READS_NOT_KNOWN, why=no_percentile)
         if figure_ms is None
         else (info if outcome == LevelOutcome.MET else caution)(
             ServiceLevelKind.READS_TAKE,
@@ -242,13 +253,13 @@ def judge_reads(
             limit_ms=limit,
             ideal_ms=ideal,
             ideal_met=ideal_met,
-            why=why,
+            why=no_percentile,
         ),
     )
 
 
-def outcome_of(figure: str, figure_ms: float | None, limit_ms: float) -> LevelOutcome:
-    """Return the outcome of a figure, a percentile or MEAN_ONLY."""
+def judge_figure(figure: str, figure_ms: float | None, limit_ms: float) -> LevelOutcome:
+    """Return the outcome of a figure, which is a percentile or MEAN_ONLY."""
     if figure_ms is None:
         return LevelOutcome.NOT_KNOWN
     if figure_ms > limit_ms:
@@ -256,17 +267,21 @@ def outcome_of(figure: str, figure_ms: float | None, limit_ms: float) -> LevelOu
     return LevelOutcome.MEAN_ONLY if figure == MEAN_ONLY else LevelOutcome.MET
 
 
-def _figure(
-    percentile: str, kept: IoLatencySummary | None, data: IoSummary | None
+def _judged_figure(
+    percentile: str, histogram: IoLatencySummary | None, data: IoSummary | None
 ) -> tuple[str, float | None, int, ReadSource, Finding | None]:
-    """Return the figure that is judged, its ms, the number of reads, their source, and why it is no percentile."""
-    why = info(ServiceLevelKind.NO_HISTOGRAM)
-    if kept is not None:
-        if (ms := kept.latency_ms.get(percentile)) is not None:
-            return percentile, ms, kept.ios, ReadSource.HISTOGRAM, None
-        why = kept.doubt or info(ServiceLevelKind.TOO_FEW_READS, reads=kept.ios, percentile=percentile)
+    """Return the figure that is judged, its ms, the number of reads, their source, and the reason if it is not a
+    percentile."""
+    no_percentile = info(ServiceLevelKind.NO_HISTOGRAM)
+    if histogram is not None:
+        if (ms := histogram.latency_ms.get(percentile)) is not None:
+            return percentile, ms, histogram.ios, ReadSource.HISTOGRAM, None
+        no_percentile = histogram.doubt or info(
+            ServiceLevelKind.TOO_FEW_READS, reads=histogram.ios, percentile=percentile
+        )
     if data is None or (data.reads and data.read_ms is None):
         return "none", None, 0, ReadSource.NONE, info(ServiceLevelKind.READS_NOT_MEASURED)
     if not data.reads:
         return "none", None, 0, ReadSource.NONE, info(ServiceLevelKind.NOTHING_READ)
-    return MEAN_ONLY, data.read_ms, data.reads, ReadSource.FILE_COUNTERS, why
+    # The counters of files know only totals, so only the mean can be judged.
+    return MEAN_ONLY, data.read_ms, data.reads, ReadSource.FILE_COUNTERS, no_percentile

@@ -16,7 +16,7 @@ from sqlalchemy.engine import URL
 
 from stallmark.errors import StallmarkError, as_reason
 from stallmark.experiment.target import home
-from stallmark.record.files import alone
+from stallmark.record.files import exclusive_folder
 from stallmark.storage.block_devices import SYS_BLOCK, NoBlockDevice, device_behind
 
 # The container engine of this machine, and limits on the disks under a container's folders.
@@ -220,7 +220,9 @@ class CredentialFiles:
     def held(self) -> Iterator[None]:
         """Hold the server for one command: two that start it would overwrite each other's passwords."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with alone(self.folder, taken=f"Another Stallmark starts or stops the server {self.name!r}: wait for its end."):
+        with exclusive_folder(
+            self.folder, taken=f"Another Stallmark starts or stops the server {self.name!r}: wait for its end."
+        ):
             yield
 
     def password(self) -> str | None:

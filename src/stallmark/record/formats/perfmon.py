@@ -33,7 +33,8 @@ _PATH = re.compile(  # the host and what leads it may have been taken out
     r"(?:(?:\\\\(?P<host>[^\\]+))?\\|(?=[^\\(]+(?:\(.*\))?\\))"
     r"(?:(?P<object>[^\\(]+)(?:\((?P<instance>.*)\))?\\)?(?P<counter>[^\\]+)"
 )
-_NO_SECONDS = re.compile(r".*[ T]\d{1,2}:\d{2}( ?[AP]M)?|\d{1,2}:\d{2}[.,]\d+", re.I)
+_TIME = re.compile(r"\d{1,2}/\d{1,2}/\d{4} \d{1,2}:\d\d:\d\d(\.\d+)?( [AP]M)?")
+_SPOILED = re.compile(r"\d{1,2}:\d\d[.,]\d+|\d{5}[.,]\d+")  # minutes and seconds, or days since 1900
 _FOREIGN_SHARE = 0.4  # of characters beyond ASCII: a name with more is in another script
 DISKS = r'"\LogicalDisk(*)\*" "\Processor(*)\% Processor Time"'
 _AS_PERFMON = "`relog sales.blg -f CSV -o sales.csv`"
@@ -68,9 +69,9 @@ class Perfmon(Recorded):
                 self.counters = [counter for _, counter in places]
             elif not header:
                 raise StallmarkError(f"{self.path} does not begin with the header of Perfmon's CSV: it is cut.")
-            elif _NO_SECONDS.fullmatch(row[0].strip()):
+            elif not _TIME.fullmatch(stamp := row[0].strip()) and (is_time(stamp) or _SPOILED.fullmatch(stamp)):
                 raise StallmarkError(
-                    f"A spreadsheet spoiled the times of {self.path}, as {row[0].strip()!r} shows: take the file that "
+                    f"A spreadsheet spoiled the times of {self.path}, as {stamp!r} shows: take the file that "
                     f"Perfmon wrote, or write it anew with {_AS_PERFMON}."
                 )
             elif not is_time(row[0]):

@@ -46,25 +46,18 @@ class RangeQuery:
         if '"status":"error"' in head.replace(" ", ""):
             why = _ERROR.search(head)
             raise StallmarkError(f"{self.path} holds an error of Prometheus{f', “{why[1]}”' if why else ''}: ask anew.")
-        if (kind := _KIND.search(head)) and kind[1] != "matrix":
-            raise StallmarkError(
-                f"{self.path} holds a result of type {kind[1]}: ask /api/v1/query_range, which gives a matrix."
-            )
+        kind = _KIND.search(head)
         results = JsonArray(self.path, _RESULT)
-        for result in results:
-            yield self._series(result)
+        for result in results if not kind or kind[1] == "matrix" else [{}]:
+            labels, points = result.get("metric"), result.get("values")
+            if not isinstance(labels, dict) or not isinstance(points, list):
+                raise StallmarkError(
+                    f"{self.path} holds no series of points: ask /api/v1/query_range for a matrix, as in {as_json()}."
+                )
+            try:
+                at, values = np.array([[float(point[0]), float(point[1])] for point in points]).reshape(-1, 2).T
+            except (TypeError, ValueError, IndexError, KeyError):
+                name = str(labels.get("__name__", ""))[:80]
+                raise StallmarkError(f"{self.path} has a point of {name} that is not a number.") from None
+            yield {str(key): str(value) for key, value in labels.items()}, at, values
         self.whole = results.whole
-
-    def _series(self, result: dict) -> Series:
-        labels, points = result.get("metric"), result.get("values")
-        if not isinstance(labels, dict) or not isinstance(points, list):
-            raise StallmarkError(
-                f"{self.path} holds a series without points: ask /api/v1/query_range, which gives a matrix."
-            )
-        try:
-            at = np.array([float(point[0]) for point in points])
-            values = np.array([float(point[1]) for point in points])
-        except (TypeError, ValueError, IndexError, KeyError):
-            name = str(labels.get("__name__", ""))[:80]
-            raise StallmarkError(f"{self.path} has a point of {name} that is not a number.") from None
-        return {str(key): str(value) for key, value in labels.items()}, at, values

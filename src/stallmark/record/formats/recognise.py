@@ -9,18 +9,18 @@ from stallmark.record.formats.dates import Schedule
 from stallmark.record.formats.perfmon import HEAD as PERFMON
 from stallmark.record.formats.perfmon import Perfmon
 from stallmark.record.formats.sample import Recorded, head_bytes, head_of
-from stallmark.record.formats.sysstat import AS_SADF, AS_TEXT, HEAD, IOSTAT, IostatJson, IostatText, Sadf
+from stallmark.record.formats.sysstat import AS_SADF, AS_TEXT, HEAD, REPORT, IostatJson, IostatText, Sadf
 
 Format = Literal["perfmon", "iostat", "sar", "prometheus", "csv"]
-_IOSTAT = f"record {AS_TEXT}"
+_IOSTAT, _JSON = f"record {AS_TEXT}", f"write its recording as JSON with {AS_SADF}"
 _SAR = r"^(?:\d{1,2}[:时]\d{2}[:分]\d{2}秒?|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?: [AaPp]\.?[Mm]\.?)?[ \t]+"
 
 
 class _Text(NamedTuple):
-    """A kind of text by its first characters: `format` if it has a reader, otherwise its name and what to do. What has
-    both can be attached, and makes no profile."""
+    """A kind of text by a pattern in its first characters: `format` if it has a reader, otherwise its name and what to
+    do. What has both can be attached, and makes no profile."""
 
-    pattern: re.Pattern[str]
+    pattern: str
     format: Format | None
     name: str = ""
     remedy: str = ""
@@ -33,10 +33,6 @@ class _Binary(NamedTuple):
     suffix: str
     name: str
     remedy: str
-
-
-def _found(pattern: str) -> re.Pattern[str]:
-    return re.compile(rf".*?{pattern}", re.M | re.S)
 
 
 _BINARY = (
@@ -55,37 +51,37 @@ _BINARY = (
 )  # fmt: skip
 _TEXT = (
     _Text(
-        re.compile(r'"\(PDH-CSV [^\n]*?\\(Physical Cpu|Group Cpu|Numa Node)\('), "perfmon",
+        r'\A"\(PDH-CSV .*?\\(Physical Cpu|Group Cpu|Numa Node)\(', "perfmon",
         "of esxtop, which counts all machines of a host", "record inside the virtual machine",
     ),
-    _Text(PERFMON, "perfmon"),
-    _Text(re.compile(r'\{\s*"sysstat"(?=.*("timestamp"\s*:\s*\{|"sysdata-version"|"file-date"))', re.S), "sar"),
-    _Text(re.compile(r'\{\s*"sysstat"'), "iostat"),
-    _Text(re.compile(r'\{(?=.{0,4096}"status").*"(result|error)', re.S), "prometheus"),
-    _Text(IOSTAT, "iostat"),
+    _Text(rf"\A{PERFMON.pattern}", "perfmon"),
+    _Text(r'\A\{\s*"sysstat"(?=[\s\S]*("timestamp"\s*:\s*\{|"sysdata-version"|"file-date"))', "sar"),
+    _Text(r'\A\{\s*"sysstat"', "iostat"),
+    _Text(r'\A\{(?=[\s\S]{0,4096}"status")[\s\S]*"(result|error)', "prometheus"),
+    _Text(rf"^[ \t]*({REPORT}|(tps|r/s)[ \t].*[ \t]Device[ \t]*$)", "iostat"),
     _Text(
-        _found(r"^\S[^\n]*\b(avg-cpu:\s+%user|Device:?\s+(tps|r/s|rrqm/s))"), None,
+        rf"^\S.*\b{REPORT}", None,
         "of iostat with more before each line", "cut that off, as with `sed 's/^HOST: //' FILE > new`",
     ),
     _Text(
-        _found(rf"{_SAR}(CPU\s|tps\s|DEV\s|LINUX[ -]RESTART|[^\n]*[ \t]DEV\s*$)"), None,
-        "text of sar", f"write its recording as JSON with {AS_SADF}",
+        rf"{_SAR}(CPU\s|tps\s|DEV\s|LINUX[ -]RESTART|.*[ \t]DEV\s*$)", None,
+        "text of sar", _JSON,
     ),
     _Text(
-        re.compile(r"# hostname;interval;timestamp;|[^;\n]+;-?\d+;\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^;\n]*;"), None,
-        "text of `sadf -d`", f"write its recording as JSON with {AS_SADF}",
+        r"\A(# hostname;interval;timestamp;|[^;\n]+;-?\d+;\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^;\n]*;)", None,
+        "text of `sadf -d`", _JSON,
     ),
-    _Text(HEAD, None, "of another tool of sysstat", f"{_IOSTAT}, or write sar's as JSON with {AS_SADF}"),
-    _Text(re.compile(r"[{[<]"), None, "in no format known here", ""),
-    _Text(_found(r"^(procs\s+-+\s*memory|\s*r\s+b\s+swpd|kthr\s+memory|\s*r\s+b\s+w\s+)"), None, "of vmstat", _IOSTAT),
-    _Text(re.compile(r"AAA,"), None, "of nmon", _IOSTAT),
+    _Text(rf"\A{HEAD.pattern}", None, "of another tool of sysstat", f"{_IOSTAT}; if it is of sar, {_JSON}"),
+    _Text(r"\A[{[<]", None, "in no format known here"),
+    _Text(r"^(procs[ \t]+-+[ \t]*memory|[ \t]*r +b +(swpd|w) |kthr +memory)", None, "of vmstat", _IOSTAT),
+    _Text(r"\AAAA,", None, "of nmon", _IOSTAT),
     _Text(
-        re.compile(r'"?(pcp-)?d(stat|ool) [\d.]+ CSV|-+(total-)?cpu-usage-+ -|You did not select any stats', re.I),
-        None, "of dstat", _IOSTAT,
+        r'\A("?(pcp-)?[Dd](stat|ool) [\d.]+ CSV|-+(total-)?cpu-usage-+ -|You did not select any)', None,
+        "of dstat", _IOSTAT,
     ),
     _Text(
-        _found(r"^\s*((AIX|SunOS|HP-UX|FreeBSD|Darwin) |System configuration: lcpu=|tty:\s+tin\s|Disks:\s+% tm_act"
-               r"|extended device statistics|(device\s+)?r/s\s+w/s\s+kr/s|tty\s+\w+\d+\s.*\bcpu)"), None,
+        r"^[ \t]*((AIX|SunOS|HP-UX|FreeBSD|Darwin) |System configuration: lcpu=|tty:[ \t]+tin|Disks:[ \t]+% tm_act"
+        r"|extended device statistics|(device +)?r/s +w/s +kr/s|tty[ \t]+\w+\d+[ \t].*\bcpu)", None,
         "of iostat or sar on AIX, Solaris, HP-UX or BSD",
         "put its series into a CSV with a column of times, as docs/import-a-profile.md describes",
     ),
@@ -105,7 +101,7 @@ def detect_format(path: Path, *, of_profile: bool = False) -> Format:
             raise StallmarkError(f"{path} is {kind.name}: {kind.remedy}.")
     head = head_of(path).lstrip("\ufeff\r\n ")
     for text in _TEXT:
-        if text.pattern.match(head):
+        if re.search(text.pattern, head, re.M):
             if text.format and not (of_profile and text.name):
                 return text.format
             raise StallmarkError(f"{path} is {text.name}: {text.remedy or f'it takes {_READ}'}.")

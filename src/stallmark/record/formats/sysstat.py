@@ -25,7 +25,7 @@ from stallmark.record.formats.dates import Schedule, is_epoch, is_time
 from stallmark.record.formats.sample import Counter, Has, JsonArray, Recorded, Sample, lines_of, number
 
 AS_TEXT, AS_SADF = "`S_TIME_FORMAT=ISO iostat -xt 15`", "`sadf -j FILE -- -b -d -u -p`"
-IOSTAT = re.compile(r".*?^\s*(avg-cpu:\s+%user|Device:?\s+(tps|r/s|rrqm/s)|(tps|r/s)\s.*\sDevice\s*$)", re.M | re.S)
+REPORT = r"(avg-cpu:\s+%user|Device:?\s+(tps|r/s|rrqm/s))"
 CPU = "avg-cpu"
 """The object of iostat's CPU times; its devices have none."""
 CPU_LOADS = ("cpu-load", "cpu-load-all")

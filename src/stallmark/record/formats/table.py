@@ -13,10 +13,10 @@ import csv
 import io
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -30,30 +30,24 @@ from stallmark.record.formats.sample import Counter, Has, Recorded, Sample, open
 _LARGEST = 1 << 26  # characters
 _LINES = 60  # the header is searched for in the first so many
 _EMPTY = pa.array(["", "-", "--", "n/a", "na", "nan", "null", "none", "undefined"])
+_FILE = "file"  # a column of this name always tells rows apart
 _RULE = re.compile(r"[-,;|\s]*--[-,;|\s]*")  # sqlcmd draws one below the header
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?")
 _TIME_NAME = re.compile(r"time|date|epoch|stamp", re.I)
 _NO_COUNTER = re.compile(r"interval\b.*|(.*[ _])?(id|index|number)", re.I)  # numbers that measure nothing
 _IN_BRACKETS = re.compile(r"(?P<name>.*\S)\s*[(\[](?P<unit>[^()\[\]]+)[)\]]\s*")
-_UNITS = (  # by the text in brackets
-    (re.compile(r"ms|msec|milli ?sec(onds?)?", re.I), "ms"),
-    (re.compile(r"[uµμ]s|usec|micro ?sec(onds?)?", re.I), "us"),
-    (re.compile(r"s|sec(onds?)?", re.I), "s"),
-    (re.compile(r"%|percent", re.I), "%"),
-    (re.compile(r"(?P<unit>[KMG]i?)?B(yte)?s?(/s(ec)?|ps)", re.I), "B/s"),
-    (re.compile(r"ios?/s(ec)?|iops|ops?/s(ec)?|1/s", re.I), "1/s"),
-)
-_INSIDE = (
-    (re.compile(r"\b[uµμ]s/op|(^|_)usec_|_us$", re.I), "us"),
-    (re.compile(r"_ms$|\bms/op", re.I), "ms"),
-    (re.compile(r"\bop/s\b|iops\b", re.I), "1/s"),
-    (re.compile(r"(?<![A-Za-z])B/s\b"), "B/s"),
-)
+_UNITS = {  # by the text in brackets
+    r"ms|msec|milli ?sec(onds?)?": "ms", r"[uµμ]s|usec|micro ?sec(onds?)?": "us", r"s|sec(onds?)?": "s",
+    r"%|percent": "%", r"(?P<unit>[KMG]i?)?B(yte)?s?(/s(ec)?|ps)": "B/s", r"ios?/s(ec)?|iops|ops?/s(ec)?|1/s": "1/s",
+}  # fmt: skip
+_INSIDE = {
+    r"(?i)\b[uµμ]s/op|(^|_)usec_|_us$": "us", r"(?i)_ms$|\bms/op": "ms", r"(?i)\bop/s\b|iops\b": "1/s",
+    r"(?<![A-Za-z])B/s\b": "B/s",
+}  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Layout:
+class _Layout(NamedTuple):
     delimiter: str
     line: int  # of the header, among lines that are not empty
     header: list[str]
@@ -78,7 +72,8 @@ class Table(Recorded):
         layout = self._layout(lines)
         table = self._cells(lines[layout.line + 1 :], layout)
         cut = len(lines) - layout.line - 1 - table.num_rows
-        stamps = _stamps(table, layout)
+        parts = [pc.utf8_trim_whitespace(table[str(column)]) for column in layout.times]
+        stamps = pc.binary_join_element_wise(*parts, " ").to_numpy() if len(parts) > 1 else parts[0].to_numpy()
         numbers, texts = _sorted_out(table, layout)
         each, first_seen, place = np.unique(stamps, return_index=True, return_inverse=True)
         each, at = each[np.argsort(first_seen)], np.argsort(np.argsort(first_seen))[place]
@@ -148,6 +143,8 @@ class Table(Recorded):
 
         Raise StallmarkError if no column does.
         """
+        if _FILE in layout.header and (column := layout.header.index(_FILE)) in texts:
+            return column
         if len(np.unique(at)) == len(at):
             return None
         others = [c for c in range(len(layout.header)) if c not in texts and c not in layout.times]
@@ -178,12 +175,6 @@ def _time_columns(header: list[str], row: list[str], asked: str | None) -> tuple
     return (dates[0], clocks[0]) if dates and clocks else ()
 
 
-def _stamps(table: pa.Table, layout: _Layout) -> np.ndarray:
-    parts = [pc.utf8_trim_whitespace(table[str(column)]) for column in layout.times]
-    joined = parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, " ")
-    return joined.to_numpy()
-
-
 def _sorted_out(table: pa.Table, layout: _Layout) -> tuple[dict[int, np.ndarray], list[int]]:
     """Return the columns of numbers, NaN where a cell is empty, and the positions of columns with anything else."""
     numbers, texts = {}, []
@@ -204,9 +195,8 @@ def _sorted_out(table: pa.Table, layout: _Layout) -> tuple[dict[int, np.ndarray]
 
 
 def _name_and_unit(header: str) -> tuple[str, str]:
-    if found := _IN_BRACKETS.fullmatch(header):
-        for pattern, unit in _UNITS:
-            if matched := pattern.fullmatch(found["unit"].strip()):
-                scale = matched.groupdict().get("unit") or ""
-                return found["name"], scale + unit
-    return header, next((unit for pattern, unit in _INSIDE if pattern.search(header)), "")
+    if brackets := _IN_BRACKETS.fullmatch(header):
+        for pattern, unit in _UNITS.items():
+            if match := re.fullmatch(pattern, brackets["unit"].strip(), re.I):
+                return brackets["name"], (match.groupdict().get("unit") or "") + unit
+    return header, next((unit for pattern, unit in _INSIDE.items() if re.search(pattern, header)), "")

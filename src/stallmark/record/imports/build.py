@@ -12,6 +12,7 @@ import numpy as np
 import stallmark
 from stallmark.errors import StallmarkError
 from stallmark.record.formats.recognise import detect_format, open_recording
+from stallmark.record.formats.sysstat import AS_SADF, AS_TEXT
 from stallmark.record.imports import open_csv, perfmon, prometheus, sysstat
 from stallmark.record.imports.devices import ALL_DISKS, NUMBERED
 from stallmark.record.imports.recording import COUNTS, Recording, Wanted, some_names
@@ -20,6 +21,7 @@ from stallmark.record.profile.intervals import IO, STATES, Intervals, is_known, 
 from stallmark.record.profile.manifest import GAP, Gap, ProfiledServer, ProfileManifest, Session, Source
 
 _US = 1e6
+_AS = {"iostat": f", as of {AS_TEXT}", "sar": f", as of {AS_SADF}"}
 _LONG_S = 0.5  # what lies between two spans and is shorter is no gap
 
 
@@ -154,7 +156,7 @@ def import_profile(files: Sequence[Path], folder: Path, wanted: Wanted, *, anony
     if not any(table.num_rows for table in tables.values()):
         raise StallmarkError(
             f"{', '.join(str(path) for path in files)}: there is no interval with a value that a profile knows. Two "
-            "samples after another are needed."
+            f"samples after another are needed{_AS.get(source, '')}."
         )
     manifest = _manifest(files, source, recording, timeline, anonymous)
     write_imported(folder, manifest, tables)

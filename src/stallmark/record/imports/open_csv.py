@@ -115,9 +115,9 @@ class _Part(NamedTuple):
         return MEANINGS[self.ours]
 
     def series(self, column: str, kind: Kind, points: Mapping[float, float]) -> Series:
-        at = sorted(points)
+        times = sorted(points)
         label = self.row or self.counter.name
-        return Series(column, kind, label, label, np.array(at), np.array([points[time] for time in at]))
+        return Series(column, kind, label, label, np.array(times), np.array([points[time] for time in times]))
 
 
 def _our_name(counter: Counter, wanted: Wanted) -> tuple[str, str] | None:
@@ -136,19 +136,30 @@ def _series(parts: Sequence[_Part]) -> Iterator[Series]:
     for part in parts:
         column, _, kind, factor = part.meaning
         if kind != "mean":
-            yield part.series(column, kind, {at: value * factor for at, value in part.points.items()})
+            yield part.series(column, kind, {time: value * factor for time, value in part.points.items()})
             continue
-        ios = [one for one in parts if one.row == part.row and one.meaning.column == f"{column.removesuffix('_ms')}s"]
-        for kind in {one.meaning.kind for one in ios} - {"mean"}:
-            counts = [_increments(one.points) if kind == "total" else one.points for one in ios]
-            at_all = set(part.points).intersection(*counts)
-            stalls = {at: part.points[at] * factor * sum(count[at] for count in counts) for at in at_all}
-            yield part.series(f"{column.removesuffix('_ms')}_stall_ms", "rate" if kind == "rate" else "count", stalls)
+        ios = [
+            other
+            for other in parts
+            if (other.row, other.meaning.column) == (part.row, f"{column.removesuffix('_ms')}s")
+        ]
+        for kind in {other.meaning.kind for other in ios} - {"mean"}:
+            counts = [_increments(other.points) if kind == "total" else other.points for other in ios]
+            stalls = {
+                time: mean * factor * sum(count[time] for count in counts)
+                for time, mean in part.points.items()
+                if all(time in count for count in counts)
+            }
+            if stalls:
+                yield part.series(
+                    f"{column.removesuffix('_ms')}_stall_ms", "rate" if kind == "rate" else "count", stalls
+                )
 
 
 def _increments(points: Mapping[float, float]) -> dict[float, float]:
     """Return what was counted until each time, without what began anew."""
-    return {after: points[after] - points[at] for at, after in pairwise(sorted(points)) if points[after] >= points[at]}
+    pairs = pairwise(sorted(points.items()))
+    return {time: value - before for (_, before), (time, value) in pairs if value >= before}
 
 
 def _refuse(path: Path, file: Table, wanted: Wanted, parts: Sequence[_Part], names: list[str]) -> None:

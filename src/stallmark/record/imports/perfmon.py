@@ -55,9 +55,8 @@ class _Entry(NamedTuple):
 
     @property
     def factor(self) -> float:
-        if _SQL[self.key].endswith("_bytes"):
-            return 1024.0 if self.name.endswith("(kb)") else 8192.0 if self.name.endswith("pages") else 1.0
-        return 1.0
+        is_size = _SQL[self.key].endswith("_bytes")
+        return 1024.0 if is_size and "(kb)" in self.name else 8192.0 if is_size and "pages" in self.name else 1.0
 
 
 class _Disk(NamedTuple):
@@ -135,17 +134,15 @@ class _Plan:
     def rates(self, values: Mapping[Counter, float]) -> dict[str, float | None]:
         """Return the rates and states of a row."""
         rates = self._disk_rates(values)
-        there = [name for name, counters in self._sums.items() if _has_any(values, counters.values())]
-        if any(there):  # an instance without name is the buffer manager's
-            self._absent |= self._sums.keys() - {"", *there}
-        for name in {_SQL[key] for counters in self._sums.values() for key in counters}:
-            parts = [
-                values.get(counter, -1.0)
-                for instance in there
-                for key, counter in self._sums[instance].items()
-                if _SQL[key] == name
-            ]
-            rates[f"server.{name}"] = sum(parts) if parts and min(parts) >= 0 else None
+        present = [name for name, counters in self._sums.items() if _has_any(values, counters.values())]
+        if any(present):  # an instance without name is the buffer manager's
+            self._absent |= self._sums.keys() - {"", *present}
+        parts: dict[str, list[float]] = {}
+        for instance in present:
+            for key, counter in self._sums[instance].items():
+                parts.setdefault(_SQL[key], []).append(values.get(counter, -1.0))
+        for name, own in parts.items():
+            rates[f"server.{name}"] = sum(own) if min(own) >= 0 else None
         for name, (counter, factor) in self._single.items():
             value = values.get(counter, -1.0)
             rates[f"server.{name}"] = value * factor if value >= 0 else None
@@ -155,10 +152,10 @@ class _Plan:
         """Return the sums over the disks that are there, each column from the first object that has it in this row."""
         rates: dict[str, float | None] = {}
         for disks in self._disks:
-            there = [disk for disk in disks if _has_any(values, disk.counters.values())]
-            self._absent |= {disk.name for disk in disks if disk not in there} if there else set()
+            present = [disk for disk in disks if _has_any(values, disk.counters.values())]
+            self._absent |= {disk.name for disk in disks if disk not in present} if present else set()
             sums: dict[str, float | None] = {}
-            for disk in there:
+            for disk in present:
                 row = {name: values[counter] for name, counter in disk.counters.items() if counter in values}
                 for side in ("read", "write"):
                     if row.get(f"disk {side}s/sec") == 0 and f"avg. disk sec/{side}" in disk.counters:
@@ -168,40 +165,36 @@ class _Plan:
         return rates
 
     def _choose_disks(self, entries: Sequence[_Entry], wanted: Wanted) -> list[list[_Disk]]:
-        """Return the disks that count: those that were named, or all of each object."""
+        """Return the disks that count: those that were named, or all of each object.
+
+        Raise StallmarkError if one disk was said to hold two things.
+        """
         disks: dict[tuple[str, str], dict[str, Counter]] = {}
         for entry in entries:
             if entry.object in _DISKS:
                 disks.setdefault((entry.object, entry.counter.instance), {})[entry.name] = entry.counter
-        single = {key: counters for key, counters in disks.items() if key[1].lower() != "_total"}
+        single = [key for key in disks if key[1].lower() != "_total"]
         self._recording.devices |= {instance for _, instance in single}
+        chosen: dict[tuple[str, str], tuple[FileClass, str]] = {}
+        for name, held in wanted.classes.items():
+            exact = {key for key in single if canonical(key[1]) == canonical(name)}
+            parts = {key for key in single if canonical(name) in key[1].lower().split()}
+            # Of "D:" and "1 D:" the one of which more was recorded.
+            for key in sorted(exact | parts, key=lambda key: (-len(disks[key]), key not in exact, key))[:1]:
+                other, first = chosen.setdefault(key, (held, name))
+                if other != held:
+                    raise StallmarkError(
+                        f"The disk “{key[1]}” of {self._path} is {first} and {name}, which were said to hold {other} "
+                        f"and {held}: record LogicalDisk, or give both one class."
+                    )
+                self._recording.mapped.add(name)
         if wanted.classes:
-            given = [_Disk(key[1], held, disks[key]) for key, held in self._choose_given(single, wanted).items()]
-            return [given] if given else []
+            return [[_Disk(key[1], held, disks[key]) for key, (held, _) in chosen.items()]] if chosen else []
         return [
             [_Disk(key[1], FileClass.DEVICE, disks[key]) for key in own]
             for object in _DISKS
             if (own := [key for key in single if key[0] == object] or [key for key in disks if key[0] == object])
         ]
-
-    def _choose_given(
-        self, disks: Mapping[tuple[str, str], Mapping[str, Counter]], wanted: Wanted
-    ) -> dict[tuple[str, str], FileClass]:
-        """Return what disks were said to hold. Raise StallmarkError if one disk was said to hold two things."""
-        chosen: dict[tuple[str, str], tuple[FileClass, str]] = {}
-        for name, held in wanted.classes.items():
-            exact = {key for key in disks if canonical(key[1]) == canonical(name)}
-            parts = {key for key in disks if canonical(name) in key[1].lower().split()}
-            # Of "D:" and "1 D:" the one of which more was recorded.
-            for key in sorted(exact | parts, key=lambda key: (-len(disks[key]), key not in exact, key))[:1]:
-                if key in chosen and chosen[key][0] != held:
-                    raise StallmarkError(
-                        f"The disk “{key[1]}” of {self._path} is {chosen[key][1]} and {name}, which were said to hold "
-                        f"{chosen[key][0]} and {held}: record LogicalDisk, or give both one class."
-                    )
-                chosen[key] = held, name
-                self._recording.mapped.add(name)
-        return {key: held for key, (held, _) in chosen.items()}
 
     def _choose_sums(self, entries: Sequence[_Entry]) -> dict[str, dict[str, Counter]]:
         """Return the counters that add up, by instance: all databases of users, or the total if there are none."""

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from stallmark.errors import StallmarkError
-from stallmark.record.formats.dates import Clock, Schedule, find_order, find_zone
+from stallmark.record.formats.dates import MONTH_FIRST, Clock, Schedule, find_order, find_zone
 from stallmark.record.formats.sample import Recorded
 from stallmark.record.profile.intervals import SERVER, STATES, FileClass
 
@@ -91,6 +91,8 @@ class Recording:
     def clock(self, file: Recorded, wanted: Wanted) -> Clock:
         """Return the clock of a file. A zone that was given is stronger than that of a file, but for UTC."""
         order = file.order or find_order(file.path, file.stamps(), wanted.dates, file.otherwise)
+        if order == MONTH_FIRST and not (file.order or wanted.dates):
+            self.note(f"{file.path.name}: its dates are read with the month before the day.")
         asked = find_zone(wanted.zone) if wanted.zone else None
         return Clock(file.path, order, file.zone if file.zone_words == "UTC" else asked or file.zone, self.note)
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from stallmark.errors import StallmarkError
 from stallmark.record.imports.recording import Recording, some_names
 from stallmark.record.profile.manifest import GAP
 
@@ -30,20 +31,20 @@ class Series:
 
 def add_series(series: Sequence[Series], recording: Recording, name: str, times: Sequence[float] = ()) -> None:
     """Add the sums over series, by column and interval, and note for the file `name` what is not known. `times`: those
-    of its samples, if some may have no values.
+    of its samples, if some may have no values. Raise StallmarkError for series of different times.
 
     Intervals lie between times at which no total lacks a point. A column is not known in an interval if a part of it
     began anew there, or was away and came back; nor are the others of its group: a fall that is seen in one may be
     hidden in another. An instance whose totals or states begin later, or end before, was not there.
     """
-    each = np.unique(np.concatenate([times, *(one.at for one in series)]))
-    longest_s = GAP * float(np.median(np.diff(each))) if len(each) > 1 else 0.0
-    lacking = _lacking(series, each, longest_s)
-    bounds = each[~lacking]
+    times_of_all = np.unique(np.concatenate([times, *(part.at for part in series)]))
+    longest_s = GAP * float(np.median(np.diff(times_of_all))) if len(times_of_all) > 1 else 0.0
+    lacking = _lacking(series, times_of_all, longest_s)
+    bounds = times_of_all[~lacking]
     seconds, is_joined = np.diff(bounds), np.diff(np.flatnonzero(~lacking)) > 1
     columns: dict[str, list[Series]] = {}
-    for one in series:
-        columns.setdefault(one.column, []).append(one)
+    for part in series:
+        columns.setdefault(part.column, []).append(part)
     sums = dict[str, np.ndarray]()
     fallen, away, absent = dict[str, np.ndarray](), set[str](), set[str]()
     for column, parts in columns.items():
@@ -53,33 +54,39 @@ def add_series(series: Sequence[Series], recording: Recording, name: str, times:
             np.zeros(len(seconds), dtype=bool),
         )
         outside = list[tuple[str, np.ndarray]]()
-        for one in parts:
-            amounts = _amounts(one, bounds, seconds)
+        for part in parts:
+            amounts = _amounts(part, bounds, seconds)
             covered = np.isfinite(amounts)
-            begins = bounds[:-1] if one.kind == "total" else bounds[1:]
-            inside = (begins >= one.at[0]) & (bounds[1:] <= one.at[-1])
+            begins = bounds[:-1] if part.kind == "total" else bounds[1:]
+            inside = (begins >= part.at[0]) & (bounds[1:] <= part.at[-1])
             total += np.where(covered, amounts, 0.0)
             seen |= covered
-            if one.kind in ("count", "rate"):
+            if part.kind in ("count", "rate"):
                 unknown |= ~covered | is_joined
             else:
                 unknown |= inside & ~covered
-                away |= {one.name or one.column} if (inside & ~covered).any() else set()
-                outside.append((one.name, ~covered & ~inside))
-            if one.kind == "total":
-                falls = np.searchsorted(bounds, one.at[1:][np.diff(one.values) < 0]) - 1
+                away |= {part.name or part.column} if (inside & ~covered).any() else set()
+                outside.append((part.name, ~covered & ~inside))
+            if part.kind == "total":
+                falls = np.searchsorted(bounds, part.at[1:][np.diff(part.values) < 0]) - 1
                 falls = falls[(falls >= 0) & (falls < len(seconds))]
-                fallen.setdefault(one.group, np.zeros(len(seconds), dtype=bool))[falls] = True
+                fallen.setdefault(part.group, np.zeros(len(seconds), dtype=bool))[falls] = True
         absent |= {name for name, where in outside if name and (where & seen).any()}
         sums[column] = np.where(unknown | ~seen, np.nan, total)
     for column, parts in columns.items():
-        for group in {one.group for one in parts} & fallen.keys():
+        for group in {part.group for part in parts} & fallen.keys():
             sums[column][fallen[group]] = np.nan
+    resets = int(np.any(list(fallen.values()), axis=0).sum()) if fallen else 0
+    is_known = any(np.isfinite(values).any() for values in sums.values())
+    if not is_known and not resets and any(part.kind == "total" and len(part.at) > 1 for part in series):
+        raise StallmarkError(
+            f"Each time of {name} is of some of its series alone: write those of one sample with one time, as a query "
+            "does that groups by time."
+        )
     for place, (start, end) in enumerate(pairwise(bounds.tolist())):
         if end - start <= longest_s:
             row = {column: float(values[place]) for column, values in sums.items()}
             recording.spans.add(start, end, {column: value for column, value in row.items() if np.isfinite(value)})
-    resets = int(np.any(list(fallen.values()), axis=0).sum()) if fallen else 0
     joined = int(lacking.sum())
     for is_so, sentence in (
         (resets, f"counters began anew {resets} time{'s' * (resets > 1)}; what they counted there is not known"),
@@ -94,20 +101,20 @@ def add_series(series: Sequence[Series], recording: Recording, name: str, times:
 def _lacking(series: Iterable[Series], times: np.ndarray, longest_s: float) -> np.ndarray:
     """Return the times at which a total lacks a point, between two of its points that are no gap apart."""
     lacking = np.zeros(len(times), dtype=bool)
-    for one in series:
-        if one.kind == "total":
-            places = np.searchsorted(times, one.at)
-            for before in np.flatnonzero((np.diff(places) > 1) & (np.diff(one.at) <= longest_s)):
+    for part in series:
+        if part.kind == "total":
+            places = np.searchsorted(times, part.at)
+            for before in np.flatnonzero((np.diff(places) > 1) & (np.diff(part.at) <= longest_s)):
                 lacking[places[before] + 1 : places[before + 1]] = True
     return lacking
 
 
-def _amounts(one: Series, bounds: np.ndarray, seconds: np.ndarray) -> np.ndarray:
+def _amounts(part: Series, bounds: np.ndarray, seconds: np.ndarray) -> np.ndarray:
     """Return what a series adds to each interval, NaN if it is not known."""
     values = np.full(len(bounds), np.nan)
-    places = np.searchsorted(bounds, one.at)
-    there = (places < len(bounds)) & (bounds[np.minimum(places, len(bounds) - 1)] == one.at)
-    values[places[there]] = one.values[there]
-    if one.kind == "total":
+    places = np.searchsorted(bounds, part.at)
+    on_bounds = (places < len(bounds)) & (bounds[np.minimum(places, len(bounds) - 1)] == part.at)
+    values[places[on_bounds]] = part.values[on_bounds]
+    if part.kind == "total":
         return np.diff(values)
-    return values[1:] * seconds if one.kind == "rate" else values[1:]
+    return values[1:] * seconds if part.kind == "rate" else values[1:]

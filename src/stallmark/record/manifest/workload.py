@@ -289,5 +289,5 @@ def ended_early(loads: Sequence[Load]) -> str | None:
 
 def cut_short(loads: Sequence[Load], ended: Mapping[str, tuple[int, str]]) -> tuple[Load, ...]:
     """Return the loads with those marked that ended early: by name, after how many whole seconds and why."""
-    marked = {name: {"ended_s": after_s, "ended_because": why} for name, (after_s, why) in ended.items()}
+    marked = {name: {"ended_s": after_s, "ended_because": reason} for name, (after_s, reason) in ended.items()}
     return tuple(load.changed(**marked.get(load.name, {})) for load in loads)

@@ -95,7 +95,7 @@ LONGEST_TRANSACTION = "longest_transaction_ms"
 """The counter of a PostgreSQL: the age of the oldest transaction that a session was busy with, in whole ms."""
 
 TABLES: dict[str, pa.Schema] = {"file_io": FILE_IO, "server": SERVER}
-"""The tables of an imported profile. No source of one tells what was waited for."""
+"""The tables of an imported profile. No source of imports records waits."""
 _US = 1e6
 _ANEW = "restore it, or import the profile anew"
 
@@ -143,7 +143,7 @@ class Intervals:
         return values[np.isfinite(values)]
 
     def log(self, column: str, of_server: str) -> np.ndarray:
-        """Return a column of the log's files; that `of_server`, where the files do not tell."""
+        """Return a column of the log's files, or the server's column `of_server` if the files lack it."""
         values = self.column(f"{FileClass.LOG}.{column}")
         return values if is_known(values) else self.column(f"server.{of_server}")
 
@@ -156,12 +156,12 @@ class Intervals:
         return np.sum(known, axis=0) if known else np.full(len(self.start), np.nan)
 
     def has_any(self, name: str) -> np.ndarray:
-        """Tell in which intervals any column of a class of file, or of the server, is known."""
+        """Return a mask of the intervals in which any column of a class of file, or of the server, is known."""
         known = [np.isfinite(values) for values in self._own_columns(name).values()]
         return np.any(known, axis=0) if known else np.zeros(len(self.start), dtype=bool)
 
     def tables(self) -> dict[str, pa.Table]:
-        """Return the tables of an imported profile, with the rows in which anything is known."""
+        """Return the tables of an imported profile, with rows that have any known value."""
         parts = [self._table(name, FILE_IO) for name in self.classes]
         file_io = pa.concat_tables([FILE_IO.empty_table(), *parts])
         file_io = file_io.sort_by([("start", "ascending"), ("file_class", "ascending")])
@@ -181,7 +181,7 @@ class Intervals:
 
 
 def intervals_from_tables(file_io: pa.Table, server: pa.Table) -> Intervals:
-    """Return the intervals of an imported profile: those in which anything was seen."""
+    """Return the intervals of an imported profile in which anything was observed."""
     starts, ends = (
         np.concatenate([_seconds(table.column(name)) for table in (file_io, server)]) for name in ("start", "end")
     )
@@ -198,16 +198,16 @@ def intervals_from_tables(file_io: pa.Table, server: pa.Table) -> Intervals:
 
 
 def is_known(values: np.ndarray) -> bool:
-    """Tell whether any of the values is known."""
+    """Return whether any value is known."""
     return bool(np.isfinite(values).any())
 
 
-def _times(at: np.ndarray) -> pa.Array:
-    return pa.array(np.round(at * _US).astype("int64")).cast(pa.timestamp("us", tz="UTC"))
+def _times(times: np.ndarray) -> pa.Array:
+    return pa.array(np.round(times * _US).astype("int64")).cast(pa.timestamp("us", tz="UTC"))
 
 
 def wrong_rows(table: pa.Table | pa.RecordBatch) -> str | None:
-    """Return what is wrong with the rows of a table, or of a batch of it; None where nothing is."""
+    """Return the fault in the rows of a table or of one batch, or None without one."""
     for field in table.schema:
         values = table[field.name]
         if values.null_count and (field.name in _NEVER_NULL or pa.types.is_timestamp(field.type)):
@@ -252,11 +252,11 @@ def write_imported(folder: Path, manifest: ProfileManifest, tables: Mapping[str,
 
 def read_imported(folder: Path) -> Intervals:
     """Return the intervals of an imported profile; a table that it lacks is empty."""
-    files, found = read_profile(folder).tables, {}
+    files, tables = read_profile(folder).tables, {}
     for name, schema in TABLES.items():
         path = folder / f"{name}.parquet"
-        there = find(path, files.get(name), remedy=_ANEW)
-        found[name] = read_whole(path, schema, remedy=_ANEW) if there else schema.empty_table()
-        if why := wrong_rows(found[name]):
-            raise StallmarkError(f"{path} is damaged ({why}): {_ANEW}.")
-    return intervals_from_tables(**found)
+        stored = find(path, files.get(name), remedy=_ANEW)
+        tables[name] = read_whole(path, schema, remedy=_ANEW) if stored else schema.empty_table()
+        if reason := wrong_rows(tables[name]):
+            raise StallmarkError(f"{path} is damaged ({reason}): {_ANEW}.")
+    return intervals_from_tables(**tables)

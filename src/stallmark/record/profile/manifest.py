@@ -1,4 +1,4 @@
-"""The manifest of a profile: where it comes from, of which server it is, and when it was seen; read and written."""
+"""The manifest of a profile: its source, its server, and its observed times; read and written."""
 
 from pathlib import Path
 from typing import Final, Literal
@@ -8,7 +8,7 @@ from stallmark.record.manifest.course import ManifestPart, Moment, TableFile, Ta
 
 FORMAT: Final = 1
 GAP: Final = 2.5
-"""So many intervals without a sample are a gap: in it nothing was seen."""
+"""The number of intervals without a sample that make a gap, in which nothing was observed."""
 Source = Literal["server", "perfmon", "iostat", "sar", "prometheus", "csv"]
 SessionEnd = Literal["running", "complete", "stopped", "killed", "failed", "imported"]
 FILE = "profile.json"
@@ -30,7 +30,8 @@ class ProfiledServer(ManifestPart):
     database_bytes: int | None = None
 
     def is_as(self, other: "ProfiledServer") -> bool:
-        """Tell whether it is the same server with the same equipment: sizes, which vary from hour to hour, aside."""
+        """Return whether it is the same server with the same equipment, apart from sizes, which vary from hour to
+        hour."""
         varying: dict[str, None] = {"since": None, "pool_bytes": None, "database_bytes": None}
         return self.changed(**varying) == other.changed(**varying)
 
@@ -104,7 +105,7 @@ class ProfileManifest(ManifestPart):
     @property
     def server_names(self) -> list[str]:
         """Return the different names of the servers that answered, in their order."""
-        return list(dict.fromkeys(one.name for one in self.servers if one.name))
+        return list(dict.fromkeys(server.name for server in self.servers if server.name))
 
 
 def is_profile(folder: Path) -> bool:

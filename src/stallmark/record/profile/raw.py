@@ -137,8 +137,8 @@ class ProfileWriter:
     def _changed(self, table: str, rows: Sequence[tuple]) -> Iterator[tuple]:
         """Yield the rows that are not as they were, and one without values for each that has gone. The columns between
         `sample` and `epoch` name a row."""
-        at = RAW_TABLES[table].names.index("epoch")
-        naming = slice(1, at)
+        epoch_index = RAW_TABLES[table].names.index("epoch")
+        naming = slice(1, epoch_index)
         stored = self._stored.setdefault(table, {})
         gone = stored.keys() - {row[naming] for row in rows} if rows else ()
         for row in rows:
@@ -147,7 +147,7 @@ class ProfileWriter:
                 yield row
         for name in sorted(gone):
             before = stored.pop(name)
-            yield (rows[0][0], *before[: at - 1], GONE, *[None] * (len(before) - at))
+            yield (rows[0][0], *before[: epoch_index - 1], GONE, *[None] * (len(before) - epoch_index))
 
     def _write(self, name: str, rows: Sequence[tuple]) -> None:
         schema = RAW_TABLES[name]
@@ -184,19 +184,19 @@ def close_streams(folder: Path) -> dict[str, TableFile]:
 def read_raw(folder: Path, name: str) -> pa.Table:
     """Return a raw table with the parts of all sessions, in the order of their samples."""
     schema = RAW_TABLES[name]
-    found = pa.Table.from_batches([batch.cast(schema) for batch in raw_batches(folder, name)], schema)
-    _refuse(folder / name, wrong_rows(found))  # its first time and its last may be in two batches
-    return found
+    all_rows = pa.Table.from_batches([batch.cast(schema) for batch in raw_batches(folder, name)], schema)
+    _refuse(folder / name, wrong_rows(all_rows))  # the first time and the last may be in two batches
+    return all_rows
 
 
 def raw_batches(folder: Path, name: str) -> Iterator[pa.RecordBatch]:
-    """Yield what `read_raw` returns, a batch of rows at a time. Strings may come dictionary-encoded."""
+    """Yield the rows of `read_raw`, one batch at a time. Strings may come dictionary-encoded."""
     encoded = pa.schema(
         [field.with_type(_ENCODED) if field.type == pa.string() else field for field in RAW_TABLES[name]]
     )
     noted = {stem: file for stem, file in read_profile(folder).tables.items() if stem.rpartition("-")[0] == name}
-    there = {path.stem for kind in ("arrows", "sums", "parquet") for path in folder.glob(f"{name}-*.{kind}")}
-    for stem in sorted(there | set(noted)):
+    stored = {path.stem for kind in ("arrows", "sums", "parquet") for path in folder.glob(f"{name}-*.{kind}")}
+    for stem in sorted(stored | set(noted)):
         path = folder / f"{stem}.parquet"
         for part in _part(path, noted.get(stem)):
             with readable(path, remedy=_REMEDY):
@@ -207,9 +207,9 @@ def raw_batches(folder: Path, name: str) -> Iterator[pa.RecordBatch]:
                 yield batch
 
 
-def _refuse(path: Path, why: str | None) -> None:
-    if why:
-        raise StallmarkError(f"{path} is damaged ({why}): {_REMEDY}.")
+def _refuse(path: Path, reason: str | None) -> None:
+    if reason:
+        raise StallmarkError(f"{path} is damaged ({reason}): {_REMEDY}.")
 
 
 def _part(path: Path, noted: TableFile | None) -> Iterator[pa.RecordBatch]:
@@ -219,7 +219,7 @@ def _part(path: Path, noted: TableFile | None) -> Iterator[pa.RecordBatch]:
         try:
             with readable(stream, remedy=_REMEDY):
                 parts = read_stream(stream)
-        except FileNotFoundError:  # its session has ended meanwhile
+        except FileNotFoundError:  # the session has ended meanwhile
             if not is_file(path):
                 raise StallmarkError(f"{stream} is missing, and was there: {_REMEDY}.") from None
         else:
@@ -232,6 +232,6 @@ def _part(path: Path, noted: TableFile | None) -> Iterator[pa.RecordBatch]:
 
 
 def last_sample(folder: Path) -> int:
-    """Return the number of the last sample that is whole; -1 where there is none."""
+    """Return the number of the last complete sample, or -1 without one."""
     samples = read_raw(folder, "samples")
     return samples.column("sample")[-1].as_py() if samples.num_rows else -1

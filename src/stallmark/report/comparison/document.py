@@ -47,12 +47,12 @@ WORDS = {True: Cell("holds", "good"), False: Cell("FAILED", "bad"), None: Cell("
 
 def held(pair: PairComparison) -> str:
     """Return how many checks hold."""
-    return words.held(sum(one.passed is True for one in pair.checks), len(pair.checks))
+    return words.checks_passed(sum(check.passed is True for check in pair.checks), len(pair.checks))
 
 
-def brief(found: ComparisonSummary) -> str:
+def brief(comparison: ComparisonSummary) -> str:
     """Return how many checks of all pairs hold, in a line."""
-    passed = [one.passed is True for pair in found.pairs for one in pair.checks]
+    passed = [check.passed is True for pair in comparison.pairs for check in pair.checks]
     return f"{sum(passed)} of {len(passed)} checks hold; every run"
 
 
@@ -70,7 +70,10 @@ def checks_table(pair: PairComparison, holding: bool = True) -> Table:
 def figures_table(pair: PairComparison) -> Table:
     """Return every figure of both sides, with B's ratio to A's; narrow terminals drop its p."""
     rows: list[Sequence[str | Cell]] = [
-        [Cell(text, "main" if one is pair.primary else "quiet" if one.shown is False else "") for text in _cells(one)]
+        [
+            Cell(text, "main" if one is pair.primary else "quiet" if one.is_shown is False else "")
+            for text in _cells(one)
+        ]
         for one in (pair.primary, *pair.others)
         if one.a is not None or one.b is not None
     ]
@@ -93,9 +96,9 @@ def every_figure(pair: PairComparison) -> Table:
     return Table(["", pair.a, pair.b, "change", f"{percent(CONFIDENCE)} interval", "p"], rows)
 
 
-def _cells(one: Ratio) -> list[str]:
-    figures = words.value(one, one.a), words.value(one, one.b), words.change(one), words.reach(one)
-    return [words.named(one), *figures, words.p_value(one.p_adjusted)]
+def _cells(ratio: Ratio) -> list[str]:
+    figures = words.value(ratio, ratio.a), words.value(ratio, ratio.b), words.change(ratio), words.reach(ratio)
+    return [words.metric_with_unit(ratio), *figures, words.p_value(ratio.p_adjusted)]
 
 
 def transactions_table(pair: PairComparison) -> Table:
@@ -109,18 +112,20 @@ def transactions_table(pair: PairComparison) -> Table:
     )
 
 
-def intent(found: ComparisonSummary) -> Table:
+def intent(comparison: ComparisonSummary) -> Table:
     """Return how every side was configured, where variants may differ."""
-    return Rows(found.sides).table(
+    return Rows(comparison.sides).table(
         word("side", lambda side: side.name),
         word("made with", lambda side: ", ".join(map(sentence, side.differs)) or "the record does not tell"),
     )
 
 
-def runs_table(experiment: ExperimentSummary, found: ComparisonSummary) -> Table:
+def runs_table(experiment: ExperimentSummary, comparison: ComparisonSummary) -> Table:
     """Return every run as a row, in the order in which they were made."""
-    names = {folder: side.name for side in found.sides for folder in side.runs}
-    names |= {folder: f"{names[folder]} (again)" for side in found.sides for folder in side.again if folder in names}
+    names = {folder: side.name for side in comparison.sides for folder in side.runs}
+    names |= {
+        folder: f"{names[folder]} (again)" for side in comparison.sides for folder in side.again if folder in names
+    }
     made = [(run, step) for run in experiment.runs if name_of(run) in names for step in run.steps]
     made.sort(key=lambda row: (row[0].started, row[1].key))
     compared = [key for key, metric in METRICS.items() if metric.compared and metric.heading]
@@ -138,25 +143,25 @@ def runs_table(experiment: ExperimentSummary, found: ComparisonSummary) -> Table
 # The report of a comparison: the verdict first, then its evidence.
 
 
-def comparison_document(experiment: ExperimentSummary, found: ComparisonSummary) -> Document:
-    """Return the report of what `found` compares; `experiment` is the summary of its runs."""
-    manifest, key = experiment.runs[0].manifest, _key(found)
-    runs = sum(len(side.runs) for side in found.sides)
+def comparison_document(experiment: ExperimentSummary, comparison: ComparisonSummary) -> Document:
+    """Return the report of what `comparison` compares; `experiment` is the summary of its runs."""
+    manifest, key = experiment.runs[0].manifest, _key(comparison)
+    runs = sum(len(side.runs) for side in comparison.sides)
     headline = [
         f"{manifest.server.product} {manifest.server.version}".strip(),
         f"{manifest.workload.name} workload" if manifest.workload.name else "",
-        f"{len(found.sides)} sides, {runs} runs",
-        f"baseline {found.baseline}",
-        f"primary metric {found.pairs[0].primary.name}",
+        f"{len(comparison.sides)} sides, {runs} runs",
+        f"baseline {comparison.baseline}",
+        f"primary metric {comparison.pairs[0].primary.name}",
     ]
     picture = picture_from(
         experiment,
-        [(group.label, group.side, Point(tuple(group.steps))) for group in figures.groups(experiment, found)],
-        {pair.b for pair in found.pairs if not pair.claim.comparable},
+        [(group.label, group.side, Point(tuple(group.steps))) for group in figures.groups(experiment, comparison)],
+        {pair.b for pair in comparison.pairs if not pair.claim.comparable},
     )
-    over_time = figures.time_figure(experiment, found)
-    bars = [Key(key), figures.bar_figure(experiment, found), *([over_time] if over_time else [])]
-    left_out = [Words(sentence(one), "footnote bad") for one in found.left_out]
+    over_time = figures.time_figure(experiment, comparison)
+    bars = [Key(key), figures.bar_figure(experiment, comparison), *([over_time] if over_time else [])]
+    left_out = [Words(sentence(one), "footnote bad") for one in comparison.left_out]
     return Document(
         title=experiment.title,
         kind=experiment.scenario,
@@ -164,43 +169,43 @@ def comparison_document(experiment: ExperimentSummary, found: ComparisonSummary)
         questions=experiment.questions,
         headline=[text for text in headline if text],
         banner=banner(experiment),
-        answer=words.headline(found),
+        answer=words.headline(comparison),
         lead=[Drawn(picture, reading.PICTURE)],
         key=key,
         cautions=experiment.cautions,
         sections=known(
-            Section("verdict", "Verdict", [*map(verdict, found.pairs), *left_out]),
+            Section("verdict", "Verdict", [*map(verdict, comparison.pairs), *left_out]),
             Section("bars", "Side by side", bars),
-            _ratios(found),
-            cause.why_section(found.pairs),
+            _ratios(comparison),
+            cause.why_section(comparison.pairs),
             environment.array_section(experiment),
-            _evidence(experiment, found),
+            _evidence(experiment, comparison),
             environment.environment_section(experiment),
         ),
-        brief=comparison_in_brief(found),
+        brief=comparison_in_brief(comparison),
     )
 
 
-def _key(found: ComparisonSummary) -> list[KeyItem]:
-    seen = looks([side.name for side in found.sides])
-    return [KeyItem(side.name, seen[side.name].colour, None, "bar") for side in found.sides]
+def _key(comparison: ComparisonSummary) -> list[KeyItem]:
+    seen = looks([side.name for side in comparison.sides])
+    return [KeyItem(side.name, seen[side.name].colour, None, "bar") for side in comparison.sides]
 
 
-def _ratios(found: ComparisonSummary) -> Section:
-    emulated = {side.name: side.emulated for side in found.sides}
+def _ratios(comparison: ComparisonSummary) -> Section:
+    emulated = {side.name: side.emulated for side in comparison.sides}
     charts = [
         figures.ratio_figure(pair, number, emulated[pair.a] or emulated[pair.b])
-        for number, pair in enumerate(found.pairs)
+        for number, pair in enumerate(comparison.pairs)
         if pair.primary.ratio is not None
     ]
     return Section("ratios", "How far apart", charts)
 
 
-def _evidence(experiment: ExperimentSummary, found: ComparisonSummary) -> Section:
+def _evidence(experiment: ExperimentSummary, comparison: ComparisonSummary) -> Section:
     blocks: list[Block] = []
-    for pair in found.pairs:
+    for pair in comparison.pairs:
         sides = f"{pair.b} against {pair.a}"
-        users = f", {pair.users} users" if len(found.pairs) > 1 else ""
+        users = f", {pair.users} users" if len(comparison.pairs) > 1 else ""
         open_checks = checks_table(pair, holding=False)
         blocks += [
             Title(f"{sides}{users}: may they be compared?"),
@@ -212,17 +217,17 @@ def _evidence(experiment: ExperimentSummary, found: ComparisonSummary) -> Sectio
     blocks += [
         Words(words.METHODS, "footnote"),
         Title("What differs by intent"),
-        Shown(intent(found), "What the sides differ in by intent"),
+        Shown(intent(comparison), "What the sides differ in by intent"),
         Title("Every run"),
-        Shown(runs_table(experiment, found), "Every run and its figures"),
+        Shown(runs_table(experiment, comparison), "Every run and its figures"),
     ]
-    return Section("evidence", "Evidence", blocks, brief(found))
+    return Section("evidence", "Evidence", blocks, brief(comparison))
 
 
-def comparison_in_brief(found: ComparisonSummary) -> Brief:
-    made = [f"{side.name}: {', '.join(map(sentence, side.differs))}" for side in found.sides if side.differs]
-    left_out = [Words(sentence(one), "apart") for one in found.left_out]
-    pairs = [part for pair in found.pairs for part in _pair_in_brief(pair)]
+def comparison_in_brief(comparison: ComparisonSummary) -> Brief:
+    made = [f"{side.name}: {', '.join(map(sentence, side.differs))}" for side in comparison.sides if side.differs]
+    left_out = [Words(sentence(one), "apart") for one in comparison.left_out]
+    pairs = [part for pair in comparison.pairs for part in _pair_in_brief(pair)]
     return [*pairs, [*(Words(line, "quiet") for line in made), *left_out]]
 
 
@@ -240,23 +245,23 @@ def _notes(pair: PairComparison) -> Iterator[Note]:
         if check.passed is not True:
             mark = Cell("unknown", "apart") if check.passed is None else Cell("failed", "bad")
             yield Note(mark, f"{words.CHECKS[check.kind][0]}: {sentence(check.found)}")
-    yield from (Note(Cell("caution", "apart"), sentence(one)) for one in pair.cautions)
+    yield from (Note(Cell("caution", "apart"), sentence(caution)) for caution in pair.cautions)
     if pair.cause:
         yield Note("cause", sentence(pair.cause.finding))
-        yield from (Note(Cell("caution", "apart"), sentence(one)) for one in pair.cause.cautions)
+        yield from (Note(Cell("caution", "apart"), sentence(caution)) for caution in pair.cause.cautions)
 
 
 # A comparison for a ticket: Markdown that every tracker shows.
 
 
-def summary_for_a_ticket(found: ComparisonSummary, load: str = "") -> str:
+def summary_for_a_ticket(comparison: ComparisonSummary, load: str = "") -> str:
     """Return verdicts, figures and the evidence behind them, of one of several loads under its name. No line ends with
     a break."""
-    lines = ["## " + markdown(f"Stallmark: {f'{load}, ' if load else ''}{_title(found)}"), ""]
-    for pair in found.pairs:
+    lines = ["## " + markdown(f"Stallmark: {f'{load}, ' if load else ''}{_title(comparison)}"), ""]
+    for pair in comparison.pairs:
         lines += [*_pair(pair), ""]
-    lines += [f"- {markdown(sentence(one))}" for one in found.left_out]
-    for side in found.sides:
+    lines += [f"- {markdown(sentence(one))}" for one in comparison.left_out]
+    for side in comparison.sides:
         about = f" ({', '.join(map(sentence, side.differs))})" if side.differs else ""
         emulated = ", EMULATED device" if side.emulated else ""
         runs = ", ".join(map(markdown, side.runs))
@@ -264,9 +269,9 @@ def summary_for_a_ticket(found: ComparisonSummary, load: str = "") -> str:
     return "\n".join(lines).rstrip()
 
 
-def _title(found: ComparisonSummary) -> str:
-    others = [side.name for side in found.sides if side.name != found.baseline]
-    return f"{', '.join(others)} against {found.baseline}"
+def _title(comparison: ComparisonSummary) -> str:
+    others = [side.name for side in comparison.sides if side.name != comparison.baseline]
+    return f"{', '.join(others)} against {comparison.baseline}"
 
 
 def _pair(pair: PairComparison) -> Iterator[str]:

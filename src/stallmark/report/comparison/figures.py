@@ -57,11 +57,11 @@ class BarGroup:
     emulated: bool
 
 
-def groups(experiment: ExperimentSummary, found: ComparisonSummary) -> list[BarGroup]:
+def groups(experiment: ExperimentSummary, comparison: ComparisonSummary) -> list[BarGroup]:
     runs = {name_of(run): run for run in experiment.runs}
     several = len({(s.step, s.users) for s in experiment.steps}) > 1
     result = []
-    for side in found.sides:
+    for side in comparison.sides:
         steps = [step for folder in side.runs for step in runs[folder].steps]
         for users in dict.fromkeys((s.step, s.users) for s in steps):
             label = f"{side.name} · {users[1]} users" if several else side.name
@@ -70,14 +70,14 @@ def groups(experiment: ExperimentSummary, found: ComparisonSummary) -> list[BarG
     return result
 
 
-def bar_figure(experiment: ExperimentSummary, found: ComparisonSummary) -> Figure:
+def bar_figure(experiment: ExperimentSummary, comparison: ComparisonSummary) -> Figure:
     """Return two charts side by side: the height is the geometric mean of runs, a dash is a run."""
-    sides, seen = groups(experiment, found), looks([side.name for side in found.sides])
-    emulated = any(one.emulated for one in sides)
+    sides, seen = groups(experiment, comparison), looks([side.name for side in comparison.sides])
+    emulated = any(side.emulated for side in sides)
     made, lefts = side_by_side([1, 1], GAP, 300, bargap=0.4, hovermode="closest")
     at = list(range(len(sides)))
     for place, left, (bar, unit) in zip(places(len(BARS)), lefts, BARS, strict=True):
-        values = [_values(bar, one) for one in sides]
+        values = [_values(bar, side) for side in sides]
         points = [
             (x + _beside(index, len(one.steps)), value, run)
             for x, (one, known) in enumerate(zip(sides, values, strict=True))
@@ -86,7 +86,7 @@ def bar_figure(experiment: ExperimentSummary, found: ComparisonSummary) -> Figur
         made.add_bar(
             x=at,
             y=[mean_of_runs(one) for one in values],
-            marker={"color": [seen[one.side].colour for one in sides], "opacity": 0.75},
+            marker={"color": [seen[side.side].colour for side in sides], "opacity": 0.75},
             text=[f"{format.number(mean_of_runs(v))}  {plain(g.label)}" for v, g in zip(values, sides, strict=True)],
             **{"xaxis": f"x{place}", "yaxis": f"y{place}"},
         )
@@ -101,7 +101,7 @@ def bar_figure(experiment: ExperimentSummary, found: ComparisonSummary) -> Figur
         )
         ticks = {
             "tickvals": at,
-            "ticktext": [plain(one.label, 16) for one in sides],
+            "ticktext": [plain(side.label, 16) for side in sides],
             "tickfont": {"size": 11},
             "autotickangles": [0, -90],
         }
@@ -133,18 +133,18 @@ def bar_figure(experiment: ExperimentSummary, found: ComparisonSummary) -> Figur
         header=["side", "runs", *(f"{bar.title}, {unit}" for bar, unit in BARS)],
         rows=[
             [
-                one.label,
-                str(len(one.steps)),
-                *(format.number(mean_of_runs(_values(bar, one))) for bar, _ in BARS),
+                side.label,
+                str(len(side.steps)),
+                *(format.number(mean_of_runs(_values(bar, side))) for bar, _ in BARS),
             ]
-            for one in sides
+            for side in sides
         ],
         wide=True,
     )  # fmt: skip
 
 
-def _with(known: Sequence[float | None], one: BarGroup) -> list[tuple[float, str]]:
-    return [(value, step.run) for value, step in zip(known, one.steps, strict=True) if value is not None]
+def _with(known: Sequence[float | None], group: BarGroup) -> list[tuple[float, str]]:
+    return [(value, step.run) for value, step in zip(known, group.steps, strict=True) if value is not None]
 
 
 def _beside(number: int, runs: int) -> float:
@@ -155,15 +155,15 @@ def _beside(number: int, runs: int) -> float:
 LINES = (("tps", "transactions per second"), ("read_ms", "read time, ms per read"))
 
 
-def time_figure(experiment: ExperimentSummary, found: ComparisonSummary) -> Figure | None:
+def time_figure(experiment: ExperimentSummary, comparison: ComparisonSummary) -> Figure | None:
     """Return the runs of all sides over one another, from the second at which each began to measure; None
     without series."""
     runs = {name_of(run): run for run in experiment.runs if len(run.series.second)}
-    shown = [(side.name, [runs[f] for f in side.runs if f in runs]) for side in found.sides]
+    shown = [(side.name, [runs[f] for f in side.runs if f in runs]) for side in comparison.sides]
     shown = [(name, some) for name, some in shown if some]
     if not shown:
         return None
-    seen = looks([side.name for side in found.sides])
+    seen = looks([side.name for side in comparison.sides])
     every = [run for _, some in shown for run in some]
     divisor, unit = format.of_time(max(map(_seconds, every)))
     made, tops = stacked([(BETWEEN if row else 0, PLOT) for row in range(len(LINES))], HEAD, FOOT)
@@ -179,7 +179,7 @@ def time_figure(experiment: ExperimentSummary, found: ComparisonSummary) -> Figu
         id="compare-time",
         title="Over time",
         unit="",
-        emulated=any(side.emulated for side in found.sides),
+        emulated=any(side.emulated for side in comparison.sides),
         summary=words.over_time(len(every), len(shown)),
         method=words.over_time_method(unit),
         chart=made,
@@ -250,7 +250,11 @@ def ratio_figure(pair: PairComparison, number: int, emulated: bool) -> Figure:
             "color": NEUTRAL,
         },
         cliponaxis=False,
-        marker={"size": 9, "color": NEUTRAL, "symbol": ["circle" if one.shown else "circle-open" for _, one in lines]},
+        marker={
+            "size": 9,
+            "color": NEUTRAL,
+            "symbol": ["circle" if one.is_shown else "circle-open" for _, one in lines],
+        },
     )
     return Figure(
         id=f"compare-ratio-{number}",
@@ -270,16 +274,16 @@ def ratio_figure(pair: PairComparison, number: int, emulated: bool) -> Figure:
     )
 
 
-def _ratio_row(name: str, one: Ratio) -> list[str]:
+def _ratio_row(name: str, ratio: Ratio) -> list[str]:
     return [
         name,
-        one.unit,
-        words.value(one, one.a),
-        words.value(one, one.b),
-        words.change(one),
-        words.reach(one),
-        words.p_value(one.p_adjusted),
-        f"{one.runs_a} + {one.runs_b}",
+        ratio.unit,
+        words.value(ratio, ratio.a),
+        words.value(ratio, ratio.b),
+        words.change(ratio),
+        words.reach(ratio),
+        words.p_value(ratio.p_adjusted),
+        f"{ratio.runs_a} + {ratio.runs_b}",
     ]
 
 
@@ -305,8 +309,8 @@ def _ticks(low: float, high: float) -> list[float]:
     return [tick for tick in chosen if low <= tick <= high]
 
 
-def _values(bar: Metric, of: BarGroup) -> list[float | None]:
-    found = [bar.value(step) for step in of.steps]
+def _values(bar: Metric, group: BarGroup) -> list[float | None]:
+    found = [bar.value(step) for step in group.steps]
     return [value if value is not None and math.isfinite(value) else None for value in found]
 
 

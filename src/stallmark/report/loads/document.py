@@ -102,53 +102,53 @@ class LoadsPicture:
     def _rows(self, panel: Panel) -> list[list[str]]:
         bars = [[b.name, "", format.number(b.rate), panel.unit, format.number(b.latency_ms)] for b in panel.bars]
         dots = [
-            [one.name, f"{x:g}", format.number(y), panel.unit, ""]
-            for one in panel.lines
-            if not one.dashed
-            for x, y in one.points
+            [line.name, f"{x:g}", format.number(y), panel.unit, ""]
+            for line in panel.lines
+            if not line.dashed
+            for x, y in line.points
         ]
         return bars + dots
 
 
-def picture_of_loads(found: LoadsSummary) -> LoadsPicture | None:
+def picture_of_loads(loads_summary: LoadsSummary) -> LoadsPicture | None:
     """Return the picture that the question asks for: scaling over cells, throughput over users by device, or bars of
     every load alone and together. None where nothing was measured."""
-    if not any(point.rate for point in found.points):
+    if not any(point.rate for point in loads_summary.points):
         return None
-    emulated = any(point.first.emulated for point in found.points)
-    return LoadsPicture(_scaling(found) or _over_users(found) or _bars(found), emulated)
+    emulated = any(point.first.emulated for point in loads_summary.points)
+    return LoadsPicture(_scaling(loads_summary) or _over_users(loads_summary) or _bars(loads_summary), emulated)
 
 
-def _scaling(found: LoadsSummary) -> list[Panel]:
+def _scaling(loads_summary: LoadsSummary) -> list[Panel]:
     panels = []
-    several_rows = any(step.row for step in found.cells)
-    for same in group(found.cells, lambda step: (step.variant, step.row)):
+    several_rows = any(step.row for step in loads_summary.cells)
+    for same in group(loads_summary.cells, lambda step: (step.variant, step.row)):
         fewest, most = same[0].cells, same[-1].cells
         if most == fewest:
             return []
-        names = list(dict.fromkeys(one.load for step in same for one in step.loads))
+        names = list(dict.fromkeys(load.load for step in same for load in step.loads))
         seen = looks(names)
         lines = [
             Line(name, seen[name].colour, [
-                (step.cells, one.scaling * step.cells / fewest)
-                for step in same for one in step.loads if one.load == name and one.scaling
+                (step.cells, load.scaling * step.cells / fewest)
+                for step in same for load in step.loads if load.load == name and load.scaling
             ])
             for name in names
         ]  # fmt: skip
         ideal = Line("linear", NEUTRAL, [(fewest, 1.0), (most, most / fewest)], dashed=True)
-        several = len({step.variant for step in found.cells}) > 1
-        each = ", ".join(f"{one.load} {one.point.first.count // same[0].cells}" for one in same[0].loads)
+        several = len({step.variant for step in loads_summary.cells}) > 1
+        each = ", ".join(f"{load.load} {load.point.first.count // same[0].cells}" for load in same[0].loads)
         title = ", ".join(["Throughput by cells", *[same[0].variant] * several, *[each] * several_rows])
         panels.append(Panel(title, f"× that of {fewest} cell{'s' * (fewest > 1)}", [], [*lines, ideal], "cells"))
     return panels
 
 
-def _over_users(found: LoadsSummary) -> list[Panel]:
+def _over_users(loads_summary: LoadsSummary) -> list[Panel]:
     """Return a chart per load of users, a line per variant, where its users were varied."""
     panels = []
-    seen = looks([point.first.variant for point in found.points])
-    users = [point for point in found.points if point.first.kind == "users" and point.rate is not None]
-    alone = all(point.first.alone for point in found.points)
+    seen = looks([point.first.variant for point in loads_summary.points])
+    users = [point for point in loads_summary.points if point.first.kind == "users" and point.rate is not None]
+    alone = all(point.first.alone for point in loads_summary.points)
     for same in group(users, lambda point: point.first.load):
         shown = [one for one in same if alone or not one.first.alone]
         if len({one.first.count for one in shown}) < 2:
@@ -162,12 +162,12 @@ def _over_users(found: LoadsSummary) -> list[Panel]:
     return panels
 
 
-def _bars(found: LoadsSummary) -> list[Panel]:
+def _bars(loads_summary: LoadsSummary) -> list[Panel]:
     """Return the bars of every load: where it was held against itself alone both, else its steps."""
-    variants = list(dict.fromkeys(point.first.variant for point in found.points))
+    variants = list(dict.fromkeys(point.first.variant for point in loads_summary.points))
     seen = looks(variants)
     panels = []
-    for same in group(found.points, lambda point: point.first.load):
+    for same in group(loads_summary.points, lambda point: point.first.load):
         shown = sorted(same, key=lambda p: variants.index(p.first.variant))
         names = [", ".join([p.first.variant] * (len(variants) > 1) + [step_of(p, shown)]) for p in shown]
         bars = [
@@ -307,8 +307,8 @@ def _cut(name: str, most: int) -> str:
 # The report of several loads: all of them on one page, and beside it one for each load of users.
 
 
-def loads_document(found: LoadsSummary) -> Document:
-    whole, picture = found.whole, picture_of_loads(found)
+def loads_document(loads_summary: LoadsSummary) -> Document:
+    whole, picture = loads_summary.whole, picture_of_loads(loads_summary)
     return Document(
         title=whole.title,
         kind=whole.scenario,
@@ -318,7 +318,7 @@ def loads_document(found: LoadsSummary) -> Document:
         answer=answer_of(whole),
         lead=[
             Drawn(picture, words.PICTURE) if picture else Words(words.NO_PICTURE),
-            Links(words.OWN_PAGES, list(found.loads)),
+            Links(words.OWN_PAGES, list(loads_summary.loads)),
         ],
         no_slide=words.NO_SLIDE,
         cautions=whole.cautions,
@@ -326,53 +326,62 @@ def loads_document(found: LoadsSummary) -> Document:
             Section(
                 "loads",
                 "Every load by step",
-                shown(tables.figures(found), "Throughput, latency and reads of every load, by step"),
+                shown(tables.figures(loads_summary), "Throughput, latency and reads of every load, by step"),
             ),
             Section(
-                "together", "Together against alone", shown(tables.together(found), "Every load together and alone")
+                "together",
+                "Together against alone",
+                shown(tables.together(loads_summary), "Every load together and alone"),
             ),
             Section(
                 "cells",
                 "By cells",
-                shown(tables.cells(found), "Throughput, scaling and service level of every load by cells"),
+                shown(tables.cells(loads_summary), "Throughput, scaling and service level of every load by cells"),
             ),
             Section(
                 "whole",
                 "Device, host and reads, all loads together",
-                shown(tables.whole(found), "Device, host and reads by step"),
+                shown(tables.whole(loads_summary), "Device, host and reads by step"),
             ),
-            _findings(found),
+            _findings(loads_summary),
             environment.array_section(whole),
             server.server_section(whole, "the transactions"),
             Section("consistency", "Consistency", transactions.consistency_blocks(whole), "the data after each run"),
             environment.environment_section(whole),
         ),
-        brief=_brief(found),
-        pages={name: experiment_document(view) for name, view in found.loads.items()},
+        brief=_brief(loads_summary),
+        pages={name: experiment_document(view) for name, view in loads_summary.loads.items()},
     )
 
 
-def _findings(found: LoadsSummary) -> Section:
+def _findings(loads_summary: LoadsSummary) -> Section:
     blocks: list[Block] = []
-    for name, view in found.loads.items():
+    for name, view in loads_summary.loads.items():
         for pair in view.comparison.pairs if view.comparison else ():
             blocks += [Title(f"{name}, {pair.step}"), summary.verdict(pair)]
     verdicts = [Fold("Verdicts, load by load", blocks, printed=True)] if blocks else []
-    texts = [sentence(finding) for finding in found.whole.findings]
+    texts = [sentence(finding) for finding in loads_summary.whole.findings]
     return Section("findings", "Findings", [*([Bullets(texts, "findings", True)] if texts else []), *verdicts])
 
 
-def _brief(found: LoadsSummary) -> Brief:
-    whole = found.whole
-    doubts = [Note(Cell("doubt", "bad"), doubt) for doubt in tables.doubts_of(found.points)]
+def _brief(loads_summary: LoadsSummary) -> Brief:
+    whole = loads_summary.whole
+    doubts = [Note(Cell("doubt", "bad"), doubt) for doubt in tables.doubts_of(loads_summary.points)]
     kept: list[list[Block]] = [
-        [Title(name), Shown(table, header=False)] for name, view in found.loads.items() if (table := thresholds(view))
+        [Title(name), Shown(table, header=False)]
+        for name, view in loads_summary.loads.items()
+        if (table := thresholds(view))
     ]
     return [
         [Words(whole.title, "main"), Words(whole.answers, "quiet")],
         *(
             [Shown(table, one_line=True)]
-            for table in (tables.figures(found), tables.together(found), tables.cells(found), tables.whole(found))
+            for table in (
+                tables.figures(loads_summary),
+                tables.together(loads_summary),
+                tables.cells(loads_summary),
+                tables.whole(loads_summary),
+            )
             if table
         ),
         bullets(whole.findings),
@@ -382,30 +391,30 @@ def _brief(found: LoadsSummary) -> Brief:
     ]
 
 
-def loads_in_json(found: LoadsSummary) -> dict[str, Any]:
+def loads_in_json(loads_summary: LoadsSummary) -> dict[str, Any]:
     """Return every load of users as an experiment of its own, and what belongs to all loads."""
     points = [
         in_json(point.first) | {"runs": [in_json(run) for run in point.runs], "rate": in_json(point.rate)}
-        for point in found.points
+        for point in loads_summary.points
     ]
     return {
-        **{name: in_json(getattr(found.whole, name)) for name in _OF_ALL},
-        "loads": {name: experiment_in_json(view) for name, view in found.loads.items()},
+        **{name: in_json(getattr(loads_summary.whole, name)) for name in _OF_ALL},
+        "loads": {name: experiment_in_json(view) for name, view in loads_summary.loads.items()},
         "overview": {
             "points": points,
-            "penalties": in_json(found.penalties),
+            "penalties": in_json(loads_summary.penalties),
             "cells": [
                 {
                     "variant": step.variant,
                     "cells": step.cells,
-                    "met": step.met,
+                    "met": step.slo_met,
                     "loads": [
                         {"load": x.load, "rate": in_json(x.point.rate), "scaling": x.scaling} for x in step.loads
                     ],
                 }
-                for step in found.cells
+                for step in loads_summary.cells
             ],
-            "steps": [in_json(run) for point in found.steps for run in point.runs],
+            "steps": [in_json(run) for point in loads_summary.steps for run in point.runs],
         },
         "reports": {},
     }

@@ -20,14 +20,14 @@ _LEVELS = {
 }
 
 
-def figures(found: LoadsSummary) -> Table:
+def figures(loads_summary: LoadsSummary) -> Table:
     """Return a row for every variant, step and load."""
-    points, order = found.points, found_loads(found)
+    points, order = loads_summary.points, found_loads(loads_summary)
     levels, late = any(point.level for point in points), any(run.late for point in points for run in point.runs)
     unknown = any(run.waiting_unknown for point in points for run in point.runs)
     return Rows(sorted(points, key=lambda point: order.index(point.first.load))).table(
         word("load", lambda point: point.first.load),
-        word("variant", lambda point: point.first.variant, when=_several(found)),
+        word("variant", lambda point: point.first.variant, when=_several(loads_summary)),
         word("step", lambda point: step_of(point, points)),
         word("of it", _count, 9),
         number("throughput", lambda point: Cell(format.number(point.rate), "main")),
@@ -62,12 +62,12 @@ def figures(found: LoadsSummary) -> Table:
     )
 
 
-def together(found: LoadsSummary) -> Table | None:
+def together(loads_summary: LoadsSummary) -> Table | None:
     """Return every load beside the others against itself alone; None where none ran alone."""
-    steps, order = len({penalty.step for penalty in found.penalties}) > 1, found_loads(found)
-    return Rows(sorted(found.penalties, key=lambda penalty: order.index(penalty.load))).table_if_any(
+    steps, order = len({penalty.step for penalty in loads_summary.penalties}) > 1, found_loads(loads_summary)
+    return Rows(sorted(loads_summary.penalties, key=lambda penalty: order.index(penalty.load))).table_if_any(
         word("load", lambda penalty: penalty.load),
-        word("variant", lambda penalty: penalty.variant, when=_several(found)),
+        word("variant", lambda penalty: penalty.variant, when=_several(loads_summary)),
         word("step", lambda penalty: penalty.step, when=steps),
         number("alone → together", lambda penalty: _values(penalty.rate), importance=3),
         number("of alone", lambda penalty: Cell(format.share(penalty.rate.ratio), "main")),
@@ -85,14 +85,18 @@ def together(found: LoadsSummary) -> Table | None:
     )
 
 
-def cells(found: LoadsSummary) -> Table | None:
+def cells(loads_summary: LoadsSummary) -> Table | None:
     """Return throughput and scaling of every load by the number of cells; None without cells."""
     rows = [
-        (step, load) for name in found_loads(found) for step in found.cells for load in step.loads if load.load == name
+        (step, load)
+        for name in found_loads(loads_summary)
+        for step in loads_summary.cells
+        for load in step.loads
+        if load.load == name
     ]
     return Rows(rows).table_if_any(
         word("load", lambda row: row[1].load),
-        word("variant", lambda row: row[0].variant, when=_several(found)),
+        word("variant", lambda row: row[0].variant, when=_several(loads_summary)),
         number("cells", lambda row: row[0].cells, format.count),
         number("throughput", lambda row: Cell(format.number(row[1].point.rate), "main")),
         word("unit", lambda row: unit(row[1].point), 3),
@@ -103,11 +107,11 @@ def cells(found: LoadsSummary) -> Table | None:
     )
 
 
-def whole(found: LoadsSummary) -> Table:
+def whole(loads_summary: LoadsSummary) -> Table:
     """Return device, host and reads of every step, all loads together."""
-    return Rows(found.steps).table(
+    return Rows(loads_summary.steps).table(
         word("step", lambda point: point.first.step),
-        word("variant", lambda point: point.first.variant, when=_several(found)),
+        word("variant", lambda point: point.first.variant, when=_several(loads_summary)),
         number("device IOPS", lambda point: point.mean(lambda run: run.iops)),
         number("per drive", lambda point: point.mean(lambda run: run.iops_per_drive), importance=3),
         number("read ms", lambda point: point.mean(lambda run: run.read_ms), importance=2),
@@ -142,9 +146,9 @@ def level_cell(level: LoadLevel | None) -> Cell | str:
     return Cell(f"{format.number(level.figure_ms)}{format.NBSP}{sign}{format.NBSP}{level.limit_ms:g}{more}", kind)
 
 
-def found_loads(found: LoadsSummary) -> list[str]:
+def found_loads(loads_summary: LoadsSummary) -> list[str]:
     """Return the loads in the order of the scenario."""
-    return list(dict.fromkeys(load.name for run in found.whole.runs for load in run.manifest.loads))
+    return list(dict.fromkeys(load.name for run in loads_summary.whole.runs for load in run.manifest.loads))
 
 
 def step_of(point: LoadPoint, among: Sequence[LoadPoint]) -> str:
@@ -156,8 +160,8 @@ def step_of(point: LoadPoint, among: Sequence[LoadPoint]) -> str:
     return f"alone, {_count(point)}" if len(counts) > 1 else "alone"
 
 
-def _several(found: LoadsSummary) -> bool:
-    return len({point.first.variant for point in found.points}) > 1
+def _several(loads_summary: LoadsSummary) -> bool:
+    return len({point.first.variant for point in loads_summary.points}) > 1
 
 
 def _count(point: LoadPoint) -> str:
@@ -172,7 +176,7 @@ def _errors(point: LoadPoint) -> float | None:
 
 def _waited(point: LoadPoint) -> str:
     """Return how many queries at a rate waited for a stream, over all runs, of how many."""
-    late = [one.late for one in point.runs if one.late]
+    late = [run.late for run in point.runs if run.late]
     return f"{sum(one.waited for one in late):,} of {sum(one.due for one in late):,}" if late else format.NONE
 
 
@@ -192,7 +196,9 @@ def _interval(ratio: Ratio) -> str:
 
 def doubts_of(points: Sequence[LoadPoint]) -> list[str]:
     """Return why figures are in doubt, by load and step."""
-    several = len({one.first.variant for one in points}) > 1
-    where = {id(one): [one.first.variant] * several + [one.first.load, step_of(one, points)] for one in points}
-    said = [f"{', '.join(where[id(one)])}: {sentence(doubt)}" for one in points for doubt in one.doubts]
+    several = len({point.first.variant for point in points}) > 1
+    where = {
+        id(point): [point.first.variant] * several + [point.first.load, step_of(point, points)] for point in points
+    }
+    said = [f"{', '.join(where[id(point)])}: {sentence(doubt)}" for point in points for doubt in point.doubts]
     return list(dict.fromkeys(said))

@@ -18,98 +18,98 @@ from stallmark.report.text import sentence
 from stallmark.report.text.device import EMULATED
 
 
-def locality_document(found: Locality) -> Document:
-    manifest, step = found.manifest, found.experiment.steps[0]
-    title = f"How {found.workload} reads"
+def locality_document(locality: Locality) -> Document:
+    manifest, step = locality.manifest, locality.experiment.steps[0]
+    title = f"How {locality.workload} reads"
     headline = [
         f"{manifest.server.product} {manifest.server.version}".strip(),
         ", ".join(f"{name} {format.exact(value)}" for name, value in manifest.workload.scale.items()),
         format.users(step.users),
-        f"{format.size(found.data_bytes)} of data",
+        f"{format.size(locality.data_bytes)} of data",
         format.moment(manifest.started),
     ]
-    charts = {chart.id: chart for chart in figures(found)}
+    charts = {chart.id: chart for chart in figures(locality)}
     pools = charts.pop("pools", None)
-    emulated = [Words(EMULATED, "emulated")] if found.experiment.emulated else []
+    emulated = [Words(EMULATED, "emulated")] if locality.experiment.emulated else []
     return Document(
         title=title,
         kind="characterise",
         question=words.QUESTION,
         headline=headline,
-        banner=banner(found.experiment),
-        answer=sentence(found.findings[0]) if found.findings else words.NO_FINDING,
+        banner=banner(locality.experiment),
+        answer=sentence(locality.findings[0]) if locality.findings else words.NO_FINDING,
         lead=[pools] if pools else [],
-        cautions=found.cautions,
+        cautions=locality.cautions,
         sections=[
-            summary.findings_section(found.findings[1:]),
-            *_sections(found, list(charts.values())),
-            _environment(found),
+            summary.findings_section(locality.findings[1:]),
+            *_sections(locality, list(charts.values())),
+            _environment(locality),
         ],
         brief=[
             [Words(title, "main"), Words(", ".join(headline), "quiet"), *emulated],
-            bullets(found.findings),
-            *_brief_tables(found),
-            [Shown(tables.published(found))] if found.published else [],
-            bullets(found.cautions, "apart"),
+            bullets(locality.findings),
+            *_brief_tables(locality),
+            [Shown(tables.published(locality))] if locality.published else [],
+            bullets(locality.cautions, "apart"),
         ],
     )
 
 
-def _sections(found: Locality, charts: list[Figure]) -> Iterator[Section]:
+def _sections(locality: Locality, charts: list[Figure]) -> Iterator[Section]:
     def section(id: str, title: str, *blocks: Block) -> Section:
         return Section(id, title, blocks)
 
-    if found.pools:
-        yield section("pool", "Over the size of the pool", Shown(tables.pools(found), "Sizes of the pool"))
-    if found.published:
-        published = Shown(tables.published(found), "Published figures")
+    if locality.pools:
+        yield section("pool", "Over the size of the pool", Shown(tables.pools(locality), "Sizes of the pool"))
+    if locality.published:
+        published = Shown(tables.published(locality), "Published figures")
         yield section("published", "Beside published figures", Words(words.PUBLISHED, "lead"), published)
-    if found.traced:
-        yield section("traced", "Behind the traced pool", Words(words.traced(found.traced), "lead"), Grid(charts))
-    if found.by_transaction:
-        transactions = shown(tables.transactions(found), "Transactions")
+    if locality.traced:
+        yield section("traced", "Behind the traced pool", Words(words.traced(locality.traced), "lead"), Grid(charts))
+    if locality.by_transaction:
+        transactions = shown(tables.transactions(locality), "Transactions")
         yield section("transactions", "By transaction", Words(words.TRANSACTIONS, "lead"), *transactions)
-    if found.traced or found.io:
-        yield section("io", "I/Os", Words(words.SIZES, "lead"), *shown(tables.io(found), "I/O"))
+    if locality.traced or locality.io:
+        yield section("io", "I/Os", Words(words.SIZES, "lead"), *shown(tables.io(locality), "I/O"))
 
 
-def _environment(found: Locality) -> Section:
-    runs = found.experiment.runs
+def _environment(locality: Locality) -> Section:
+    runs = locality.experiment.runs
     blocks: list[Block] = [
-        Facts([*environment.facts(found.experiment), *environment.devices(found.experiment)]),
+        Facts([*environment.facts(locality.experiment), *environment.devices(locality.experiment)]),
         Codes("Records", [run.folder for run in runs]),
     ]
-    return Section("environment", "Environment", [*blocks, *environment.ends(found.experiment)], "server and runs")
+    return Section("environment", "Environment", [*blocks, *environment.ends(locality.experiment)], "server and runs")
 
 
-def _brief_tables(found: Locality) -> Iterator[list[Block]]:
-    if found.pools:
-        yield [Title("Reads per transaction"), Shown(tables.pools(found))]
-    if found.traced:
-        yield [Title("LRU flash behind the pool"), Shown(tables.flash(found))]
-        yield [Title("Skew"), Shown(tables.skew(found))]
-        yield [Title("Tables"), Shown(tables.tables(found))]
-    if found.by_transaction:
-        yield [Title("Transactions"), Shown(tables.transactions(found))]
-    if found.traced or found.io:
-        yield [Title("I/O"), Shown(tables.io(found))]
+def _brief_tables(locality: Locality) -> Iterator[list[Block]]:
+    if locality.pools:
+        yield [Title("Reads per transaction"), Shown(tables.pools(locality))]
+    if locality.traced:
+        yield [Title("LRU flash behind the pool"), Shown(tables.flash(locality))]
+        yield [Title("Skew"), Shown(tables.skew(locality))]
+        yield [Title("Tables"), Shown(tables.tables(locality))]
+    if locality.by_transaction:
+        yield [Title("Transactions"), Shown(tables.transactions(locality))]
+    if locality.traced or locality.io:
+        yield [Title("I/O"), Shown(tables.io(locality))]
 
 
-def locality_in_json(found: Locality) -> dict[str, Any]:
+def locality_in_json(locality: Locality) -> dict[str, Any]:
     """Return everything that the page shows."""
     return {
         "kind": "locality",
-        "workload": found.workload,
-        "scale": in_json(found.manifest.workload.scale),
-        "runs": [run.folder for run in found.experiment.runs],
-        "emulated": found.experiment.emulated,
-        "data_bytes": found.data_bytes,
-        "pools": [in_json(one) | {"estimated": one.estimated, "error": one.error} for one in found.pools],
-        "slope": in_json(found.slope),
-        "trace": in_json(found.traced),
-        "server_io": in_json(found.io),
-        "transactions": in_json(found.by_transaction),
-        "published": [asdict(one) for one in found.published],
-        "findings": in_json(found.findings),
-        "cautions": in_json(found.cautions),
+        "workload": locality.workload,
+        "scale": in_json(locality.manifest.workload.scale),
+        "runs": [run.folder for run in locality.experiment.runs],
+        "emulated": locality.experiment.emulated,
+        "data_bytes": locality.data_bytes,
+        "pools": [in_json(pool) | {"estimated": pool.estimated, "error": pool.error} for pool in locality.pools],
+        "slope": in_json(locality.slope),
+        "trace": in_json(locality.traced),
+        "server_io": in_json(locality.io),
+        "transactions": in_json(locality.by_transaction),
+        "published": [asdict(one) for one in locality.published],
+        "findings": in_json(locality.findings),
+        "cautions": in_json(locality.cautions),
     }

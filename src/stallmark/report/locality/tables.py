@@ -21,9 +21,9 @@ from stallmark.report.text.locality import share_band
 _MOST_TABLES = 12
 
 
-def pools(found: Locality) -> Table:
+def pools(locality: Locality) -> Table:
     """Return the sizes of the pool."""
-    return Rows(found.pools).table(
+    return Rows(locality.pools).table(
         word("pool, of the data", lambda pool: format.portion(round(pool.share, 4))),
         number("size", lambda pool: pool.size_bytes, format.size, importance=2),
         number("transactions", lambda pool: pool.transactions or None, format.count, importance=1),
@@ -33,20 +33,20 @@ def pools(found: Locality) -> Table:
     )
 
 
-def flash(found: Locality) -> Table:
+def flash(locality: Locality) -> Table:
     """Return the sizes of LRU flash, of the traced step."""
-    assert found.traced
-    return Rows(found.traced.flash).table(
+    assert locality.traced
+    return Rows(locality.traced.flash).table(
         word("flash, of the data", lambda size: format.portion(size.share)),
         number("size", lambda size: size.size_bytes, format.size),
         number("answers of the reads", lambda size: share_band(size.least, size.most)),
     )
 
 
-def skew(found: Locality) -> Table:
+def skew(locality: Locality) -> Table:
     """Return the hottest parts of the data."""
-    assert found.traced
-    pages, extents = found.traced.skew
+    assert locality.traced
+    pages, extents = locality.traced.skew
     rows: list[Sequence[str | Cell]] = [
         [f"hottest {format.portion(float(part))}", *map(format.share, (*pages.hottest[part], *extents.hottest[part]))]
         for part in pages.hottest
@@ -55,24 +55,24 @@ def skew(found: Locality) -> Table:
     return Table(["of the data", *("beforehand", "afterwards") * 2], rows, groups=groups)
 
 
-def tables(found: Locality) -> Table:
+def tables(locality: Locality) -> Table:
     """Return the tables that are read most, and the others together."""
-    assert found.traced
-    named = [one for one in found.traced.tables if one.table]
+    assert locality.traced
+    named = [table for table in locality.traced.tables if table.table]
     rows: list[Sequence[str | Cell]] = [
         [str(one.table), *map(format.share, (one.share, one.index_share, one.data_share))]
         for one in named[:_MOST_TABLES]
     ]
-    known = [one.share for one in found.traced.tables if one not in named[:_MOST_TABLES]]
+    known = [table.share for table in locality.traced.tables if table not in named[:_MOST_TABLES]]
     if known and None not in known:
         rows.append([f"{len(known)} others", format.share(sum(filter(None, known))), format.NONE, format.NONE])
     return Table(["table", "of the reads", "of these in indexes", "of the data"], rows, importance={2: 1})
 
 
-def transactions(found: Locality) -> Table:
+def transactions(locality: Locality) -> Table:
     """Return the reads by type of transaction."""
-    counted = "sampled" if any(one.sampled for one in found.by_transaction) else "ended"
-    return Rows(found.by_transaction).table(
+    counted = "sampled" if any(one.sampled for one in locality.by_transaction) else "ended"
+    return Rows(locality.by_transaction).table(
         word("transaction", lambda reads: format.spoken(reads.transaction)),
         number(counted, lambda reads: reads.counted, format.count),
         number("reads per tx", lambda reads: None if reads.too_few else reads.reads),
@@ -80,11 +80,11 @@ def transactions(found: Locality) -> Table:
     )
 
 
-def io(found: Locality) -> Table:
+def io(locality: Locality) -> Table:
     """Return read:write, bytes per I/O, and of a trace single sizes and sequential reads."""
-    traced = found.traced
+    traced = locality.traced
     rows: list[Sequence[str | Cell]] = []
-    if measured := traced or found.io:
+    if measured := traced or locality.io:
         ratio = measured.reads / measured.writes if measured.writes else None
         rows += [
             ["reads", format.count(measured.reads)],
@@ -95,40 +95,44 @@ def io(found: Locality) -> Table:
         ]
     if traced:
         rows += [
-            [f"reads of {format.size(one.size_bytes)}", format.share(one.share)]
-            for one in traced.sizes
-            if one.share is not None and one.share >= 0.001
+            [f"reads of {format.size(size.size_bytes)}", format.share(size.share)]
+            for size in traced.sizes
+            if size.share is not None and size.share >= 0.001
         ]
         rows.append(["sequential reads", format.share(traced.sequential_share)])
     return Table(["I/O of data files", ""], rows)
 
 
-def published(found: Locality) -> Table:
+def published(locality: Locality) -> Table:
     """Return published figures beside those of this load."""
-    rows: list[Sequence[str | Cell]] = [[*_beside(found, one), one.of, one.source] for one in found.published]
+    rows: list[Sequence[str | Cell]] = [[*_beside(locality, one), one.of, one.source] for one in locality.published]
     return Table(["figure", "here", "published", "of", "source"], rows, frozenset({0, 3, 4}), importance={3: 1, 4: 2})
 
 
-def _beside(found: Locality, one: Published) -> tuple[str, str, str]:
+def _beside(locality: Locality, published_figure: Published) -> tuple[str, str, str]:
     """Return the name of a published figure, that of this load, and its own."""
-    measured = found.traced or found.io
-    match one.quantity:
+    measured = locality.traced or locality.io
+    match published_figure.quantity:
         case Quantity.SLOPE:
-            here = format.coefficient(found.slope.slope) if found.slope else format.NONE
-            return words.SLOPE, here, format.coefficient(one.low or 0.0)
+            here = format.coefficient(locality.slope.slope) if locality.slope else format.NONE
+            return words.SLOPE, here, format.coefficient(published_figure.low or 0.0)
         case Quantity.MISSES:
-            (small, before), *_, (large, after), _ = one.points  # the largest is above all that were slowed by reads
-            mine = [reads_at(found.pools, end) for end in (small, large)]
+            (small, before), *_, (large, after), _ = (
+                published_figure.points
+            )  # the largest is above all that were slowed by reads
+            mine = [reads_at(locality.pools, end) for end in (small, large)]
             here = format.share(mine[1] / mine[0]) if mine[0] and mine[1] else format.NONE
             return words.left_between(small, large), here, format.share(after / before)
         case Quantity.READ_WRITE:
             ratio = measured.reads / measured.writes if measured and measured.writes else None
-            return words.READS_PER_WRITE, format.number(ratio), format.number(one.low)
+            return words.READS_PER_WRITE, format.number(ratio), format.number(published_figure.low)
         case Quantity.READ_BYTES:
             each = None
             if measured:
                 each = _each(measured.read_bytes + measured.write_bytes, measured.reads + measured.writes)
-            ends = dict.fromkeys(format.number((end or 0.0) / 1000) for end in (one.low, one.high))
+            ends = dict.fromkeys(
+                format.number((end or 0.0) / 1000) for end in (published_figure.low, published_figure.high)
+            )
             return words.KB_PER_IO, format.number(each), " to ".join(ends)
 
 
@@ -148,31 +152,32 @@ _HEIGHT = 330
 _DOUBLED, _TENFOLD = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64), (0.001, 0.01, 0.1, 1.0)
 
 
-def figures(found: Locality) -> Iterator[Figure]:
+def figures(locality: Locality) -> Iterator[Figure]:
     """Yield a chart of everything that is known."""
-    if sum(bool(pool.value) for pool in found.pools) > 1:
-        yield _pools(found)
-    if (traced := found.traced) and traced.pool_share is not None:
+    if sum(bool(pool.value) for pool in locality.pools) > 1:
+        yield _pools(locality)
+    if (traced := locality.traced) and traced.pool_share is not None:
         if any(one.least is not None for one in traced.flash):
-            yield _flash(found, traced)
-        yield _footprint(found, traced)
+            yield _flash(locality, traced)
+        yield _footprint(locality, traced)
         if traced.skew[0].curve:
-            yield _skew(found, traced)
-        if any(one.share is not None for one in traced.tables):
-            yield _tables(found, traced)
+            yield _skew(locality, traced)
+        if any(table.share is not None for table in traced.tables):
+            yield _tables(locality, traced)
 
 
-def _figure(found: Locality, id: str, title: str, unit: str, made: go.Figure, table: Table, **more: Any) -> Figure:
+def _figure(locality: Locality, id: str, title: str, unit: str, made: go.Figure, table: Table, **more: Any) -> Figure:
     rows = [[str(cell) for cell in row] for row in table.rows]
     return Figure(
-        id=id, title=title, unit=unit, emulated=found.experiment.emulated, chart=made, header=table.header, rows=rows,
+        id=id, title=title, unit=unit, emulated=locality.experiment.emulated, chart=made, header=table.header,
+        rows=rows,
         **more,
     )  # fmt: skip
 
 
-def _pools(found: Locality) -> Figure:
+def _pools(locality: Locality) -> Figure:
     made = chart(_HEIGHT + 60)
-    known = [one for one in found.pools if one.value]
+    known = [pool for pool in locality.pools if pool.value]
     key: list[KeyItem] = []
     if band := [(one.share, one.least, one.most) for one in known if one.least and one.most]:
         key.append(KeyItem("estimated from the trace", ESTIMATED, "solid"))
@@ -183,11 +188,11 @@ def _pools(found: Locality) -> Figure:
         made.add_trace(
             _marks([one.share for one in measured], [one.measured or 0.0 for one in measured], OURS, "circle", 9)
         )
-    if slope := found.slope:
+    if slope := locality.slope:
         ends = [slope.from_share, slope.to_share]
         made.add_trace(_line(ends, [slope.level * end**slope.slope for end in ends], NEUTRAL, "dash"))
         key.append(KeyItem(f"power {format.coefficient(slope.slope)}", NEUTRAL, "dash"))
-    for one in found.published:
+    for one in locality.published:
         if one.quantity is Quantity.SLOPE and (first := known[0]).value and one.low:
             ends = [first.share, max(known[-1].share, 0.32)]
             made.add_trace(
@@ -210,7 +215,7 @@ def _pools(found: Locality) -> Figure:
     )
     note(made, "reads per transaction", yshift=6)
     return _figure(
-        found, "pools", "Reads per transaction over pool sizes", "reads", made, pools(found),
+        locality, "pools", "Reads per transaction over pool sizes", "reads", made, pools(locality),
         summary=", ".join(f"{format.portion(round(one.share, 3))}: {format.number(one.value)}" for one in known),
         method=words.METHOD_POOLS, key=key, reading=words.POOLS, wide=True,
     )  # fmt: skip
@@ -222,24 +227,24 @@ def _scaled(known: Sequence[PoolReads], points: Sequence[tuple[float, float]]) -
     return [(pool, here * misses / points[0][1]) for pool, misses in points if misses > 0.01] if here else []
 
 
-def _flash(found: Locality, traced: Traced) -> Figure:
+def _flash(locality: Locality, traced: Traced) -> Figure:
     made = chart(_HEIGHT)
     band = [(one.share, one.least, one.most) for one in traced.flash if one.least is not None and one.most is not None]
     made.add_traces(_band(band, OURS, _whole, labelled=True))
     made.update_layout(xaxis=_shares("flash, share of the data", 0.0085), yaxis=_percent())
     note(made, words.ANSWERED, yshift=6)
     return _figure(
-        found, "flash", "LRU flash behind the pool", "share", made, flash(found),
+        locality, "flash", "LRU flash behind the pool", "share", made, flash(locality),
         summary=", ".join(f"{format.portion(x)}: {words.share_band(low, high)}" for x, low, high in band),
         method=words.METHOD_FLASH, reading=words.FLASH,
     )  # fmt: skip
 
 
-def _footprint(found: Locality, traced: Traced) -> Figure:
+def _footprint(locality: Locality, traced: Traced) -> Figure:
     made = chart(_HEIGHT)
     times, sizes = zip(*traced.footprint, strict=True)
-    shares = [size / found.data_bytes for size in sizes]
-    made.add_trace(_line(times, shares, OURS, texts=[format.share(one) for one in shares]))
+    shares = [size / locality.data_bytes for size in sizes]
+    made.add_trace(_line(times, shares, OURS, texts=[format.share(share) for share in shares]))
     made.update_layout(
         xaxis={"title": {"text": "seconds measured"}}, yaxis={"range": from_zero(max(shares)), "tickformat": ".0%"}
     )
@@ -250,14 +255,14 @@ def _footprint(found: Locality, traced: Traced) -> Figure:
     ]
     table = Table(["seconds", "read at least once", "of the data"], rows)
     return _figure(
-        found, "footprint", "Footprint over time", "share", made, table,
+        locality, "footprint", "Footprint over time", "share", made, table,
         summary=f"{format.share(shares[-1])} of the data after {format.seconds(times[-1])}",
         method=words.METHOD_FOOTPRINT,
         reading=words.FOOTPRINT,
     )  # fmt: skip
 
 
-def _skew(found: Locality, traced: Traced) -> Figure:
+def _skew(locality: Locality, traced: Traced) -> Figure:
     made = chart(_HEIGHT)
     key = []
     for one, colour, name in zip(traced.skew, (OURS, SQUARE_ROOT), ("pages", "extents"), strict=True):
@@ -272,14 +277,14 @@ def _skew(found: Locality, traced: Traced) -> Figure:
     made.update_layout(xaxis=_shares("hottest part of the data", 0.001, _TENFOLD), yaxis=_percent())
     note(made, "share of the reads", yshift=6)
     return _figure(
-        found, "skew", "Skew of pages and extents", "share", made, skew(found),
+        locality, "skew", "Skew of pages and extents", "share", made, skew(locality),
         summary=", ".join(f"{part}: {words.share_band(*ends)}" for part, ends in traced.skew[0].hottest.items()),
         method=words.METHOD_SKEW, key=key, reading=words.SKEW,
     )  # fmt: skip
 
 
-def _tables(found: Locality, traced: Traced) -> Figure:
-    shown = [one for one in traced.tables if one.table and one.share is not None][:8][::-1]
+def _tables(locality: Locality, traced: Traced) -> Figure:
+    shown = [table for table in traced.tables if table.table and table.share is not None][:8][::-1]
     made = chart(_HEIGHT if len(shown) > 4 else 80 + 50 * len(shown))
     names = [plain(one.table, 32) for one in shown]
     for values, colour, name in (
@@ -298,7 +303,7 @@ def _tables(found: Locality, traced: Traced) -> Figure:
         barmode="group", bargap=0.3, hovermode="y unified", margin={"t": 14},
     )  # fmt: skip
     return _figure(
-        found, "tables", "Reads and data by table", "share", made, tables(found),
+        locality, "tables", "Reads and data by table", "share", made, tables(locality),
         summary=", ".join(f"{one.table}: {format.share(one.share)}" for one in reversed(shown)),
         method=words.METHOD_TABLES, reading=words.TABLES,
         key=[KeyItem("of the reads", OURS, None, "bar"), KeyItem("of the data", NEUTRAL, None, "bar")],
@@ -351,7 +356,7 @@ def _marks(x: Sequence[float], y: Sequence[float], colour: str, symbol: str, siz
 
 def _shares(title: str, least: float, ticks: Sequence[float] = _DOUBLED) -> dict[str, Any]:
     """Return a logarithmic axis of shares of the data, from about `least` to the last of its ticks."""
-    shown = [one for one in ticks if one >= least * 0.7]
+    shown = [tick for tick in ticks if tick >= least * 0.7]
     return {
         "type": "log", "range": [np.log10(min(least, shown[0]) * 0.9), np.log10(shown[-1] * 1.12)],
         "tickvals": shown, "ticktext": [format.portion(one) for one in shown], "tickangle": 0,

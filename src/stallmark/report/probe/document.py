@@ -112,7 +112,7 @@ def _steps(run: ProbeRun) -> Iterator[Block]:
     about = f"{run.result.device or 'device not known'}, {format.size(run.result.file_bytes)}"
     emulated = f"  {EMULATED}" if run.result.emulated else ""
     yield Words(f"  {about}, {run.result.tool} {run.result.how}{emulated}", "quiet", run.variant)
-    sentences = {found.pattern: sentence(found.finding) for found in run.saturations}
+    sentences = {saturation.pattern: sentence(saturation.finding) for saturation in run.saturations}
     for number, (pattern, steps) in enumerate(run.result.curves().items()):
         yield Title(pattern.title)
         yield Shown(tables.curve(steps), widths=tables.CURVE_WIDTHS, header=number == 0)
@@ -127,14 +127,15 @@ def probes_in_json(experiment: ProbeExperiment) -> dict[str, Any]:
         about = asdict(run.result)
         figures = ("outstanding", "ios", "iops", "mb_per_s", "mean_ms", "latency_ms")
         steps = [
-            {"pattern": one.pattern.name} | {name: getattr(one, name) for name in figures} for one in run.result.steps
+            {"pattern": step.pattern.name} | {name: getattr(step, name) for name in figures}
+            for step in run.result.steps
         ]
         del said["result"], said["manifest"]
-        said |= about | {"steps": steps, "saturation": [_saturation(one) for one in run.saturations]}
+        said |= about | {"steps": steps, "saturation": [_saturation(saturation) for saturation in run.saturations]}
         del said["saturations"]
     return {"kind": "probe", **result}
 
 
-def _saturation(found: Saturation) -> dict[str, Any]:
+def _saturation(saturation: Saturation) -> dict[str, Any]:
     names = ("knee", "collapse", "because", "unstable", "limited", "finding")
-    return {"pattern": found.pattern.name} | {name: in_json(getattr(found, name)) for name in names}
+    return {"pattern": saturation.pattern.name} | {name: in_json(getattr(saturation, name)) for name in names}

@@ -44,10 +44,10 @@ def _device(run: ProbeRun) -> str:
 def of_pattern(experiment: ProbeExperiment, title: str) -> list[str]:
     """Return the sentences on one pattern, for probes of several; those of a single pattern are among the findings."""
     return [
-        f"{run.variant}: {sentence(found.finding)}" if len(experiment.runs) > 1 else sentence(found.finding)
+        f"{run.variant}: {sentence(saturation.finding)}" if len(experiment.runs) > 1 else sentence(saturation.finding)
         for run in experiment.runs
-        for found in run.saturations
-        if found.pattern.title == title and len(run.saturations) > 1
+        for saturation in run.saturations
+        if saturation.pattern.title == title and len(run.saturations) > 1
     ]
 
 
@@ -260,7 +260,7 @@ def _line(
 
 def _marks(run: ProbeRun, pattern: Pattern, curve: Sequence[ProbeStep], of: Value, look: Look) -> list[go.Scatter]:
     """Return marks where the pattern saturates, and where it collapses."""
-    found = next(one for one in run.saturations if one.pattern == pattern)
+    found = next(saturation for saturation in run.saturations if saturation.pattern == pattern)
     return [
         go.Scatter(
             mode="markers",

@@ -102,24 +102,28 @@ def variants_key(experiment: ExperimentSummary) -> list[KeyItem]:
     seen = _looks(found)
     if len(found.variants) < 2:
         return []
-    return [KeyItem(one.name, seen[one.name].colour, None, seen[one.name].symbol) for one in found.variants]
+    return [
+        KeyItem(variant.name, seen[variant.name].colour, None, seen[variant.name].symbol) for variant in found.variants
+    ]
 
 
-def _looks(found: QueryComparison) -> dict[str, Look]:
-    return looks([variant.name for variant in found.variants])
+def _looks(comparison: QueryComparison) -> dict[str, Look]:
+    return looks([variant.name for variant in comparison.variants])
 
 
-def _relative(found: QueryComparison) -> Figure:
+def _relative(comparison: QueryComparison) -> Figure:
     """Return bars from 1, up or down on a logarithmic axis: half and double the time are equally far."""
-    others = found.variants[1:]
-    names = [*found.queries, MEAN]
-    seen = _looks(found)
+    others = comparison.variants[1:]
+    names = [*comparison.queries, MEAN]
+    seen = _looks(comparison)
     low, high = 0.8, 1.25
     made = _chart(names, 340)
     for variant in others:
-        values = [_cell_value(variant, found, query, lambda cell: cell.relative) for query in found.queries]
+        values = [_cell_value(variant, comparison, query, lambda cell: cell.relative) for query in comparison.queries]
         values.append(variant.relative)
-        changed = [bool((cell := _cell(variant, found, query)) and cell.plan_changed) for query in found.queries]
+        changed = [
+            bool((cell := _cell(variant, comparison, query)) and cell.plan_changed) for query in comparison.queries
+        ]
         known = [value for value in values if value]
         low, high = min([low, *known]), max([high, *known])
         if not known:
@@ -147,18 +151,18 @@ def _relative(found: QueryComparison) -> Figure:
     note(made, "ratio, log scale", yshift=5)
     return Figure(
         id="query-relative",
-        title=f"Run time relative to {found.baseline}",
+        title=f"Run time relative to {comparison.baseline}",
         unit="ratio",
-        emulated=any(variant.emulated for variant in found.variants),
+        emulated=any(variant.emulated for variant in comparison.variants),
         summary=" ".join(
             words.relative_mean(variant.name, times(variant.relative), variant.compared) for variant in others
         ),
-        method=words.relative_method(PHASES[found.phase], found.baseline),
+        method=words.relative_method(PHASES[comparison.phase], comparison.baseline),
         chart=made,
         header=["query", *(variant.name for variant in others)],
         rows=[
-            [query, *(times(_cell_value(variant, found, query, lambda cell: cell.relative)) for variant in others)]
-            for query in found.queries
+            [query, *(times(_cell_value(variant, comparison, query, lambda cell: cell.relative)) for variant in others)]
+            for query in comparison.queries
         ]
         + [["geometric mean", *(times(variant.relative) for variant in others)]],
         reading=words.RELATIVE_READING,
@@ -166,11 +170,11 @@ def _relative(found: QueryComparison) -> Figure:
     )
 
 
-def _absolute(found: QueryComparison, id: str, title: str, unit: str, value: Value, method: str) -> Figure:
-    seen = _looks(found)
-    made = _chart(found.names, 280)
-    for variant in found.variants:
-        values = [_cell_value(variant, found, query, value) for query in found.names]
+def _absolute(comparison: QueryComparison, id: str, title: str, unit: str, value: Value, method: str) -> Figure:
+    seen = _looks(comparison)
+    made = _chart(comparison.names, 280)
+    for variant in comparison.variants:
+        values = [_cell_value(variant, comparison, query, value) for query in comparison.names]
         if any(one is not None for one in values):
             made.add_trace(_bar(variant, seen, values, [f"{format.number(one)}  {variant.name}" for one in values]))
     made.update_yaxes(range=from_zero(highest(made)))
@@ -179,26 +183,26 @@ def _absolute(found: QueryComparison, id: str, title: str, unit: str, value: Val
         id=f"query-{id}",
         title=f"{title} per query",
         unit=unit,
-        emulated=any(variant.emulated for variant in found.variants),
-        summary=" ".join(_largest(found, variant, value, unit) for variant in found.variants),
+        emulated=any(variant.emulated for variant in comparison.variants),
+        summary=" ".join(_largest(comparison, variant, value, unit) for variant in comparison.variants),
         method=method,
         chart=made,
-        header=["query", *(variant.name for variant in found.variants)],
+        header=["query", *(variant.name for variant in comparison.variants)],
         rows=[
-            [query, *(format.number(_cell_value(variant, found, query, value)) for variant in found.variants)]
-            for query in found.names
+            [query, *(format.number(_cell_value(variant, comparison, query, value)) for variant in comparison.variants)]
+            for query in comparison.names
         ],
         wide=True,
     )
 
 
-def _curve(found: QueryComparison, query: str, tried: Sequence[int]) -> Figure:
-    seen = _looks(found)
+def _curve(comparison: QueryComparison, query: str, tried: Sequence[int]) -> Figure:
+    seen = _looks(comparison)
     ends = [math.log10(tried[0]) - 0.06, math.log10(tried[-1]) + 0.06]
     made = chart(200, margin={"t": 22, "b": 30}).update_xaxes(
         type="log", tickvals=list(tried), ticktext=[str(one) for one in tried], range=ends
     )
-    for variant in found.variants:
+    for variant in comparison.variants:
         cells = [variant.cell(query, one) for one in tried]
         values = [cell.seconds if cell else None for cell in cells]
         actual = [format.number(cell.actual_dop if cell else None) for cell in cells]
@@ -222,17 +226,17 @@ def _curve(found: QueryComparison, query: str, tried: Sequence[int]) -> Figure:
         id=f"query-dop-{query.lower()}",
         title=query,
         unit="seconds",
-        emulated=any(variant.emulated for variant in found.variants),
+        emulated=any(variant.emulated for variant in comparison.variants),
         summary=" ".join(
             words.by_parallelism(variant.name, [(tried[0], one.seconds), (tried[-1], many.seconds)])
-            for variant in found.variants
+            for variant in comparison.variants
             if (one := variant.cell(query, tried[0])) and (many := variant.cell(query, tried[-1]))
         ),
         method=words.PARALLELISM,
         chart=made,
-        header=["DOP", *(variant.name for variant in found.variants)],
+        header=["DOP", *(variant.name for variant in comparison.variants)],
         rows=[
-            [dop(one), *(format.number(_run_seconds(variant, query, one)) for variant in found.variants)]
+            [dop(one), *(format.number(_run_seconds(variant, query, one)) for variant in comparison.variants)]
             for one in tried
         ],
     )  # fmt: skip
@@ -265,17 +269,21 @@ def _bar(variant: QueryVariant, seen: dict[str, Look], values: Sequence[float | 
     )
 
 
-def _cell(variant: QueryVariant, found: QueryComparison, query: str) -> QueryCell | None:
-    return variant.cell(query, found.dops[0]) or variant.cell(query, None)
+def _cell(variant: QueryVariant, comparison: QueryComparison, query: str) -> QueryCell | None:
+    return variant.cell(query, comparison.dops[0]) or variant.cell(query, None)
 
 
-def _cell_value(variant: QueryVariant, found: QueryComparison, query: str, value: Value) -> float | None:
-    cell = _cell(variant, found, query)
+def _cell_value(variant: QueryVariant, comparison: QueryComparison, query: str, value: Value) -> float | None:
+    cell = _cell(variant, comparison, query)
     return value(cell) if cell else None
 
 
-def _largest(found: QueryComparison, variant: QueryVariant, value: Value, unit: str) -> str:
-    known = [(one, query) for query in found.names if (one := _cell_value(variant, found, query, value)) is not None]
+def _largest(comparison: QueryComparison, variant: QueryVariant, value: Value, unit: str) -> str:
+    known = [
+        (one, query)
+        for query in comparison.names
+        if (one := _cell_value(variant, comparison, query, value)) is not None
+    ]
     if not known:
         return words.not_measured(variant.name)
     most, query = max(known)
@@ -345,46 +353,51 @@ def _queries(experiment: ExperimentSummary) -> Section:
     return Section("queries", "Queries", parts)
 
 
-def _brief(experiment: ExperimentSummary, found: QueryComparison) -> Iterator[Sequence[Block]]:
+def _brief(experiment: ExperimentSummary, comparison: QueryComparison) -> Iterator[Sequence[Block]]:
     yield [Words(experiment.title, "main"), Words(experiment.answers, "quiet")]
     yield [
-        Shown(_variants_in_brief(found)),
-        Words(words.figures_in_brief(PHASES[found.phase], found.baseline), "quiet"),
+        Shown(_variants_in_brief(comparison)),
+        Words(words.figures_in_brief(PHASES[comparison.phase], comparison.baseline), "quiet"),
     ]
     footnotes = []
-    if len(found.variants) > 1:
-        names = [f"{chr(ord('A') + number)}: {variant.name}" for number, variant in enumerate(found.variants)]
+    if len(comparison.variants) > 1:
+        names = [f"{chr(ord('A') + number)}: {variant.name}" for number, variant in enumerate(comparison.variants)]
         footnotes.append(Words(words.letters(names), "quiet"))
-    if any(cell.plan_changed for variant in found.variants for cell in variant.cells):
+    if any(cell.plan_changed for variant in comparison.variants for cell in variant.cells):
         footnotes.append(Words(words.OTHER_PLAN, "quiet"))
-    yield [Shown(_run_times(found)), *footnotes]
+    yield [Shown(_run_times(comparison)), *footnotes]
     yield validity.outcomes(experiment)
     yield bullets(experiment.findings)
     yield _marked(experiment)
-    yield emulated_devices(variant.device for variant in found.variants if variant.emulated)
+    yield emulated_devices(variant.device for variant in comparison.variants if variant.emulated)
 
 
-def _variants_in_brief(found: QueryComparison) -> Table:
-    return Rows(found.variants).table(
+def _variants_in_brief(comparison: QueryComparison) -> Table:
+    return Rows(comparison.variants).table(
         word("variant", lambda variant: f"{variant.name} {EMULATED}" if variant.emulated else variant.name),
         number("pool", lambda variant: variant.buffer_pool_bytes, format.size),
         number("power", lambda variant: variant.power),
         number("throughput", lambda variant: variant.throughput),
         number("composite", lambda variant: variant.composite),
         number(
-            "relative", lambda variant: "baseline" if variant is found.baseline_variant else times(variant.relative)
+            "relative",
+            lambda variant: "baseline" if variant is comparison.baseline_variant else times(variant.relative),
         ),
     )
 
 
-def _run_times(found: QueryComparison) -> Table:
+def _run_times(comparison: QueryComparison) -> Table:
     """Return the run times. Letters stand for variants, whose names are too long for columns."""
-    letters = [chr(ord("A") + number) for number in range(len(found.variants))]
+    letters = [chr(ord("A") + number) for number in range(len(comparison.variants))]
     rows: list[Sequence[str | Cell]] = []
-    for query in found.names:
-        asked = dict.fromkeys(cell.dop for one in found.variants for cell in one.cells if cell.query == query)
+    for query in comparison.names:
+        asked = dict.fromkeys(
+            cell.dop for variant in comparison.variants for cell in variant.cells if cell.query == query
+        )
         for degree in asked:
-            cells = [_seconds(variant.cell(query, degree), number) for number, variant in enumerate(found.variants)]
+            cells = [
+                _seconds(variant.cell(query, degree), number) for number, variant in enumerate(comparison.variants)
+            ]
             rows.append([query if degree is None else f"{query}, DOP {degree}", *cells])
     return Table(["query", *([f"{letter}\ns" for letter in letters] if len(letters) > 1 else ["s"])], rows)
 

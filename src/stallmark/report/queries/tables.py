@@ -88,10 +88,10 @@ def _short(cell: QueryCell | None, *, is_baseline: bool) -> list[str | Cell]:
     return [seconds, times(cell.relative if cell else None), read, changed]
 
 
-def _notes(found: QueryComparison) -> Iterator[str]:
-    yield (words.run_times_note(found.baseline))
-    if len(found.dops) > 1:
-        yield words.at_parallelism(dop(found.dops[0]))
+def _notes(comparison: QueryComparison) -> Iterator[str]:
+    yield (words.run_times_note(comparison.baseline))
+    if len(comparison.dops) > 1:
+        yield words.at_parallelism(dop(comparison.dops[0]))
 
 
 def everything(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
@@ -138,7 +138,7 @@ def streams(experiment: ExperimentSummary) -> Table | None:
 
 
 def _by_stream(executions: Sequence[Execution]) -> list[list[Execution]]:
-    known = [one for one in executions if one.phase == "throughput"]
+    known = [execution for execution in executions if execution.phase == "throughput"]
     return [[one for one in known if one.stream == stream] for stream in sorted({one.stream for one in known})]
 
 
@@ -168,16 +168,16 @@ def driver(experiment: ExperimentSummary) -> str | None:
     return words.driver_gap(mean, most)
 
 
-def _dop_of(variant: QueryVariant, query: str, found: QueryComparison) -> int | None:
+def _dop_of(variant: QueryVariant, query: str, comparison: QueryComparison) -> int | None:
     """Return the degree of parallelism to show for a query; None for refresh functions, which have none."""
-    return found.dops[0] if variant.cell(query, found.dops[0]) else None
+    return comparison.dops[0] if variant.cell(query, comparison.dops[0]) else None
 
 
 def _step(experiment: ExperimentSummary, variant: str, phase: str) -> StepSummary | None:
     """Return the first run's step of the phase; None where the phase was over within a second."""
     for run in experiment.runs:
         for step in run.steps:
-            described = {one.name: one.phase for one in run.manifest.steps}
+            described = {step.name: step.phase for step in run.manifest.steps}
             if step.variant == variant and described.get(step.step) == phase:
                 return step
     return None

@@ -165,20 +165,20 @@ def metric_key(metrics: Sequence[ChartLine], lines: bool) -> list[KeyItem]:
 
 
 def _traces(
-    experiment: ExperimentSummary, at: Axis, panel: Panel, metrics: Sequence[ChartLine], place: str
+    experiment: ExperimentSummary, axis: Axis, panel: Panel, metrics: Sequence[ChartLine], place: str
 ) -> list[BaseTraceType]:
     """Return lines on an axis of numbers, bars where each step has a place of its own."""
     seen, hollow = looks([s.variant for s in experiment.steps]), doubtful(experiment)
-    draw = _lines if at.numeric else _bars
+    draw = _lines if axis.numeric else _bars
     axes = {"xaxis": f"x{place}", "yaxis": f"y{place}"}
-    return [trace for metric in metrics for trace in draw(at, panel, metric, seen, hollow, len(metrics) > 1, axes)]
+    return [trace for metric in metrics for trace in draw(axis, panel, metric, seen, hollow, len(metrics) > 1, axes)]
 
 
 def _lines(
-    at: Axis, panel: Panel, metric: ChartLine, seen: dict[str, Look], hollow: set[str], several: bool, axes: dict
+    axis: Axis, panel: Panel, metric: ChartLine, seen: dict[str, Look], hollow: set[str], several: bool, axes: dict
 ) -> list[go.Scatter]:
     """Return lines. Users: one per variant and repeat. Buffer pool: one per device and repeat through its variants."""
-    by_users = at.kind == "users"
+    by_users = axis.kind == "users"
     groups: dict[tuple[str, int], list[StepSummary]] = {}
     for step in panel.steps:
         groups.setdefault((step.variant if by_users else labelled(step.device), step.repeat), []).append(step)
@@ -186,10 +186,10 @@ def _lines(
         go.Scatter(
             mode="lines+markers",
             name=plain(metric.name if several else name),
-            x=[at.x(s) for s in steps],
+            x=[axis.x(s) for s in steps],
             y=rounded(map(metric.value, steps), 6),
             text=[
-                f"{format.number(metric.value(s))}  {plain(at.labels[s.key])}{f' · {metric.name}' * several}"
+                f"{format.number(metric.value(s))}  {plain(axis.labels[s.key])}{f' · {metric.name}' * several}"
                 for s in steps
             ],
             cliponaxis=False,
@@ -202,12 +202,12 @@ def _lines(
             **axes,
         )
         for (name, _), unsorted in groups.items()
-        for steps in [sorted(unsorted, key=at.x)]
+        for steps in [sorted(unsorted, key=axis.x)]
     ]
 
 
 def _bars(
-    at: Axis, panel: Panel, metric: ChartLine, seen: dict[str, Look], hollow: set[str], several: bool, axes: dict
+    axis: Axis, panel: Panel, metric: ChartLine, seen: dict[str, Look], hollow: set[str], several: bool, axes: dict
 ) -> list[go.Bar]:
     """Return bars; none for one of several metrics without values, which would take the room of a bar."""
     steps = panel.steps
@@ -229,18 +229,18 @@ def _bars(
     ]
 
 
-def _x_axis(at: Axis, panel: Panel) -> dict[str, Any]:
-    if at.numeric:
-        ticks = {at.x(s): at.tick(s) for s in panel.steps}
+def _x_axis(axis: Axis, panel: Panel) -> dict[str, Any]:
+    if axis.numeric:
+        ticks = {axis.x(s): axis.tick(s) for s in panel.steps}
     else:
-        ticks = {place: at.tick(s) for place, s in enumerate(panel.steps)}
+        ticks = {place: axis.tick(s) for place, s in enumerate(panel.steps)}
     values = sorted(ticks)
     low, high = values[0], values[-1]
     result = {"tickvals": values, "ticktext": [ticks[v] for v in values], "tickfont": {"size": 11}}
-    if at.logarithmic:
+    if axis.logarithmic:
         margin = max(0.12, (math.log10(high) - math.log10(low)) * 0.08)
         return result | {"type": "log", "range": [math.log10(low) - margin, math.log10(high) + margin]}
-    margin = max((high - low) * 0.06, 0.6 if not at.numeric else high * 0.05)
+    margin = max((high - low) * 0.06, 0.6 if not axis.numeric else high * 0.05)
     return result | {"range": [low - margin, high + margin]}
 
 

@@ -45,7 +45,7 @@ def where(experiment: ExperimentSummary) -> Table | None:
 def what_if(experiment: ExperimentSummary) -> Table | None:
     """Return predicted throughput for other read times; None where nothing can be predicted."""
     rows = step_rows(experiment, lambda step: [step.cause] if step.cause and step.cause.predictions else [])
-    times = [one.read_ms for cause in rows.items[:1] for one in cause.predictions]
+    times = [prediction.read_ms for cause in rows.items[:1] for prediction in cause.predictions]
     return rows.table_if_any(
         group(
             "As it was",
@@ -64,7 +64,7 @@ def _demands(cause: StepCause) -> Demands:
 
 
 def _predicted(cause: StepCause, read_ms: float) -> str:
-    found = next(one for one in cause.predictions if one.read_ms == read_ms)
+    found = next(prediction for prediction in cause.predictions if prediction.read_ms == read_ms)
     return f"{format.number(found.tps)} ({format.number(found.low)}–{format.number(found.high)})"
 
 
@@ -108,7 +108,7 @@ def associations(experiment: ExperimentSummary) -> Table | None:
         word("unit", lambda series: words.series_words(series)[1]),
         number("strength", lambda series: _with_interval(series.r, series.low, series.high)),
         number("changes", lambda series: f"{format.count(series.n)} of {format.seconds(series.bin_s)}"),
-        word("", lambda series: Cell("moves with it", "good") if series.shown else "not shown"),
+        word("", lambda series: Cell("moves with it", "good") if series.is_associated else "not shown"),
         number("lag s", lambda series: _with_interval(series.lag_s, series.lag_low_s, series.lag_high_s)),
         number(
             "elasticity",
@@ -123,7 +123,7 @@ def associations(experiment: ExperimentSummary) -> Table | None:
 
 
 def _is_listed(series: Association) -> bool:
-    return series.shown or series.series == Associated.READ_TIME
+    return series.is_associated or series.series == Associated.READ_TIME
 
 
 def parts(cause: Cause) -> Table | None:
@@ -165,7 +165,7 @@ def tests(cause: Cause) -> Table | None:
         ),
         number("measured TPS", lambda test: test.measured),
         number("error", lambda test: test.error, format.signed),
-        word("", lambda test: "within its range" if test.held else Cell("outside its range", "apart")),
+        word("", lambda test: "within its range" if test.is_within_range else Cell("outside its range", "apart")),
         number("runs", lambda test: test.runs, format.count),
         notes=[words.TESTS_OF_MODELS],
     )

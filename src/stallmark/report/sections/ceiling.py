@@ -49,17 +49,17 @@ def ceiling_figures(experiment: ExperimentSummary) -> list[Figure]:
 
 def level_tables(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
     """Return the levels of every run, with its name."""
-    return [(_name(one), _table(one)) for one in experiment.ceilings if one.levels]
+    return [(_name(ceiling), _table(ceiling)) for ceiling in experiment.ceilings if ceiling.levels]
 
 
-def _name(one: Ceiling) -> str:
-    return f"{one.variant}, repeat {one.repeat}" if one.repeat > 1 else one.variant
+def _name(ceiling: Ceiling) -> str:
+    return f"{ceiling.variant}, repeat {ceiling.repeat}" if ceiling.repeat > 1 else ceiling.variant
 
 
-def _figure(one: Ceiling, number: int) -> Figure:
+def _figure(ceiling: Ceiling, number: int) -> Figure:
     made, _ = side_by_side([1.0], 0.0, 360, margin={"t": 28})
-    drawn = _drawn(one)
-    by_level = sorted(one.levels, key=lambda level: level.seen.level)
+    drawn = _drawn(ceiling)
+    by_level = sorted(ceiling.levels, key=lambda level: level.seen.level)
     made.add_trace(
         go.Scatter(
             mode="lines",
@@ -70,7 +70,7 @@ def _figure(one: Ceiling, number: int) -> Figure:
         )
     )
     for verdict, (symbol, colour) in _MARKS.items():
-        levels = [level for level in one.levels if level.seen.verdict == verdict]
+        levels = [level for level in ceiling.levels if level.seen.verdict == verdict]
         made.add_trace(
             go.Scatter(
                 mode="markers+text",
@@ -90,19 +90,19 @@ def _figure(one: Ceiling, number: int) -> Figure:
             line={"color": BROKE, "width": 1.25, "dash": "dash"},
         )  # fmt: skip
         top = max(top, drawn.limit_ms)
-    most = max((level.step.throughput.tps for level in one.levels), default=0.0)
+    most = max((level.step.throughput.tps for level in ceiling.levels), default=0.0)
     made.update_layout(
         xaxis={"range": from_zero(most), "title": {"text": "committed per second"}}, yaxis={"range": from_zero(top)}
     )
     note(made, _quantity(drawn), yshift=8)
-    table = _table(one)
+    table = _table(ceiling)
     return Figure(
         id=f"ceiling-{number + 1}",
-        title=f"Latency over throughput, {_name(one)}",
+        title=f"Latency over throughput, {_name(ceiling)}",
         unit="ms",
-        emulated=any(level.step.emulated for level in one.levels),
+        emulated=any(level.step.emulated for level in ceiling.levels),
         summary="; ".join(
-            f"{ceiling_words.level(one.of, level.seen.level)}: {ceiling_words.level_verdict(level.seen.verdict)}"
+            f"{ceiling_words.level(ceiling.of, level.seen.level)}: {ceiling_words.level_verdict(level.seen.verdict)}"
             for level in by_level
         ),
         method=ceiling_words.METHOD,
@@ -118,11 +118,11 @@ def _figure(one: Ceiling, number: int) -> Figure:
     )
 
 
-def _drawn(one: Ceiling) -> LimitSeen | None:
+def _drawn(ceiling: Ceiling) -> LimitSeen | None:
     """Return the limit whose quantity is drawn: the one that the lowest broken level missed, else the first."""
-    limits = [limit for level in one.levels if level.seen.level == one.breaks for limit in level.seen.limits]
+    limits = [limit for level in ceiling.levels if level.seen.level == ceiling.breaks for limit in level.seen.limits]
     missed = [limit for limit in limits if limit.value is not None and limit.value > limit.limit]
-    every = [*missed, *limits, *(limit for level in one.levels for limit in level.seen.limits)]
+    every = [*missed, *limits, *(limit for level in ceiling.levels for limit in level.seen.limits)]
     return every[0] if every else None
 
 
@@ -191,7 +191,9 @@ POINT, LEFT_OUT, FLASH = COLOURS[:3]
 
 def curve_figures(experiment: ExperimentSummary) -> list[Figure]:
     """Return a chart for each curve: throughput and reads per transaction over memory."""
-    flash = [one for one in experiment.findings if isinstance(one.kind, FlashKind) and "variant" in one.facts]
+    flash = [
+        finding for finding in experiment.findings if isinstance(finding.kind, FlashKind) and "variant" in finding.facts
+    ]
     return [_curve_figure(curve, number, flash) for number, curve in enumerate(experiment.curves)]
 
 

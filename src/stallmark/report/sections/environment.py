@@ -47,7 +47,11 @@ from stallmark.report.text.terms import term
 def facts(experiment: ExperimentSummary) -> list[Pairs]:
     """Return groups of name and value; a value on which runs differ lists them all."""
     sections = [_sections(run.manifest) for run in experiment.runs]
-    merged = {title: merge([dict(flatten(one[title])) for one in sections]) for one in sections for title in one}
+    merged = {
+        title: merge([dict(flatten(section[title])) for section in sections])
+        for section in sections
+        for title in section
+    }
     return [Pairs(pairs, title) for title, pairs in merged.items() if pairs]
 
 
@@ -61,8 +65,8 @@ def _sections(manifest: Manifest) -> dict[str, Mapping[str, Any]]:
         "Server": {"product": manifest.server.product, "version": manifest.server.version},
         "Machine": manifest.machine.facts(),
         **{
-            f"Load machine {one.number}": {k: v for k, v in one.facts().items() if k != "number"}
-            for one in manifest.load_machines
+            f"Load machine {machine.number}": {k: v for k, v in machine.facts().items() if k != "number"}
+            for machine in manifest.load_machines
         },
         "Run": {
             "between variants": manifest.reset,
@@ -75,7 +79,7 @@ def _sections(manifest: Manifest) -> dict[str, Mapping[str, Any]]:
 def settings(experiment: ExperimentSummary) -> list[tuple[str, str]]:
     """Return the server's settings under their own names, without secrets, and where its files lie."""
     servers = [run.manifest.server for run in experiment.runs]
-    maps = [one.settings | one.placement | one.momentary | _unreadable(one) for one in servers]
+    maps = [server.settings | server.placement | server.momentary | _unreadable(server) for server in servers]
     return merge([{k: v for k, v in one.items() if not names_secret(k)} for one in maps])
 
 
@@ -148,11 +152,11 @@ def devices(experiment: ExperimentSummary) -> list[Pairs]:
 def collectors(experiment: ExperimentSummary) -> Table | None:
     seen: dict[str, list[str | Cell]] = {}
     for run in experiment.runs:
-        for one in run.manifest.collectors.values():
-            off = run.collectors_off.get(one.title) or one.unavailable
-            if off or one.title not in seen:
+        for collector in run.manifest.collectors.values():
+            off = run.collectors_off.get(collector.title) or collector.unavailable
+            if off or collector.title not in seen:
                 state = Cell(f"off: {off}", "apart") if off else "on"
-                seen[one.title] = [one.title, one.help, format.seconds(one.interval_s), state]
+                seen[collector.title] = [collector.title, collector.help, format.seconds(collector.interval_s), state]
         for title, why in run.collectors_off.items():
             seen.setdefault(title, [title, "", format.NONE, Cell(f"off: {why}", "apart")])
     if not seen:
@@ -282,7 +286,7 @@ def described(experiment: ExperimentSummary) -> Table | None:
         ["device", *(_device(manifest) for manifest in variants.values())],
         *(
             [key, *(facts[name].get(key, format.NONE) for name in variants)]
-            for key in dict.fromkeys(key for one in facts.values() for key in one)
+            for key in dict.fromkeys(key for fact in facts.values() for key in fact)
         ),
     ]
     note = device_words.DESCRIBED_ARRAY
@@ -345,7 +349,7 @@ def warnings(experiment: ExperimentSummary) -> list[tuple[str, str]]:
 def _in_words(runs: str, hook: HookResult) -> Note:
     after = f" ({format.seconds(hook.seconds)})"
     if hook.ask:
-        return Note(runs, device_words.asked(hook.ask, hook.answer, after))
+        return Note(runs, device_words.operator_question(hook.ask, hook.answer, after))
     return Note(runs, f"{' '.join(hook.command or ())}{after}", output=hook.output)
 
 

@@ -16,7 +16,7 @@ from stallmark.report.figures import looks
 from stallmark.report.table import Cell, Rows, Table, numbers, word
 from stallmark.report.text import experiment as words
 from stallmark.report.text import reading, sentence
-from stallmark.report.text.device import EMULATED, described, injected
+from stallmark.report.text.device import EMULATED, device_names, injected
 from stallmark.report.text.terms import term
 
 # The head of a document about runs on a database: its answer, the line under its title, and its banner.
@@ -67,7 +67,7 @@ def banner(experiment: ExperimentSummary) -> str | None:
 
 def emulated_devices(devices: Iterable[DeviceLabel]) -> list[Block]:
     """Return the line that names the emulated arrays; nothing without any."""
-    names = described(devices)
+    names = device_names(devices)
     return [Words(f": {injected(names)}", "", EMULATED)] if names else []
 
 

@@ -352,7 +352,7 @@ def _method(runs: Sequence[RunSummary], counted: bool) -> str:
             if step.storage.active and step.storage.active.extent_bytes
         }
     )
-    of = f" of {' or '.join(format.size(one) for one in extents)}" if extents else ""
+    of = f" of {' or '.join(format.size(extent) for extent in extents)}" if extents else ""
     return device_words.active_over_time(of)
 
 

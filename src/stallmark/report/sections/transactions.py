@@ -120,10 +120,10 @@ def _errors(row: OfStep) -> str:
     return ", ".join(f"{name} {n:,}" for name, n in errors.items()) or format.NONE
 
 
-def _p90(one: TransactionSummary) -> Cell | str:
+def _p90(transaction: TransactionSummary) -> Cell | str:
     """Return the 90th percentile, marked where more transactions than allowed took longer than the limit."""
-    written = percentile(one.latency_ms.get("p90"))
-    return Cell(str(written), "bad") if one.slow else written
+    written = percentile(transaction.latency_ms.get("p90"))
+    return Cell(str(written), "bad") if transaction.slow else written
 
 
 def limits(experiment: ExperimentSummary) -> Table | None:
@@ -189,7 +189,7 @@ def _mean(
 
 
 def _too_few(steps: Sequence[StepSummary]) -> list[str]:
-    few = any(one.too_few for step in steps for one in step.reads)
+    few = any(read.too_few for step in steps for read in step.reads)
     return [words.too_few(SHARE_SAMPLES)] if few else []
 
 
@@ -214,7 +214,7 @@ def streams(experiment: ExperimentSummary) -> Table | None:
         ["failed", *(format.count(streams.failed) for _, streams in steps)],
     ]
     for name in names:
-        found = [next((one for one in streams.queries if one.name == name), None) for _, streams in steps]
+        found = [next((query for query in streams.queries if query.name == name), None) for _, streams in steps]
         rows.append([name, *(f"{format.number(one.seconds)} ({one.done})" if one else format.NONE for one in found)])
     return Table(["", *(labels[step.key] for step, _ in steps)], rows, notes=[query_words.CONCURRENT_STREAMS])
 
@@ -372,8 +372,8 @@ def errors(experiment: ExperimentSummary) -> Table | None:
 
 def brief(experiment: ExperimentSummary) -> str:
     """Return the number of failed calls, and of conditions that hold, in a line."""
-    failed = sum(one.attempts for step in experiment.steps for one in step.validity.errors)
-    checked = [one.holds for run in experiment.runs for one in run.conditions]
+    failed = sum(error.attempts for step in experiment.steps for error in step.validity.errors)
+    checked = [condition.holds for run in experiment.runs for condition in run.conditions]
     said = [f"{failed:,} failed calls" if failed else "no call failed"]
     return ", ".join([*said, *([f"{checked.count(True)} of {len(checked)} conditions hold"] if checked else [])])
 
@@ -382,10 +382,10 @@ def consistency(experiment: ExperimentSummary) -> Table | None:
     """Return the conditions that do not hold or were refused, runs of the same result together; None without any."""
     found: dict[tuple[str, bool | None, int, str], list[RunSummary]] = {}
     for run in experiment.runs:
-        for one in run.conditions:
-            if one.holds:
+        for condition in run.conditions:
+            if condition.holds:
                 continue
-            what = (one.name, one.holds, one.offending, one.refused or one.detail)
+            what = (condition.name, condition.holds, condition.offending, condition.refused or condition.detail)
             found.setdefault(what, []).append(run)
     rows: list[Sequence[str | Cell]] = []
     for (name, holds, offending, detail), runs in found.items():
@@ -398,7 +398,7 @@ def consistency(experiment: ExperimentSummary) -> Table | None:
 
 def held(experiment: ExperimentSummary) -> str:
     """Return how many conditions held, with their names; empty where none did."""
-    names = [one.name for run in experiment.runs for one in run.conditions if one.holds]
+    names = [condition.name for run in experiment.runs for condition in run.conditions if condition.holds]
     checked = sum(len(run.conditions) for run in experiment.runs)
     if not names:
         return ""

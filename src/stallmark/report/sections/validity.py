@@ -49,8 +49,10 @@ def gates(experiment: ExperimentSummary) -> Table | None:
 def gates_brief(experiment: ExperimentSummary) -> str:
     """Return how many gates hold, and those that do not, in a line."""
     verdicts = gate_verdicts(experiment.steps)
-    counted = f"{sum(one.passed is True for one in verdicts)} of {len(verdicts)} hold"
-    failed, unknown = ([term(one.gate.kind) for one in verdicts if one.passed is what] for what in (False, None))
+    counted = f"{sum(verdict.passed is True for verdict in verdicts)} of {len(verdicts)} hold"
+    failed, unknown = (
+        [term(verdict.gate.kind) for verdict in verdicts if verdict.passed is what] for what in (False, None)
+    )
     more = [f"{', '.join(names)} {word}" for names, word in ((failed, "FAILED"), (unknown, "not known")) if names]
     return "; ".join([counted, *more])
 

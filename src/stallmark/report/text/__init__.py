@@ -1,4 +1,4 @@
-"""The wording: every sentence that a reader sees, in HTML, terminal and Markdown alike.
+"""The wording: every sentence that a reader sees, the same in HTML, terminal and Markdown.
 
 Each module of this package has `SENTENCES`, a template for each kind of finding; `templates.py` reads them. The names
 in braces are the finding’s facts, a format stands behind the colon:
@@ -53,9 +53,9 @@ def sentence(finding: Finding) -> str:
 
 def clause(finding: Finding) -> str:
     """Return the sentence of a finding as the end of another one: in lower case, without its full stop."""
-    said = sentence(finding)
-    text = as_reason(said)
-    return text if isinstance(said, NameFirst) else text[0].lower() + text[1:]
+    whole = sentence(finding)
+    text = as_reason(whole)
+    return text if isinstance(whole, NameFirst) else text[0].lower() + text[1:]
 
 
 @cache

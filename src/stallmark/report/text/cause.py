@@ -112,8 +112,8 @@ def _(
     if cpu_share:
         parts.append(f"and the CPUs were {_shares(cpu_share)} busy")
     return (
-        f"Storage is not the cause: no change of the response time was shown ({_and(response_ms)} ms), and storage has "
-        f"little part in it: {', '.join(parts)}."
+        f"Storage is not the cause: no change of the response time was shown ({_numbers(response_ms)} ms), and storage "
+        f"has little part in it: {', '.join(parts)}."
     )
 
 
@@ -155,7 +155,7 @@ def _went(values: list[float], write: Callable[[float], str] = number) -> str:
     return f"{'fell' if b < a else 'rose'} from {write(a)} to {write(b)}"
 
 
-def _of_change(share: float) -> str:
+def _share_of_change(share: float) -> str:
     """Return a share of a change; more than all is possible where other parts went the other way."""
     if share > 1:
         return "more than all"
@@ -171,16 +171,16 @@ def _shares(level: list[float]) -> str:
     return a if a == b else f"{a} and {b}"
 
 
-def _and(values: list[float]) -> str:
+def _numbers(values: list[float]) -> str:
     return " and ".join(map(number, values))
 
 
 FORMATS: Mapping[str, Format] = {
-    "and": _and,
+    "and": _numbers,
     "begin": lambda figure: term(figure)[0].upper() + term(figure)[1:],
     "besides": lambda others: f" Besides, {_joined(others)}." if others else "",
     "joined": _joined,
-    "of_change": _of_change,
+    "of_change": _share_of_change,
     "shares": _shares,
     "turned": _turned,
     "waited_for": _WAITED_FOR.__getitem__,
@@ -199,9 +199,9 @@ _UNITS = {
 }
 
 
-def series_words(one: Association) -> list[str]:
+def series_words(association: Association) -> list[str]:
     """Return the name of a series and its unit."""
-    return [_with_source(one.series, one.source), _UNITS.get(one.series, "sessions")]
+    return [_with_source(association.series, association.source), _UNITS.get(association.series, "sessions")]
 
 
 _DIVIDED = "mean response time, divided as sessions were seen (Little’s law)"
@@ -226,30 +226,30 @@ _FIGURES = {
 }
 
 
-def evidence_words(one: Evidence) -> tuple[str, str, str]:
+def evidence_words(evidence: Evidence) -> tuple[str, str, str]:
     """Return the name of a figure, its unit, and how it is taken."""
-    name = PART_NAMES[one.part] if one.part else _with_source(one.figure, one.source)
-    return name, *_FIGURES[one.figure]
+    name = PART_NAMES[evidence.part] if evidence.part else _with_source(evidence.figure, evidence.source)
+    return name, *_FIGURES[evidence.figure]
 
 
-def evidence_method(one: Evidence) -> str:
-    """Return how a figure is taken, as a sentence."""
-    return f"Method: {evidence_words(one)[2]}."
+def evidence_method(evidence: Evidence) -> str:
+    """Return the method behind a figure, as a sentence."""
+    return f"Method: {evidence_words(evidence)[2]}."
 
 
 def _with_source(name: str, source: Source | None) -> str:
     return f"{term(name)} ({source})" if source else term(name)
 
 
-def tests_of_models(found: WhatIfs) -> str:
+def tests_of_models(what_ifs: WhatIfs) -> str:
     """Return the accuracy of predictions where the other variant was really run, as a sentence."""
-    if not found.tests:
+    if not what_ifs.tests:
         return (
             "Not tested: no other variant with as many users and as many reads per transaction was run. A prediction "
             "is worth most where one was."
         )
-    errors = [test.error for test in found.tests]
-    held = sum(test.held for test in found.tests)
+    errors = [test.error for test in what_ifs.tests]
+    held = sum(test.is_within_range for test in what_ifs.tests)
     return (
         f"Tested on {len(errors)} pair{'s' * (len(errors) != 1)} of variants really run: off by "
         f"{signed(min(errors))} to {signed(max(errors))}, {held} within the range."

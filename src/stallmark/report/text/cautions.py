@@ -11,7 +11,7 @@ from stallmark.analysis.storage_cautions import AboveKind, ArrayKind, HistoryKin
 from stallmark.errors import as_reason
 from stallmark.format import count, factor, listed, percent, quoted, size
 from stallmark.report.text import clause, says, sentence
-from stallmark.report.text.terms import depth, named
+from stallmark.report.text.terms import depth, scope
 from stallmark.stats.thresholds import REPLICATES
 
 # The wording of the caution on I/O above the device.
@@ -21,13 +21,13 @@ from stallmark.stats.thresholds import REPLICATES
 def _(steps: list[str] | None, share: list[float], limits: Sequence[Mapping[str, Any]]) -> str:
     least, most = map(percent, share)
     shares = most if least == most else f"{least} to {most}"
-    told = (
-        f"In {named(steps)} {shares} of the time in storage was above the device: I/Os waited before its counters began"
+    lead = (
+        f"In {scope(steps)} {shares} of the time in storage was above the device: I/Os waited before its counters began"
     )
     if limits:
-        return f"{told}. When the run began, a control group held the server to {listed(list(map(_limit, limits)))}."
+        return f"{lead}. When the run began, a control group held the server to {listed(list(map(_limit, limits)))}."
     return (
-        f"{told}. It may be a limit of a container or service, a queue before the device, or a stacked or network file "
+        f"{lead}. It may be a limit of a container or service, a queue before the device, or a stacked or network file "
         "system. No such limit is in the record."
     )
 
@@ -53,7 +53,7 @@ def _(workload: str, versions: Sequence[int]) -> str:
 
 
 def changes(workload: str, versions: Sequence[int]) -> str:
-    """Return what differs between some versions of a workload's data."""
+    """Return the differences between some versions of a workload's data."""
     changed = _NEW_ROWS_AND_INPUTS.get(workload)
     if changed is not None and min(versions) < changed <= max(versions):
         return "other rows and other inputs"
@@ -167,10 +167,10 @@ def _(capabilities: Sequence[str]) -> str:
 
 @says(CautionKind.FEW_RUNS)
 def _(fewest: int, most: int) -> str:
-    some = f"{fewest} to {most}" if most > fewest else "One" if most == 1 else f"{most}"
-    each = f"{some} run per variant is" if most == 1 else f"{some} runs per variant are"
+    runs = f"{fewest} to {most}" if most > fewest else "One" if most == 1 else f"{most}"
+    counted = f"{runs} run per variant is" if most == 1 else f"{runs} runs per variant are"
     return (
-        f"{each} indicative: another run of the same variant may differ by several percent. A verdict needs "
+        f"{counted} indicative: another run of the same variant may differ by several percent. A verdict needs "
         f"{REPLICATES} or more of each."
     )
 
@@ -179,7 +179,7 @@ def _(fewest: int, most: int) -> str:
 def _(loads: list[str], steps: list[str] | None, sampled: bool) -> str:
     own = ["transactions", "response times", "errors", *(["what sessions were seen doing"] if sampled else [])]
     return (
-        f"In {named(steps)} other loads ran as well ({listed(loads)}): I/O, waits that the server counts, CPU and the "
+        f"In {scope(steps)} other loads ran as well ({listed(loads)}): I/O, waits that the server counts, CPU and the "
         f"device’s counters are of all of them together; {listed(own)} are this load’s own."
     )
 
@@ -203,7 +203,7 @@ def _(method: str, steps: list[str] | None, times: float | None) -> str:
     longer = f"the device took up to {factor(times)} as long" if times else "they may have taken longer"
     return (
         f"PostgreSQL begins reads of scans ahead (io_method is {method}) and counts how long sessions waited for them, "
-        f"not how long they took: in {named(steps)} {longer}."
+        f"not how long they took: in {scope(steps)} {longer}."
     )
 
 

@@ -38,7 +38,7 @@ def level_verdict(verdict: str) -> str:
 
 
 def tried(why: str) -> str:
-    """Return why a level was tried."""
+    """Return the reason for trying a level."""
     return _TRIED[why]
 
 
@@ -49,10 +49,10 @@ def level(of: str, value: float) -> str:
     return f"{_plain(value)} user{'s' * (value != 1)}" if of == "users" else f"{_plain(value)} per second"
 
 
-def limit(one: list[Any]) -> str:
+def limit(facts: list[Any]) -> str:
     """Return a limit in words: "a mean read time of 10 ms", "p95 of Trade-Orders of 50 ms"."""
-    of, transaction, percentile, limit_ms = one
-    if of == "reads":
+    subject, transaction, percentile, limit_ms = facts
+    if subject == "reads":
         return f"a mean read time of {_plain(limit_ms)} ms"
     whose = f" of {plural(transaction)}" if transaction else ""
     return f"{percentile}{whose} of {_plain(limit_ms)} ms"
@@ -65,7 +65,7 @@ def _(
 ) -> str:  # fmt: skip
     beyond = f". At {level(of, breaks)} {_misses(missed)}" if missed else ""
     return (
-        f"{_whose(variant, repeat)}arries {_plain(holds)} to {level(of, breaks)}{_rate(per_s, primary)} within "
+        f"{_subject(variant, repeat)}arries {_plain(holds)} to {level(of, breaks)}{_rate(per_s, primary)} within "
         f"{_listed(limits)}{_ends(limit)}{beyond}."
     )
 
@@ -74,10 +74,10 @@ def _(
 def _(variant: str | None, repeat: int | None, of: str, breaks: float, missed: list[list[Any]], **_: Any) -> str:
     if not missed:
         return (
-            f"{_whose(variant, repeat)}ould not be judged even at {level(of, breaks)}: too few reads or transactions "
+            f"{_subject(variant, repeat)}ould not be judged even at {level(of, breaks)}: too few reads or transactions "
             "were seen. Raise `measure`, or `from`."
         )
-    return f"{_whose(variant, repeat)}arries not even {level(of, breaks)}: {_misses(missed)}."
+    return f"{_subject(variant, repeat)}arries not even {level(of, breaks)}: {_misses(missed)}."
 
 
 @says(CeilingKind.RATIO)
@@ -103,10 +103,10 @@ def _(variant: str | None, repeat: int | None, of: str, breaks: float, verdict: 
 
 @says(CeilingKind.DRIVER)
 def _(variant: str | None, of: str, breaks: float, runs: int, repeats: int) -> str:
-    some = f" in {runs} of {repeats} runs" if runs < repeats else ""
+    part = f" in {runs} of {repeats} runs" if runs < repeats else ""
     where = f"of {quoted([variant])} " if variant else ""
     return (
-        f"The ceiling {where}may be the driver’s: at {level(of, breaks)} the driver was the bottleneck{some}. Use more "
+        f"The ceiling {where}may be the driver’s: at {level(of, breaks)} the driver was the bottleneck{part}. Use more "
         "load machines, or ones with more CPU."
     )
 
@@ -122,20 +122,20 @@ _DEVICES = {JudgedDevice.DATA: "the storage of the data", JudgedDevice.LOG: "the
 
 
 def limit_of(verdict: Finding | None) -> str | None:
-    """Return what is the limit by the verdict on a device, as a clause; None where that was not told."""
-    said = _LIMITS.get(DeviceKind(verdict.kind)) if verdict else None
+    """Return the limit by the verdict on a device, as a clause, or None if unknown."""
+    text = _LIMITS.get(DeviceKind(verdict.kind)) if verdict else None
     device = JudgedDevice(verdict.facts.get("device", JudgedDevice.DATA)) if verdict else JudgedDevice.DATA
-    return said.format(_DEVICES[device]) if said else None
+    return text.format(_DEVICES[device]) if text else None
 
 
 def _ends(verdict: Finding | None) -> str:
-    """Return what ends first, where that was told."""
-    said = limit_of(verdict)
-    return f"; beyond it {said}" if said else ""
+    """Return the first limit, if known."""
+    text = limit_of(verdict)
+    return f"; beyond it {text}" if text else ""
 
 
-def _whose(variant: str | None, repeat: int | None) -> str:
-    """Return whose ceiling it is, up to the c with which all verbs begin."""
+def _subject(variant: str | None, repeat: int | None) -> str:
+    """Return the owner of the ceiling, up to the c with which all verbs begin."""
     again = f"In repeat {repeat} " if repeat else ""
     name = quoted([variant]) if variant else f"{'the' if again else 'The'} server"
     return f"{again}{name} c"
@@ -148,14 +148,14 @@ def _rate(per_s: float | None, primary: str | None) -> str:
 
 
 def _misses(missed: list[list[Any]]) -> str:
-    limits = [one for one in missed if one[0] not in ("backlog", "queries")]
-    said = ["ever more arrivals wait" for of, *_ in missed if of == "backlog"]
-    said += [f"ever more queries of {load} wait" for of, load, *_ in missed if of == "queries"]
-    return listed(said + [f"it misses {_listed(limits)}"] * bool(limits))
+    limits = [miss for miss in missed if miss[0] not in ("backlog", "queries")]
+    texts = ["ever more arrivals wait" for subject, *_ in missed if subject == "backlog"]
+    texts += [f"ever more queries of {load} wait" for subject, load, *_ in missed if subject == "queries"]
+    return listed(texts + [f"it misses {_listed(limits)}"] * bool(limits))
 
 
 def _listed(limits: list[list[Any]]) -> str:
-    return listed([limit(one) for one in limits])
+    return listed([limit(facts) for facts in limits])
 
 
 def _plain(value: float) -> str:
@@ -172,10 +172,10 @@ def _(
     where = f"{quoted([step])}: " if step else ""
     scan = f" (and {number(apart_iops)} of the background scan)" if apart_iops else ""
     reads = f"; reads took {number(read_ms)} ms" if read_ms is not None else ""
-    of = f" (mean of {measured} measurements)" if measured > 1 else ""
+    measurements = f" (mean of {measured} measurements)" if measured > 1 else ""
     return (
         f"{where}{number(iops)} reads and writes of data files per second{scan} are those of {count(mailboxes)} "
-        f"mailboxes at {each:g} each{reads}{of}."
+        f"mailboxes at {each:g} each{reads}{measurements}."
     )
 
 
@@ -224,8 +224,8 @@ FORMATS: Mapping[str, Format] = {
     "limits": _listed,
     "rate": lambda facts: _rate(facts["per_s"], facts["primary"]),
     "unit": {"users": "users", "rate": "per second", "load": "times the load"}.__getitem__,
-    "whose": lambda facts: _whose(facts["variant"], facts.get("repeat")),
-    "missed": lambda facts: _missed(facts["error"], facts["reads_error"]),
+    "whose": lambda facts: _subject(facts["variant"], facts.get("repeat")),
+    "missed": lambda facts: _error_text(facts["error"], facts["reads_error"]),
     "not_allowed": lambda spent: "; more sizes were not allowed (`sizes`)" if spent else "",
 }
 
@@ -237,8 +237,8 @@ def _(
 ) -> str:  # fmt: skip
     least = ", the smallest size measured," if smallest else ""
     costs = f"; {_times(less)} costs {_amount(less)}" if less else ""
-    said = f"{pool(pool_bytes, pool_share)}{least} is enough: {_times(more)} {_gives(more)}{costs}"
-    return f"{said}{indicative(fewest_runs)}."
+    text = f"{pool(pool_bytes, pool_share)}{least} is enough: {_times(more)} {_gives(more)}{costs}"
+    return f"{text}{indicative(fewest_runs)}."
 
 
 @says(CurveKind.MAY_BE_ENOUGH)
@@ -289,7 +289,7 @@ def _(
         buys = f"So flash buys more here where a GiB of memory costs over {number(1 / worth)} times one of flash"
     return (
         f"{quoted([variant])}, {size(flash_bytes)} of flash with {size(pool_bytes)} of memory, gives as much as "
-        f"{size(equal_bytes)} of memory without flash ({_between(*equal_range)}). {buys}"
+        f"{size(equal_bytes)} of memory without flash ({_range_text(*equal_range)}). {buys}"
         f"{indicative(fewest_runs)}."
     )
 
@@ -302,7 +302,7 @@ def _(
     return (
         f"A prediction: with {size(pool_bytes)} of memory, reads of {number(read_ms[1])} ms in place of "
         f"{number(read_ms[0])} would give {rate(per_s[1], primary)} ({number(per_s[2])} to {number(per_s[3])}), as "
-        f"much as {size(equal_bytes)} of memory ({_between(*equal_range)}) on this storage."
+        f"much as {size(equal_bytes)} of memory ({_range_text(*equal_range)}) on this storage."
     )
 
 
@@ -327,14 +327,14 @@ CURVE_METHOD = (
 )
 
 _TWICE = 0.06
-"""How far from twice or half as much memory may be that is called so."""
+"""Tolerance of "twice" and "half" as much memory."""
 
 
 def curve_summary(sizes: list[tuple[int, float, float | None]]) -> str:
     """Return the chart for readers who cannot see it."""
-    said = [f"{size(pool_bytes)}: {per_second(per_s)}" + (f", {number(reads)} reads" if reads is not None else "")
+    texts = [f"{size(pool_bytes)}: {per_second(per_s)}" + (f", {number(reads)} reads" if reads is not None else "")
             for pool_bytes, per_s, reads in sizes]  # fmt: skip
-    return f"{'; '.join(said)}."
+    return f"{'; '.join(texts)}."
 
 
 def _times(change: Change) -> str:
@@ -354,7 +354,7 @@ def _gives(change: Change) -> str:
 
 
 def _amount(change: Change) -> str:
-    """Return what less memory costs: "41 % (38 to 44)"."""
+    """Return the cost of less memory: "41 % (38 to 44)"."""
     _, cost, low, high = change
     bounds = f" ({_whole(-high)} to {_whole(-low)})" if low is not None and high is not None else ""
     return f"{percent(-(cost or 0.0))}{bounds}"
@@ -369,10 +369,10 @@ def _whole(share: float) -> str:
     return f"{share * 100:.0f}".replace("-0", "0").replace("-", "−")
 
 
-def _missed(error: float, reads_error: float | None) -> str:
+def _error_text(error: float, reads_error: float | None) -> str:
     reads = f" and its reads by {percent(reads_error)}" if reads_error is not None else ""
     return f"its throughput by {percent(error)} of the largest value{reads} (root mean square)"
 
 
-def _between(low: float | None, high: float | None) -> str:
+def _range_text(low: float | None, high: float | None) -> str:
     return f"{size(low)} to {size(high)}" if low and high else f"{size(low or 0)} or more"

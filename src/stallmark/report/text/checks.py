@@ -112,7 +112,7 @@ CHECKS: Mapping[Kind, tuple[str, str]] = {
 @says(CheckKind.METRIC_DECLARED)
 def _(metrics: Mapping[str, list[str]]) -> str:
     keys = list(dict.fromkeys(key for keys in metrics.values() for key in keys))
-    return metric_title(keys[0]) if len(keys) == 1 else _declared(metrics)
+    return metric_title(keys[0]) if len(keys) == 1 else _metrics_of_sides(metrics)
 
 
 @says(CheckKind.SETTINGS)
@@ -124,7 +124,7 @@ def _(differences: list[Finding]) -> str:
 def _(invalid: int, runs: int, reasons: list[Mapping[str, Any]]) -> str:
     if not invalid:
         return f"{runs} runs, none has"
-    return f"{invalid} of {runs} have: " + "; ".join(_reason(one, None) for one in reasons)
+    return f"{invalid} of {runs} have: " + "; ".join(_reason(reason, None) for reason in reasons)
 
 
 @says(CheckKind.DRIVER)
@@ -158,7 +158,7 @@ def _(within_share: float | None, between_share: float | None) -> str:
         return "size not known"
     shares = {"within a run": within_share, "between runs": between_share}
     return ", ".join(
-        f"{where} {'not known' if one is None else f'{percent(one)} at most'}" for where, one in shares.items()
+        f"{where} {'not known' if share is None else f'{percent(share)} at most'}" for where, share in shares.items()
     )
 
 
@@ -167,8 +167,8 @@ def _(reads_per_transaction: list[float] | None, share: float | None, p: float |
     if reads_per_transaction is None or share is None:
         return "not known"
     scatter = "" if p is None else f", within their scatter (p {p:.2f})"
-    some = f", not known of {unknown} run{'s' * (unknown != 1)}" if unknown else ""
-    return f"{_and(reads_per_transaction)}, {percent(share)} apart{scatter}{some}"
+    unknown_runs = f", not known of {unknown} run{'s' * (unknown != 1)}" if unknown else ""
+    return f"{_join_per_transaction(reads_per_transaction)}, {percent(share)} apart{scatter}{unknown_runs}"
 
 
 @says(CheckKind.PLANS)
@@ -181,15 +181,15 @@ def _(
     runs: int, steady: int, too_short: int, unsteady: list[Mapping[str, Any]], tolerated: list[Mapping[str, Any]]
 ) -> str:
     if unsteady:
-        each = "; ".join(f"{listed(one['runs'])} {term(one['because'])}" for one in unsteady)
-        return f"{sum(len(one['runs']) for one in unsteady)} of {runs} not: {each}"
-    said = [f"all {steady} runs" if steady == runs else f"{steady} of {runs} runs"] if steady else []
+        reasons = "; ".join(f"{listed(reason['runs'])} {term(reason['because'])}" for reason in unsteady)
+        return f"{sum(len(one['runs']) for one in unsteady)} of {runs} not: {reasons}"
+    parts = [f"all {steady} runs" if steady == runs else f"{steady} of {runs} runs"] if steady else []
     if too_short:
-        said.append(f"{too_short} of {runs} too short to tell")
-    for one in tolerated:
-        why = "which chance explains among so many runs" if one["by_chance"] else "but too little to matter"
-        said.append(f"{listed(one['runs'])} {term(one['because'])}, {why}")
-    return "; ".join(said)
+        parts.append(f"{too_short} of {runs} too short to tell")
+    for reason in tolerated:
+        explanation = "which chance explains among so many runs" if reason["by_chance"] else "but too little to matter"
+        parts.append(f"{listed(reason['runs'])} {term(reason['because'])}, {explanation}")
+    return "; ".join(parts)
 
 
 @says(CheckKind.DEVICES)
@@ -201,9 +201,9 @@ def _(data_emulated: int, log_emulated: int, runs: int) -> str:
 
 @says(CheckKind.STORAGE)
 def _(compared: int, mixed_up: list[Finding], others: list[Mapping[str, Any]]) -> str:
-    said = [*map(clause, mixed_up), *(f"{during(one['between'])}: {term(one['verdict'])}" for one in others)]
+    parts = [*map(clause, mixed_up), *(f"{during(other['between'])}: {term(other['verdict'])}" for other in others)]
     alike = f"the same in {compared} comparison{'s' * (compared != 1)} of probes"
-    return "; ".join(said) or (alike if compared else "probed once, with nothing to compare")
+    return "; ".join(parts) or (alike if compared else "probed once, with nothing to compare")
 
 
 @says(CheckKind.AGAIN)
@@ -211,13 +211,13 @@ def _(side: str, metric: str, drifts: list[Mapping[str, Any]]) -> str:
     if not drifts:
         return f"{metric_title(metric)} of {side} was not measured both times"
     return "; ".join(
-        f"{metric_title(one['metric'])} {one['share'] * 100:.1f} % apart, "
+        f"{metric_title(drift['metric'])} {drift['share'] * 100:.1f} % apart, "
         + (
             f"of one run; {percent(SAME)} allowed"
-            if one["p"] is None
-            else f"p {one['p']:.2f}; {percent(AGAIN)} allowed, {percent(SAME)} within scatter"
+            if drift["p"] is None
+            else f"p {drift['p']:.2f}; {percent(AGAIN)} allowed, {percent(SAME)} within scatter"
         )
-        for one in drifts
+        for drift in drifts
     )
 
 
@@ -227,7 +227,8 @@ def _(side: str, metric: str, drifts: list[Mapping[str, Any]]) -> str:
 @says(ReasonKind.RUNS_INVALID)
 def _(reasons: list[Mapping[str, Any]]) -> str:
     more = f"; {len(reasons) - MOST_REASONS} more" if len(reasons) > MOST_REASONS else ""
-    return f"Runs must not be compared: {'; '.join(_reason(one, MOST_NAMES) for one in reasons[:MOST_REASONS])}{more}."
+    texts = [_reason(reason, MOST_NAMES) for reason in reasons[:MOST_REASONS]]
+    return f"Runs must not be compared: {'; '.join(texts)}{more}."
 
 
 @says(ReasonKind.FOREIGN_IO)
@@ -247,8 +248,8 @@ def _(share: float, runs: list[str]) -> str:
 
 @says(ReasonKind.NOT_STEADY)
 def _(reasons: list[Mapping[str, Any]]) -> str:
-    each = "; ".join(f"{_names(one['runs'])} {term(one['because'])}" for one in reasons)
-    return f"Runs were not steady: {each}."
+    texts = "; ".join(f"{_names(reason['runs'])} {term(reason['because'])}" for reason in reasons)
+    return f"Runs were not steady: {texts}."
 
 
 @says(ReasonKind.DEVICES_DIFFER)
@@ -266,8 +267,8 @@ def _(run: str, run_emulated: bool) -> str:
 
 @says(ReasonKind.STORAGE_CHANGED)
 def _(changes: list[Mapping[str, Any]]) -> str:
-    each = "; ".join(f"{during(one['between'])}: {clause(one['how'])}" for one in changes[:MOST_REASONS])
-    return f"The storage itself changed {each}."
+    texts = "; ".join(f"{during(change['between'])}: {clause(change['how'])}" for change in changes[:MOST_REASONS])
+    return f"The storage itself changed {texts}."
 
 
 # What the sides were made with. ------------------------------------------------------------------------------
@@ -283,8 +284,8 @@ _LIMITS = {"iops_per_volume": "{:,} I/Os per second and volume", "cpu_percent": 
 
 @says(IntentKind.RESOURCE_POOL)
 def _(limits: Mapping[str, int]) -> str:
-    said = [_LIMITS.get(name, "{} % of the memory grants").format(value) for name, value in limits.items()]
-    return f"users limited to {listed(said)}"
+    texts = [_LIMITS.get(name, "{} % of the memory grants").format(value) for name, value in limits.items()]
+    return f"users limited to {listed(texts)}"
 
 
 @says(IntentKind.ARRAY)
@@ -319,13 +320,13 @@ def _setting(value: Any) -> str:
     return f"{value}"
 
 
-def _declared(metrics: Mapping[str, list[str]]) -> str:
+def _metrics_of_sides(metrics: Mapping[str, list[str]]) -> str:
     return listed([f"{metric_title(key)} of {side}" for side, keys in metrics.items() for key in keys])
 
 
 def _differences(differences: Sequence[Finding], most: int) -> str:
     more = f" and {len(differences) - most} more" if len(differences) > most else ""
-    return listed([sentence(one) for one in differences[:most]]) + more
+    return listed([sentence(difference) for difference in differences[:most]]) + more
 
 
 def _reason(one: Mapping[str, Any], most: int | None) -> str:
@@ -340,13 +341,13 @@ def _names(runs: Sequence[str], most: int | None = MOST_NAMES) -> str:
     return listed([*runs[:most], f"{len(runs) - most} more"])
 
 
-def _and(values: Sequence[float]) -> str:
+def _join_per_transaction(values: Sequence[float]) -> str:
     return " and ".join(map(per_transaction, values))
 
 
 FORMATS: Mapping[str, Format] = {
-    "and": _and,
-    "declared": _declared,
+    "and": _join_per_transaction,
+    "declared": _metrics_of_sides,
     "differences": lambda differences: _differences(differences, MOST_DIFFERENCES - 1),
     "labelled": labelled,
     "names": _names,

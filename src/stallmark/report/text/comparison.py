@@ -1,4 +1,4 @@
-"""The wording of comparisons, and the form of their figures, alike in the terminal, in Markdown and in HTML."""
+"""The wording of comparisons, and the form of their figures, the same in the terminal, in Markdown and in HTML."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -47,13 +47,13 @@ def interval(low: float | None, high: float | None) -> str:
     return "" if low is None or high is None else f"{signed(low - 1)} to {signed(high - 1)} %"
 
 
-def change(found: Ratio) -> str:
+def change(ratio: Ratio) -> str:
     """Return "+18 %"; a dash where a side has no such value, or is zero."""
-    return format.NONE if found.ratio is None else f"{signed(found.ratio - 1)} %"
+    return format.NONE if ratio.ratio is None else f"{signed(ratio.ratio - 1)} %"
 
 
-def reach(found: Ratio) -> str:
-    return interval(found.low, found.high) or format.NONE
+def reach(ratio: Ratio) -> str:
+    return interval(ratio.low, ratio.high) or format.NONE
 
 
 def p_value(value: float | None) -> str:
@@ -62,19 +62,19 @@ def p_value(value: float | None) -> str:
     return "<0.001" if value < 0.001 else f"{value:.3f}" if value < 0.1 else f"{value:.2f}"
 
 
-def value(found: Ratio, of: float | None) -> str:
+def value(ratio: Ratio, value_of_side: float | None) -> str:
     """Return the value of side A or B."""
-    return format.share(of) if found.unit == SHARE else format.number(of)
+    return format.share(value_of_side) if ratio.unit == SHARE else format.number(value_of_side)
 
 
-def named(found: Ratio) -> str:
+def metric_with_unit(ratio: Ratio) -> str:
     """Return the metric with its unit; shares carry theirs with the figure."""
-    return found.name if found.unit == SHARE else f"{found.name}, {found.unit}"
+    return ratio.name if ratio.unit == SHARE else f"{ratio.name}, {ratio.unit}"
 
 
 def adjustment(pair: PairComparison) -> str:
     """Return the method behind the p-values of the table, as a sentence."""
-    primary, others = pair.primary, [one.family for one in pair.others if one.p is not None]
+    primary, others = pair.primary, [other.family for other in pair.others if other.p is not None]
     if primary.p is None and min(primary.runs_a, primary.runs_b) > 1:
         return f"No p-values: {primary.name} was not measured in every run, or it was zero."
     if primary.p is None:
@@ -94,17 +94,17 @@ def method(pair: PairComparison) -> str:
     return f"{sentence(pair.method)} {ran} {adjustment(pair)}"
 
 
-def held(passed: int, checks: int) -> str:
+def checks_passed(passed: int, checks: int) -> str:
     return f"{passed} of {checks} hold."
 
 
-def headline(found: ComparisonSummary) -> str:
+def headline(comparison: ComparisonSummary) -> str:
     """Return the verdict in one sentence; of several pairs how many had each verdict."""
-    if len(found.pairs) == 1:
-        return sentence(found.pairs[0].finding)
-    counted = dict.fromkeys(pair.verdict for pair in found.pairs)
-    words = ", ".join(f"{sum(p.verdict == word for p in found.pairs)} {term(word)}" for word in counted)
-    return f"{len(found.pairs)} pairs against {found.baseline}: {words}."
+    if len(comparison.pairs) == 1:
+        return sentence(comparison.pairs[0].finding)
+    counted = dict.fromkeys(pair.verdict for pair in comparison.pairs)
+    words = ", ".join(f"{sum(p.verdict == word for p in comparison.pairs)} {term(word)}" for word in counted)
+    return f"{len(comparison.pairs)} pairs against {comparison.baseline}: {words}."
 
 
 # Verdicts. ---------------------------------------------------------------------------------------------------
@@ -129,11 +129,11 @@ def _(
     by, reach = amount(ratio - 1), f"{amount(ends[0])} to {amount(ends[1])}"
     if metric == "tps":
         verb = "beats" if verdict == Verdict.BETTER else "falls behind"
-        said = f"{b} {verb} {a} by {by} % ({reach})"
+        text = f"{b} {verb} {a} by {by} % ({reach})"
     else:
-        said = f"{b} has a {metric_title(metric)} {by} % {'higher' if up else 'lower'} than {a} ({reach})"
-    why = because_of(because) if because else None
-    return f"{_of_step(step)}{said}{f', {why}' if why else ''}.{_plans(plans_changed)}"
+        text = f"{b} has a {metric_title(metric)} {by} % {'higher' if up else 'lower'} than {a} ({reach})"
+    cause = because_of(because) if because else None
+    return f"{_prefix(step)}{text}{f', {cause}' if cause else ''}.{_plans(plans_changed)}"
 
 
 def _plans(changed: list[str] | None) -> str:
@@ -158,7 +158,7 @@ def _(
 ) -> str:
     """Say also what these runs could have shown: without it, "no difference" says nothing."""
     text = (
-        f"{_of_step(step)}No difference shown between {a} and {b}: {metric_title(metric)} {signed(ratio - 1)} % "
+        f"{_prefix(step)}No difference shown between {a} and {b}: {metric_title(metric)} {signed(ratio - 1)} % "
         f"({interval(low, high)})"
     )
     if by_chance_among:
@@ -182,9 +182,9 @@ def _(
     plans_changed: list[str] | None = None,
 ) -> str:
     if ratio is None:
-        return f"{_of_step(step)}Indicative only: {metric_title(metric)} of {a} and {b} is not known."
+        return f"{_prefix(step)}Indicative only: {metric_title(metric)} of {a} and {b} is not known."
     text = (
-        f"{_of_step(step)}Indicative only, of {'one run' if runs == 1 else f'{runs} runs'}: {metric_title(metric)} of "
+        f"{_prefix(step)}Indicative only, of {'one run' if runs == 1 else f'{runs} runs'}: {metric_title(metric)} of "
         f"{b} was {signed(ratio - 1)} % against {a}"
     )
     if reach := interval(low, high):
@@ -195,21 +195,21 @@ def _(
 @says(PairKind.NOT_COMPARABLE)
 def _(a: str, b: str, step: list[Any] | None, reasons: list[Finding]) -> str:
     more = f" ({len(reasons) - MOST_REASONS} more)" if len(reasons) > MOST_REASONS else ""
-    said = "; ".join(map(clause, reasons[:MOST_REASONS]))
-    return f"{_of_step(step)}{a} and {b} are not comparable: {said}{more}."
+    text = "; ".join(map(clause, reasons[:MOST_REASONS]))
+    return f"{_prefix(step)}{a} and {b} are not comparable: {text}{more}."
 
 
-def _of_step(step: Sequence[Any] | None) -> str:
+def _prefix(step: Sequence[Any] | None) -> str:
     """Return "50 users: " where the pair is one of several steps."""
     return f"{_step(*step)}: " if step else ""
 
 
 def _step(name: str, users: int) -> str:
     """Return "50 users", "50 users (2)", "steady with 30 users"."""
-    of = format.users(users)
+    users_text = format.users(users)
     if name in ("", f"{users} users"):
-        return of
-    return name if name.startswith(of) else f"{name} with {of}"
+        return users_text
+    return name if name.startswith(users_text) else f"{name} with {users_text}"
 
 
 _UNPAIRED = {
@@ -226,11 +226,11 @@ def _(paired: bool, runs: list[int], unpaired: Unpaired | None, left_out: int, d
     else:
         without = f"; {left_out} without a partner left out" if left_out else ""
         how = f"paired by repeat, {runs[0]} pair{'s' * (runs[0] != 1)} of runs{without}"
-    said = f"Ratios of geometric means over runs, {how}"
+    text = f"Ratios of geometric means over runs, {how}"
     if df is None:
-        return f"{said}; no interval with fewer than two runs of each."
+        return f"{text}; no interval with fewer than two runs of each."
     test = "paired t" if paired else "Welch’s t"
-    return f"{said}; {percent(CONFIDENCE)} intervals by {test} of ln ratios, {short(df)} degrees of freedom."
+    return f"{text}; {percent(CONFIDENCE)} intervals by {test} of ln ratios, {short(df)} degrees of freedom."
 
 
 # What to be careful about. -----------------------------------------------------------------------------------
@@ -275,10 +275,10 @@ def _(run: str, said: str | None) -> str:
 
 @says(PairKind.PLAN_LEFT_OUT)
 def _(of: int, steps: bool, left_out: Mapping[str, int]) -> str:
-    what = "steps" if steps else f"run{'s' * (of != 1)}"
-    why = {"driver_bound": "with the driver as the bottleneck"}
-    counted = [f"{count} {why.get(reason, reason)}" for reason, count in left_out.items()]
-    return f"Left out of {of} {what}: {listed(counted)}."
+    counted_things = "steps" if steps else f"run{'s' * (of != 1)}"
+    reasons = {"driver_bound": "with the driver as the bottleneck"}
+    counted = [f"{count} {reasons.get(reason, reason)}" for reason, count in left_out.items()]
+    return f"Left out of {of} {counted_things}: {listed(counted)}."
 
 
 BARS = (
@@ -311,19 +311,19 @@ RUNS = (
 
 
 def enough_runs(plan: RunsPlan) -> str:
-    """Return how many runs show the wanted difference."""
+    """Return the number of runs that show the wanted difference."""
     wanted = f"{plan.difference * 100:g} %"
     if plan.runs is None:
         return f"No number of runs that anybody makes shows {wanted}: runs scatter by {amount(plan.spread)} %."
-    said = f"{plan.runs} runs of each variant show a difference of {wanted} (power {percent(POWER)})."
+    text = f"{plan.runs} runs of each variant show a difference of {wanted} (power {percent(POWER)})."
     if plan.runs_low != plan.runs_high:
         most = plan.runs_high if plan.runs_high is not None else "far more"
-        said += f" Were the scatter at the ends of its interval, it would be {plan.runs_low} or {most}."
-    return said
+        text += f" Were the scatter at the ends of its interval, it would be {plan.runs_low} or {most}."
+    return text
 
 
 def scatter(plan: RunsPlan) -> str:
-    """Return the scatter that a plan of runs rests on, and its method."""
+    """Return the run-to-run variation behind a plan of runs, and its method."""
     test = f"Welch’s t-test ({_UNPAIRED[plan.unpaired]})" if plan.unpaired else "Paired t-test"
     return (
         f"Scatter of {plan.primary} from run to run: {amount(plan.spread)} % (standard deviation of ln; "

@@ -22,8 +22,8 @@ def labelled(device: DeviceLabel) -> str:
     return f"{EMULATED} {device.name}" if device.emulated else device.name
 
 
-def described(devices: Iterable[DeviceLabel]) -> str:
-    """Return each device once, without EMULATED: for text that has said so."""
+def device_names(devices: Iterable[DeviceLabel]) -> str:
+    """Return each device once, without EMULATED: for text that already mentions it."""
     return "; ".join(dict.fromkeys(device.name for device in devices if device.name))
 
 
@@ -61,7 +61,7 @@ def _(spent_in: str, share: float, cpu_share: float | None = None, cpu_own_share
     return f"{text}, and the CPUs of the server’s machine were {percent(cpu_share)} busy{own}."
 
 
-def _at_most(cpu_share: float) -> str:
+def _possible_gain(cpu_share: float) -> str:
     more = f"{percent(1 / cpu_share - 1)} more at most" if cpu_share < 1 else "no more"
     return f"Faster storage alone could give {more}."
 
@@ -108,7 +108,7 @@ FLASH = (
 
 
 def active(how: str) -> str:
-    """Return how to read the table of active sets; `how` says in which extents they were counted."""
+    """Return the explanation of the table of active sets; `how` describes the counted extents."""
     return (
         f"Active: what the server read from its storage or wrote to it, each place once{how}, from the beginning of "
         "the run; at most: nobody counted, and more bytes were not moved. In a minute: the median over the measured "
@@ -124,7 +124,7 @@ ACTIVE_AT_MOST = (
 
 
 def active_over_time(of: str) -> str:
-    """Return how the active set was counted; `of` names the size of its extents."""
+    """Return the method of counting the active set; `of` names the size of its extents."""
     return (
         f"Different extents{of} that were read or written since the run began, by the device’s own count, warm-up "
         "included; thin: in the last full minute. What lies below a dotted line fits into it."
@@ -135,12 +135,12 @@ def active_in_the_end(runs: Sequence[str]) -> str:
     return f"Active by the end of the run: {'; '.join(runs)}."
 
 
-def asked(question: str, answer: str | None, after: str) -> str:
+def operator_question(question: str, answer: str | None, after: str) -> str:
     return f"The operator was asked: {question} Answer: {answer}{after}."
 
 
 def injected(names: str) -> str:
-    """Return the line below figures of these emulated arrays."""
+    """Return the line below figures of emulated arrays."""
     return f"{names}. Service times were injected; no product was measured."
 
 
@@ -180,7 +180,7 @@ LAWS: Mapping[Kind, tuple[str, str, str, str]] = {
 }
 _ROLES = {"data": "data device", "wal": "log’s device"}
 FORMATS: Mapping[str, Format] = {
-    "at_most": _at_most,
+    "at_most": _possible_gain,
     "name": _NAMES.__getitem__,
     "rests_on": lambda facts: _rests_on(**facts),
     "joined": ", ".join,
@@ -221,10 +221,10 @@ def _(left: float, right: float, closed: bool | None, few: float | None) -> str:
 
 @says(LawKind.DEVICE)
 def _(left: float, right: float, closed: bool | None, role: str) -> str:
-    what = f"I/Os times their service times account for the busy time of the {_ROLES[role]}"
+    claim = f"I/Os times their service times account for the busy time of the {_ROLES[role]}"
     if closed is None:
-        return f"{what} less well: sequential I/O is served faster than the model’s read and write times say."
-    return f"{what}." if closed else _sides(left, right)
+        return f"{claim} less well: sequential I/O is served faster than the model’s read and write times say."
+    return f"{claim}." if closed else _sides(left, right)
 
 
 @says(LawKind.CPU)

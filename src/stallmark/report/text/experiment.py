@@ -49,15 +49,15 @@ def _(
     if len(apart) == len(others):
         return f"{unlike} with “{first}” ({rate(per_s, primary)})."
     known = [(name, ratio, verdict) for name, ratio, verdict in others if name not in apart]
-    said = listed([f"“{name}” {_against(ratio, verdict, one_run_each)}" for name, ratio, verdict in known])
+    text = listed([f"“{name}” {_ratio_text(ratio, verdict, one_run_each)}" for name, ratio, verdict in known])
     between = f", and {left_out} {'between them' if ranked else 'more'}" if left_out else ""
     between += f", and {not_comparable} that are not comparable" if not_comparable else ""
     once = "; one run each, so indicative only" if one_run_each else ""
-    return f"Against “{first}” ({rate(per_s, primary)}): {said}{between}{once}{f'; {unlike}' if unlike else ''}."
+    return f"Against “{first}” ({rate(per_s, primary)}): {text}{between}{once}{f'; {unlike}' if unlike else ''}."
 
 
-def _against(ratio: float | None, verdict: Verdict, once: bool) -> str:
-    """Return the ratio of a variant to the first; `once`: there is one run of each, which is told of all together."""
+def _ratio_text(ratio: float | None, verdict: Verdict, once: bool) -> str:
+    """Return the ratio of a variant to the first; `once`: each variant ran once, which is stated for all together."""
     if ratio is None:
         return "is not known"
     return f"{factor(ratio)}{f' ({UNSURE[verdict]})' if verdict in UNSURE and not once else ''}"
@@ -70,7 +70,7 @@ def _(
 ) -> str:  # fmt: skip
     few, best = map(_users, users)
     return (
-        f"{_of(variant)}{few} committed {rate(per_s[0], primary)}; the most was {per_second(per_s[1])} with {best}"
+        f"{_prefix(variant)}{few} committed {rate(per_s[0], primary)}; the most was {per_second(per_s[1])} with {best}"
         f"{_times(ratio, verdict)}."
     )
 
@@ -79,8 +79,8 @@ def _(
 def _(variant: str | None, users: list[int], share: float, latency_mean_ms: list[float], fewest_runs: int) -> str:
     knee, last = map(_users, users)
     return (
-        f"{_of(variant)}{knee} already reached {percent(share)} of the most; more users only queue: the mean latency "
-        f"went from {number(latency_mean_ms[0])} to {number(latency_mean_ms[1])} ms with {last}"
+        f"{_prefix(variant)}{knee} already reached {percent(share)} of the most; more users only queue: the mean "
+        f"latency went from {number(latency_mean_ms[0])} to {number(latency_mean_ms[1])} ms with {last}"
         f"{indicative(fewest_runs)}."
     )
 
@@ -99,14 +99,14 @@ def _(
 ) -> str:
     small, large = map(pool, pools_bytes, pools_share)
     where = f"From {quoted(variants[:1])} to {quoted(variants[1:])}, growing" if variants else "Growing"
-    what = plural(primary) if primary else "committed transactions"
+    transactions = plural(primary) if primary else "committed transactions"
     a, b = map(per_second, per_s)
     verb = "raised" if per_s[1] > per_s[0] else "lowered"
     verb = "took" if verdict == Verdict.NO_DIFFERENCE else verb
     change = (
-        f"{verb} {what} from {a} to {b}{_times(ratio, verdict)}"
+        f"{verb} {transactions} from {a} to {b}{_times(ratio, verdict)}"
         if differ
-        else f"hardly changed {what} ({a} and {b}{f', {UNSURE[verdict]}' if verdict in UNSURE else ''})"
+        else f"hardly changed {transactions} ({a} and {b}{f', {UNSURE[verdict]}' if verdict in UNSURE else ''})"
     )
     return f"{where} the buffer pool from {small} to {large} {change}{_reads(*reads_per_transaction)}."
 
@@ -169,9 +169,9 @@ def _(
             f"; it was still warming up{partly}: {first} in the first half of the measured interval, {second} in the "
             "second"
         )
-    some = f" ({runs} of {of} runs)" if runs < of else ""
+    part = f" ({runs} of {of} runs)" if runs < of else ""
     return (
-        f"In {quoted([step])}{some} the flash {flash} answered {percent(share)} of the reads, in {number(read_ms)} ms "
+        f"In {quoted([step])}{part} the flash {flash} answered {percent(share)} of the reads, in {number(read_ms)} ms "
         f"each{others}{warmed}."
     )
 
@@ -259,7 +259,7 @@ def _times(ratio: float | None, verdict: Verdict | None) -> str:
     return f" ({times(ratio, verdict)})" if ratio else ""
 
 
-def _of(variant: str | None) -> str:
+def _prefix(variant: str | None) -> str:
     return f"{variant}: " if variant else ""
 
 
@@ -287,17 +287,17 @@ def more_cautions(count: int) -> str:
 
 
 def asks(variant: str, question: str) -> str:
-    """Return that the operator is asked before a variant."""
+    """Return the note that the operator is asked before a variant."""
     return f"Before “{variant}” the operator is asked: {question}"
 
 
 def go_on(command: str) -> str:
-    """Return what the command to resume an experiment does."""
+    """Return the effect of the command to resume an experiment."""
     return f"{command} makes the runs that are still to be made."
 
 
 def silent(silent_s: float, command: str) -> str:
-    """Return that nothing was written for a while, and what to do."""
+    """Return the note that nothing was written for a while, with the remedy."""
     return (
         f"Nothing was written for {format.duration(silent_s)}: it was killed, its machine stands still, or cannot "
         f"reach this folder. If it was killed, {command} goes on."
@@ -310,22 +310,22 @@ def silent(silent_s: float, command: str) -> str:
 def takes(
     total_s: float, build_s: float, *, at_most: bool = False, asks: bool = False, longest_s: float | None = None
 ) -> str:
-    """Return how long an experiment takes: "about 4 minutes, about 20 seconds of it to load the database"."""
-    said = f"{'at most ' * at_most}about {format.roughly(total_s)}"
+    """Return the duration of an experiment: "about 4 minutes, about 20 seconds of it to load the database"."""
+    text = f"{'at most ' * at_most}about {format.roughly(total_s)}"
     if longest_s is not None:
-        said += f" (at most {format.roughly(longest_s)}, where levels contradict each other)"
+        text += f" (at most {format.roughly(longest_s)}, where levels contradict each other)"
     if build_s >= 1:
-        said += f", about {format.roughly(build_s)} of it to load the database"
-    return said + (", and what the operator is asked to do" if asks else "")
+        text += f", about {format.roughly(build_s)} of it to load the database"
+    return text + (", and what the operator is asked to do" if asks else "")
 
 
 def before_the_load(what: str, load_s: float, takes: str, *, at_most: bool = False) -> str:
-    """Return what follows and how long it takes: "4 runs, 2 minutes of load in all; it takes about 3 minutes"."""
+    """Return the coming work and its duration: "4 runs, 2 minutes of load in all; it takes about 3 minutes"."""
     load = f", {'at most ' * at_most}{format.duration(load_s)} of load in all" if load_s else ""
     return f"{what}{load}; it takes {takes}"
 
 
 def time_left(left_s: float, *, refined: bool) -> str:
-    """Return the time left, and whether it goes by the experiment's own runs."""
+    """Return the time left, and whether it is based on the experiment's own runs."""
     by = "going by the runs that are whole" if refined else "as estimated before a run is whole"
     return f"about {format.roughly(left_s)} left, {by}" if left_s >= 1 else f"it should have ended by now, {by}"

@@ -47,24 +47,24 @@ _PER = {"users": "/s", "streams": "/h", "raw": " IOPS"}
 
 @says(LoadsKind.TOGETHER)
 def _(step: str | None, variants: list[list[Any]], left_out: int, in_doubt: list[str], fewest_runs: int) -> str:
-    said = [
-        (f"on “{variant}” " if variant is not None else "") + listed([_changed(*one) for one in loads])
+    texts = [
+        (f"on “{variant}” " if variant is not None else "") + listed([_changed(*facts) for facts in loads])
         for variant, loads in variants
     ]
     where = f" in “{step}”" if step else ""
     between = f" ({left_out} between them)" if left_out else ""
     more = f"{between}{indicative(fewest_runs)}"
     doubt = f"; of {listed(in_doubt)} some figure is in doubt" if in_doubt else ""
-    return f"Throughput together{where}, of that alone: {'; '.join(said)}{more}{doubt}."
+    return f"Throughput together{where}, of that alone: {'; '.join(texts)}{more}{doubt}."
 
 
 def _changed(load: str, what: str, ratio: float, verdict: Verdict) -> str:
-    said = f"{factor(ratio)} the response time" if what == "latency" else percent(ratio)
-    return f"{load} {said}{_not_shown(verdict)}"
+    text = f"{factor(ratio)} the response time" if what == "latency" else percent(ratio)
+    return f"{load} {text}{_not_shown(verdict)}"
 
 
 def _not_shown(verdict: Verdict) -> str:
-    """Return the doubt in one ratio of several: few runs are told of all together."""
+    """Return the doubt in one ratio of several: few runs are stated for all together."""
     return f" ({UNSURE[verdict]})" if verdict == Verdict.NO_DIFFERENCE else ""
 
 
@@ -79,7 +79,7 @@ def _(variant: str | None, cells: list[int], loads: list[list[Any]], in_doubt: l
 
 @says(LoadsKind.VERDICTS)
 def _(a: str, b: str, step: str, loads: list[list[Any]]) -> str:
-    return f"“{b}” against “{a}” in “{step}”: {listed([_verdict(*one) for one in loads])}."
+    return f"“{b}” against “{a}” in “{step}”: {listed([_verdict(*facts) for facts in loads])}."
 
 
 def _verdict(load: str, verdict: Verdict, ratio: float | None, metric: str) -> str:
@@ -89,7 +89,7 @@ def _verdict(load: str, verdict: Verdict, ratio: float | None, metric: str) -> s
 
 @says(LoadsKind.VARIANTS)
 def _(loads: list[list[Any]], fewest_runs: int) -> str:
-    return f"{'; '.join(_best(*one) for one in loads)}{indicative(fewest_runs)}."
+    return f"{'; '.join(_best(*facts) for facts in loads)}{indicative(fewest_runs)}."
 
 
 def _best(load: str, kind: str, count: int, best: str, worst: str, ratio: float, verdict: Verdict, differ: bool) -> str:
@@ -103,7 +103,7 @@ def _best(load: str, kind: str, count: int, best: str, worst: str, ratio: float,
 @says(LoadsKind.AT_ONCE)
 def _(variant: str | None, loads: list[list[Any]]) -> str:
     on = f"On “{variant}”, at once" if variant else "At once"
-    return f"{on}: {listed([_did(*one) for one in loads])}."
+    return f"{on}: {listed([_did(*facts) for facts in loads])}."
 
 
 def _did(load: str, kind: str, primary: str | None, rate: float, mb_per_s: float | None) -> str:
@@ -116,7 +116,7 @@ def _did(load: str, kind: str, primary: str | None, rate: float, mb_per_s: float
 
 @says(LoadsKind.LEVELS)
 def _(loads: list[list[Any]]) -> str:
-    return f"Service levels: {'; '.join(_level(*one) for one in loads)}."
+    return f"Service levels: {'; '.join(_level(*facts) for facts in loads)}."
 
 
 def _level(load: str, limit_ms: float, steps: int, broken: list[str], by_mean: bool, unknown: int) -> str:
@@ -167,5 +167,5 @@ def _(load: str, steps: int, step: str, due: int, waited: int, mean_s: float, wo
 
 @says(LoadsKind.RAW_ENDED)
 def _(load: str, seen_s: float, planned_s: float, said: str | None) -> str:
-    why = f" ({as_reason(said)})" if said else ""
-    return f"The raw load “{load}” ran for {seen_s:g} of {planned_s:g} s measured: it ended early{why}."
+    reason = f" ({as_reason(said)})" if said else ""
+    return f"The raw load “{load}” ran for {seen_s:g} of {planned_s:g} s measured: it ended early{reason}."

@@ -77,9 +77,9 @@ def _(
     if slope is None or deviation is None or between is None:
         return f"{text}."
     ends = f"{portion(round(between[0], 3))} and {portion(round(between[1], 3))}"
-    of = f"{sizes} sizes, {estimated} of them estimated" if estimated else f"{sizes} sizes"
+    sizes_text = f"{sizes} sizes, {estimated} of them estimated" if estimated else f"{sizes} sizes"
     return (
-        f"{text}; between {ends} reads go with the pool to the power {coefficient(slope)} ({of}, at most "
+        f"{text}; between {ends} reads go with the pool to the power {coefficient(slope)} ({sizes_text}, at most "
         f"{percent(deviation)} off that line)."
     )
 
@@ -87,10 +87,10 @@ def _(
 @says(LocalityKind.FLASH)
 def _(pool_share: float | None, shares: list[float], least: list[float], most: list[float]) -> str:
     behind = f"the pool of {portion(round(pool_share, 3))}" if pool_share else "this pool"
-    each = [
-        f"{portion(one)} of the data answers {_band(*ends)}" for one, *ends in zip(shares, least, most, strict=True)
+    answers = [
+        f"{portion(part)} of the data answers {_band(*ends)}" for part, *ends in zip(shares, least, most, strict=True)
     ]
-    return f"Behind {behind}, an LRU flash cache of {listed(each)} of the reads."
+    return f"Behind {behind}, an LRU flash cache of {listed(answers)} of the reads."
 
 
 @says(LocalityKind.FOOTPRINT)
@@ -101,18 +101,18 @@ def _(measured_s: float, size_bytes: int, share: float, once_share: float | None
 
 @says(LocalityKind.TABLES)
 def _(tables: list[str], shares: list[float], data_shares: list[float]) -> str:
-    each = [
+    texts = [
         f"{table} has {percent(reads)} of the reads and {percent(data)} of the data"
         for table, reads, data in zip(tables, shares, data_shares, strict=True)
     ]
-    return f"{listed(each)}."
+    return f"{listed(texts)}."
 
 
 @says(LocalityKind.NOT_MEASURED)
 def _(lacking: list[str]) -> str:
-    what = {"counters": "the server’s counters", "pool": "the size of its pool or of its data"}
+    names = {"counters": "the server’s counters", "pool": "the size of its pool or of its data"}
     if lacking:
-        missing = listed([what[name] for name in lacking])
+        missing = listed([names[name] for name in lacking])
         return f"Reads per transaction are not known: {missing} {'is' if lacking == ['pool'] else 'are'} missing."
     return (
         "Reads per transaction are not known: no step has commits of transactions alone, the server’s counters and the "
@@ -122,13 +122,13 @@ def _(lacking: list[str]) -> str:
 
 @says(LocalityKind.NO_TRACE)
 def _(unused: str | None) -> str:
-    why = {
+    reasons = {
         None: "There is no trace of I/Os, which only the embedded PostgreSQL gives",
         "interval": "The run with a trace of I/Os has no measured interval",
         "size": "There is a trace of I/Os, but the size of the data is not known",
     }
     missing = "flash, footprint, skew, tables, sizes of single I/Os and sequential reads are missing"
-    return f"{why[unused]}: {missing}."
+    return f"{reasons[unused]}: {missing}."
 
 
 @says(LocalityKind.ESTIMATED)
@@ -142,18 +142,18 @@ def _(pool_share: float | None) -> str:
 
 @says(LocalityKind.ERROR)
 def _(sizes: int, error: float, pool_share: float) -> str:
-    at = f"at {portion(round(pool_share, 3))} of the data"
+    place = f"at {portion(round(pool_share, 3))} of the data"
     if sizes == 1:
-        return f"The estimate was held against a run {at}: it was off by {signed(error)}."
-    return f"The estimate was held against runs at {sizes} sizes: at worst it was off by {signed(error)}, {at}."
+        return f"The estimate was held against a run {place}: it was off by {signed(error)}."
+    return f"The estimate was held against runs at {sizes} sizes: at worst it was off by {signed(error)}, {place}."
 
 
 @says(LocalityKind.UNLIKE_COUNTED)
 def _(traced: int, counted: int, reported_late: bool) -> str:
-    said = f"The trace has {count(traced)} reads, the server counted {count(counted)} in about the same time"
+    text = f"The trace has {count(traced)} reads, the server counted {count(counted)} in about the same time"
     if reported_late:
-        return f"{said}: its sessions report up to a second late. Raise --measure."
-    return f"{said}, further apart than late reports of its sessions put them: one of the two lacks reads."
+        return f"{text}: its sessions report up to a second late. Raise --measure."
+    return f"{text}, further apart than late reports of its sessions put them: one of the two lacks reads."
 
 
 @says(LocalityKind.INVALID)
@@ -163,22 +163,22 @@ def _(runs: list[str], why: Finding) -> str:
 
 
 def _band(least: float, most: float) -> str:
-    """Return a share that lies between two ends."""
+    """Return a share between two ends."""
     low, high = map(percent, sorted((least, most)))
     return high if low == high else f"{low.removesuffix(' %')} to {high}"
 
 
-def traced(found: Traced) -> str:
-    """Return what was traced, and where."""
-    behind = f"a pool of {portion(round(found.pool_share, 3))} of the data" if found.pool_share else "the pool"
+def traced(trace: Traced) -> str:
+    """Return the scope of the trace."""
+    behind = f"a pool of {portion(round(trace.pool_share, 3))} of the data" if trace.pool_share else "the pool"
     return (
-        f"{count(found.reads)} reads and {count(found.writes)} writes of data files were traced behind {behind} in the "
+        f"{count(trace.reads)} reads and {count(trace.writes)} writes of data files were traced behind {behind} in the "
         "measured interval."
     )
 
 
 def share_band(least: float | None, most: float | None) -> str:
-    """Return a share that lies between two ends, for a table."""
+    """Return a share between two ends, for a table."""
     if least is None or most is None:
         return share(None)
     return share(least) if abs(most - least) < 0.0005 else f"{share(least)} to {share(most)}"

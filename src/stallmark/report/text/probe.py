@@ -13,7 +13,7 @@ from stallmark.report.text.terms import term
 from stallmark.stats.thresholds import PROBE_DRIFT, PROBE_SLUMPS
 from stallmark.stats.thresholds import SAME as ALIKE
 
-_MOST_STEPS = 3  # that a sentence names
+_MOST_STEPS = 3  # steps named in a sentence
 
 
 def preconditioned(done: Precondition) -> str:
@@ -114,25 +114,25 @@ def _(
     collapsed: Sequence[Mapping[str, Any]],
     unstable: Sequence[str],
 ) -> str:
-    said = [f"{_verb(one['patterns'], 'saturate')} at {one['depth']} outstanding" for one in saturated]
+    texts = [f"{_verb(group['patterns'], 'saturate')} at {group['depth']} outstanding" for group in saturated]
     if not_saturated:
         rest = "" if saturated else " saturate"
-        said.append(
+        texts.append(
             f"{listed(not_saturated)} {'does' if len(not_saturated) == 1 else 'do'} not{rest}, as far as measured"
         )
-    said += [f"{_verb(one['patterns'], 'collapse')} at {one['depth']}" for one in collapsed]
+    texts += [f"{_verb(group['patterns'], 'collapse')} at {group['depth']}" for group in collapsed]
     if (saturated or not_saturated) and not collapsed:
         which = "none of these" if one_step or not_issued else "nothing"
-        said.append(f"{which} collapses{': beyond saturation, I/Os only wait longer' if saturated else ''}")
+        texts.append(f"{which} collapses{': beyond saturation, I/Os only wait longer' if saturated else ''}")
     if unstable:
-        said.append(f"{listed(unstable)} {'is' if len(unstable) == 1 else 'are'} unstable")
+        texts.append(f"{listed(unstable)} {'is' if len(unstable) == 1 else 'are'} unstable")
     if one_step:
-        said.append(f"{listed(one_step)} {'is' if len(one_step) == 1 else 'are'} known at one depth alone")
+        texts.append(f"{listed(one_step)} {'is' if len(one_step) == 1 else 'are'} known at one depth alone")
     slow_machine = "the machine could not issue I/O as fast as the storage answers"
     if not_issued:
-        every = len(said) == 0
-        said.append(slow_machine if every else f"for {listed(not_issued)}, {slow_machine}")
-    text = "; ".join(said)
+        every = len(texts) == 0
+        texts.append(slow_machine if every else f"for {listed(not_issued)}, {slow_machine}")
+    text = "; ".join(texts)
     return f"{text[0].upper()}{text[1:]}."
 
 
@@ -195,9 +195,9 @@ def _(steps: int, most: Mapping[str, Any], change: float) -> str:
 @says(ProbeKind.DRIFTED)
 def _(steps: Sequence[Mapping[str, Any]]) -> str:
     went = [
-        f"{_step(one)} went from {number(one['before_iops'])} to {number(one['after_iops'])} I/Os per second "
-        f"({number(one['before_ms'])} to {number(one['after_ms'])} ms)"
-        for one in steps
+        f"{_step(step)} went from {number(step['before_iops'])} to {number(step['after_iops'])} I/Os per second "
+        f"({number(step['before_ms'])} to {number(step['after_ms'])} ms)"
+        for step in steps
     ]
     return (
         f"Raw storage is not as it was: {listed(went)}, more than the {percent(PROBE_DRIFT)} allowed. What was "
@@ -208,10 +208,10 @@ def _(steps: Sequence[Mapping[str, Any]]) -> str:
 @says(ProbeKind.DRIFT_UNKNOWN)
 def _(steps: Sequence[Mapping[str, Any]]) -> str:
     doubts = [
-        f"how much {_step(one)} scatters is not known"
-        if one["low"] is None or one["high"] is None
-        else f"{_step(one)} changed by between {signed(one['low'] - 1)} and {signed(one['high'] - 1)}"
-        for one in steps
+        f"how much {_step(step)} scatters is not known"
+        if step["low"] is None or step["high"] is None
+        else f"{_step(step)} changed by between {signed(step['low'] - 1)} and {signed(step['high'] - 1)}"
+        for step in steps
     ]
     return (
         f"It cannot be told whether raw storage changed by more than {percent(PROBE_DRIFT)}: {listed(doubts)}; longer "
@@ -224,15 +224,15 @@ def _(steps: Sequence[Mapping[str, Any]]) -> str:
 
 @says(ProbeKind.OTHER_DEVICE)
 def _(reads_per_s: float, read_ms: float, emulated: bool) -> str:
-    one, other = ("an emulated device", "the real one") if emulated else ("the real device", "an emulated one")
+    own, other = ("an emulated device", "the real one") if emulated else ("the real device", "an emulated one")
     return (
-        f"The database had {number(reads_per_s)} reads per second at {number(read_ms)} ms on {one}, but the "
+        f"The database had {number(reads_per_s)} reads per second at {number(read_ms)} ms on {own}, but the "
         f"probe is of {other}: the two are not compared."
     )
 
 
-def _step(one: Mapping[str, Any]) -> str:
-    return f"{one['pattern']} at {one['outstanding']} outstanding"
+def _step(step: Mapping[str, Any]) -> str:
+    return f"{step['pattern']} at {step['outstanding']} outstanding"
 
 
 def _verb(patterns: Sequence[str], verb: str) -> str:

@@ -82,7 +82,7 @@ _WAITS = {"io": "I/O of data files", "wal": "the log", "lock": "locks", "latch":
 
 
 def method(source: Source, interval_s: float) -> str:
-    """Return how the figures of a profile came about."""
+    """Return the method behind the figures of a profile."""
     if source == "server":
         return (
             "Counters are read about every 15 s; a rate is the rise between two samples over the time between them. No "
@@ -107,7 +107,7 @@ def progress(
     gaps: int,
     trouble: str | None,
 ) -> str:
-    """Return the progress of a collection in one line, what matters most first."""
+    """Return the progress of a collection in one line, the most important first."""
     if trouble:
         return f"Not seen since a while: {as_reason(trouble)}. It is tried again."
     parts = [f"{_short(passed_s)} of {_short(planned_s)}"]
@@ -126,7 +126,7 @@ def _short(seconds: float) -> str:
 
 
 def heat(*, put_forward: bool, put_back: bool) -> str:
-    """Explain the heat map, with what changes of the clock in its time do to it."""
+    """Explain the heat map, with the effect of clock changes in its time."""
     parts = [
         f"Each hour of the day in {zone()}, as a mean over the seconds that were seen in it. Every measure has its own "
         "scale: the darkest cell is its highest hour. An empty cell was not seen, or not known."
@@ -231,7 +231,7 @@ def _(
 
 
 def _io(verb: str, kib: float | None, ms: float | None) -> str:
-    """Return the mean size and time of an operation; nothing where neither is known."""
+    """Return the mean size and time of an operation; empty if neither is known."""
     if kib is None and ms is None:
         return ""
     amounts = [f"{number(kib)} KiB" if kib is not None else "", f"{number(ms)} ms" if ms is not None else ""]
@@ -244,8 +244,8 @@ def _io(verb: str, kib: float | None, ms: float | None) -> str:
 
 @says(ProfileKind.LOG)
 def _(writes_per_s: float, write_kib: float | None, write_ms: float | None) -> str:
-    each = _io("write", write_kib, write_ms)
-    return f"The log is written {number(writes_per_s)} times a second{f': {each}' if each else ''}."
+    io = _io("write", write_kib, write_ms)
+    return f"The log is written {number(writes_per_s)} times a second{f': {io}' if io else ''}."
 
 
 @says(ProfileKind.GROWTH)
@@ -259,10 +259,10 @@ def _(file_class: FileClass, grown_bytes: float, span_s: float, per_day_bytes: f
 
 @says(ProfileKind.READS_AT_MOST)
 def _(reads_per_s: float, share: float | None, waiting: float | None, found_share: float | None) -> str:
-    of = f", {percent(share)} of the I/Os of data files" if share is not None else ""
+    part = f", {percent(share)} of the I/Os of data files" if share is not None else ""
     time = f"; {number(waiting)} reads were under way at once on average" if waiting is not None else ""
-    found = f". {percent(found_share)} of page lookups are answered from the pool" if found_share is not None else ""
-    return f"Of the reads of data more memory saves at most all, {number(reads_per_s)} per second{of}{time}{found}."
+    lookups = f". {percent(found_share)} of page lookups are answered from the pool" if found_share is not None else ""
+    return f"Of the reads of data more memory saves at most all, {number(reads_per_s)} per second{part}{time}{lookups}."
 
 
 @says(ProfileKind.POOL_TURNOVER)
@@ -275,13 +275,13 @@ def _(pool_bytes: float, turnover_s: float, least_life_s: float | None) -> str:
 
 @says(ProfileKind.GAPS)
 def _(gaps: int, unseen_s: float, longest_s: float, longest_begin: float, said: str | None) -> str:
-    why = f" ({as_reason(said)})" if said else ""
+    cause = f" ({as_reason(said)})" if said else ""
     if gaps == 1:
         unseen = duration(unseen_s).capitalize()
-        return f"{unseen} from {moment(longest_begin)} were not seen{why}: no rate includes them."
+        return f"{unseen} from {moment(longest_begin)} were not seen{cause}: no rate includes them."
     return (
         f"In {gaps} gaps {duration(unseen_s)} were not seen, the longest {duration(longest_s)} from "
-        f"{moment(longest_begin)}{why}: no rate includes them."
+        f"{moment(longest_begin)}{cause}: no rate includes them."
     )
 
 

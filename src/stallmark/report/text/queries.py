@@ -153,7 +153,7 @@ PARALLELISM = (
 
 
 def figures_note(phase: str, baseline: str) -> str:
-    """Return how to read the table of variants."""
+    """Return the explanation of the table of variants."""
     return (
         "Power, throughput and composite are derived from TPC-H and no QphH: queries per hour times the scale factor. "
         f"Run time and what follows are of the {phase}. Relative: geometric mean of the queries’ run times against "
@@ -162,7 +162,7 @@ def figures_note(phase: str, baseline: str) -> str:
 
 
 def run_times_note(baseline: str) -> str:
-    """Return how to read the table of queries."""
+    """Return the explanation of the table of queries."""
     return (
         "Run times are seconds from sending a query to its whole answer; of several runs or streams the geometric "
         f"mean. Plan: whether its shape (operators, tables, indexes) is one that {baseline} has too."
@@ -189,7 +189,7 @@ def driver_gap(mean_ms: float, most_ms: float) -> str:
 
 
 def figures_in_brief(phase: str, baseline: str) -> str:
-    """Return how to read the table of variants, for a terminal."""
+    """Return the explanation of the table of variants, for a terminal."""
     return (
         "Power, throughput and composite: derived from TPC-H, no QphH. Relative: geometric mean of run times of the "
         f"{phase} against {baseline}."
@@ -216,5 +216,5 @@ OTHER_PLAN = "* its plan is another one than in A."
 
 
 def letters(variants: Sequence[str]) -> str:
-    """Return the line that says which variant each letter is."""
+    """Return the line that maps letters to variants."""
     return f"{'; '.join(variants)}. Beside the seconds: relative to A."

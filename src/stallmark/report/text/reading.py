@@ -40,8 +40,8 @@ def summary_of(parts: Sequence[Panel], metrics: Sequence[ChartLine], labels: dic
         for metric in metrics:
             values = [(v, labels[s.key]) for s in panel.steps if known(v := metric.value(s))]
             where = f"{panel.title}: " if len(parts) > 1 else ""
-            what = f"{metric.name} " if len(metrics) > 1 else ""
-            sentences.append(f"{where}{what}{_extremes(values) if values else 'not measured'}.")
+            metric_name = f"{metric.name} " if len(metrics) > 1 else ""
+            sentences.append(f"{where}{metric_name}{_extremes(values) if values else 'not measured'}.")
     if own_scale:
         sentences.append("The bare device is drawn on its own scale.")
     return " ".join(sentences)
@@ -113,7 +113,7 @@ WAITS_EXPLAINED = {
     "parallel": "Parallel: workers of a query waiting for each other.",
     "worker": "Worker: no thread was free to run it.",
 }
-"""Classes that are shown only where anybody waited so."""
+"""Classes that are shown only if any session waited in them."""
 CORRELATION_UNIT = "correlation of per-second changes, with its 95 % interval"
 WAITS = (
     "Each poll reads the state of every user’s session; the share is of all observations in the measured "
@@ -138,7 +138,7 @@ def in_words(unit: str, rows: Sequence[str]) -> str:
 
 
 def timeline_method(widest_s: int) -> str:
-    """Return the method of the chart over time, of which a point is the mean of at most `widest_s` seconds."""
+    """Return the method of the chart over time, where a point is the mean of at most `widest_s` seconds."""
     density = "Every second is drawn."
     if widest_s > 1:
         density = (
@@ -191,7 +191,8 @@ DOUBTFUL = "Hollow marks and hatched bars: steps with a serious mark in the summ
 
 
 def columns(primary: str | None, missing_percentile: bool) -> str:
-    """Return how to read the columns of the summary; `primary` is the title of the one whose rate is the result."""
+    """Return the explanation of the summary's columns; `primary` is the title of the transaction whose rate is the
+    result."""
     rate = "TPS: committed transactions per second of the measured interval. Latency: scheduled"
     if primary:
         rate = (

@@ -10,7 +10,7 @@ from stallmark.format import NONE, listed, number, percent, plural, size, spoken
 from stallmark.record.schema import how_to_resume, why_stopped
 from stallmark.report.text import NameFirst, says
 from stallmark.report.text.templates import Format
-from stallmark.report.text.terms import first_three, named
+from stallmark.report.text.terms import first_three, scope
 from stallmark.stats.thresholds import BURST
 
 # The wording of faults in recorded data, and of facts that follow from them at once.
@@ -51,12 +51,12 @@ def _(sources: list[str], seconds: float, measured_s: float) -> str:
 @says(ReadKind.QUERY_STORE_STOPPED)
 def _(database: str | None, state: str, reason: int | None, after_s: float, measured_s: float) -> str:
     place = f" of the database {database}" if database else ""
-    why = f" ({why})" if (why := why_stopped(reason)) else ""
+    cause = f" ({cause})" if (cause := why_stopped(reason)) else ""
     when = f"after {number(after_s)} of the {number(measured_s)} s measured" if after_s else "as measuring began"
     part = "only a part" if after_s < measured_s else "perhaps only a part"  # seen once the interval was over
     remedy = how_to_resume(state, reason).rstrip(";")
     return (
-        f"Query Store{place} was seen {state}{why} {when}, and counts nothing then: its statements and waits are "
+        f"Query Store{place} was seen {state}{cause} {when}, and counts nothing then: its statements and waits are "
         f"{part} of those that there were. For the next run, {remedy}."
     )
 
@@ -148,11 +148,11 @@ def _(transactions: int, cleared_by_next: bool) -> str:
 @says(RunKind.EXECUTORS_LOST)
 def _(executors: int, within_s: float, unreported: Mapping[str, int] | None) -> str:
     lost = "1 executor process was" if executors == 1 else f"{executors:,} executor processes were"
-    said = f"{lost} lost, with what {'its' if executors == 1 else 'their'} users did in about the last {within_s:g} s"
+    text = f"{lost} lost, with what {'its' if executors == 1 else 'their'} users did in about the last {within_s:g} s"
     if unreported is None:
-        return f"{said}: how many commits that were is not known, because the database was not counted afterwards."
-    some = [f"{number:,} {plural(name)}" for name, number in unreported.items()]
-    return f"{said}: the database counts {listed(some)} more than were reported."
+        return f"{text}: how many commits that were is not known, because the database was not counted afterwards."
+    counts = [f"{number:,} {plural(name)}" for name, number in unreported.items()]
+    return f"{text}: the database counts {listed(counts)} more than were reported."
 
 
 # The wording of cautions that come from the server itself.
@@ -222,7 +222,7 @@ SENTENCES: Mapping[Kind, str] = {
 def _(steps: list[str] | None, files: list[str], times: int) -> str:
     often = "once" if times == 1 else f"{times:,} times"
     return (
-        f"Files grew {often} while {named(steps)} was measured ({listed(files)}): who needs the space waits until it "
+        f"Files grew {often} while {scope(steps)} was measured ({listed(files)}): who needs the space waits until it "
         "is there, and a log is zeroed first. Make files large enough beforehand."
     )
 
@@ -231,7 +231,7 @@ def _(steps: list[str] | None, files: list[str], times: int) -> str:
 def _(steps: list[str] | None, most: int) -> str:
     queries = "1 query" if most == 1 else f"up to {most:,} queries"
     return (
-        f"In {named(steps)} {queries} waited for memory to sort and join in (memory grants pending): that time is "
+        f"In {scope(steps)} {queries} waited for memory to sort and join in (memory grants pending): that time is "
         "neither the storage’s nor the buffer pool’s."
     )
 
@@ -240,7 +240,7 @@ def _(steps: list[str] | None, most: int) -> str:
 def _(steps: list[str] | None, deadlocks: int) -> str:
     counted = "1 deadlock" if deadlocks == 1 else f"{deadlocks:,} deadlocks"
     return (
-        f"The server counted {counted} in {named(steps)}: work was undone and done again, and its reads and waits are "
+        f"The server counted {counted} in {scope(steps)}: work was undone and done again, and its reads and waits are "
         "in the figures."
     )
 
@@ -328,7 +328,7 @@ DEADLOCKS = (
 
 
 def statements(top: int) -> str:
-    """Return how to read the table of the `top` statements by each measure."""
+    """Return the explanation of the table of the `top` statements by each measure."""
     return (
         f"The {top} statements that read most, that computed most, and that waited most (beyond its CPU time) as the "
         "plan cache counted them. Plans: the beginnings of SQL Server’s hashes of their shapes, the one executed most "
@@ -338,7 +338,7 @@ def statements(top: int) -> str:
 
 
 def io_latency(units: Sequence[str]) -> str:
-    """Return how to read the percentiles of I/Os, whose durations are whole numbers of these units."""
+    """Return the explanation of the percentiles of I/Os, whose durations are multiples of a unit."""
     return (
         "Every I/O by its duration, as the server saw it: the percentile is the least duration that so many I/Os did "
         "not exceed, from the difference of the histogram between the ends of the measured interval. Covered: of the "

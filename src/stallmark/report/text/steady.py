@@ -20,13 +20,13 @@ from stallmark.stats.thresholds import DRIFT, NO_RANGE, UNSTEADY_P
 # The wording of steadiness while the load was measured, and of the checkpoint cycles that figures are over.
 
 
-def method(found: Steadiness) -> str:
+def method(judged: Steadiness) -> str:
     """Return the method of the judgement, as a sentence."""
-    if found.drift is None:
+    if judged.drift is None:
         return "Not judged."
     return (
-        f"Means of {found.batches} batches of {found.batch_s} s each (correlation of neighbours {found.alike:.2f}, "
-        f"which raises the variance {found.inflation:.1f}-fold): Mann-Kendall test for a trend with Sen’s slope "
+        f"Means of {judged.batches} batches of {judged.batch_s} s each (correlation of neighbours {judged.alike:.2f}, "
+        f"which raises the variance {judged.inflation:.1f}-fold): Mann-Kendall test for a trend with Sen’s slope "
         "and its 95 % interval, Pettitt’s test for a change of level, MSER-5 for a warm-up at the beginning. "
         f"Unsteady is what is significant (p < {UNSTEADY_P:g} each) and moves the mean by more than "
         f"{percent(DRIFT)} over the interval."
@@ -61,8 +61,8 @@ SENTENCES: Mapping[Kind, str] = {
 
 @says(SteadyKind.NOTHING_DONE)
 def _(of: Rate) -> str:
-    what = f"{term(of)} was 0" if of == Rate.TPS else "no transaction was committed or rolled back"
-    return f"It cannot be told whether it was steady: {what}."
+    observed = f"{term(of)} was 0" if of == Rate.TPS else "no transaction was committed or rolled back"
+    return f"It cannot be told whether it was steady: {observed}."
 
 
 @says(SteadyKind.NOT_TOLD)
@@ -114,7 +114,7 @@ MEAN_ONLY = "Mean only: no percentile of single reads is known, and a mean shows
 
 
 def cycles_shown(by: CyclesBy, resolution_s: float) -> str:
-    """Return how checkpoint cycles were recognised, and their effect on the figures."""
+    """Return the method of recognising checkpoint cycles, and their effect on the figures."""
     return (
         f"Checkpoint cycles: from {term(by)}, read every {resolution_s:g} s. Figures are over whole cycles where there "
         "are three or more."
@@ -131,13 +131,13 @@ def missed(text: str, measured: str) -> str:
     return f"{text} was not kept ({measured})"
 
 
-def not_known(text: str, name: str, why: str, steps: int) -> str:
+def not_known(text: str, name: str, reason: str, steps: int) -> str:
     more = f" and {steps - 1} more" if steps > 1 else ""
-    return f"{text} is not known in {name}{more}: {why}"
+    return f"{text} is not known in {name}{more}: {reason}"
 
 
 def why_not_judged(step: StepSummary, measured: bool, incomplete_because: str | None) -> str:
-    """Return why a threshold has no verdict in a step."""
+    """Return the reason why a threshold has no verdict in a step."""
     if not measured:
         return "it was not measured there"
     if step.validity.invalid:
@@ -146,7 +146,7 @@ def why_not_judged(step: StepSummary, measured: bool, incomplete_because: str | 
 
 
 def comparison_failures(rule: Rule, comparison: ComparisonSummary) -> list[str]:
-    """Return why a comparison fails by a rule; empty if it does not."""
+    """Return the reasons why a comparison fails by a rule; empty if it does not."""
     compared = {name for pair in comparison.pairs for name in (pair.a, pair.b)}
     alone = [side.name for side in comparison.sides if side.name not in compared]
     failed = [_why_pair_fails(rule, pair) for pair in comparison.pairs if applies(rule, pair)]
@@ -154,12 +154,12 @@ def comparison_failures(rule: Rule, comparison: ComparisonSummary) -> list[str]:
 
 
 def comparison_doubts(rule: Rule, comparison: ComparisonSummary) -> list[str]:
-    """Return why the runs cannot tell whether a rule applies; empty if they can."""
+    """Return the reasons why the runs cannot show whether a rule applies; empty if they can."""
     return [_why_pair_is_open(rule, pair) for pair in comparison.pairs if applies(rule, pair) is None]
 
 
 def run_failure(rule: Rule, findings: Sequence[Finding]) -> str | None:
-    """Return why runs fail by a rule; None if they do not."""
+    """Return the reason why runs fail by a rule, or None if they do not."""
     if rule.metric == "enough":
         if (enough := enough_bytes(findings)) is None:
             return "no size of the buffer pool is shown to be enough"

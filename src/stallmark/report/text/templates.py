@@ -14,7 +14,7 @@ from typing import Any
 from stallmark import format
 from stallmark.errors import as_reason
 from stallmark.report.text import clause, sentence
-from stallmark.report.text.terms import first_three, in_brackets, indicative, named, term
+from stallmark.report.text.terms import first_three, in_brackets, indicative, scope, term
 from stallmark.stats import thresholds
 
 Format = Callable[[Any], str]
@@ -25,7 +25,7 @@ FORMATS: Mapping[str, Format] = {
     "first_three": first_three,
     "in_brackets": in_brackets,
     "indicative": indicative,
-    "named": named,
+    "named": scope,
     "sentence": sentence,
     "term": term,
 }

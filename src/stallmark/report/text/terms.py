@@ -19,7 +19,7 @@ _WORDS: dict[StrEnum, str] = {
 }
 
 UNSURE = {Verdict.NO_DIFFERENCE: "no difference shown", Verdict.INDICATIVE: "indicative only"}
-"""The words beside a ratio whose verdict does not show a difference."""
+"""The words next to a ratio whose verdict does not show a difference."""
 
 PART_NAMES = {
     "read": "reads of data files",
@@ -51,13 +51,13 @@ def indicative(fewest_runs: int) -> str:
     return "" if fewest_runs >= REPLICATES else "; too few runs, so indicative only"
 
 
-def named(steps: list[str] | None) -> str:
+def scope(steps: list[str] | None) -> str:
     """Return the names of steps, quoted; None is every step."""
     return quoted(steps) if steps else "every step"
 
 
 def in_brackets(detail: str | None) -> str:
-    """Return a detail behind what it belongs to: " (ext4)"; empty if it is not known."""
+    """Return a detail in brackets, to follow its subject: " (ext4)"; empty if unknown."""
     return f" ({detail})" if detail else ""
 
 

@@ -17,7 +17,7 @@ from stallmark.report.text.templates import Format, Template
 
 
 class _Words(NamedTuple):
-    """The words of a gate. `figure` and `allowed` are templates of a table’s cells, of value, limit and facts."""
+    """The words of a gate. `figure` and `allowed` are templates of table cells, filled with value, limit and facts."""
 
     asks: str
     figure: str
@@ -105,8 +105,8 @@ def _(value: float, limit: float, transaction: str, off: float, by_chance: bool)
 
 @says(GateKind.LIMITS)
 def _(value: float, limit: float, transaction: str, limit_s: float, slow: Sequence[tuple[str, float, float]]) -> str:
-    each = listed([f"{spoken(name)} ({_share(share)} over {over_s:g} s)" for name, share, over_s in slow])
-    return f"More than a tenth took longer than the limit: {each}."
+    texts = listed([f"{spoken(name)} ({_share(share)} over {over_s:g} s)" for name, share, over_s in slow])
+    return f"More than a tenth took longer than the limit: {texts}."
 
 
 @says(GateKind.LAG)
@@ -252,8 +252,8 @@ def _(of: CounterSource) -> str:
 
 @says(ValidityKind.FOREIGN_IO)
 def _(share: float, with_writes: bool) -> str:
-    what = "bytes read and written" if with_writes else "reads"
-    return f"Somebody else used the storage: {percent(share)} of the {what} did not belong to this run."
+    counted = "bytes read and written" if with_writes else "reads"
+    return f"Somebody else used the storage: {percent(share)} of the {counted} did not belong to this run."
 
 
 @says(ValidityKind.TRANSACTIONS_FAILED)
