@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick explore published lint docs lock plotly clean python compiler packages
+.PHONY: demo test quick explore published lint hooks docs lock plotly clean python compiler packages
 
 demo: $(VENV)/installed compiler
 	$(BIN)/stallmark run demo
@@ -33,6 +33,10 @@ lint: $(VENV)/installed-dev
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The hook that reads the messages of commits (CONTRIBUTING.md).
+hooks:
+	git config core.hooksPath .githooks
 
 # The documentation as a site in build/site, and its reference pages made anew.
 docs: $(VENV)/installed-dev

@@ -137,13 +137,15 @@ def merging_there_ms(seconds: int = 30) -> float:
     """Return the CPU time that a load machine takes to merge the reports of its executors in a second."""
     rng, merger = np.random.default_rng(2), RowMerger()
     made = [executor_second(rng, executor) for executor in range(EXECUTORS)]
-    reports = [Report.of(rows) for rows in made]
-    reports += QUARTERS_LEFT * [Report.of(Rows(users=rows.users, deferred_queue=rows.deferred_queue)) for rows in made]
+    reports = [Report.from_rows(rows) for rows in made]
+    reports += QUARTERS_LEFT * [
+        Report.from_rows(Rows(users=rows.users, deferred_queue=rows.deferred_queue)) for rows in made
+    ]
     began = time.process_time()
     for _ in range(seconds):
         for report in reports:
             merger.add(report.rows())
-        Report.of(merger.take_before(1))
+        Report.from_rows(merger.pop_before(1))
     return (time.process_time() - began) * 1e3 / seconds
 
 

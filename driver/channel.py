@@ -20,7 +20,7 @@ class Closed(Exception):
 
 _LENGTH = struct.Struct("!I")
 LONGEST = 1 << 28
-"""Bytes of a message. A longer one is none: where the next begins is not known any more."""
+"""The most bytes of a message. A longer length is not one of ours: the start of the next message is then unknown."""
 
 
 class Channel:
@@ -43,8 +43,9 @@ class Channel:
                 raise Closed from error
 
     def receive(self) -> Message:
-        """Return the next message, NotUnderstood in place of one that is none. Raise Closed, also where no message can
-        follow."""
+        """Return the next message, or NotUnderstood if the bytes are not a message. Raise Closed, also if the channel
+        is out of step.
+        """
         (length,) = _LENGTH.unpack(self._exactly(_LENGTH.size))
         if length > LONGEST:
             self._socket.close()
@@ -93,8 +94,9 @@ def _start_on_windows(module: str, theirs: Any) -> subprocess.Popen:
 
 
 def inherited_channel(argument: str) -> Channel:
-    """Return the channel whose file descriptor a parent passed on the command line, or on Windows, where none is
-    inherited, a description of it in the standard input."""
+    """Return the channel whose file descriptor a parent passed on the command line. Windows inherits no descriptor:
+    there the standard input holds a description of the socket.
+    """
     if argument == _SHARED:
         connection = socket.fromshare(sys.stdin.buffer.read())  # type: ignore[attr-defined]
     else:

@@ -28,25 +28,28 @@ RUN = 4
 NEVER = sys.maxsize
 
 
-def one_in(types: int) -> int:
-    """Return N, where one in N transactions is sampled: fewer samples where a workload has only one type to tell apart.
+def sampling_interval(types: int) -> int:
+    """Return N, where one in N transactions is sampled: fewer samples if a workload has a single transaction type.
 
-    Samples then take less than 1 % of the CPU (benchmarks/own_io.py at e53481b5). One takes as much as 1.4 of
-    the bank's transfers, which are its only type, and 0.4 of the brokerage's mean.
+    Samples then take less than 1 % of the CPU (benchmarks/own_io.py at e53481b5). A sample costs 1.4 of the bank's
+    transfers, which are its only type, and 0.4 of the brokerage's mean transaction.
     """
     return 200 if types == 1 else 75
 
 
 class OwnIOSampler:
-    """The sampler of one client. `report` gets the transaction's place in the workload, when it ended (monotonic ns)
-    and the fields of an OwnIO, of this transaction alone. With `every` it samples all but the first."""
+    """The sampler of one client.
+
+    `report` is called with a tuple: the transaction's place in the workload, its end (monotonic ns), and the fields of
+    an OwnIO for this transaction alone. With `every` all transactions but the first are sampled.
+    """
 
     def __init__(self, types: int, report: Callable[[tuple], None]):
         self.every = False
-        self._mean_pause = RUN * (one_in(types) - 1)
+        self._mean_pause = RUN * (sampling_interval(types) - 1)
         self._report = report
         self._before: tuple[Session, OwnIO] | None = None
-        self._left = 0  # of the run under way
+        self._left = 0  # samples left of the current run
 
     def pause(self) -> int:
         """Return after how many transactions to call `sample`, at random with a constant probability for each."""
@@ -59,6 +62,7 @@ class OwnIOSampler:
             now = session.own_io()
         except CallFailed:  # the next transaction will meet it, too
             return self.pause()
+        # The engine has no such counters: never ask again.
         if now is None:
             return NEVER
         if before is None:
@@ -66,7 +70,7 @@ class OwnIOSampler:
         else:
             asked, then = before
             if done and asked is session:
-                self._report((transaction, ended, *_between(then, now)))
+                self._report((transaction, ended, *_io_difference(then, now)))
             self._left -= not self.every
         if not self._left:
             return self.pause()
@@ -74,7 +78,7 @@ class OwnIOSampler:
         return 1
 
 
-def _between(then: OwnIO, now: OwnIO) -> OwnIO:
+def _io_difference(then: OwnIO, now: OwnIO) -> OwnIO:
     read_us = None if then.read_us is None or now.read_us is None else now.read_us - then.read_us
     return OwnIO(
         now.reads - then.reads,
@@ -94,12 +98,12 @@ CODES = {Outcome.COMMITTED: COMMITTED, Outcome.ROLLED_BACK: ROLLED_BACK, None: G
 
 
 class Client(threading.Thread):
-    """A thread that executes transactions until `stop`, or until the server was away for too long (`lost` then says
-    why).
+    """A thread that executes transactions until `stop`, or until the server was away for too long (`lost` is then the
+    reason).
 
-    `report_sample` gets a tuple for each transaction, retries included: the transaction's place in the workload, then
-    monotonic ns when it was scheduled, started and ended and when the client was done with the one before, the outcome
-    code and the number of retries. A plain tuple, because this is the hot path.
+    `report_sample` is called with a tuple for each transaction, retries included. The tuple holds the transaction's
+    place in the workload, and in monotonic ns its schedule, its start, its end and the end of the client's previous
+    transaction. The outcome code and the number of retries follow. A plain tuple, because this is the hot path.
     """
 
     def __init__(
@@ -169,7 +173,7 @@ class Client(threading.Thread):
 
     @abstractmethod
     def _work(self) -> None:
-        """Execute transactions until told to stop."""
+        """Execute transactions until `stop` is called."""
 
     @abstractmethod
     def _kinds(self) -> list[type[Transaction]]:
@@ -238,15 +242,16 @@ class VirtualUser(Client):
 
 
 class Task(NamedTuple):
-    """A transaction and when it is due (monotonic ns). Inputs of None are drawn when it is executed; with `every_s` it
-    comes again, at the next of these times that is not over."""
+    """A transaction and its due time (monotonic ns). Inputs of None are drawn when the task is executed. With `every_s`
+    the task is due again after each such period.
+    """
 
     due_ns: int
     kind: type[Transaction]
     inputs: tuple | None = None
     every_s: float | None = None
 
-    def again(self, now_ns: int) -> "Task":
+    def at_next_time(self, now_ns: int) -> "Task":
         """Return a timer's task at its next time; those that are over are not caught up with."""
         assert self.every_s
         every_ns = int(self.every_s * 1e9)
@@ -259,11 +264,11 @@ class DeferredQueue:
 
     def __init__(self) -> None:
         self.left = 0
-        """The number of tasks that nobody will execute because the queue was closed, without those of timers."""
+        """The number of tasks left when the queue was closed, without those of timers."""
         self._later: list[tuple[int, int, Task]] = []
         self._due: SimpleQueue[Task | None] = SimpleQueue()
         self._changed = threading.Condition()
-        self._order = count()  # of tasks that are due at once
+        self._order = count()  # breaks ties of tasks due at the same time
         self._resting = False
         self._closed = False
         self._thread = threading.Thread(target=self._pass_on, name="deferred queue", daemon=True)
@@ -275,13 +280,13 @@ class DeferredQueue:
     def add(self, task: Task) -> None:
         with self._changed:
             if self._closed:
-                self._leave(task)
+                self._count_left(task)
                 return
             heapq.heappush(self._later, (task.due_ns, next(self._order), task))
             if self._later[0][2] is task:
                 self._changed.notify()
 
-    def take(self) -> Task | None:
+    def next_due(self) -> Task | None:
         """Wait for the next task that is due; return None once nothing more will come."""
         return self._due.get()
 
@@ -290,28 +295,28 @@ class DeferredQueue:
         self._resting = rests
 
     def waiting(self) -> int:
-        """Return how many tasks are due and not yet taken."""
+        """Return the number of tasks that are due and not yet taken."""
         return self._due.qsize()
 
-    def works(self) -> bool:
-        """Tell whether the thread that passes on due tasks is alive."""
+    def is_alive(self) -> bool:
+        """Return whether the thread that passes on due tasks is alive."""
         return self._thread.is_alive()
 
     def close(self, background_sessions: int) -> None:
-        """Stop passing on tasks, and release as many threads as may wait in `take`."""
+        """Stop passing on tasks, and release as many threads as may wait in `next_due`."""
         with self._changed:
             self._closed = True
             for _, _, task in self._later:
-                self._leave(task)
+                self._count_left(task)
             self._later.clear()
             with suppress(Empty):
                 while due := self._due.get_nowait():  # background sessions may take from it meanwhile
-                    self._leave(due)
+                    self._count_left(due)
             self._changed.notify()
         for _ in range(background_sessions):
             self._due.put(None)
 
-    def _leave(self, task: Task) -> None:
+    def _count_left(self, task: Task) -> None:
         self.left += task.every_s is None
 
     def _pass_on(self) -> None:
@@ -321,7 +326,7 @@ class DeferredQueue:
                 if wait_ns is not None and wait_ns <= 0:
                     task = heapq.heappop(self._later)[2]
                     if task.every_s and self._resting:
-                        again = task.again(time.monotonic_ns())
+                        again = task.at_next_time(time.monotonic_ns())
                         heapq.heappush(self._later, (again.due_ns, next(self._order), again))
                     else:
                         self._due.put(task)
@@ -345,7 +350,7 @@ class BackgroundSession(Client):
         now = time.monotonic_ns
         free_since = now()
         until_sample = self._own_io_sampler.pause()
-        while not self._stopping.is_set() and (task := self._deferred.take()):
+        while not self._stopping.is_set() and (task := self._deferred.next_due()):
             index, transaction = self._mine[task.kind]
             inputs = transaction.inputs(self._rng) if task.inputs is None else task.inputs
             started = now()
@@ -358,4 +363,4 @@ class BackgroundSession(Client):
                 until_sample = self._sample_own_io(index, ended, outcome)
                 free_since = now()
             if task.every_s:
-                self._deferred.add(task.again(ended))
+                self._deferred.add(task.at_next_time(ended))

@@ -10,17 +10,17 @@ from select import select
 import msgspec
 
 from stallmark.driver.channel import Closed, start_child
-from stallmark.driver.load import ExpectedMachines, LoadSpec, Step, Timeline, background_sessions, shared_out
+from stallmark.driver.load import ExpectedMachines, LoadSpec, Step, Timeline, background_sessions, pack_executors
 from stallmark.driver.messages import (
-    Bye,
-    CameLate,
     ClocksCompared,
     ConductorOrder,
     EndLoad,
     ExecutorDied,
     ExecutorSilent,
+    FinalReport,
     Finished,
     Go,
+    LateMachine,
     LoadMachine,
     MachineLost,
     Malformed,
@@ -40,27 +40,27 @@ from stallmark.driver.run_state import (
     SETTLED_AFTER_S,
     ClientCpu,
     Merger,
-    Settling,
-    came_late,
-    changes,
-    not_understood,
-    of_loads,
-    reason,
-    timed,
+    SteadyStateWait,
+    end_reason,
+    late_machine_notice,
+    load_suffix,
+    manifest_changes,
+    not_understood_notice,
     users_in,
+    with_times,
 )
 from stallmark.driver.searched_load import SearchedLoad, SearchPlan
 from stallmark.errors import ErrorClass, StallmarkError, as_sentence
-from stallmark.format import spoken
-from stallmark.processes import code_of, how_ended, kill
+from stallmark.format import display_name
+from stallmark.processes import exit_clause, kill, wait_for_exit_code
 from stallmark.record.manifest.course import LeftWaiting, Unheard
 from stallmark.record.manifest.course import LoadMachine as RecordedMachine
 from stallmark.record.writer import RecordWriter
-from stallmark.stats.ceiling_search import Next, Seen
+from stallmark.stats.ceiling_search import LevelResult, Next
 from stallmark.transactions import find_workload
 
 READY_LIMIT_S = 60
-EXIT_WITHIN_S = 5  # for a conductor whose channel has closed: it is ending
+EXIT_WITHIN_S = 5  # a conductor whose channel has closed is ending
 FAREWELL_S = 40  # the conductor gives the executors 15 s, they give their users 10 s
 CHECK_EVERY_S = 0.2
 _CONDUCTOR = "the load driver's conductor"
@@ -72,24 +72,24 @@ class LoadProgress:
     """The state of a run at this moment, for display."""
 
     elapsed_s: float
-    ends_s: float  # at the latest, where a steady state is waited for
+    ends_s: float  # latest end, if steps wait for a steady state
     step: Step
-    waiting: bool  # for a steady state
+    waiting: bool  # waiting for a steady state
     tps: float  # committed in the last whole second that has been reported
     errors: int  # failed attempts since the start
-    last_level: Seen | None = None  # of a search, the level that was judged last
+    last_level: LevelResult | None = None  # last judged level of a search
 
 
 class Interrupted(Exception):
-    """The run ended before its timeline did; the sentence says why."""
+    """An error: the run ended before its timeline did. The message is the reason."""
 
 
 class Drive:
     """The loads of one run. `start` returns when every process is ready and the clock runs; then call `follow`.
 
-    With `expected` they come from other machines, each of which knows its own way to the server: the URL `engine`,
-    which may hold a password, stays here. `load_machines` then describes them, for the manifest. With a `search`
-    steps follow until one load's ceiling is known, for which `searched` is told the I/Os.
+    With `expected` other machines drive the loads. Each of them knows its own way to the server: the URL `engine`,
+    which may hold a password, stays here. `load_machines` then describes these machines for the manifest. With a
+    `search` steps are added until the ceiling is known; the caller passes the server's I/Os to `searched`.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Drive:
         self._merger = Merger(writer)
         decks = {name: workload.users.deck for name, workload in self._workloads.items()}
         self.searched = SearchedLoad(search, decks) if search else None
-        self._settling = Settling(timeline, loads, self._merger.seen)
+        self._settling = SteadyStateWait(timeline, loads, self._merger.seen)
         self._within_s = expected.within_s if expected else 0
         self._process, self._channel = start_child("stallmark.driver.locust_bridge")
         with suppress(Closed):  # `start` says how it ended
@@ -139,8 +139,8 @@ class Drive:
                         say(f"Load machine {name} was refused: {why}.")
                     case Waiting(arrived, wanted):
                         say(f"Waiting for load machines: {arrived} of {wanted} are here.")
-                    case CameLate() as message:
-                        say(came_late(message))
+                    case LateMachine() as message:
+                        say(late_machine_notice(message))
                     case Ready(machines):
                         self._welcome(machines, say)
                         ready = True
@@ -148,7 +148,7 @@ class Drive:
                         self._leave_out(message)
                     case message:
                         raise StallmarkError(
-                            as_sentence(f"The load could not start: {reason(message, self._workloads)}")
+                            as_sentence(f"The load could not start: {end_reason(message, self._workloads)}")
                         )
             self.start_ns = time.monotonic_ns()
             self._channel.send(Go(self.start_ns))
@@ -175,7 +175,7 @@ class Drive:
             self._merger.write_before(self.clock() - SETTLED_AFTER_S)
             self._writer.append("client_cpu", list(self._client_cpu.rows(time.monotonic_ns())))
             if self._settling.check(self.clock()):
-                self._take_over()
+                self._apply_timeline()
             self._search(ask)
             check()
             second = int(self.clock() - REPORTED_AFTER_S) - 1
@@ -195,11 +195,11 @@ class Drive:
     def _timeline(self) -> Timeline:
         return self._settling.timeline
 
-    def _take_over(self, users: Sequence[int] = ()) -> None:
+    def _apply_timeline(self, users: Sequence[int] = ()) -> None:
         """Put a changed timeline into force, for the conductor and in the record; with `users` of each load it has one
         step more."""
-        self._tell(NewTimeline(self._timeline, list(users)))
-        self._writer.update(steps=timed(self._writer.manifest.steps, self._timeline, self._settling.waited))
+        self._send(NewTimeline(self._timeline, list(users)))
+        self._writer.update(steps=with_times(self._writer.manifest.steps, self._timeline, self._settling.waited))
         self._writer.save_manifest()
 
     def _ask_for(self, name: str, rate: float) -> None:
@@ -207,7 +207,7 @@ class Drive:
         step = self._timeline.index_at(self.clock())
         places = [place for place, load in enumerate(self._loads) if load.name == name and load.users_in(step)]
         for place in places:
-            self._tell(Rate(place, rate / len(places)))
+            self._send(Rate(place, rate / len(places)))
 
     def _search(self, ask: Callable[[str, float], None]) -> None:
         """Judge the level of a search when it has ended, and have the next one follow."""
@@ -216,9 +216,9 @@ class Drive:
             return
         if judged.seen:
             self._settling.pass_over()
-        self._writer.update(**changes(self._writer.manifest, judged, search.plan))
+        self._writer.update(**manifest_changes(self._writer.manifest, judged, search.plan))
         self._settling.timeline = judged.timeline
-        self._take_over(users_in(judged, search.plan, self._loads, self.ended))
+        self._apply_timeline(users_in(judged, search.plan, self._loads, self.ended))
         if isinstance(judged.then, Next):
             for name, rate in search.plan.rates_at(judged.then.level).items():
                 (self._ask_for if name in self._workloads else ask)(name, rate)
@@ -237,46 +237,53 @@ class Drive:
             self._channel.close()
             self._merger.write_before(float("inf"))
 
-    def fruitless(self) -> str | None:
-        """Return why a load has no result: its primary transaction, or where there is none any of them, was tried and
-        never committed. After `finish`."""
-        reasons = [reason for name in self._workloads if (reason := self._fruitless(name))]
+    def no_result_reason(self) -> str | None:
+        """Return the reason why a load has no result, or None if all have one. Call it after `finish`.
+
+        A load has no result if its primary transaction was tried and never committed; without a primary one, any
+        transaction.
+        """
+        reasons = [reason for name in self._workloads if (reason := self._no_result_reason(name))]
         return "; ".join(reasons) or None
 
-    def _fruitless(self, load: str) -> str | None:
+    def _no_result_reason(self, load: str) -> str | None:
         workload = self._workloads[load]
         primary = workload.users.primary
         names = [primary.name] if primary else [kind.name for kind in workload.transactions]
         failed = [
-            (n, words) for (of, name, words), n in self._merger.given_up.items() if of == load and name in names and n
+            (n, words)
+            for (name_of_load, name, words), n in self._merger.given_up.items()
+            if name_of_load == load and name in names and n
         ]
         if not failed or any(self._merger.committed[load, name] for name in names):
             return None
-        what = (spoken(primary.name) if primary else "transaction") + of_loads([load], self._workloads)
+        transaction = (display_name(primary.name) if primary else "transaction") + load_suffix([load], self._workloads)
         most, words = max(failed)
-        return f"no {what} was committed; the server said of {most:,} that failed: {words}"
+        return f"no {transaction} was committed; the server said of {most:,} that failed: {words}"
 
-    def unheard(self) -> Unheard:
-        """Return what stayed unknown at the end. Call it after `finish`."""
+    def lost_reports(self) -> Unheard:
+        """Return the numbers of transactions and executors without a last report. Call it after `finish`."""
         return Unheard(unfinished=self.unfinished(), silent=self._silent, lost=self._lost)
 
     def unfinished(self, load: str | None = None) -> int:
-        """Return how many transactions did not end, of one load or of all. Call it after `finish`."""
-        return self._left_of(load)["unfinished"]
+        """Return the number of transactions that did not end, of one load or of all. Call it after `finish`."""
+        return self._counts_left(load)["unfinished"]
 
     def left_waiting(self, load: str | None = None) -> LeftWaiting:
-        """Return what was due, or to come, and nobody began, of one load or of all. Call it after `finish`."""
-        left = self._left_of(load)
+        """Return the numbers of arrivals and of deferred tasks that were never begun, of one load or of all. Call it
+        after `finish`.
+        """
+        left = self._counts_left(load)
         return LeftWaiting(arrivals=left["unserved"], deferred=left["pending"])
 
     def background_sessions(self) -> dict[str, int]:
         """Return the background sessions of each load on all load machines, once these are there."""
         return background_sessions(self._loads, self._parts)
 
-    def _left_of(self, load: str | None) -> Counter[str]:
+    def _counts_left(self, load: str | None) -> Counter[str]:
         return self._left[load] if load else sum(self._left.values(), Counter())
 
-    def _tell(self, message: Message) -> None:
+    def _send(self, message: Message) -> None:
         try:
             self._channel.send(message)
         except Closed:
@@ -295,6 +302,7 @@ class Drive:
             case Report():
                 try:
                     rows = message.rows()
+                # One unreadable report must not end a run that has gone on for hours.
                 except Malformed:
                     self._leave_out(NotUnderstood("an executor process"))
                     return
@@ -304,7 +312,7 @@ class Drive:
                 for row in rows.errors:
                     if ErrorClass(row.error_class).fatal and not farewell:
                         raise Interrupted(f"the server lost data: {row.message} ({row.code}); check its storage")
-            case Bye(load, unfinished, unserved, pending):
+            case FinalReport(load, unfinished, unserved, pending):
                 self._left[load].update(unserved=unserved, unfinished=unfinished, pending=pending)
             case ClocksCompared(machine, within_ms) if self.load_machines:
                 known = self.load_machines[machine - 1]
@@ -313,49 +321,54 @@ class Drive:
                 self._silent += 1
             case NotUnderstood():
                 self._leave_out(message)
-            case CameLate():
-                self._say(came_late(message))
+            case LateMachine():
+                self._say(late_machine_notice(message))
             case Finished():
                 self._ended = True
+            # Executors of a lost machine cannot report any more: the load is not the one that was asked for.
             case MachineLost(machine) if self.load_machines and not farewell:
                 self._lost += self.load_machines[machine - 1].executors
-                raise Interrupted(reason(message, self._workloads))
+                raise Interrupted(end_reason(message, self._workloads))
+            # Locust stops the users at the timeline's end; before that it is an error, below.
             case Stopped() if farewell or self.clock() >= self._timeline.end_s:
                 pass
+            # Other loads can continue: only the loads of that executor have lost users.
             case ExecutorDied(loads) if not farewell:
                 self._lost += 1
-                self._end_loads(loads, reason(message, self._workloads))
+                self._end_loads(loads, end_reason(message, self._workloads))
             case SessionLost(load) if not farewell:
-                self._end_loads([load], reason(message, self._workloads))
+                self._end_loads([load], end_reason(message, self._workloads))
             case _ if not farewell:
-                raise Interrupted(reason(message, self._workloads))
+                raise Interrupted(end_reason(message, self._workloads))
 
     def _conductor_gone(self) -> str:
-        """Return how the conductor ended. What the executors had not reported yet went with it."""
-        code = code_of(self._process, EXIT_WITHIN_S)
-        self._lost = sum(one.executors for one in self.load_machines) or len(shared_out(self._loads))
-        return f"{_CONDUCTOR} {how_ended(code)}{', and its message stands above' if (code or 0) > 0 else ''}"
+        """Return the conductor's end as a clause, and count its executors as lost: their last reports went through
+        it."""
+        code = wait_for_exit_code(self._process, EXIT_WITHIN_S)
+        self._lost = sum(machine.executors for machine in self.load_machines) or len(pack_executors(self._loads))
+        return f"{_CONDUCTOR} {exit_clause(code)}{', and its message stands above' if (code or 0) > 0 else ''}"
 
     def _leave_out(self, message: NotUnderstood) -> None:
-        """Say, and note in the record, once for each sender, that a message of its was left out."""
-        if (said := not_understood(message)) not in self._not_understood:
-            self._not_understood.add(said)
-            self._say(said)
-            self._writer.note(said)
+        """Report and record, once for each sender, that a message was ignored."""
+        if (sentence := not_understood_notice(message)) not in self._not_understood:
+            self._not_understood.add(sentence)
+            self._say(sentence)
+            self._writer.note(sentence)
 
     def _end_loads(self, loads: Sequence[str], because: str) -> None:
-        """Go on without loads that have lost a part of themselves. Raise Interrupted where no other is left."""
+        """Go on without loads that have lost a part of themselves. Raise Interrupted if no other is left."""
         whole_seconds = max(0, int(self.clock() - REPORTED_AFTER_S))
         ended_now = [load for load in loads if load not in self.ended]
         self.ended |= dict.fromkeys(ended_now, (whole_seconds, because))
         if len(self.ended) == len(self._workloads):
             raise Interrupted("; ".join(dict.fromkeys(because for _, because in self.ended.values())))
         for load in ended_now:
-            self._tell(EndLoad(load))
+            self._send(EndLoad(load))
 
     def _welcome(self, machines: Sequence[LoadMachine], say: Callable[[str], None]) -> None:
-        """Say which load machines there are, and describe them for the manifest without their names: a record tells
-        what a machine was, not whose."""
+        """Report the load machines and describe them for the manifest. Their names are left out: a record describes a
+        machine, not its owner.
+        """
         for machine in machines:
             say(f"Load machine {machine.number} is {machine.name}: {machine.facts.cores} cores.")
             self._parts.append(machine.parts)

@@ -15,11 +15,11 @@ from stallmark.driver.channel import Channel, Closed, inherited_channel
 from stallmark.driver.client import BackgroundSession, Client, DeferredQueue, Task, VirtualUser
 from stallmark.driver.load import LoadPart
 from stallmark.driver.messages import (
-    Bye,
     CannotStart,
     EndLoad,
     ExecutorOrder,
     ExecutorReady,
+    FinalReport,
     Go,
     Message,
     NotUnderstood,
@@ -137,27 +137,27 @@ class LoadUsers:
         """Leave timers out while the load has no users."""
         self._deferred.rest(rests)
 
-    def take_share(self, share: float) -> None:
+    def set_share(self, share: float) -> None:
         """Take this share of the load's open arrivals."""
         if self._queue and not self._has_ended:
-            self._queue.take_share(share, time.monotonic_ns())
+            self._queue.set_share(share, time.monotonic_ns())
 
-    def take_rate(self, per_s: float) -> None:
+    def set_rate(self, per_s: float) -> None:
         """Let the load's open arrivals come at this rate, all of them together."""
         if self._queue:
-            self._queue.take_rate(per_s, time.monotonic_ns())
+            self._queue.set_rate(per_s, time.monotonic_ns())
 
-    def works(self) -> bool:
-        """Tell whether what follows from the users' transactions is passed on."""
-        return self._has_ended or self._deferred.works()
+    def is_active(self) -> bool:
+        """Return whether what follows from the users' transactions is passed on."""
+        return self._has_ended or self._deferred.is_alive()
 
-    def ended(self) -> int:
-        """Return how many transactions have ended since the last report."""
+    def ended_count(self) -> int:
+        """Return the number of transactions that have ended since the last report."""
         return len(self._samples) + len(self._background_samples) - self._waiting
 
     def report(self, rows: Rows, before_ns: int, begin_ns: int, end_ns: int, cpu_ns: int) -> None:
         """Add what ended before `before_ns`, and how the users and `cpu_ns` of CPU were from `begin_ns` to `end_ns`."""
-        samples, background = _taken(self._samples, before_ns), _taken(self._background_samples, before_ns)
+        samples, background = _pop_samples(self._samples, before_ns), _pop_samples(self._background_samples, before_ns)
         self._waiting = len(self._samples) + len(self._background_samples)
         failures = [self._failures.popleft() for _ in range(len(self._failures))]
         own_io = [self._own_io.popleft() for _ in range(len(self._own_io))]
@@ -168,33 +168,34 @@ class LoadUsers:
         rows.deferred_queue += self._deferred_rows(background)
         rows.transaction_io += own_io_rows(own_io, load, self._names, start_ns)
 
-    def lost(self) -> Iterator[SessionLost]:
-        """Let go of users and background sessions that have lost the server, and tell of them."""
+    def remove_lost(self) -> Iterator[SessionLost]:
+        """Remove users and background sessions that have lost the server, and yield a message for each."""
         for _ in range(len(self._lost)):
             match self._lost.popleft():
                 case VirtualUser() as user:
                     self._users.pop(user.number, None)
                     yield SessionLost(self._load.name, user.number, str(user.lost))
                 case session:
-                    self._background = [each for each in self._background if each is not session]
+                    self._background = [other for other in self._background if other is not session]
                     yield SessionLost(self._load.name, None, str(session.lost))
         self._leaving = [user for user in self._leaving if user.is_alive() and not user.lost]
 
     def end(self) -> list[Client]:
-        """Have all users and background sessions finish what they do; return them. Nobody starts any more, and nothing
-        arrives."""
+        """Have all users and background sessions finish their work, and return them. No user starts any more, and no
+        transaction arrives.
+        """
         self._has_ended = True
         for number in list(self._users):
             self.stop(number)
-        self._unserved = self._queue.unserved(time.monotonic_ns()) if self._queue else 0
+        self._unserved = self._queue.stop_and_count_unserved(time.monotonic_ns()) if self._queue else 0
         self._deferred.close(len(self._background))
         for session in self._background:
             session.stop()
         return [*self._leaving, *self._background]
 
-    def bye(self, unfinished: int) -> Bye:
+    def final_report(self, unfinished: int) -> FinalReport:
         """Return the last message, after `end`."""
-        return Bye(self._load.name, unfinished, self._unserved, self._deferred.left)
+        return FinalReport(self._load.name, unfinished, self._unserved, self._deferred.left)
 
     def _background_session(self, number: int) -> BackgroundSession:
         rng = self._random(f"background session {number} of")
@@ -243,7 +244,7 @@ class LoadUsers:
         return list(rows.values())
 
 
-def _taken(samples: deque[tuple[int, ...]], before_ns: int) -> np.ndarray:
+def _pop_samples(samples: deque[tuple[int, ...]], before_ns: int) -> np.ndarray:
     """Remove and return the samples that ended before then. They come in that order, except where threads overtake
     each other."""
     taken = []
@@ -280,11 +281,11 @@ class Executor:
         }
 
     def run(self) -> None:
-        """Execute orders until told to quit. Nothing is measured before "go" says when the run started."""
+        """Execute orders until Quit. Nothing is measured before Go, which holds the run's start."""
         while not isinstance(message := self._channel.receive(), Go):
             if isinstance(message, Quit):
                 for load in self._loads.values():
-                    self._channel.send(load.bye(unfinished=0))
+                    self._channel.send(load.final_report(unfinished=0))
                 return
             self._leave_out()
         start_ns = self._start_ns = self._reported_ns = message.start_ns
@@ -304,7 +305,8 @@ class Executor:
                 if isinstance(message, Quit):
                     return
                 self._obey(message)
-            if not all(load.works() for load in self._loads.values()):
+            # Without its thread the deferred queue would collect tasks silently, and users would seem to do less.
+            if not all(load.is_active() for load in self._loads.values()):
                 raise RuntimeError("The deferred queue has ended: users would go on without what follows from them.")
             self._send_report()
             _switch_as_often_as_threads_allow()
@@ -326,9 +328,9 @@ class Executor:
             case Resting(load, rests) if load in self._loads:
                 self._loads[load].rest(rests)
             case RateShare(load, share) if load in self._loads:
-                self._loads[load].take_share(share)
+                self._loads[load].set_share(share)
             case Rate(load, per_s) if load in self._loads:
-                self._loads[load].take_rate(per_s)
+                self._loads[load].set_rate(per_s)
             case EndLoad(name):
                 for users in self._loads.values():
                     if users.name == name:
@@ -338,7 +340,7 @@ class Executor:
 
     def _finish(self) -> None:
         clients = {load: load.end() for load in self._loads.values()}
-        leaving = [client for each in clients.values() for client in each]
+        leaving = [client for members in clients.values() for client in members]
         _join(leaving, LAST_CALL_S)
         self._send_report(everything=True)
         leaving = [client for client in leaving if client.is_alive() and not client.lost]
@@ -346,23 +348,25 @@ class Executor:
             threading.Thread(target=client.cancel, daemon=True).start()
         _join(leaving, CANCELLED_WITHIN_S)
         self._send_report(everything=True)
+        # Cancelled clients may still have ended before this moment.
         unfinished = {client for client in leaving if client.is_alive()}
-        for load, each in clients.items():
-            self._channel.send(load.bye(len(unfinished.intersection(each))))
+        for load, members in clients.items():
+            self._channel.send(load.final_report(len(unfinished.intersection(members))))
 
     def _send_report(self, *, everything: bool = False) -> None:
         now, cpu = time.monotonic_ns(), time.process_time_ns()
         # A histogram for each type and second: one for each report would take as much CPU as a tenth of the users.
         before = now if everything else now - (now - self._start_ns) % SECOND_NS
         rows, loads = Rows(), list(self._loads.values())
-        ended = [load.ended() for load in loads]
+        ended = [load.ended_count() for load in loads]
+        # CPU is shared out by transactions ended; with none at all evenly, since an idle process still uses some.
         for load, share in zip(loads, ended if any(ended) else [1] * len(loads), strict=True):
             spent = (cpu - self._cpu_ns) * share // (sum(ended) or len(loads))
             load.report(rows, before, self._reported_ns, now, spent)
         self._reported_ns, self._cpu_ns = now, cpu
-        self._channel.send(Report.of(rows))
+        self._channel.send(Report.from_rows(rows))
         for load in loads:
-            for message in load.lost():
+            for message in load.remove_lost():
                 self._channel.send(message)
 
 

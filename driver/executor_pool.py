@@ -7,15 +7,15 @@ from contextlib import suppress
 import gevent
 
 from stallmark.driver.channel import Closed, start_child
-from stallmark.driver.load import ALONE, LoadPart, LoadSpec, ThisMachine, shared_out
+from stallmark.driver.load import ALONE, LoadPart, LoadSpec, ThisMachine, pack_executors
 from stallmark.driver.messages import (
-    Bye,
     CannotStart,
     EndLoad,
     ExecutorDied,
     ExecutorOrder,
     ExecutorReady,
     ExecutorSilent,
+    FinalReport,
     Go,
     Message,
     NotUnderstood,
@@ -27,16 +27,19 @@ from stallmark.driver.messages import (
     StopUser,
     UsersHere,
 )
-from stallmark.processes import code_of, kill
+from stallmark.processes import kill, wait_for_exit_code
 
 LAST_WORD_S = 15  # after Quit: executors give their users 12 s
-EXIT_WITHIN_S = 5  # for an executor whose channel has closed: it is ending
+EXIT_WITHIN_S = 5  # an executor whose channel has closed is ending
 
 
 class Executors:
-    """The executors of one machine; `pools` hand out the users of each load. Every message of theirs is delivered, and
-    ExecutorDied when one ends unasked. ExecutorSilent says that one was killed because its last message did not come.
-    Where arrivals have a rate, or there are other machines, UsersHere comes too."""
+    """The executors of one machine; `pools` distribute the users of each load among them.
+
+    Each message of an executor is passed to `deliver`. ExecutorDied is added if an executor ends early, and
+    ExecutorSilent if it was killed because its last message did not come. UsersHere is added if arrivals have a rate,
+    or other machines take part.
+    """
 
     def __init__(
         self, loads: Sequence[LoadSpec], engine: str, deliver: Callable[[Message], None], here: ThisMachine = ALONE
@@ -48,7 +51,7 @@ class Executors:
         for executor in executors:
             executor.wait()
         self.pools = [
-            LoadPool(load, place, [each for each in executors if place in each.places], deliver, here)
+            LoadPool(load, place, [member for member in executors if place in member.places], deliver, here)
             for place, load in enumerate(loads)
         ]
 
@@ -57,23 +60,23 @@ class Executors:
 
     def go(self, start_ns: int) -> None:
         for executor in self._executors:
-            executor.tell(Go(start_ns))
+            executor.send(Go(start_ns))
 
     def end_load(self, load: str) -> None:
-        """Have the users of a load, all of its cells, finish what they do; the others go on."""
+        """Have the users of a load, all of its cells, finish their work. Other loads continue."""
         for executor in self._executors:
-            executor.tell(EndLoad(load))
+            executor.send(EndLoad(load))
 
-    def take_rate(self, rate: Rate) -> None:
+    def set_rate(self, rate: Rate) -> None:
         for executor in self._executors:
             if rate.load in executor.places:
-                executor.tell(rate)
+                executor.send(rate)
 
     def quit(self) -> None:
         """Let users finish what they do, take the last reports, end the executors."""
         for executor in self._executors:
             executor.is_quitting = True
-            executor.tell(Quit())
+            executor.send(Quit())
         gevent.joinall([executor.listener for executor in self._executors], timeout=LAST_WORD_S)
         for executor in self._executors:
             executor.end()
@@ -86,22 +89,22 @@ class _Executor:
         self._loads = [part.load.name for part in order.parts]
         self._deliver = deliver
         self._process, self._channel = start_child("stallmark.driver.executor")
-        self.tell(order)
+        self.send(order)
 
     def wait(self) -> None:
         """Wait until it is ready. Raise Closed when it has ended, and deliver how."""
         try:
             answer: Message = self._channel.expect(ExecutorReady, CannotStart)
         except Closed:
-            self._tell_of_death()
+            self._report_death()
             raise
         if isinstance(answer, CannotStart):
-            self._tell_of_death(answer.why)
+            self._report_death(answer.reason)
             raise Closed
         self.listener = gevent.spawn(self._listen)
 
-    def tell(self, message: Message) -> None:
-        with suppress(Closed):  # its death is told where its next message is awaited
+    def send(self, message: Message) -> None:
+        with suppress(Closed):  # its death is reported where its next message is awaited
             self._channel.send(message)
 
     def end(self) -> None:
@@ -118,16 +121,16 @@ class _Executor:
                 if message == NotUnderstood():
                     message = NotUnderstood(f"executor process {self._process.pid}")
                 self._deliver(message)
-                awaited -= isinstance(message, Bye)
+                awaited -= isinstance(message, FinalReport)
         except Closed:
             if self.is_quitting:
                 self._deliver(ExecutorSilent())
             else:
-                self._tell_of_death()
+                self._report_death()
 
-    def _tell_of_death(self, why: str = "") -> None:
-        code = code_of(self._process, EXIT_WITHIN_S)
-        self._deliver(ExecutorDied(list(dict.fromkeys(self._loads)), self._process.pid, code, why=why))
+    def _report_death(self, reason: str = "") -> None:
+        code = wait_for_exit_code(self._process, EXIT_WITHIN_S)
+        self._deliver(ExecutorDied(list(dict.fromkeys(self._loads)), self._process.pid, code, reason=reason))
 
 
 class LoadPool:
@@ -159,8 +162,8 @@ class LoadPool:
         self._numbers.add(number)
         fewest = min(range(len(self._executors)), key=lambda e: len(self._users[e]))
         self._users[fewest].add(number)
-        self._changed()
-        self._executors[fewest].tell(StartUser(self._place, number))
+        self._users_changed()
+        self._executors[fewest].send(StartUser(self._place, number))
         return number
 
     def stop_user(self, number: int) -> None:
@@ -169,15 +172,15 @@ class LoadPool:
                 users.remove(number)
                 self._numbers.remove(number)
                 heapq.heappush(self._given_back, number)
-                executor.tell(StopUser(self._place, number))
-                self._changed()
+                executor.send(StopUser(self._place, number))
+                self._users_changed()
 
     def note_elsewhere(self, users: int) -> None:
         """Note how many users of this load the other machines have."""
         self._elsewhere = users
         self._follow_users()
 
-    def _changed(self) -> None:
+    def _users_changed(self) -> None:
         self._follow_users()
         if self._load.arrivals.kind != "closed" or self._here.machines > 1:
             self._deliver(UsersHere(self._place, len(self._numbers)))
@@ -189,22 +192,28 @@ class LoadPool:
         rests = not self._numbers and not self._elsewhere
         if rests != self._rests:
             self._rests = rests
-            self._executors[0].tell(Resting(self._place, rests))
+            self._executors[0].send(Resting(self._place, rests))
 
     def _share_arrivals(self) -> None:
-        """Give each executor the share of an open arrival rate that it has of the users. Until the other machines'
-        numbers are told, they are taken to have as many as this one: users start on all at once."""
+        """Give each executor its share of an open arrival rate, in proportion to its users.
+
+        Until the other machines have reported their users, each is assumed to have as many as this one: users start on
+        all machines at once.
+        """
         here = len(self._numbers)
         elsewhere = here * (self._here.machines - 1) if self._elsewhere is None else self._elsewhere
         for executor, users in zip(self._executors, self._users, strict=True):
-            executor.tell(RateShare(self._place, len(users) / max(1, here + elsewhere)))
+            executor.send(RateShare(self._place, len(users) / max(1, here + elsewhere)))
 
 
 def _orders(loads: Sequence[LoadSpec], engine: str, here: ThisMachine) -> list[ExecutorOrder]:
     """Return an order for each executor. Parts are numbered over all loads, so that those of two cells with one schema
     do not pass for each other."""
-    places = shared_out(loads, here.machines)
-    holders = {place: [index for index, each in enumerate(places) if place in each] for place in range(len(loads))}
+    places = pack_executors(loads, here.machines)
+    holders = {
+        place: [index for index, loads_of_executor in enumerate(places) if place in loads_of_executor]
+        for place in range(len(loads))
+    }
     numbers = {pair: number for number, pair in enumerate((p, index) for p in holders for index in holders[p])}
 
     def part(place: int, index: int) -> LoadPart:
@@ -222,11 +231,11 @@ def _orders(loads: Sequence[LoadSpec], engine: str, here: ThisMachine) -> list[E
     return [
         ExecutorOrder(
             engine,
-            [part(place, index) for place in each],
+            [part(place, index) for place in loads_of_executor],
             index=index,
             number=here.number(index),
             machine=here.machine,
             machines=here.machines,
         )
-        for index, each in enumerate(places)
+        for index, loads_of_executor in enumerate(places)
     ]

@@ -22,8 +22,11 @@ BETWEEN_LEVELS_S = 3.0
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a timeline, in seconds from the run's start. Users ramp up from `begin_s` for `ramp_s`; the warm-up
-    lasts until `measure_s`; measured is `measure_s` to `end_s`. `users` are those of all loads together."""
+    """A step of a timeline; its times are seconds from the run's start.
+
+    Users ramp up from `begin_s` for `ramp_s`, the warm-up lasts until `measure_s`, and the measured interval is
+    `measure_s` to `end_s`. `users` counts the users of all loads together.
+    """
 
     name: str
     users: int
@@ -53,8 +56,9 @@ class Timeline:
     """The longest time that a search may need for further steps; 0 where all steps are known."""
 
     def measuring_from(self, index: int, second: float) -> "Timeline":
-        """Return a timeline whose step number `index` is measured from `second` on, as long as planned; later steps
-        move with it."""
+        """Return a timeline whose step number `index` is measured from `second` on, as long as planned. Later steps
+        move with it.
+        """
         earlier_s = self.steps[index].measure_s - second
         current = self.steps[index]
         moved = replace(current, measure_s=second, end_s=current.end_s - earlier_s)
@@ -73,24 +77,25 @@ class Timeline:
         """Return a timeline whose last step ends then, later or earlier than planned."""
         last = self.steps[-1]
         measure_s = last.measure_s if measured_from is None else measured_from
-        return self._with(replace(last, measure_s=measure_s, end_s=second), self.steps[:-1])
+        return self._ending_with(replace(last, measure_s=measure_s, end_s=second), self.steps[:-1])
 
     def followed_by(self, step: Step) -> "Timeline":
         """Return a timeline with one more step, out of the time that was reserved for it."""
-        return self._with(step, self.steps)
+        return self._ending_with(step, self.steps)
 
-    def over(self) -> "Timeline":
+    def without_reserve(self) -> "Timeline":
         """Return a timeline to which no step is added any more."""
         return replace(self, reserve_s=0.0)
 
-    def _with(self, last: Step, before: tuple[Step, ...]) -> "Timeline":
+    def _ending_with(self, last: Step, before: tuple[Step, ...]) -> "Timeline":
         left_s = self.end_s - COOL_DOWN_S - last.end_s
         return replace(self, steps=(*before, last), reserve_s=max(2 * BETWEEN_LEVELS_S, left_s))
 
     @property
     def end_s(self) -> float:
-        """Return when users stop at the latest: COOL_DOWN_S after the last step, so that stopping does not disturb its
-        end."""
+        """Return the latest second at which users stop: COOL_DOWN_S after the last step, so that stopping does not
+        disturb its end.
+        """
         return self.steps[-1].end_s + self.reserve_s + COOL_DOWN_S
 
     def index_at(self, second: float) -> int:
@@ -122,25 +127,29 @@ def consecutive_steps(users: Iterable[int], *, ramp_s: float, warm_up_s: float, 
 MASTER_PORT = 5557  # Locust's own
 
 TOLD_AFTER_S = 0.4
-"""The time after a second's end when a load machine tells of it: its executors report four times a second."""
+"""The time after a second's end when a load machine reports that second: its executors report four times a second."""
 
 USERS_TOLD_AFTER_S = 0.02
-"""The time after which a change of the number of users is told: many start at once, on many machines."""
+"""The time after which a change of the number of users is reported: many start at once, on many machines."""
 
 MASTER_SILENT_S = 8
-"""The silence after which a load machine ends the run. Locust would go on for a minute, and the load with it."""
+"""The silence after which a load machine ends the run. Locust alone would continue for a minute, and the load with it.
+"""
 
 
 class MachinesMissing(Exception):
-    """The load machines are not all there, or not all ready; the sentence says so."""
+    """An error: load machines are missing or not ready. The message names them."""
 
 
 Measures = dict[str, int | float | str | bool | None]
 
 
 class RunFacts(msgspec.Struct, frozen=True):
-    """The facts that all machines of a run must agree on. What another version of Stallmark adds is ignored, and what
-    it lacks is None: its version is a difference in any case."""
+    """The facts that all machines of a run must agree on.
+
+    Fields that another version of Stallmark adds are ignored, and fields that it lacks are None: its version differs in
+    any case.
+    """
 
     stallmark: str | None = None
     server: str | None = None
@@ -188,11 +197,11 @@ USERS_PER_EXECUTOR = 16  # threads of one interpreter share its lock; two proces
 
 
 class LoadSpec(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
-    """The work of the users of one load, wherever they are.
+    """The work of the users of one load, on whatever machine they are.
 
-    `users` are there in each step of the timeline; with 0 the load rests. The `rate` of open arrivals counts all of
-    them together, whatever the step. A load of several cells is as many specs of one name, each with a part of the data
-    of its own.
+    `users` holds the number of users in each step of the timeline; with 0 the load rests. The `rate` of open arrivals
+    is the rate of all users together, in every step. A load of several cells is `cells` specs of one name, each with
+    its own part of the data.
     """
 
     name: str
@@ -234,10 +243,10 @@ class LoadSpec(msgspec.Struct, array_like=True, forbid_unknown_fields=True, froz
 
 
 class LoadPart(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
-    """The part of a load that one executor has. `place` is the load's among all of the run.
+    """The part of a load that one executor has.
 
-    Parts of all loads and machines are counted, as if each had a process of its own: this is `number` of `processes`.
-    `is_first`: of its load.
+    `place` is the load's index among the loads of the run. Parts of all loads and machines are numbered as if each had
+    a process of its own: this part is `number` of `processes`. `is_first` marks the first part of a load.
     """
 
     load: LoadSpec
@@ -249,34 +258,42 @@ class LoadPart(msgspec.Struct, array_like=True, forbid_unknown_fields=True, froz
     processes: int = 1
 
 
-def shared_out(loads: Sequence[LoadSpec], machines: int = 1) -> list[list[int]]:
+def pack_executors(loads: Sequence[LoadSpec], machines: int = 1) -> list[list[int]]:
     """Return the places of the loads in each executor on this one of `machines`: few users in each, and no more
-    executors than cores. A load shares none where there are cores enough: when one dies, other loads go on."""
+    executors than cores.
+
+    With enough cores no executor serves two loads: when it dies, other loads continue. An executor has up to
+    USERS_PER_EXECUTOR users: on 8 cores, loads of 40 and 10 users get 3 and 1 executors, [[0], [0], [0], [1]]. On 2
+    cores they want more executors than there are cores, so both share: [[0, 1], [0]].
+    """
     users = [math.ceil(load.most_users / machines) for load in loads]
-    wanted = [max(1, math.ceil(each / USERS_PER_EXECUTOR)) for each in users]
+    wanted = [max(1, math.ceil(number / USERS_PER_EXECUTOR)) for number in users]
+    # With enough cores no executor serves two loads.
     if sum(wanted) <= (count := os.cpu_count() or 1):
         return [[place] for place, parts in enumerate(wanted) for _ in range(parts)]
     places: list[list[int]] = [[] for _ in range(count)]
     given = [0.0] * count
+    # Greedy bin packing: the largest load first, onto the executors with the fewest users.
     for place in sorted(range(len(loads)), key=lambda place: -users[place]):
         parts = min(count, wanted[place])
         for executor in sorted(range(count), key=lambda executor: given[executor])[:parts]:
             places[executor].append(place)
             given[executor] += users[place] / parts
-    return [each for each in places if each]
+    return [executor_places for executor_places in places if executor_places]
 
 
-def executors(loads: Sequence[LoadSpec], machines: int = 1) -> list[int]:
+def executor_counts(loads: Sequence[LoadSpec], machines: int = 1) -> list[int]:
     """Return the number of executors that have users of each load on this one of `machines`."""
-    found = Counter(place for places in shared_out(loads, machines) for place in places)
-    return [found[place] for place in range(len(loads))]
+    counts = Counter(place for places in pack_executors(loads, machines) for place in places)
+    return [counts[place] for place in range(len(loads))]
 
 
 def background_sessions(loads: Sequence[LoadSpec], machines: Sequence[Sequence[int]]) -> dict[str, int]:
-    """Return the background sessions of each load, by name and over all its cells and all machines, where each machine
-    has so many executors of every one."""
-    found = dict.fromkeys((load.name for load in loads), 0)
-    for each in machines:
-        for load, here in zip(loads, each, strict=True):
-            found[load.name] += here * load.background_sessions(here * len(machines))
-    return found
+    """Return the background sessions of each load by name, over all its cells and all machines. `machines` holds, for
+    each machine, the number of its executors for each load.
+    """
+    sessions = dict.fromkeys((load.name for load in loads), 0)
+    for executors_of_loads in machines:
+        for load, here in zip(loads, executors_of_loads, strict=True):
+            sessions[load.name] += here * load.background_sessions(here * len(machines))
+    return sessions

@@ -20,7 +20,6 @@ from locust.runners import Runner
 
 from stallmark import capabilities
 from stallmark.driver.channel import Channel, Closed, inherited_channel
-from stallmark.driver.dispatcher import LoadsDispatcher
 from stallmark.driver.executor_pool import Executors, LoadPool
 from stallmark.driver.load import MachinesMissing, Timeline
 from stallmark.driver.messages import (
@@ -40,6 +39,7 @@ from stallmark.driver.messages import (
     UsersHere,
 )
 from stallmark.driver.user_handle import VirtualUserHandle, user_class
+from stallmark.driver.users_by_load import LoadsDispatcher
 
 Users = dict[type[VirtualUserHandle], int]
 """The number of users of each load."""
@@ -62,13 +62,13 @@ class PlannedShape(LoadTestShape):
 
 
 def spawn_rate(before: Users, users: Users, ramp_s: float) -> float:
-    """Return how many users per second start or stop, so that each load has its number when the ramp ends."""
+    """Return the users to start or stop per second, so that each load has its number when the ramp ends."""
     change = sum(abs(number - before.get(load, 0)) for load, number in users.items()) or 1
     return change / ramp_s if ramp_s >= 1 else float(change)
 
 
 class Conductor:
-    """The conductor of one run, as the controller orders. It ends with the run, or when told to."""
+    """The conductor of one run, as the controller orders. It ends with the run, or on Quit."""
 
     def __init__(self, parent: Channel, order: ConductorOrder):
         self._parent = parent
@@ -112,7 +112,7 @@ class Conductor:
         self._parent.send(Finished())
 
     def _follow_changes(self) -> None:
-        """Take over new timelines and rates, and end loads, until told to quit: steps move when the load is steady."""
+        """Apply new timelines and rates, and end loads, until Quit: steps move when the load is steady."""
         while True:
             match self._parent.receive():
                 case NewTimeline(timeline, users):
@@ -121,7 +121,7 @@ class Conductor:
                         PlannedShape.users = [*PlannedShape.users, step]
                     PlannedShape.timeline = timeline
                 case Rate() as rate:
-                    self._load.take_rate(rate)
+                    self._load.set_rate(rate)
                 case EndLoad(load):
                     self._end_load(load)
                 case Quit():
@@ -130,10 +130,10 @@ class Conductor:
                     self._leave_out()
 
     def _leave_out(self) -> None:
-        self._tell(NotUnderstood("the load driver's controller"))
+        self._send(NotUnderstood("the load driver's controller"))
 
     def _end_load(self, load: str) -> None:
-        over = {users for users, each in zip(self._classes, self._order.loads, strict=True) if each.name == load}
+        over = {users for users, spec in zip(self._classes, self._order.loads, strict=True) if spec.name == load}
         PlannedShape.users = [
             {users: 0 if users in over else number for users, number in step.items()} for step in PlannedShape.users
         ]
@@ -145,22 +145,22 @@ class Conductor:
             try:
                 machines = self._load.wait_until_ready()
             except MachinesMissing as error:
-                self._tell(Incomplete(str(error)))
+                self._send(Incomplete(str(error)))
                 return
-        self._tell(Ready(machines))
+        self._send(Ready(machines))
 
     def _go(self, start_ns: int) -> None:
         PlannedShape.start_ns = start_ns
         self._load.go(start_ns)
         self._runner.start_shape()
-        self._environment.events.test_stop.add_listener(lambda **_: self._tell(Stopped()))
+        self._environment.events.test_stop.add_listener(lambda **_: self._send(Stopped()))
 
     def _deliver(self, message: Message) -> None:
         if isinstance(message, UsersHere):
             return  # Locust, who starts and stops them, knows
-        self._tell(message)
+        self._send(message)
 
-    def _tell(self, message: Message) -> None:
+    def _send(self, message: Message) -> None:
         with suppress(Closed):  # the parent has gone: `run` ends for that, too
             self._parent.send(message)
 

@@ -32,10 +32,10 @@ class ConductorOrder(Message):
 
 
 class ExecutorOrder(Message):
-    """The order from a machine's executors to one of them: its parts of loads, and its place among all.
+    """The order from a machine's executors to one of them: its parts of loads, and its place among all executors.
 
-    `index` counts the executors of one machine, `number` those of all machines. `machine` counts from 1; 0 where there
-    is only one.
+    `index` counts the executors of one machine, `number` those of all machines. `machine` counts from 1; it is 0 for a
+    single machine.
     """
 
     engine: str
@@ -76,7 +76,7 @@ class NewTimeline(Message):
 
 
 class EndLoad(Message):
-    """The order to end a load, by its name, that has lost a part of itself: the others go on."""
+    """The order to end a load, by its name, that has lost a part of itself. Other loads continue."""
 
     load: str
 
@@ -101,8 +101,7 @@ class RateShare(Message):
 
 
 class Rate(Message):
-    """The whole rate of a load's open arrivals from now on, by its place in the order. What waited is not asked for any
-    more."""
+    """The whole rate of a load's open arrivals from now on, by its place in the order. Waiting arrivals are dropped."""
 
     load: int
     per_s: float
@@ -138,9 +137,9 @@ class ExecutorReady(Message):
 
 
 class CannotStart(Message):
-    """The last message of an executor that could not begin: the server refused it, say."""
+    """The last message of an executor that could not begin, for instance because the server refused it."""
 
-    why: str
+    reason: str
 
 
 class Report(Message):
@@ -149,7 +148,7 @@ class Report(Message):
     encoded: msgspec.Raw
 
     @classmethod
-    def of(cls, rows: Rows) -> "Report":
+    def from_rows(cls, rows: Rows) -> "Report":
         return cls(msgspec.Raw(_ENCODER.encode(rows)))
 
     def rows(self) -> Rows:
@@ -166,9 +165,10 @@ class SessionLost(Message):
     machine: int = 0
 
 
-class Bye(Message):
-    """An executor's last message on a load: transactions that did not end, arrivals nobody took up, and deferred ones
-    left."""
+class FinalReport(Message):
+    """An executor's last message on a load: transactions that did not end, arrivals that no user took, and deferred
+    tasks left.
+    """
 
     load: str
     unfinished: int
@@ -178,13 +178,15 @@ class Bye(Message):
 
 
 class ExecutorDied(Message):
-    """An executor ended unasked, with the users of its loads: `code` as `subprocess` has it, `why` as it said."""
+    """An executor ended early, with the users of its loads: `code` as `subprocess` has it, `reason` as the executor
+    reported it.
+    """
 
     loads: list[str]
     pid: int
     code: int | None
     machine: int = 0
-    why: str = ""
+    reason: str = ""
 
 
 class ExecutorSilent(Message):
@@ -244,10 +246,10 @@ class Refused(Message):
     """A load machine was refused because of a difference."""
 
     name: str
-    why: str
+    reason: str
 
 
-class CameLate(Message):
+class LateMachine(Message):
     """A load machine came when all were there."""
 
     name: str
@@ -256,7 +258,7 @@ class CameLate(Message):
 class Incomplete(Message):
     """A message that the load machines are not all there, or not all ready."""
 
-    why: str
+    reason: str
 
 
 class MachineLost(Message):
@@ -277,8 +279,9 @@ class ClocksCompared(Message):
 
 
 class NotUnderstood(Message):
-    """A message that one from `sender` made no sense, and was left out; without a name it is of who is at the other end
-    of a channel. `machine`: as in ExecutorOrder."""
+    """A message from `sender` was not understood and was ignored. Without a name, the sender is the other end of a
+    channel. `machine`: as in ExecutorOrder.
+    """
 
     sender: str = ""
     machine: int = 0
@@ -289,7 +292,7 @@ class Stopped(Message):
 
 
 class Finished(Message):
-    """The process has nothing more to say."""
+    """The last message of a process."""
 
 
 # ---- Between the master and load machines, and from these to `stallmark worker` -----------------------------
@@ -357,7 +360,17 @@ def _decoder_of(*kinds: type[Message]) -> msgspec.msgpack.Decoder[Message]:
 
 _DECODER = _decoder_of(*Message.__subclasses__())
 _OF_MACHINES = _decoder_of(
-    Bye, Done, ExecutorDied, ExecutorSilent, ExecutorsReady, Join, NotUnderstood, Pong, Report, SessionLost, UsersHere
+    FinalReport,
+    Done,
+    ExecutorDied,
+    ExecutorSilent,
+    ExecutorsReady,
+    Join,
+    NotUnderstood,
+    Pong,
+    Report,
+    SessionLost,
+    UsersHere,
 )
 _OF_MASTERS = _decoder_of(EndLoad, Finish, Go, LoadOrder, Ping, Rate, Refused, UsersElsewhere)
 
@@ -385,9 +398,9 @@ Decoded = TypeVar("Decoded")
 
 
 def checked(decoder: msgspec.msgpack.Decoder[Decoded], body: Any) -> Decoded:
-    """Return what the decoder makes of `body`. Raise Malformed."""
+    """Return the decoded message. Raise Malformed."""
     try:
         return decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         size = memoryview(body).nbytes
-        raise Malformed(f"{size} bytes from another process are no message known here: {error}") from error
+        raise Malformed(f"{size} bytes from another process are not a known message: {error}") from error

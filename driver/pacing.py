@@ -20,7 +20,7 @@ SECOND_NS = 1_000_000_000
 AHEAD_NS = SECOND_NS // 20
 """The time before an arrival from which on a user may have it."""
 LONGEST_S = 3600.0
-"""Nobody waits longer without a look: an Event cannot wait for centuries, as a tiny rate asks."""
+"""The longest wait without a check: an Event cannot wait for centuries, as a tiny rate would ask."""
 
 
 class FreeUser(Protocol):
@@ -46,8 +46,8 @@ class Pacing(Protocol):
     def give_back(self, scheduled_ns: int) -> None:
         """Return a scheduled transaction whose user leaves before it began."""
 
-    def unserved(self, now_ns: int) -> int:
-        """Return how many transactions were due by now and have not been started."""
+    def stop_and_count_unserved(self, now_ns: int) -> int:
+        """Stop the arrivals, and return the number of transactions that were due by now and not started."""
 
 
 @dataclass(frozen=True)
@@ -80,115 +80,126 @@ class ThinkTime:
         return ended_ns + int(self._draw(1 / self._mean_ns) if self._draw else self._mean_ns)
 
     def give_back(self, scheduled_ns: int) -> None:
-        pass  # who has left has no next transaction
+        pass  # nothing to return: the user has no next transaction
 
-    def unserved(self, now_ns: int) -> int:
+    def stop_and_count_unserved(self, now_ns: int) -> int:
         return 0
 
 
 class OpenLoop:
-    """The open loop: arrivals come whether or not users are free. One instance per executor, shared by its users:
-    whoever is free takes the next arrival.
+    """The open loop: arrivals come whether or not users are free. One instance per executor, shared by its users: each
+    free user takes the next arrival.
 
-    Free users stand in line. The first of them waits until the next arrival is near, and only then has it. So a rate
-    that changes holds at once: arrivals far ahead are in nobody's hands.
+    Free users queue. Only the first of them (the leader) waits until the next arrival is near, and takes it then; the
+    others wait to be woken. A changed rate therefore takes effect immediately: no user holds an arrival that is far
+    ahead.
+
+    The executor's `share` of the rate sets the mean gap between its arrivals. The rest of the current gap is kept in
+    gaps, not in seconds, so that a change of rate keeps the phase. For example, 100 arrivals per second with a share of
+    0.25 give a gap of 40 ms. If the next arrival is 10 ms ahead (0.25 gaps), and the rate falls to 50 per second, the
+    gap becomes 80 ms, and that arrival comes in 20 ms.
     """
 
     closed = False
 
     def __init__(self, arrivals: Arrivals, rng: random.Random):
-        """Prepare the arrivals; nothing arrives before `take_share`."""
+        """Prepare the arrivals; nothing arrives before `set_share`."""
         assert arrivals.rate
         self._rate = arrivals.rate
         self._poisson = arrivals.kind == "poisson"
         self._rng = rng
         self._share = 0.0
         self._gap_ns = math.inf
+        # A fixed rate begins at a random phase: executors that begin together must not act at the same moments.
         self._left = rng.expovariate(1) if self._poisson else rng.random()  # gaps until the next arrival
         self._last_ns = 0  # the arrival that was handed out last
         self._next_ns = math.inf
         self._waiting: deque[int] = deque()  # due, or given back: earliest first
-        self._first: threading.Event | None = None  # of the line of free users
-        self._line: dict[threading.Event, None] = {}  # behind the first, in order
+        self._leader: threading.Event | None = None  # the leader among the free users
+        self._followers: dict[threading.Event, None] = {}  # the followers, in order
         self._lock = threading.Lock()
 
-    def take_share(self, share: float, now_ns: int) -> None:
+    def set_share(self, share: float, now_ns: int) -> None:
         """Take `share` (0 to 1) of the whole rate from now on; with 0 nothing arrives here any more."""
         with self._lock:
             self._share = share
             self._retime(now_ns)
             if not share:
                 self._waiting = deque(scheduled for scheduled in self._waiting if scheduled <= now_ns)
-            self._call(everyone=not share)
+            self._wake_next(everyone=not share)
 
-    def take_rate(self, rate: float, now_ns: int) -> None:
-        """Let all arrivals come at this rate from now on. Those that nobody has taken up yet are forgotten: they are of
-        another rate."""
+    def set_rate(self, rate: float, now_ns: int) -> None:
+        """Set the rate of all arrivals from now on. Arrivals that wait for a user are dropped: they belong to another
+        rate.
+        """
         with self._lock:
             self._rate = rate
             self._retime(now_ns)
             self._waiting.clear()
-            self._call()
+            self._wake_next()
 
     def next_start(self, ended_ns: int, user: FreeUser) -> int | None:
         awake = user.awake
         while True:
+            # Cleared before the check under the lock, so that a wake-up that comes later stays set.
             awake.clear()
             with self._lock:
                 if user.is_ending:
-                    self._step_out(awake)
+                    self._leave_queue(awake)
                     return None
                 until_ns = self._next_ns - AHEAD_NS - time.monotonic_ns()
+                # Without further arrivals the user leaves the queue too: `_next_arrival` then returns None.
                 if self._waiting or until_ns <= 0 or until_ns == math.inf:
-                    self._step_out(awake)
-                    return self._take()
-                if self._first is None:
-                    self._first = awake
-                elif self._first is not awake:
-                    self._line.setdefault(awake)
-                wait_s = min(until_ns / SECOND_NS, LONGEST_S) if self._first is awake else None
+                    self._leave_queue(awake)
+                    return self._next_arrival()
+                if self._leader is None:
+                    self._leader = awake
+                elif self._leader is not awake:
+                    self._followers.setdefault(awake)
+                # Leader and followers: only the leader wakes up by the clock, the others when they are woken.
+                wait_s = min(until_ns / SECOND_NS, LONGEST_S) if self._leader is awake else None
             awake.wait(wait_s)
 
-    def take(self) -> int | None:
-        """Return the next arrival, however far ahead it is; None where none comes."""
+    def next_arrival(self) -> int | None:
+        """Return the next arrival, however far ahead it is; None if none comes."""
         with self._lock:
-            return self._take()
+            return self._next_arrival()
 
     def give_back(self, scheduled_ns: int) -> None:
         with self._lock:
             if self._next_ns < math.inf or scheduled_ns <= time.monotonic_ns():
                 self._waiting = deque(sorted([*self._waiting, scheduled_ns]))
-                self._call()
+                self._wake_next()
 
-    def unserved(self, now_ns: int) -> int:
+    def stop_and_count_unserved(self, now_ns: int) -> int:
         """End the arrivals, and return how many were due and not served."""
-        self.take_share(0, now_ns)
+        self.set_share(0, now_ns)
         return len(self._waiting)
 
-    def _take(self) -> int | None:
+    def _next_arrival(self) -> int | None:
         if self._waiting:
             return self._waiting.popleft()
         return self._advance() if self._next_ns < math.inf else None
 
-    def _step_out(self, awake: threading.Event) -> None:
+    def _leave_queue(self, awake: threading.Event) -> None:
         """Let a user out of the line, and have the next one be first."""
-        if self._first is awake:
-            self._first = None
+        if self._leader is awake:
+            self._leader = None
         else:
-            self._line.pop(awake, None)
-        if self._first is None:
-            self._call()
+            self._followers.pop(awake, None)
+        if self._leader is None:
+            self._wake_next()
 
-    def _call(self, *, everyone: bool = False) -> None:
-        """Have the first of the line look anew, or everyone."""
-        if self._first is None and self._line:
-            self._first = next(iter(self._line))
-            del self._line[self._first]
-        if self._first is not None:
-            self._first.set()
+    def _wake_next(self, *, everyone: bool = False) -> None:
+        """Wake the first free user of the queue, or all of them, to check the arrivals again."""
+        if self._leader is None and self._followers:
+            self._leader = next(iter(self._followers))
+            del self._followers[self._leader]
+        if self._leader is not None:
+            self._leader.set()
         if everyone:
-            for one in self._line:
-                one.set()
+            for waiting in self._followers:
+                waiting.set()
 
     def _retime(self, now_ns: int) -> None:
         while self._next_ns <= now_ns:
@@ -234,7 +245,7 @@ class Dealer(Generic[Card]):
 # The queries of an open loop: they come due at a rate, whether or not a stream is free to execute them.
 
 LOOK_S = 0.2
-"""How often a stream that waits for a query looks whether it is to end."""
+"""The time between two checks of a waiting stream, whether it is to end."""
 
 
 @dataclass(frozen=True)
@@ -249,12 +260,12 @@ class QueryQueue:
 class DueQueries:
     """The moments, in seconds of `clock`, at which queries come due. Any thread may take the next one.
 
-    Streams wait for one moment together, and none holds one that lies ahead: at a query a minute it would keep the old
-    rate for minutes after that has changed.
+    Streams wait for one moment together, and none holds a query that is not due yet: at one query a minute, it would
+    keep the old rate for minutes after a change.
     """
 
     def __init__(self, arrivals: Arrivals, rng: random.Random, clock: Callable[[], float]):
-        """Prepare the queries; none comes due before `take_rate`."""
+        """Prepare the queries; none comes due before `set_rate`."""
         self._poisson = arrivals.kind == "poisson"
         self._rng = rng
         self._clock = clock
@@ -264,7 +275,7 @@ class DueQueries:
         self._forgotten: list[float] = []
         self._changed = threading.Condition()
 
-    def take_rate(self, rate: float) -> None:
+    def set_rate(self, rate: float) -> None:
         """Let queries come due at this rate per second from now on; with 0 none does. Those that wait are forgotten:
         they are of another rate."""
         with self._changed:
@@ -277,7 +288,7 @@ class DueQueries:
             self._next_s = now_s + first * self._gap_s if rate else math.inf
             self._changed.notify_all()
 
-    def take(self, stopping: threading.Event) -> tuple[int, float] | None:
+    def next_due(self, stopping: threading.Event) -> tuple[int, float] | None:
         """Wait until a query is due that no stream has begun. Return its number, from 0 without a gap, and when it was
         due; None once `stopping` is set."""
         with self._changed:
@@ -291,13 +302,13 @@ class DueQueries:
         return None
 
     def queue(self, streams: int) -> QueryQueue:
-        """Return how many are due and wait now."""
+        """Return the queue of queries at this moment."""
         with self._changed:
             self._fall_due(self._clock())
             return QueryQueue(streams, self._due, len(self._waiting))
 
-    def take_forgotten(self) -> list[float]:
-        """Return when those were due that were forgotten before a stream was free, since the last call."""
+    def pop_forgotten(self) -> list[float]:
+        """Return the due times of queries that were dropped before a stream was free, since the last call."""
         with self._changed:
             forgotten, self._forgotten = self._forgotten, []
             return forgotten

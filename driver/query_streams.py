@@ -62,8 +62,9 @@ class StreamProgress:
 
 @dataclass(frozen=True)
 class _Done:
-    """A step that has ended: well with an answer (of a query) or `rows` (of a refresh), or with an error. `due_s`: when
-    it was due, in an open loop."""
+    """A step that has ended: with an `answer` of a query, the `rows` of a refresh, or an `error`. In an open loop
+    `due_s` is the time at which it was due.
+    """
 
     stream: int
     position: int
@@ -98,10 +99,10 @@ class Stopwatch:
 
 
 class QueryDrive:
-    """The streams of one run, phase by phase. What each query did goes into the record as soon as it is known.
+    """The streams of one run, phase by phase. Each query is recorded as soon as it has ended.
 
-    A phase is either followed to its end, or begun, polled while others work, and given up with `finish`. `application`
-    is the name under which the server sees the sessions.
+    A phase is either followed to its end, or begun, polled while other work goes ahead, and ended with `finish`.
+    `application` is the name under which the server sees the sessions.
     """
 
     def __init__(
@@ -133,12 +134,12 @@ class QueryDrive:
         show: Callable[[StreamProgress], None],
         check: Callable[[], None],
     ) -> tuple[float, float]:
-        """Execute streams, each a number and its steps, at once and to their ends. Return when the first began and the
-        last ended, in seconds of the run.
+        """Execute streams, each a number and its steps, at once and to their ends. Return the start of the first and
+        the end of the last, in seconds of the run.
 
-        A query that fails or takes too long is noted, and its stream goes on. `check` is called several times a second
-        and may raise Interrupted. That is also raised when the server is lost, or when a refresh fails: later queries
-        would find other data than they should.
+        A query that fails or takes too long is recorded, and its stream continues. `check` is called several times a
+        second and may raise Interrupted. That is also raised when the server is lost, or when a refresh fails: later
+        queries would find other data than they should.
         """
         total = sum(len(steps) for _, steps in streams)
         began = self.begin(phase, streams)
@@ -179,7 +180,7 @@ class QueryDrive:
                 self._done, self._ended = self._done + 1, max(self._ended, event.started_s + event.seconds)
                 self._failed += event.error is not None
                 self._record(event)
-                _interrupt(event)
+                _raise_if_fatal(event)
                 event = self._events.get_nowait()
 
     def finish(self) -> None:
@@ -200,7 +201,7 @@ class QueryDrive:
         self._streams = []
 
     def notes(self) -> list[str]:
-        """Return what the server does not tell of queries, as sentences. Call it after `finish`."""
+        """Return sentences about what the server does not report on queries. Call it after `finish`."""
         return list(self._notes)
 
     def open_session(self) -> QuerySession:
@@ -235,7 +236,7 @@ class QueryDrive:
             row |= asdict(measures) | {"wait_ms": waits}
             if done.answer.plan and measures.plan_hash:
                 name = plan_file(done.step.name, measures.plan_hash, session.plan_suffix)
-                _keep(self._writer.folder / name, done.answer.plan)
+                _save_plan(self._writer.folder / name, done.answer.plan)
         self._writer.append("queries", [row])
 
     def _measures(self, session: QuerySession, done: _Done) -> Measures:
@@ -252,14 +253,14 @@ def plan_file(query: str, plan_hash: str, suffix: str) -> str:
     return f"plans/q{int(query.removeprefix('Q')):02d}-{plan_hash}.{suffix}"
 
 
-def _keep(path: Path, plan: str) -> None:
+def _save_plan(path: Path, plan: str) -> None:
     """Keep the plan of the first execution; those of later ones differ in their counts alone."""
     if not path.exists():
         path.parent.mkdir(exist_ok=True)
         path.write_text(plan, encoding="utf-8")
 
 
-def _interrupt(done: _Done) -> None:
+def _raise_if_fatal(done: _Done) -> None:
     if done.error is None:
         return
     if done.error.kind.fatal:
@@ -282,8 +283,8 @@ class _Stream:
         """The step that has not ended."""
         self._drive = drive
         self._stopping = threading.Event()
-        each: Iterable[StreamStep] = itertools.cycle(steps) if over_and_over else steps
-        self._steps = self._as_due(steps, due) if due else ((None, step) for step in each)
+        in_order: Iterable[StreamStep] = itertools.cycle(steps) if over_and_over else steps
+        self._steps = self._as_due(steps, due) if due else ((None, step) for step in in_order)
         has_queries = any(isinstance(step, Query) for step in steps)
         self.session = drive.open_session() if has_queries else None
         self.thread = threading.Thread(target=self._main, name=f"stream {number}", daemon=True)
@@ -303,7 +304,7 @@ class _Stream:
             self.session.close()
 
     def _as_due(self, steps: Sequence[StreamStep], due: DueQueries) -> Iterator[tuple[float | None, StreamStep]]:
-        while taken := due.take(self._stopping):
+        while taken := due.next_due(self._stopping):
             number, due_s = taken
             yield due_s, steps[number % len(steps)]
 

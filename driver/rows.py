@@ -46,10 +46,10 @@ class TransactionRow(Row):
     def columns(self) -> dict[str, Any]:
         from stallmark.record import histogram as hdr
 
-        found = msgspec.structs.asdict(self)
+        values = msgspec.structs.asdict(self)
         for name in ("latency", "service"):
-            found |= hdr.columns(name, found.pop(name))
-        return found
+            values |= hdr.columns(name, values.pop(name))
+        return values
 
 
 class UserRow(Row):
@@ -108,7 +108,7 @@ class Rows(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
 
 def merge(rows: Sequence[TransactionRow]) -> TransactionRow:
-    """Return one row of the parts that executors have sent of it."""
+    """Merge the parts of one row that executors have sent."""
     from stallmark.record import histogram as hdr
 
     if len(rows) == 1:
@@ -134,7 +134,7 @@ def merge_errors(rows: Sequence[ErrorRow]) -> ErrorRow:
 
 
 def sum_known(values: Sequence[int | None]) -> int | None:
-    """Return the sum; None where a value is not known."""
+    """Return the sum; None if a value is not known."""
     return None if None in values else sum(values)  # type: ignore[arg-type]
 
 
@@ -165,14 +165,14 @@ class RowMerger:
         for own_io in reported.transaction_io:
             self._own_io[own_io.second, own_io.load, own_io.transaction].append(own_io)
 
-    def take_before(self, second: float) -> Rows:
+    def pop_before(self, second: float) -> Rows:
         """Return the rows of all seconds before `second`, merged and in order, and forget them."""
         return Rows(
-            _merged(self._transactions, second, merge),
-            _taken(self._users, second),
-            _merged(self._errors, second, merge_errors),
-            _taken(self._deferred, second),
-            _merged(self._own_io, second, merge_own_io),
+            _pop_merged(self._transactions, second, merge),
+            _pop_before(self._users, second),
+            _pop_merged(self._errors, second, merge_errors),
+            _pop_before(self._deferred, second),
+            _pop_merged(self._own_io, second, merge_own_io),
         )
 
 
@@ -191,12 +191,12 @@ def _add(
             setattr(first, name, max(getattr(first, name), getattr(row, name)))
 
 
-def _merged(
+def _pop_merged(
     rows: dict[Any, list[PartialRow]], before: float, merge: Callable[[list[PartialRow]], PartialRow]
 ) -> list[PartialRow]:
-    return [merge(parts) for parts in _taken(rows, before)]
+    return [merge(parts) for parts in _pop_before(rows, before)]
 
 
-def _taken(rows: dict[Any, Any], before: float) -> list[Any]:
+def _pop_before(rows: dict[Any, Any], before: float) -> list[Any]:
     """Remove the rows of the seconds before then, and return them in order."""
     return [rows.pop(key) for key in sorted(key for key in rows if key[0] < before)]

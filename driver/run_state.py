@@ -13,9 +13,9 @@ import psutil
 
 from stallmark.driver.load import LoadSpec, Step, Timeline, WarmUpLimits
 from stallmark.driver.messages import (
-    CameLate,
     ExecutorDied,
     Incomplete,
+    LateMachine,
     MachineLost,
     Message,
     MessagesLost,
@@ -23,10 +23,10 @@ from stallmark.driver.messages import (
     SessionLost,
 )
 from stallmark.driver.rows import RowMerger, Rows, TransactionRow
-from stallmark.driver.searched_load import Judged, SearchPlan
+from stallmark.driver.searched_load import Judgement, SearchPlan
 from stallmark.driver.tally import SECOND_NS, parts_by_second
 from stallmark.errors import as_reason
-from stallmark.processes import how_ended, killed_by
+from stallmark.processes import exit_clause, killed_by
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.workload import Step as RecordedStep
 from stallmark.record.manifest.workload import Waited
@@ -51,7 +51,7 @@ class ClientCpu:
         self._spent = self._now()
 
     def rows(self, now_ns: int) -> Iterator[dict[str, Any]]:
-        """Yield rows of the seconds that have ended by now and were not told yet; no row for what is not known."""
+        """Yield a row for each second that has ended since the last call, if its CPU is known."""
         until_ns = now_ns - (now_ns - self._start_ns) % SECOND_NS
         if until_ns <= self._seen_ns:
             return
@@ -65,34 +65,34 @@ class ClientCpu:
 
     def _now(self) -> dict[str, int]:
         """Return the ns that each has taken; without the conductor once that has ended."""
-        found = {COMMAND: time.process_time_ns()}
+        cpu_ns = {COMMAND: time.process_time_ns()}
         with suppress(psutil.Error):
             times = self._conductor.cpu_times()
-            found[CONDUCTOR] = int((times.user + times.system) * SECOND_NS)
-        return found
+            cpu_ns[CONDUCTOR] = int((times.user + times.system) * SECOND_NS)
+        return cpu_ns
 
 
 # The reasons for which a run, or one load of it, ends early, as they are told.
 
 
-def reason(message: Message, workloads: Mapping[str, Workload]) -> str:
-    """Return what a message says of the end of a run, or of a load, as the end of a sentence."""
+def end_reason(message: Message, workloads: Mapping[str, Workload]) -> str:
+    """Return the reason for the end of a run or of a load, worded as the end of a sentence."""
     loads = getattr(message, "loads", None) or [load for load in [getattr(message, "load", None)] if load]
-    where = of_loads(loads, workloads)
+    where = load_suffix(loads, workloads)
     if machine := getattr(message, "machine", 0):
         where += f" on load machine {machine}"
     match message:
-        case ExecutorDied(pid=pid, why=why) if why:
-            return f"executor process {pid}{where} could not begin: {why}"
+        case ExecutorDied(pid=pid, reason=reason) if reason:
+            return f"executor process {pid}{where} could not begin: {reason}"
         case ExecutorDied(loads, pid, code):
-            how = how_ended(code)
+            how = exit_clause(code)
             if code is None:
                 how = "closed its channel without a word"
             elif not killed_by(code):
                 how = "ended by a fault of its own, whose message stands in its output"
             background = [workloads[load].background for load in loads]
-            others = {each.executed_by: None for each in background if each.sessions_per_user}
-            part = "".join(f" and its part of {each}" for each in others)
+            others = {work.executed_by: None for work in background if work.sessions_per_user}
+            part = "".join(f" and its part of {executor}" for executor in others)
             return f"executor process {pid}{where} {how}, and its users{part} with it"
         case SessionLost(load, user, why):
             who = workloads[load].background.executed_by if user is None else f"virtual user {user}"
@@ -109,19 +109,19 @@ def reason(message: Message, workloads: Mapping[str, Workload]) -> str:
     return "the load driver stopped the users too early"
 
 
-def came_late(message: CameLate) -> str:
+def late_machine_notice(message: LateMachine) -> str:
     """Return the sentence on a load machine that came when the run had all of its own."""
     return f"Load machine {message.name} came when all were there: it waits for the next run."
 
 
-def not_understood(message: NotUnderstood) -> str:
+def not_understood_notice(message: NotUnderstood) -> str:
     """Return the sentence on a sender whose messages are left out."""
     sender = message.sender or "the load driver's conductor"
     where = f" on load machine {message.machine}" if message.machine else ""
     return f"What {sender}{where} sent was no message of Stallmark: it was left out, and the run goes on."
 
 
-def of_loads(loads: Sequence[str], workloads: Mapping[str, Workload]) -> str:
+def load_suffix(loads: Sequence[str], workloads: Mapping[str, Workload]) -> str:
     """Name loads where the run has several."""
     return f" of {' and '.join(loads)}" if loads and len(workloads) > 1 else ""
 
@@ -129,12 +129,12 @@ def of_loads(loads: Sequence[str], workloads: Mapping[str, Workload]) -> str:
 # The wait for a steady state during a run: it decides for every step when to begin to measure it.
 
 CHECK_EVERY_S = 5
-SETTLED_AFTER_S = 2  # by then all executors have reported a second
-LAST_PART = 0.5  # of the time since the ramp: what a step began with must not be held against it for ever
+SETTLED_AFTER_S = 2  # all executors have reported a second after this time
+LAST_PART = 0.5  # share of the time since the ramp: a step's beginning must not count for ever
 
 
 @dataclass
-class SecondsSeen:
+class SecondSeries:
     """The throughput and latency of all loads together that executors of all machines have reported, by second."""
 
     committed: dict[int, int] = field(default_factory=lambda: defaultdict(int))
@@ -157,10 +157,10 @@ class SecondsSeen:
         return np.divide(total, done, out=np.full(len(done), np.nan), where=done > 0)
 
 
-class Settling:
-    """The decision, step by step, when a timeline with warm-up limits is measured. `waited` tells how each was made."""
+class SteadyStateWait:
+    """The wait for a steady state, which decides for each step when it is measured. `waited` records each decision."""
 
-    def __init__(self, timeline: Timeline, loads: Sequence[LoadSpec], seen: SecondsSeen):
+    def __init__(self, timeline: Timeline, loads: Sequence[LoadSpec], seen: SecondSeries):
         self.timeline = timeline
         self._loads = loads
         self.waited: list[Waited] = []
@@ -169,7 +169,7 @@ class Settling:
 
     @property
     def waiting(self) -> bool:
-        """Tell whether a step is still to be decided."""
+        """Return whether a step is still to be decided."""
         return self.timeline.warm_up_limits is not None and len(self.waited) < len(self.timeline.steps)
 
     def check(self, now_s: float) -> bool:
@@ -181,6 +181,7 @@ class Settling:
         step, earliest_s = self.timeline.steps[index], self._earliest_s()
         steady = earliest_s <= now_s < step.measure_s and self._steady(step, now_s)
         if not steady and now_s < step.measure_s:
+            # Before the shortest warm-up there is nothing to check.
             next_s = earliest_s if now_s < earliest_s else now_s + CHECK_EVERY_S
             self._check_s = min(next_s, step.measure_s)
             return False
@@ -199,18 +200,22 @@ class Settling:
         return step.begin_s + step.ramp_s + limits.at_least_s
 
     def _steady(self, step: Step, now_s: float) -> bool:
-        """Tell whether the load is steady: its throughput where one of the loads is a closed loop, else its latency:
-        the throughput of an open loop is the rate of arrivals whatever the server does."""
+        """Return whether the load is steady: by its throughput if any load is a closed loop, else by its latency.
+
+        The throughput of an open loop is the rate of its arrivals, whatever the server does.
+        """
         from stallmark.stats.steady_state import steady_enough
 
         index = self.timeline.steps.index(step)
         began_s = step.begin_s + step.ramp_s
         until = math.floor(now_s - SETTLED_AFTER_S)
+        # Only the last part of the time since the ramp: the beginning is expected to differ.
         since = math.ceil(until - LAST_PART * (until - began_s))
-        there = [load for load in self._loads if load.users_in(index)]
-        if not there:
+        active = [load for load in self._loads if load.users_in(index)]
+        # A step without users, of loads that rest, is steady by definition.
+        if not active:
             return True
-        closed = any(load.arrivals.kind == "closed" for load in there)
+        closed = any(load.arrivals.kind == "closed" for load in active)
         series = (self._seen.throughput if closed else self._seen.latency)(since, until)
         return steady_enough(series, step.end_s - step.measure_s)
 
@@ -233,7 +238,7 @@ class Merger(RowMerger):
     def __init__(self, writer: RecordWriter):
         super().__init__()
         self.writer = writer
-        self.seen = SecondsSeen()
+        self.seen = SecondSeries()
         self.errors = 0
         self.committed: Counter[tuple[str, str]] = Counter()
         """Transactions by load and name."""
@@ -251,7 +256,7 @@ class Merger(RowMerger):
 
     def write_before(self, second: float) -> None:
         """Write and forget the rows of all seconds before `second`."""
-        rows = self.take_before(second)
+        rows = self.pop_before(second)
         for table in Rows.__struct_fields__:
             self.writer.append(table, [row.columns() for row in getattr(rows, table)])
 
@@ -259,7 +264,7 @@ class Merger(RowMerger):
 # The steps of a run in its manifest while it goes on: their times, and those that a search adds.
 
 
-def timed(steps: Sequence[RecordedStep], timeline: Timeline, waited: Sequence[Waited]) -> tuple[RecordedStep, ...]:
+def with_times(steps: Sequence[RecordedStep], timeline: Timeline, waited: Sequence[Waited]) -> tuple[RecordedStep, ...]:
     """Return the steps with the times of the timeline, and how each of the first was waited for."""
     known = [*waited, *[None] * (len(steps) - len(waited))]
     return tuple(
@@ -268,25 +273,27 @@ def timed(steps: Sequence[RecordedStep], timeline: Timeline, waited: Sequence[Wa
     )
 
 
-def users_in(judged: Judged, plan: SearchPlan, loads: Sequence[LoadSpec], ended: Collection[str]) -> list[int]:
+def users_in(judged: Judgement, plan: SearchPlan, loads: Sequence[LoadSpec], ended: Collection[str]) -> list[int]:
     """Return the users of each load in the step that is added; none where none is. A load that ended stays so."""
     if not isinstance(judged.then, Next):
         return []
     level = judged.then.level
-    return [0 if load.name in ended else plan.users_of(load.name, level, load.users[0]) for load in loads]
+    return [0 if load.name in ended else plan.users_at(load.name, level, load.users[0]) for load in loads]
 
 
-def changes(made: Manifest, judged: Judged, plan: SearchPlan) -> dict[str, Any]:
-    """Return what changes in the manifest when a level was judged: its step, the step that follows, or the answer."""
+def manifest_changes(made: Manifest, judged: Judgement, plan: SearchPlan) -> dict[str, Any]:
+    """Return the fields of the manifest that change once a level was judged: its step, the step that follows, or the
+    answer.
+    """
     steps, loads, search = list(made.steps), list(made.loads), made.search
     if judged.seen:
         steps[-1] = steps[-1].changed(searched=judged.seen)
     if isinstance(judged.then, Next):
         added, level = judged.timeline.steps[-1], judged.then.level
-        rate = level if plan.of_rate and not loads else None
+        rate = level if plan.searches_rate and not loads else None
         step = steps[0].changed(name=added.name, users=added.users, rate=rate, waited=None, searched=None)
         steps.append(step)
-        loads = [load.changed(counts=(*load.counts, plan.users_of(load.name, level, load.counts[0]))) for load in loads]
+        loads = [load.changed(counts=(*load.counts, plan.users_at(load.name, level, load.counts[0]))) for load in loads]
     if isinstance(judged.then, Ceiling) and search:
         answer = judged.then
         search = search.changed(outcome=answer.outcome.value, holds=answer.holds, breaks=answer.breaks)

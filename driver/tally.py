@@ -121,7 +121,7 @@ def _by_second(samples: np.ndarray, start_ns: int) -> Iterator[tuple[int, np.nda
 def error_rows(failures: Iterable[Failure], load: str, start_ns: int) -> list[ErrorRow]:
     groups: dict[tuple[int, str, ErrorClass, str], list[Failure]] = defaultdict(list)
     for failure in failures:
-        second = (failure.at - start_ns) // SECOND_NS
+        second = (failure.failed_ns - start_ns) // SECOND_NS
         groups[second, failure.transaction, failure.error.kind, failure.error.code].append(failure)
     return [
         ErrorRow(

@@ -1,4 +1,4 @@
-"""A Locust user that stands for a virtual user in an executor, in the conductor and on load machines alike."""
+"""A Locust user that stands for a virtual user in an executor, both in the conductor and on load machines."""
 
 from locust import User, task  # isort: skip  (patches the process: before everything else)
 import gevent
@@ -24,6 +24,7 @@ class VirtualUserHandle(User):
 
 
 def user_class(place: int, pool: LoadPool | None = None) -> type[VirtualUserHandle]:
-    """Make the class of the users of a load, by its place in the order: conductor and load machines name it alike.
-    Where no executors are it has no pool."""
+    """Make the class of the users of a load, by its place in the order: conductor and load machines use the same name.
+    A process without executors passes no pool.
+    """
     return type(f"Load{place}", (VirtualUserHandle,), {"pool": pool})

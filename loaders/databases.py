@@ -26,28 +26,30 @@ def databases(engine: Engine, workload: BuildableParts, scale: Scale) -> Iterato
         yield engine, workload, scale
         return
     for part in workload.parts:
-        yield engine.database_of(part.name), part, loader_for(part.name).own(scale)
+        yield engine.database_of(part.name), part, loader_for(part.name).own_scale(scale)
 
 
 def recognise(engine: Engine, workload: BuildableParts, scale: Scale, seed: int) -> Recognition:
     """Compare the databases with what is asked for; raise StallmarkError as `load.recognise` does."""
-    found = [load.recognise(*each, seed) for each in databases(engine, workload, scale)]
-    states = {one.state for one in found}
+    recognitions = [load.recognise(*database_args, seed) for database_args in databases(engine, workload, scale)]
+    states = {recognition.state for recognition in recognitions}
     state = states.pop() if len(states) == 1 else "half-loaded"
-    return Recognition(state, sum(one.batches for one in found), sum(one.batches_total for one in found))
+    return Recognition(
+        state, sum(recognition.batches for recognition in recognitions), sum(one.batches_total for one in recognitions)
+    )
 
 
 def missing(engine: Engine, workload: BuildableParts, scale: Scale, seed: int) -> float:
     """Return the share of what is wanted that is still to be loaded. Raise StallmarkError as `recognise` does."""
     with deploy.failing_in_words(engine, "Looking at the database"):
-        found = recognise(engine, workload, scale, seed)
-    return 0.0 if found.state == "complete" else 1 - found.batches / max(1, found.batches_total)
+        recognition = recognise(engine, workload, scale, seed)
+    return 0.0 if recognition.state == "complete" else 1 - recognition.batches / max(1, recognition.batches_total)
 
 
-def of_others(engine: Engine, workload: BuildableParts) -> str | None:
-    """Return one thing in any of the databases that is not ours, as `load.of_others` does."""
-    found = (load.of_others(one, part) for one, part, _ in databases(engine, workload, {}))
-    return next(filter(None, found), None)
+def foreign_object(engine: Engine, workload: BuildableParts) -> str | None:
+    """Return one thing in any of the databases that is not ours, as `load.foreign_object` does."""
+    foreign = (load.foreign_object(database, part) for database, part, _ in databases(engine, workload, {}))
+    return next(filter(None, foreign), None)
 
 
 def build(
@@ -75,17 +77,17 @@ def build(
     began, whole = time.monotonic(), _plan(workload, scale)
     whole.batches(part)
     with deploy.failing_in_words(engine, "Preparing the databases"):
-        found = recognise(engine, workload, scale, seed)
-        load.check_space(engine, workload, whole, found, to_be_copied, workers)
+        recognition = recognise(engine, workload, scale, seed)
+        load.check_space(engine, workload, whole, recognition, to_be_copied, workers)
     results: list[BuildResult] = []
-    for one, what, own in databases(engine, workload, scale):
-        share = part and part.among(len(_plan(what, own).batches()))
+    for database, part_workload, own in databases(engine, workload, scale):
+        share = part and part.share_of(len(_plan(part_workload, own).batches()))
         if part and not share:
-            complete = load.recognise(one, what, own, seed).state == "complete"
+            complete = load.recognise(database, part_workload, own, seed).state == "complete"
             results.append(BuildResult("reused", complete, 0, 0.0))
             continue
-        arranged = partial(arrange, what.name)
-        results.append(build_one(one, what, own, seed, part=share, arrange=arranged, progress=progress))
+        arranged = partial(arrange, part_workload.name)
+        results.append(build_one(database, part_workload, own, seed, part=share, arrange=arranged, progress=progress))
     outcomes = {result.outcome for result in results}
     cautions = dict.fromkeys(result.caution for result in results if result.caution)
     return BuildResult(

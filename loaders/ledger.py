@@ -33,7 +33,7 @@ class Identity:
     def differences(self, wanted: "Identity") -> list[str]:
         """Return the differences from `wanted`, each as "scale is …, asked is …"."""
         return [
-            f"its {name} is {_said(mine)}, asked is {_said(theirs)}"
+            f"its {name} is {_text_of(mine)}, asked is {_text_of(theirs)}"
             for name in ("workload", "version", "scale", "seed", "options")
             if (mine := getattr(self, name)) != (theirs := getattr(wanted, name))
         ]
@@ -65,11 +65,11 @@ def read(engine: Engine) -> Entry | None:
 
     Of several databases, return one entry for all; None when one of them has none.
     """
-    entries = [_read(one) for one in engine.databases()]
+    entries = [_read(database) for database in engine.databases()]
     known = [entry for entry in entries if entry]
     if len(known) < len(entries):
         return None
-    return known[0] if len(known) == 1 else _of_all(known)
+    return known[0] if len(known) == 1 else _merge_entries(known)
 
 
 def of_user_data(workload: str, version: int, size_bytes: int) -> Entry:
@@ -78,8 +78,8 @@ def of_user_data(workload: str, version: int, size_bytes: int) -> Entry:
 
 
 def is_empty(engine: Engine) -> bool:
-    """Tell whether Stallmark never built in any of its databases."""
-    return not any(_read(one) for one in engine.databases())
+    """Return whether Stallmark never built in any of its databases."""
+    return not any(_read(database) for database in engine.databases())
 
 
 def _read(engine: Engine) -> Entry | None:
@@ -87,8 +87,8 @@ def _read(engine: Engine) -> Entry | None:
         look = sa.inspect(connection)
         if not look.has_table(DATABASE.name, DATABASE.schema):
             return None
-        found = {column["name"] for column in look.get_columns(DATABASE.name, DATABASE.schema)}
-        if found != set(DATABASE.columns.keys()):
+        columns = {column["name"] for column in look.get_columns(DATABASE.name, DATABASE.schema)}
+        if columns != set(DATABASE.columns.keys()):
             raise StallmarkError(
                 "The database was built by another version of Stallmark, which noted other things in it: "
                 "drop it (the embedded one: remove its folder) and build it again."
@@ -100,18 +100,18 @@ def _read(engine: Engine) -> Entry | None:
     return Entry(identity, row.loaded_bytes, row.compressibility, row.driven)
 
 
-def _of_all(entries: Sequence[Entry]) -> Entry:
+def _merge_entries(entries: Sequence[Entry]) -> Entry:
     """Return one entry for databases of a workload each. Their pages compress as those of the largest do."""
     identities = [entry.identity for entry in entries]
     sizes = [entry.loaded_bytes for entry in entries]
     largest = max(entries, key=lambda entry: entry.loaded_bytes or 0)
     return Entry(
         Identity(
-            joined([one.workload for one in identities], apart=True),
-            version_of([one.version for one in identities]),
-            {name: value for one in identities for name, value in one.scale.items()},
-            max(one.seed for one in identities),  # 0 where it decides nothing
-            {name: value for one in identities for name, value in one.options.items()},
+            joined([identity.workload for identity in identities], apart=True),
+            version_of([identity.version for identity in identities]),
+            {name: value for identity in identities for name, value in identity.scale.items()},
+            max(identity.seed for identity in identities),  # 0 where it decides nothing
+            {name: value for identity in identities for name, value in identity.options.items()},
         ),
         None if None in sizes else sum(size or 0 for size in sizes),
         largest.compressibility,
@@ -142,8 +142,8 @@ def note_complete(engine: Engine, compressibility: float | None) -> None:
 
 def note_driven(engine: Engine) -> None:
     """Note that transactions have run: the database is no longer as it was loaded."""
-    for one in engine.databases():
-        with connected(one) as connection:
+    for database in engine.databases():
+        with connected(database) as connection:
             connection.execute(sa.update(DATABASE).values(driven=True))
 
 
@@ -156,7 +156,7 @@ def batches(engine: Engine) -> dict[Batch, tuple[int, int]]:
     return {Batch(row.table_group, row.batch): (row.row_count, row.byte_count) for row in rows}
 
 
-def _said(value: Any) -> str:
+def _text_of(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {value[key]}" for key in sorted(value)) or "none"
     return str(value)

@@ -31,7 +31,7 @@ SECTOR = 512  # bytes
 def measure_compressibility(engine: Engine, schemas: Sequence[str]) -> float | None:
     """Return the LZ4 compression ratio of a sample of 8 KiB pages of the schemas' tables and indexes.
 
-    Each page is compressed by itself, to no less than a sector. None where the server shows no pages (SQL Server
+    Each page is compressed by itself, to no less than a sector. None if the server shows no pages (SQL Server
     does not), or not to this user."""
     if engine.dialect != "postgresql":
         return None
@@ -109,38 +109,40 @@ def recognise(engine: Engine, workload: Buildable, scale: Scale, seed: int) -> R
     loader = loader_for(workload.name)
     wanted = _identity(workload, loader, scale, seed)
     total = len(LoadPlan(loader.groups(wanted.scale)).batches())
-    found = ledger.read(engine)
-    if found is None:
+    entries = ledger.read(engine)
+    if entries is None:
         _refuse_foreign_things(engine, workload)
         return Recognition("absent", 0, total)
-    if differences := found.identity.differences(wanted):
+    if differences := entries.identity.differences(wanted):
         data = engine.directories().get("data")
-        if found.identity.is_of_another_version(wanted):
+        if entries.identity.is_of_another_version(wanted):
             remove = f"db remove {shlex.quote(str(data.parent))}" if data else "db remove --yes --server URL"
             raise StallmarkError(
-                f"The database was built by data version {_versions(found.identity, wanted)}: `stallmark {remove}` "
-                "removes it, and then the same command builds it anew."
+                f"The database was built by data version {_versions(entries.identity, wanted)}: `stallmark {remove}` "
+                "removes it, and then the same command builds it again."
             )
         drop = f"remove {data.parent}" if data else "drop this one"
-        asking = "Ask for what it holds, name" if found.identity.version == wanted.version else "Name"
+        asking = "Ask for what it holds, name" if entries.identity.version == wanted.version else "Name"
         raise StallmarkError(
             f"The database holds another one than asked for: {'; '.join(differences)}. "
             f"{asking} another database, or {drop}."
         )
-    return Recognition("complete" if found.complete else "half-loaded", len(ledger.batches(engine)), total)
+    return Recognition("complete" if entries.complete else "half-loaded", len(ledger.batches(engine)), total)
 
 
-def _versions(found: Identity, wanted: Identity) -> str:
+def _versions(stored: Identity, wanted: Identity) -> str:
     """Return the versions of the first workload whose differ: "2 of the brokerage, and this Stallmark has 3"."""
-    parts = parts_of(found.workload)
-    versions = zip(parts, *(versions_in(one.version, len(parts)) for one in (found, wanted)), strict=True)
-    name, theirs, ours = next(each for each in versions if each[1] != each[2])
+    parts = parts_of(stored.workload)
+    versions = zip(parts, *(versions_in(identity.version, len(parts)) for identity in (stored, wanted)), strict=True)
+    name, theirs, ours = next(version for version in versions if version[1] != version[2])
     return f"{theirs} of the {name}, and this Stallmark has {ours}"
 
 
-def of_others(engine: Engine, workload: Buildable) -> str | None:
-    """Return one thing in the database that belongs neither to the workload nor to the ledger, as schema.name; None
-    where there is none that this login may see."""
+def foreign_object(engine: Engine, workload: Buildable) -> str | None:
+    """Return one thing in the database that belongs neither to the workload nor to the ledger, as schema.name.
+
+    None if this login sees nothing of the kind.
+    """
     return next(iter(things_of_others(engine.schemas_in_use(), engine.dialect, workload)), None)
 
 
@@ -165,10 +167,10 @@ def build(
 ) -> BuildResult:
     """Make the database what is asked for, or say why not.
 
-    Loads the missing batches (of `part`) with `workers` processes; the build that finds all batches in also
-    makes keys, procedures and statistics. Raises StallmarkError on another database, too small a disk (for a copy
-    beside it, if it is `to_be_copied`), or a failed batch. May be killed at any moment and called again. `arrange`
-    says of tables and keys where they lie on the server.
+    Loads the missing batches (of `part`) with `workers` processes; the build that finds all batches in also makes keys,
+    procedures and statistics. Raises StallmarkError on another database, too small a disk (for a copy beside it, if it
+    is `to_be_copied`), or a failed batch. May be killed at any moment and called again. `arrange` says of tables and
+    keys where they are on the server.
     """
     if workers < 1:
         raise StallmarkError(f"A build needs at least one loader process, not {workers}.")
@@ -177,38 +179,38 @@ def build(
     identity = _identity(workload, loader, scale, seed)
     plan = LoadPlan(loader.groups(identity.scale))
     wanted = plan.batches(part)
-    at = BuildProgress("load", 0, sum(plan.rows.values()), 0)
+    last = BuildProgress("load", 0, sum(plan.rows.values()), 0)
 
     def follow(now: BuildProgress) -> None:
-        nonlocal at
-        at = now
+        nonlocal last
+        last = now
         progress(now)
 
     def waiting() -> None:
-        follow(replace(at, phase="waiting for another build"))
+        follow(replace(last, phase="waiting for another build"))
 
     with deploy.failing_in_words(engine, "Preparing the database"), deploy.exclusive(engine, waiting):
-        found = recognise(engine, workload, scale, seed)
+        recognition = recognise(engine, workload, scale, seed)
         engine.note_content({"workload": identity.workload, "scale": dict(identity.scale), "seed": identity.seed})
-        if found.state == "complete":
+        if recognition.state == "complete":
             return BuildResult("reused", True, 0, time.monotonic() - started)
         loader.ready()
-        if why := engine.unfit():
-            raise StallmarkError(why)
-        check_space(engine, workload, plan, found, to_be_copied, workers)
+        if reason := engine.unfit():
+            raise StallmarkError(reason)
+        check_space(engine, workload, plan, recognition, to_be_copied, workers)
         ddl = arrange(ddl_of(workload.metadata))
-        _prepare(engine, ddl, identity, found)
+        _prepare(engine, ddl, identity, recognition)
     rows, limited = _load(engine, workload, identity, plan, workers, wanted, follow)
     with deploy.failing_in_words(engine, "Finishing the database"), deploy.exclusive(engine, waiting):
         complete = _finish(engine, workload, ddl, plan, workers, follow)
-    outcome = "created" if found.state == "absent" else "continued"
+    outcome = "created" if recognition.state == "absent" else "continued"
     caution = f"Bulk copy was not used: {limited}" if limited else None
     return BuildResult(outcome, complete, rows, time.monotonic() - started, caution)
 
 
-def _prepare(engine: Engine, ddl: Ddl, identity: Identity, found: Recognition) -> None:
+def _prepare(engine: Engine, ddl: Ddl, identity: Identity, recognition: Recognition) -> None:
     deploy.create_tables(engine, OWN_TABLES)
-    if found.state == "absent":
+    if recognition.state == "absent":
         if engine.backup:
             engine.backup.drop()  # it is of another database than the one that begins here
         ledger.write(engine, identity)
@@ -253,7 +255,7 @@ def _finish(
     if not set(plan.batches()) <= loaded.keys():
         return False
     entry = ledger.read(engine)
-    if not (entry and entry.complete):  # as it may be, when another part ended just before
+    if not (entry and entry.complete):  # another part may have made them just before
         total = sum(plan.rows.values())
         sent = sum(size for _, size in loaded.values())
         setup = workload.setup if engine.is_local else ""  # a user's own server has its data already
@@ -286,7 +288,7 @@ def _refuse_foreign_things(engine: Engine, workload: Buildable) -> None:
 
 
 def check_space(
-    engine: Engine, workload: Buildable, plan: LoadPlan, found: Recognition, to_be_copied: bool, workers: int
+    engine: Engine, workload: Buildable, plan: LoadPlan, recognition: Recognition, to_be_copied: bool, workers: int
 ) -> None:
     """Refuse a load that the disk cannot take; silent where the server cannot say what is free."""
     free = engine.free_bytes()
@@ -298,7 +300,7 @@ def check_space(
         both = sizes.loaded_bytes + engine.backup.copy_bytes(sizes.loaded_bytes)
         if both > needed:
             needed, when = both, "with the copy that every run starts from"
-    missing = needed - sizes.heap_bytes * found.batches // max(1, found.batches_total)
+    missing = needed - sizes.heap_bytes * recognition.batches // max(1, recognition.batches_total)
     if missing > free:
         raise StallmarkError(
             f"The disk is too small: the database needs about {format.size(missing)} {when}, "

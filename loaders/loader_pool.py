@@ -16,7 +16,7 @@ from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.loaders.plan import Batch, Scale, loader_for
 from stallmark.loaders.worker import Answer, Failed, LoaderOrder, Opened
-from stallmark.processes import how_ended, kill, start_module, tell
+from stallmark.processes import exit_clause, kill, start_module, write_order
 
 _ANSWER: msgspec.json.Decoder = msgspec.json.Decoder(Answer)
 
@@ -68,7 +68,7 @@ def _load(order: LoaderOrder, waiting: Iterator[Batch], workers: int) -> Iterato
                 worker.kept, worker.limited = _NOTHING if answer.transactional else _SOME, answer.limited
                 continue
             if isinstance(answer, Failed):
-                reason = answer.why
+                reason = answer.reason
                 reason += "" if reason.endswith(("?", ".")) else "."
                 batch = worker.batches[0]
                 raise StallmarkError(f"Loading {batch.group}, batch {batch.number}, failed: {reason} {worker.kept}")
@@ -85,7 +85,7 @@ class _Worker:
     order: LoaderOrder
     answers: "SimpleQueue[tuple[_Worker, str]]"
     batches: deque[Batch] = field(default_factory=deque)  # the one that it is at, and the next
-    kept: str = _NOTHING  # of a batch that fails, as long as the process has not opened the server
+    kept: str = _NOTHING  # part of a failed batch that stays, until the process has opened the server
     limited: str | None = None
     _process: subprocess.Popen = field(init=False)
     _stderr: IO[str] = field(init=False)
@@ -111,11 +111,11 @@ class _Worker:
         code = self._process.wait()
         self._stderr.seek(0)
         last = self._stderr.read().strip().splitlines()[-1:]
-        return f"the loader process {self._process.pid} {how_ended(code)}" + "".join(f" ({line})" for line in last)
+        return f"the loader process {self._process.pid} {exit_clause(code)}" + "".join(f" ({line})" for line in last)
 
     def _send(self, message: Any) -> None:
         assert self._process.stdin
-        tell(self._process.stdin, msgspec.json.encode(message).decode() + "\n")
+        write_order(self._process.stdin, msgspec.json.encode(message).decode() + "\n")
 
     def _listen(self) -> None:
         assert self._process.stdout

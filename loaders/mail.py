@@ -64,16 +64,16 @@ class MailLoader(Loader):
     def groups(self, scale: Scale) -> list[TableGroup]:
         mailboxes, messages = scale["mailboxes"], scale["mailboxes"] * scale["messages"]
         rows = {"mailbox": mailboxes, "folder": mailboxes * len(FOLDERS), "message": messages, "body": messages}
-        batches = -(-mailboxes // _of_a_batch(scale))
+        batches = -(-mailboxes // _mailboxes_per_batch(scale))
         return [TableGroup("mailboxes", batches, {f"mail.{table}": count for table, count in rows.items()})]
 
     def rows_of(self, scale: Scale, batch: Batch) -> Mapping[str, str]:
-        first, count = rows_of_batch(scale["mailboxes"], _of_a_batch(scale), batch.number)
+        first, count = rows_of_batch(scale["mailboxes"], _mailboxes_per_batch(scale), batch.number)
         keys = {"mailbox": "mb_id", "folder": "fo_mb_id", "message": "me_mb_id", "body": "bo_mb_id"}
         return {f"mail.{table}": f"{key} BETWEEN {first + 1} AND {first + count}" for table, key in keys.items()}
 
     def batch(self, seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
-        first, count = rows_of_batch(scale["mailboxes"], _of_a_batch(scale), batch.number)
+        first, count = rows_of_batch(scale["mailboxes"], _mailboxes_per_batch(scale), batch.number)
         messages = scale["messages"]
         mailbox = 1 + first + np.arange(count)
         number = (mailbox[:, None] * MAILBOX_NUMBERS + np.arange(1, messages + 1)[None, :]).ravel()
@@ -87,8 +87,8 @@ class MailLoader(Loader):
             yield "mail.body", _bodies(seed, number[part], lengths[part], scale["compressibility"])
 
 
-def _of_a_batch(scale: Scale) -> int:
-    """Return how many mailboxes a batch has."""
+def _mailboxes_per_batch(scale: Scale) -> int:
+    """Return the number of mailboxes that a batch has."""
     return max(1, _BATCH_BYTES // (scale["messages"] * MEAN_BYTES))
 
 

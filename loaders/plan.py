@@ -81,8 +81,8 @@ class Loader(ABC):
     def scale(self, given: Scale) -> dict[str, Any]:
         """Return the scale, complete; raise StallmarkError where it is wrong."""
 
-    def own(self, scale: Scale) -> dict[str, Any]:
-        """Return what a scale of several workloads says of this one."""
+    def own_scale(self, scale: Scale) -> dict[str, Any]:
+        """Return this workload's part of a scale of several workloads."""
         return {name: value for name, value in scale.items() if name in self.measures}
 
     def ready(self) -> None:
@@ -93,7 +93,7 @@ class Loader(ABC):
 
     @abstractmethod
     def rows_of(self, scale: Scale, batch: Batch) -> Mapping[str, str]:
-        """Return by table the SQL condition that selects exactly the rows of this batch, for a heap without keys."""
+        """Return the SQL condition that selects exactly the rows of this batch, by table, for a heap without keys."""
 
     @abstractmethod
     def batch(self, seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
@@ -118,14 +118,14 @@ class BatchShare:
 
     @classmethod
     def parse(cls, text: str) -> "BatchShare":
-        found = re.fullmatch(r"(\d+)/(\d+)", text.strip())
-        part = cls(int(found[1]), int(found[2])) if found else None
+        match = re.fullmatch(r"(\d+)/(\d+)", text.strip())
+        part = cls(int(match[1]), int(match[2])) if match else None
         if part is None or not 1 <= part.k <= part.n:
             raise StallmarkError(f"--part {text} is not a share: write k/n with 1 ≤ k ≤ n, for instance 3/8.")
         return part
 
-    def among(self, batches: int) -> "BatchShare | None":
-        """Return the share of so few batches, where each of them is one; None where none is left for it."""
+    def share_of(self, batches: int) -> "BatchShare | None":
+        """Return the share of so few batches, where each of them is one; None if none is left for it."""
         if self.n <= batches:
             return self
         return BatchShare(self.k, batches) if self.k <= batches else None
@@ -167,9 +167,9 @@ class LoadPlan:
         """Return the batches of a part, or all. Parts are disjoint, have as many batches of each group, or one more,
         and together they are the whole.
 
-        All groups go on side by side: what is left is of the kind of what was loaded lately, and takes as long.
+        All groups continue side by side: what is left is of the kind of what was loaded lately, and takes as long.
 
-        Raises StallmarkError where there are more parts than batches.
+        Raises StallmarkError if there are more parts than batches.
         """
         everything = [Batch(group.name, number) for group in self.groups for number in range(group.batches)]
         if part and part.n > (most := len(everything)):
@@ -265,7 +265,7 @@ class LoadersTogether(Loader):
             raise StallmarkError(
                 f"{'+'.join(self._parts)} has no measure {unknown[0]!r}: there are {', '.join(self.measures)}."
             )
-        scales = [part.scale(part.own(given)) for part in self._parts.values()]
+        scales = [part.scale(part.own_scale(given)) for part in self._parts.values()]
         return {name: value for scale in scales for name, value in scale.items()}
 
     def ready(self) -> None:
@@ -276,22 +276,22 @@ class LoadersTogether(Loader):
         return [
             TableGroup(f"{name}/{group.name}", group.batches, group.rows, group.article_bytes)
             for name, part in self._parts.items()
-            for group in part.groups(part.own(scale))
+            for group in part.groups(part.own_scale(scale))
         ]
 
     def rows_of(self, scale: Scale, batch: Batch) -> Mapping[str, str]:
-        part, own = self._own(batch)
-        return part.rows_of(part.own(scale), own)
+        part, own = self._split_batch(batch)
+        return part.rows_of(part.own_scale(scale), own)
 
     def batch(self, seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
-        part, own = self._own(batch)
-        return part.batch(seed, part.own(scale), own)
+        part, own = self._split_batch(batch)
+        return part.batch(seed, part.own_scale(scale), own)
 
     @contextmanager
     def supply(self, scale: Scale, batches: Sequence[Batch], workers: int) -> Iterator[Supply]:
         with ExitStack() as stack:
             supplies = {
-                name: stack.enter_context(part.supply(part.own(scale), self._of(name, batches), workers))
+                name: stack.enter_context(part.supply(part.own_scale(scale), self._batches_of(name, batches), workers))
                 for name, part in self._parts.items()
             }
             yield Supply(
@@ -304,13 +304,13 @@ class LoadersTogether(Loader):
             )
 
     def supplied(self, folders: Mapping[str, str], seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
-        part, own = self._own(batch)
-        return part.supplied(folders, seed, part.own(scale), own)
+        part, own = self._split_batch(batch)
+        return part.supplied(folders, seed, part.own_scale(scale), own)
 
-    def _of(self, name: str, batches: Sequence[Batch]) -> list[Batch]:
-        return [self._own(batch)[1] for batch in batches if batch.group.startswith(f"{name}/")]
+    def _batches_of(self, name: str, batches: Sequence[Batch]) -> list[Batch]:
+        return [self._split_batch(batch)[1] for batch in batches if batch.group.startswith(f"{name}/")]
 
-    def _own(self, batch: Batch) -> tuple[Loader, Batch]:
+    def _split_batch(self, batch: Batch) -> tuple[Loader, Batch]:
         """Return the loader that a batch is of, and how that one calls it."""
         part, _, group = batch.group.partition("/")
         return self._parts[part], Batch(group, batch.number)

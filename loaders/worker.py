@@ -52,14 +52,14 @@ class Opened(msgspec.Struct, tag=True, forbid_unknown_fields=True):
 
 
 class Written(msgspec.Struct, tag=True, forbid_unknown_fields=True):
-    """A batch is committed; with no rows when somebody else has loaded it."""
+    """A batch is committed; with no rows when someone else has loaded it."""
 
     rows: int
     bytes: int
 
 
 class Failed(msgspec.Struct, tag=True, forbid_unknown_fields=True):
-    why: str
+    reason: str
 
 
 Answer = Opened | Written | Failed
@@ -78,13 +78,13 @@ def main() -> None:
     loader = loader_for(order.workload)
     try:
         for answer in load(engine, loader, order, _batches(lines)):
-            _say(answer)
+            _send(answer)
     except (StallmarkError, CallFailed) as error:
-        _say(Failed(str(error)))
+        _send(Failed(str(error)))
 
 
 def load(engine: Engine, loader: Loader, order: LoaderOrder, batches: Iterator[Batch]) -> Iterator[Answer]:
-    """Load batch after batch; yields Opened, also after each batch that somebody else has loaded, and Written."""
+    """Load batch after batch; yields Opened, also after each batch that someone else has loaded, and Written."""
     coming = _begun_ahead(lambda batch: loader.supplied(order.folders, order.seed, order.scale, batch), batches)
     while True:
         try:
@@ -112,9 +112,9 @@ def _begun_ahead(
 
     with ThreadPoolExecutor(1) as pool:
         coming = pool.submit(begin)
-        while found := coming.result():
+        while loaded := coming.result():
             coming = pool.submit(begin)
-            yield found
+            yield loaded
 
 
 def load_batch(
@@ -166,7 +166,7 @@ def _batches(lines: "SimpleQueue[str]") -> Iterator[Batch]:
         yield msgspec.json.decode(lines.get(), type=Batch)
 
 
-def _say(answer: Answer) -> None:
+def _send(answer: Answer) -> None:
     print(msgspec.json.encode(answer).decode(), flush=True)
 
 

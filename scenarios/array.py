@@ -57,18 +57,18 @@ class Array(BaseModel):
     """Its compression and deduplication: on, off, or more in words of your own."""
 
     @model_validator(mode="after")
-    def _no_secrets(self) -> Self:
-        if found := [name for name in self.__pydantic_extra__ if names_secret(name)]:
-            raise ValueError(f"{found[0]} would be in every record and report: remove it")
+    def _refuse_secrets(self) -> Self:
+        if secrets := [name for name in self.__pydantic_extra__ if names_secret(name)]:
+            raise ValueError(f"{secrets[0]} would be in every record and report: remove it")
         return self
 
-    def over(self, common: "Array | None") -> "Array":
+    def completed_by(self, common: "Array | None") -> "Array":
         """Return this section, completed by the one `common` to all variants."""
         if common is None:
             return self
         return Array.model_validate(common.model_dump(exclude_none=True) | self.model_dump(exclude_none=True))
 
-    def described(self) -> dict[str, Any]:
+    def in_bytes(self) -> dict[str, Any]:
         """Return the section for the manifest: sizes in bytes, under names that say so."""
         words = self.model_dump(exclude_none=True, exclude=set(SIZES))
         return words | {f"{name}_bytes": size for name in SIZES if (size := getattr(self, name)) is not None}
@@ -86,7 +86,7 @@ _ANY_DATA = 1024**3
 
 
 class _Choice(Section):
-    def _said(self) -> dict[str, Any]:
+    def _given_keys(self) -> dict[str, Any]:
         """Return the keys that were given; the others keep the model's defaults."""
         return {name: value for name in self.model_fields_set if (value := getattr(self, name)) is not None}
 
@@ -108,7 +108,7 @@ class CacheChoice(_FlashChoice):
     """A flash read cache."""
 
     def resolve(self, data_bytes: int) -> FlashCache:
-        return FlashCache(**(self._said() | {"size": self.size.resolve(data_bytes)}))
+        return FlashCache(**(self._given_keys() | {"size": self.size.resolve(data_bytes)}))
 
 
 class TierChoice(_FlashChoice):
@@ -120,12 +120,12 @@ class TierChoice(_FlashChoice):
     """The most that a migration moves up, as a size or a share of the data; by default a sixteenth of the tier."""
 
     def resolve(self, data_bytes: int) -> FlashTier:
-        said = self._said() | {"size": self.size.resolve(data_bytes)}
-        if cycle := said.pop("cycle", None):
-            said["cycle_s"] = cycle
+        text = self._given_keys() | {"size": self.size.resolve(data_bytes)}
+        if cycle := text.pop("cycle", None):
+            text["cycle_s"] = cycle
         if self.move:
-            said["move"] = self.move.resolve(data_bytes)
-        return FlashTier(**said)
+            text["move"] = self.move.resolve(data_bytes)
+        return FlashTier(**text)
 
 
 class EmulatedArray(_Choice):
@@ -158,7 +158,7 @@ class EmulatedArray(_Choice):
     def resolve(self, data_bytes: int | None) -> ArrayModel:
         """Return the model for a database of `data_bytes`; with None, sizes that depend on it are placeholders.
 
-        Raises StallmarkError for a share that is no size its flash can have.
+        Raises StallmarkError for a share that is not a size its flash can have.
         """
         try:
             return self._resolve(data_bytes or _ANY_DATA)
@@ -167,8 +167,8 @@ class EmulatedArray(_Choice):
 
     def _resolve(self, data_bytes: int) -> ArrayModel:
         flash = {"cache": self.cache, "tier": self.tier}
-        said = self._said() | {name: one.resolve(data_bytes) for name, one in flash.items() if one}
-        return ArrayModel(**said)
+        text = self._given_keys() | {name: size.resolve(data_bytes) for name, size in flash.items() if size}
+        return ArrayModel(**text)
 
 
 class EmulatedArrays(_Choice):
@@ -181,4 +181,4 @@ class EmulatedArrays(_Choice):
 
     def resolve(self, data_bytes: int | None) -> dict[str, ArrayModel]:
         named = {"data": self.data, "wal": self.wal}
-        return {name: one.resolve(data_bytes) for name, one in named.items() if one}
+        return {name: size.resolve(data_bytes) for name, size in named.items() if size}

@@ -14,7 +14,7 @@ from stallmark.scenarios.load import ServiceLevelChoice
 from stallmark.scenarios.probe import PreconditionChoice, Probed
 from stallmark.scenarios.run_order import Order, PlannedRun, run_order
 from stallmark.scenarios.section import MOST_VARIANTS, EachOnce, NamedApart, Titled
-from stallmark.scenarios.variant import Cost, Hook, PoolCurve, PoolOrCurve, Variant, not_chosen, of_size
+from stallmark.scenarios.variant import Cost, Hook, PoolCurve, PoolOrCurve, Variant, not_chosen, variant_of_size
 from stallmark.schema.placement.design import Design
 from stallmark.storage.emulator import ArrayModel
 from stallmark.transactions import find_workload
@@ -92,23 +92,23 @@ class AnyScenario(Titled):
         return self.buffer_pool if isinstance(self.buffer_pool, PoolCurve) else None
 
     @property
-    def of_curve(self) -> Variant:
+    def curve_variant(self) -> Variant:
         """Return the variant that the curve is of: the one without a buffer pool of its own."""
         return next(variant for variant in self.variants if variant.buffer_pool is None)
 
     def with_size(self, size_bytes: int) -> Variant:
         """Return the variant that the curve is of, with one size."""
-        return of_size(self.of_curve, size_bytes, alone=len(self.variants) == 1)
+        return variant_of_size(self.curve_variant, size_bytes, alone=len(self.variants) == 1)
 
     def sized(self) -> list[Variant]:
         """Return the variants with the sizes that are known beforehand: of a curve its ends."""
         if not (curve := self.curve):
             return self.variants
-        ends = [self.of_curve.model_copy(update={"buffer_pool": end}) for end in (curve.from_, curve.to)]
+        ends = [self.curve_variant.model_copy(update={"buffer_pool": end}) for end in (curve.from_, curve.to)]
         return [*ends, *(variant for variant in self.variants if variant.buffer_pool)]
 
     def same_storage(self, a: Variant, b: Variant | None) -> bool:
-        """Tell whether two variants are one, or, where there is a curve, differ in the size of the pool alone."""
+        """Return whether two variants are one, or, where there is a curve, differ in the size of the pool alone."""
         if b is None or not self.curve:
             return a is b
         return _but_size(a) == _but_size(b)
@@ -117,8 +117,8 @@ class AnyScenario(Titled):
         if not (curve := self.curve):
             return self.variants
         open_sizes = () if ended else range(len(chosen) + 1, curve.sizes + 1)
-        sizes = [*map(self.with_size, chosen), *not_chosen(self.of_curve, open_sizes)]
-        return [one for variant in self.variants for one in ([variant] if variant.buffer_pool else sizes)]
+        sizes = [*map(self.with_size, chosen), *not_chosen(self.curve_variant, open_sizes)]
+        return [sized for variant in self.variants for sized in ([variant] if variant.buffer_pool else sizes)]
 
     def pool_of(self, variant: Variant) -> PoolSize | None:
         return variant.buffer_pool or (self.buffer_pool if isinstance(self.buffer_pool, PoolSize) else None)
@@ -127,25 +127,25 @@ class AnyScenario(Titled):
         return isinstance(variant.emulated_array or self.emulated_array, EmulatedArrays)
 
     def emulated_arrays_of(self, variant: Variant, data_bytes: int | None = None) -> dict[str, ArrayModel] | None:
-        """Return the emulated arrays of a variant for a database of that size; None where storage is real.
+        """Return the emulated arrays of a variant for a database of that size; None if storage is real.
 
-        Raises StallmarkError for a share of the data that is no size a device can have.
+        Raises StallmarkError for a share of the data that is not a size a device can have.
         """
         arrays = variant.emulated_array or self.emulated_array
         return arrays.resolve(data_bytes) if isinstance(arrays, EmulatedArrays) else None
 
     def array_of(self, variant: Variant) -> Array | None:
-        return variant.array.over(self.array) if variant.array else self.array
+        return variant.array.completed_by(self.array) if variant.array else self.array
 
     def without_mistakes(self) -> Iterator[str]:
         """Yield the mistake of a variant that leaves out the only load."""
-        if found := [variant.name for variant in self.variants if variant.without]:
-            yield f"variant {found[0]!r} is `without` a load, and there is one alone: write `loads:`"
+        if without := [variant.name for variant in self.variants if variant.without]:
+            yield f"variant {without[0]!r} is `without` a load, and there is one alone: write `loads:`"
 
-    def curve_mistakes(self, why: str) -> Iterator[str]:
+    def curve_mistakes(self, reason: str) -> Iterator[str]:
         """Yield the mistake of a curve in a scenario that cannot have one."""
         if self.curve:
-            yield f"buffer_pool is a curve, and {why}: write a size or a share of the data"
+            yield f"buffer_pool is a curve, and {reason}: write a size or a share of the data"
 
     def _curved_variant_mistakes(self) -> Iterator[str]:
         """Yield the mistakes of a curve of no variant or several, and of an order that needs all sizes beforehand."""
@@ -171,11 +171,11 @@ class AnyScenario(Titled):
     def _way_back_mistakes(self) -> Iterator[str]:
         """Yield the mistake of a variant with no way back: the first may find its array as it is; a later one finds the
         array of another."""
-        there, changed = None, False
+        present, changed = None, False
         for run in self.run_order():
-            if self.same_storage(run.variant, there):
+            if self.same_storage(run.variant, present):
                 continue
-            there, variant = run.variant, run.variant
+            present, variant = run.variant, run.variant
             if changed and not variant.before:
                 yield (
                     f"variant {variant.name!r} comes after one that changes the array (`before`) and has no `before` "
@@ -184,7 +184,7 @@ class AnyScenario(Titled):
             changed = changed or bool(variant.before)
 
     def _place_mistakes(self) -> Iterator[str]:
-        """Yield what does not fit variants in folders of their own, into which a restore puts them."""
+        """Yield the mistakes of variants in folders of their own, into which a restore puts them."""
         if not any(variant.place for variant in self.variants):
             return
         if self.reset != "restore":
@@ -203,9 +203,9 @@ class AnyScenario(Titled):
                 "precondition": self.precondition,
                 "probe.folder": self.probe and self.probe.folder,
             }
-            if said := next((key for key, one in real.items() if one), None):
+            if text := next((key for key, value in real.items() if value), None):
                 yield (
-                    f"variant {variant.name!r} runs on an emulated array (`emulated_array`), and `{said}` is of a "
+                    f"variant {variant.name!r} runs on an emulated array (`emulated_array`), and `{text}` is of a "
                     "real one: remove one of the two"
                 )
 

@@ -118,7 +118,7 @@ class WorkloadChoice(Section):
 
     @field_validator("mix")
     @classmethod
-    def _dealt(cls, given: dict[str, float] | None, info: ValidationInfo) -> dict[str, float] | None:
+    def _check_keys(cls, given: dict[str, float] | None, info: ValidationInfo) -> dict[str, float] | None:
         if given is not None and "name" in info.data:
             refusing(deck_of)(find_workload(info.data["name"]), given)
         return given
@@ -138,7 +138,7 @@ class WorkloadChoice(Section):
 
     def part(self, workload: str) -> "WorkloadChoice":
         """Return the choice of one of its workloads alone."""
-        return WorkloadChoice(name=workload, scale=loader_for(workload).own(self.scale), seed=self.seed)
+        return WorkloadChoice(name=workload, scale=loader_for(workload).own_scale(self.scale), seed=self.seed)
 
     def __str__(self) -> str:
         if not self.scale:

@@ -25,7 +25,7 @@ def json_schema() -> dict[str, Any]:
     models = kinds()
     references, schema = models_json_schema([(kind, "validation") for kind in models])
     named = json.dumps([schema["$defs"], *references.values()])
-    definitions = {name: _plain(one) for name, one in schema["$defs"].items() if f'/{name}"' in named}
+    definitions = {name: _plain(definition) for name, definition in schema["$defs"].items() if f'/{name}"' in named}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A scenario of Stallmark",
@@ -42,10 +42,10 @@ def reference() -> str:
         "A scenario is a YAML file. `stallmark new FILE --from buffer-pool` makes one to change. `stallmark schema` "
         "prints the JSON schema by which editors complete and check it; this page is made from the same model.",
     ]
-    told: dict[str, Any] = {}
+    known: dict[str, Any] = {}
     for kind in kinds():
-        parts += [f"## {kind.heading}", *_table(definitions[kind.__name__], told)]
-        told |= definitions[kind.__name__]["properties"]
+        parts += [f"## {kind.heading}", *_table(definitions[kind.__name__], known)]
+        known |= definitions[kind.__name__]["properties"]
     of_kinds = {kind.__name__ for kind in kinds()}
     for name, definition in definitions.items():
         if name not in of_kinds and "properties" in definition:
@@ -56,11 +56,11 @@ def reference() -> str:
 def _plain(schema: Any) -> Any:
     """Return a schema without the names of Python's fields, its durations and sizes written as a scenario has them."""
     if isinstance(schema, list):
-        return [_plain(one) for one in schema]
+        return [_plain(part) for part in schema]
     if not isinstance(schema, Mapping):
         return schema
     plain: dict[str, Any] = {
-        key: {name: _plain(one) for name, one in value.items()} if key == "properties" else _plain(value)
+        key: {name: _plain(part) for name, part in value.items()} if key == "properties" else _plain(value)
         for key, value in schema.items()
         if key != "title" and not (key == "default" and value in (None, ""))
     }
@@ -74,37 +74,41 @@ def _plain(schema: Any) -> Any:
     return plain
 
 
-def _table(definition: Mapping[str, Any], told: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a paragraph of the keys that an earlier table has `told`, and a table of the others."""
+def _table(definition: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a paragraph of the keys that an earlier table has (`known`), and a table of the others."""
     required = definition.get("required", ())
-    if same := [f"`{name}`" for name, one in definition["properties"].items() if told.get(name) == one]:
+    if same := [f"`{name}`" for name, property in definition["properties"].items() if known.get(name) == property]:
         yield f"As above: {', '.join(same)}."
     rows = ["| key | value | default | meaning |", "|---|---|---|---|"]
-    for name, one in definition["properties"].items():
-        if told.get(name) != one:
-            default = "required" if name in required else _yaml(one["default"]) if "default" in one else ""
-            rows.append(f"| `{name}` | {' or '.join(_values(one))} | {default} | {one.get('description', '')} |")
+    for name, property in definition["properties"].items():
+        if known.get(name) != property:
+            default = "required" if name in required else _yaml(property["default"]) if "default" in property else ""
+            rows.append(
+                f"| `{name}` | {' or '.join(_values(property))} | {default} | {property.get('description', '')} |"
+            )
     yield "\n".join(rows)
 
 
-def _values(one: Mapping[str, Any]) -> list[str]:
-    """Return how a value is written: its words, an example, or the section that holds its keys."""
-    if "$ref" in one:
-        name = _title(one["$ref"].rpartition("/")[2])
+def _values(schema: Mapping[str, Any]) -> list[str]:
+    """Return the ways to write a value: its words, an example, or the section that holds its keys."""
+    if "$ref" in schema:
+        name = _title(schema["$ref"].rpartition("/")[2])
         return [f"[{name}](#{name.lower()})"]
-    if alternatives := one.get("anyOf") or one.get("oneOf"):
-        return [said for each in alternatives if each.get("type") != "null" for said in _values(each)]
-    if "const" in one:
-        return [_yaml(one["const"])]
-    if "enum" in one:
-        return [_yaml(word) for word in one["enum"]]
-    if "examples" in one:
-        return [_yaml(one["examples"][0])]
-    if one.get("type") == "array":
-        each = " or ".join(_values(one["items"]))
-        return [f"a list of {each}s" if each.endswith("number") else f"a list of {each}"]
+    if alternatives := schema.get("anyOf") or schema.get("oneOf"):
+        return [
+            text for alternative in alternatives if alternative.get("type") != "null" for text in _values(alternative)
+        ]
+    if "const" in schema:
+        return [_yaml(schema["const"])]
+    if "enum" in schema:
+        return [_yaml(word) for word in schema["enum"]]
+    if "examples" in schema:
+        return [_yaml(schema["examples"][0])]
+    if schema.get("type") == "array":
+        item = " or ".join(_values(schema["items"]))
+        return [f"a list of {item}s" if item.endswith("number") else f"a list of {item}"]
     return [{"integer": "whole number", "number": "number", "boolean": "`true`, `false`", "object": "mapping"}.get(
-        one.get("type", ""), "text"
+        schema.get("type", ""), "text"
     )]  # fmt: skip
 
 

@@ -129,7 +129,7 @@ class UsersLoad(Users):
         yield from self.transaction_mistakes(self.workload, self.slo)
 
     def choice(self, seed: int = 1) -> WorkloadChoice:
-        """Return the workload with its scale. Raise ValueError where it cannot be."""
+        """Return the workload with its scale. Raise ValueError if it cannot be."""
         return _choice(name=self.workload, scale=self.scale, seed=seed, mix=self.mix, locality=self.locality)
 
     def background_per_user(self) -> float:
@@ -161,7 +161,7 @@ class StreamsLoad(Section):
             yield "arrivals.rate is missing: add it, such as 0.05 for three queries a minute"
 
     def choice(self, seed: int = 1) -> WorkloadChoice:
-        """Return the workload with its scale. Raise ValueError where it cannot be."""
+        """Return the workload with its scale. Raise ValueError if it cannot be."""
         return _choice(name=self.workload, scale=self.scale, seed=seed)
 
     def arrival_plan(self) -> Arrivals:

@@ -29,7 +29,7 @@ LoadName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=20)]
 
 
 def _kind(given: Any) -> str:
-    """Return which kind of load is meant, by the key that only one kind has."""
+    """Return the kind of a load, by the key that only one kind has."""
     has = given.__contains__ if isinstance(given, Mapping) else lambda key: hasattr(given, key)
     return "raw I/O" if has("raw") else "queries" if has("streams") else "transactions"
 
@@ -75,10 +75,10 @@ class LoadsScenario(TimedScenario):
         yield from self._load_search_mistakes()
         yield from self._search_mistakes()
         lengths = {name: len(counts) for name, load in self.loads.items() if len(counts := _counts(load)) > 1}
-        for (one, length), (other, another) in pairwise(lengths.items()):
+        for (first, length), (other, another) in pairwise(lengths.items()):
             if length != another:
                 yield (
-                    f"{one} has {length} numbers and {other} has {another}: a list has a number for each step, so "
+                    f"{first} has {length} numbers and {other} has {another}: a list has a number for each step, so "
                     "write as many, or one number for all"
                 )
         for variant in self.variants:
@@ -103,13 +103,13 @@ class LoadsScenario(TimedScenario):
         for name in self.databases:
             if name not in wanted:
                 yield f"databases names {name}, which no load has: remove it"
-        if len([name for name, one in self.databases.items() if one.tempdb]) > 1:
+        if len([name for name, database in self.databases.items() if database.tempdb]) > 1:
             yield "tempdb is one for all databases: write it below one of them"
 
     def designs(self) -> dict[str, Design]:
         if self.databases is None:
             return super().designs()
-        return {name: one.design() for name, one in self.databases.items() if one != DatabaseChoice()}
+        return {name: choice.design() for name, choice in self.databases.items() if choice != DatabaseChoice()}
 
     def _load_search_mistakes(self) -> Iterator[str]:
         """Yield the mistakes of a search beside steps of other loads, or beside another search."""
@@ -122,7 +122,7 @@ class LoadsScenario(TimedScenario):
         yield from load.search_mistakes(load.slo or self.slo)
         if self.cells or self.alone:
             yield f"{name} has a search, which makes the steps: leave out cells and alone"
-        if stepped := [other for other, one in self.loads.items() if len(_counts(one)) > 1]:
+        if stepped := [other for other, spec in self.loads.items() if len(_counts(spec)) > 1]:
             yield f"{name} has a search, which makes the steps, and {stepped[0]} a list: write one number"
         for variant in self.variants:
             if name in variant.without:
@@ -163,7 +163,7 @@ class LoadsScenario(TimedScenario):
     def contents(self) -> WorkloadChoice:
         """Return the workloads whose data the database holds, as one choice: enough of them for the most cells.
 
-        Raises ValueError where two loads ask for one workload, or for what both have, in two scales.
+        Raises ValueError if two loads ask for one workload, or for what both have, in two scales.
         """
         scales: dict[str, tuple[str, dict[str, Any]]] = {}
         for name, load in self.loads.items():
@@ -192,32 +192,40 @@ class LoadsScenario(TimedScenario):
     def steps_of(self, variant: Variant) -> Sequence[PlannedStep]:
         loads = self.loads_of(variant)
         steps = max(len(_counts(load)) for load in loads.values())
-        by_step = [{name: _at(load, index) for name, load in loads.items()} for index in range(steps)]
+        by_step = [{name: _count_in_step(load, index) for name, load in loads.items()} for index in range(steps)]
         if searched := self.searched_of(variant):
-            level = searched.search.asked().name_of(searched.search.from_)
+            level = searched.search.spec().name_of(searched.search.from_)
             return [PlannedStep(f"{searched.load}: {level}" if searched.load else level, by_step[0])]
         if self.cells:
             return [
-                PlannedStep(f"{cells} cell{'s' * (cells > 1)}" + _of(counts, steps), _times(counts, cells), cells=cells)
+                PlannedStep(
+                    f"{cells} cell{'s' * (cells > 1)}" + _counts_suffix(counts, steps),
+                    _times(counts, cells),
+                    cells=cells,
+                )
                 for cells in self.cells
                 for counts in by_step
             ]
         return [
-            *(self._alone(loads, by_step) if self.alone else []),
-            *(self._together(by_step) if self.alone != "only" else []),
+            *(self._steps_alone(loads, by_step) if self.alone else []),
+            *(self._steps_together(by_step) if self.alone != "only" else []),
         ]
 
-    def _alone(self, loads: Mapping[str, Load], by_step: Sequence[Mapping[str, int]]) -> Iterator[PlannedStep]:
+    def _steps_alone(self, loads: Mapping[str, Load], by_step: Sequence[Mapping[str, int]]) -> Iterator[PlannedStep]:
         for name in loads:
             for counts in by_step:
-                yield PlannedStep(f"{name} alone" + _of({name: counts[name]}, len(by_step)), {name: counts[name]}, name)
+                yield PlannedStep(
+                    f"{name} alone" + _counts_suffix({name: counts[name]}, len(by_step)), {name: counts[name]}, name
+                )
 
-    def _together(self, by_step: Sequence[Mapping[str, int]]) -> Iterator[PlannedStep]:
+    def _steps_together(self, by_step: Sequence[Mapping[str, int]]) -> Iterator[PlannedStep]:
         for counts in by_step:
-            yield PlannedStep(("together" if self.alone else "all loads") + _of(counts, len(by_step)), counts)
+            yield PlannedStep(
+                ("together" if self.alone else "all loads") + _counts_suffix(counts, len(by_step)), counts
+            )
 
 
-def _of(counts: Mapping[str, int], steps: int) -> str:
+def _counts_suffix(counts: Mapping[str, int], steps: int) -> str:
     """Return the numbers in words where several steps are told apart by them."""
     return ": " + ", ".join(f"{name} {count}" for name, count in counts.items()) if steps > 1 else ""
 
@@ -226,7 +234,7 @@ def _counts(load: Load) -> Sequence[int]:
     return [1] if isinstance(load, RawLoad) else load.counts if isinstance(load, UsersLoad) else load.streams
 
 
-def _at(load: Load, index: int) -> int:
+def _count_in_step(load: Load, index: int) -> int:
     counts = _counts(load)
     return counts[index] if len(counts) > 1 else counts[0]
 

@@ -26,15 +26,17 @@ def on_devices(scenario: Database, devices: Sequence[str]) -> Database:
 
     Raises StallmarkError for one that is written otherwise, and for a scenario that cannot be placed.
     """
-    variants = [variant.model_dump(mode="json") for device in devices for variant in _on(scenario.variants, device)]
+    variants = [
+        variant.model_dump(mode="json") for device in devices for variant in _variants_on(scenario.variants, device)
+    ]
     try:
         return type(scenario).model_validate(scenario.model_dump(mode="json") | {"variants": variants})
     except ValidationError as error:
-        why = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
-        raise StallmarkError(f"--device: {why}.") from None
+        reason = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+        raise StallmarkError(f"--device: {reason}.") from None
 
 
-def _on(variants: Sequence[Variant], device: str) -> Iterator[Variant]:
+def _variants_on(variants: Sequence[Variant], device: str) -> Iterator[Variant]:
     name, equals, folders = device.partition("=")
     data, _, log = folders.partition(",")
     if not (name and equals and data):

@@ -132,11 +132,11 @@ class ProbeScenario(Titled):
 
     @model_validator(mode="before")
     @classmethod
-    def _no_database(cls, data: Any) -> Any:
-        if isinstance(data, dict) and (found := [key for key in ("users", "queries", "database") if key in data]):
+    def _refuse_database(cls, data: Any) -> Any:
+        if isinstance(data, dict) and (unwanted := [key for key in ("users", "queries", "database") if key in data]):
             raise ValueError(
-                f"{found[0]} belongs to a database, and `probe` without `workload` asks storage alone: add "
-                f"`workload`, or remove {found[0]}"
+                f"{unwanted[0]} belongs to a database, and `probe` without `workload` asks storage alone: add "
+                f"`workload`, or remove {unwanted[0]}"
             )
         return data
 

@@ -68,7 +68,7 @@ class QueriesChoice(Section):
 
     @property
     def refreshes(self) -> bool:
-        """True where the refresh functions are run: as said, else in power and throughput runs."""
+        """True if the refresh functions are run: as said, else in power and throughput runs."""
         return self.run != "each" if self.refresh is None else self.refresh
 
 
@@ -86,10 +86,10 @@ class QueryScenario(AnyScenario):
 
     @model_validator(mode="before")
     @classmethod
-    def _no_users(cls, data: dict) -> dict:
-        if isinstance(data, dict) and (found := sorted(_OF_USERS & set(data))):
+    def _refuse_users(cls, data: dict) -> dict:
+        if isinstance(data, dict) and (unwanted := sorted(_OF_USERS & set(data))):
             raise ValueError(
-                f"{found[0]} belongs to users who execute transactions, and `queries` has streams in their place: "
+                f"{unwanted[0]} belongs to users who execute transactions, and `queries` has streams in their place: "
                 "remove one of the two"
             )
         return data
@@ -110,9 +110,9 @@ class QueryScenario(AnyScenario):
 
     @property
     def query_streams(self) -> QueryStreams:
-        found = find_workload(self.workload.name).streams
-        assert found
-        return found
+        own_streams = find_workload(self.workload.name).streams
+        assert own_streams
+        return own_streams
 
     @property
     def streams(self) -> int:

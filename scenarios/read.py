@@ -37,15 +37,17 @@ _NUMBER = re.compile(r"[-+]?[0-9][0-9a-fA-FoxX_.:+-]*")
 
 
 class NotYaml(Exception):
-    """The text is no YAML, or more than a scenario can be. The message ends a sentence; `line` counts from 1."""
+    """An error: the text is not YAML, or exceeds the limits of a scenario. The message ends a sentence; `line` counts
+    from 1.
+    """
 
-    def __init__(self, why: str, line: int | None = None):
-        super().__init__(why)
+    def __init__(self, reason: str, line: int | None = None):
+        super().__init__(reason)
         self.line = line
 
 
 def load(text: str, *, with_lines: bool = False) -> Any:
-    """Return what the text says; `with_lines` keeps the line of each key in mappings and lists. Raise NotYaml."""
+    """Return the data of the text; `with_lines` keeps the line of each key in mappings and lists. Raise NotYaml."""
     if len(text) > LONGEST:
         raise NotYaml(f"it has more than {LONGEST:,} characters, and a scenario has a few thousand")
     yaml = YAML() if with_lines else YAML(typ="safe", pure=True)
@@ -56,14 +58,16 @@ def load(text: str, *, with_lines: bool = False) -> Any:
             return yaml.load(text)
     except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
-        raise NotYaml(_why(error), line) from None
+        raise NotYaml(_syntax_error(error), line) from None
     except YAMLError:
         raise NotYaml("this is not YAML (it holds characters that no text has)") from None
     except (ValueError, OverflowError) as error:  # 2026-02-30 looks like a date
-        raise NotYaml(f"it holds what looks like a date or a number and is none ({error}): put it in quotes") from None
+        raise NotYaml(
+            f"it holds what looks like a date or a number but is not valid ({error}): put it in quotes"
+        ) from None
 
 
-def _why(error: MarkedYAMLError) -> str:
+def _syntax_error(error: MarkedYAMLError) -> str:
     if isinstance(error, _Beyond):
         return str(error.problem)
     if isinstance(error, DuplicateKeyError):
@@ -96,12 +100,12 @@ class _LimitedParser(RoundTripParser):
 
     def get_event(self) -> Any:
         event = super().get_event()
-        if why := self._refusal(event):
-            raise _Beyond(problem=why, problem_mark=event.start_mark)
+        if reason := self._refusal(event):
+            raise _Beyond(problem=reason, problem_mark=event.start_mark)
         return event
 
     def _refusal(self, event: Any) -> str | None:
-        """Return why there can be no such value in a scenario; None where there can."""
+        """Return the reason why a scenario cannot hold such a value, or None if it can."""
         if isinstance(event, CollectionEndEvent):
             anchor, before = self._open.pop()
             if anchor:
@@ -111,7 +115,7 @@ class _LimitedParser(RoundTripParser):
         self._values += 1
         anchor = event.anchor
         if isinstance(event, AliasEvent):
-            if anchor in [one for one, _ in self._open]:
+            if anchor in [opened for opened, _ in self._open]:
                 return f"*{anchor} refers to what it is a part of: write it out"
             self._values += self._within.get(anchor, 0)
         elif isinstance(event, CollectionStartEvent | ScalarEvent) and event.ctag:
@@ -176,7 +180,7 @@ def read_document(document: Mapping[str, Any], overrides: Sequence[str] = ()) ->
 
 
 def locate(name_or_path: str) -> Path:
-    """Return the file of a scenario shipped under that name, or that path; raise StallmarkError where there is none."""
+    """Return the file of a scenario shipped under that name, or that path; raise StallmarkError if neither exists."""
     if path := _shipped_files().get(name_or_path):
         return path
     path = Path(name_or_path)
@@ -236,6 +240,6 @@ def _key(place: Any, part: str, override: str) -> str | int:
         raise StallmarkError(f"--set {override}: there is nothing inside a single value to set {part} in.")
     if not part.isdigit() or int(part) >= len(place):
         raise StallmarkError(
-            f"--set {override}: {part} is no item of this list: write a number from 0 to {len(place) - 1}."
+            f"--set {override}: {part} is not an item of this list: write a number from 0 to {len(place) - 1}."
         )
     return int(part)

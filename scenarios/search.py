@@ -5,14 +5,14 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, Tag
 
-from stallmark.analysis.read.driver_tables import PERCENTILES as SHARE_OF
+from stallmark.analysis.read.throughput import PERCENTILES as SHARE_OF
 from stallmark.analysis.thresholds import parse_threshold
 from stallmark.analysis.validity.service_level import PERCENTILES, make_objective
 from stallmark.quantities import Seconds
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
 from stallmark.scenarios.variant import Tolerance
-from stallmark.stats.ceiling_search import Asked
+from stallmark.stats.ceiling_search import SearchSpec
 
 # The service level of a scenario: how long a read and a transaction may take. The time of reads is judged by
 # analysis/validity/service_level.py, that of transactions as thresholds are.
@@ -22,7 +22,7 @@ def _percentile_below(text: str) -> str:
     rule = parse_threshold(text)
     if rule.metric not in SHARE_OF or rule.sign not in ("<", "<="):
         raise ValueError(
-            f"{text!r} is no service level of transactions: write a percentile and its limit, as p95 < 50ms or "
+            f"{text!r} is not a service level of transactions: write a percentile and its limit, as p95 < 50ms or "
             "trade_order.p99 < 1s"
         )
     return text
@@ -47,7 +47,7 @@ ReadyMade = Literal["oltp", "dss", "mail"]
 ServiceLevelChoice = Annotated[Annotated[ReadyMade, Tag(WORD)] | Annotated[OwnLevel, Tag(MAPPING)], WordOrMapping]
 
 
-def described(choice: ServiceLevelChoice) -> ServiceLevelObjective:
+def objective(choice: ServiceLevelChoice) -> ServiceLevelObjective:
     """Return the service level for the manifest."""
     if isinstance(choice, str):
         return make_objective(choice, None, PERCENTILES[0])
@@ -88,5 +88,5 @@ class Search(Section):
         if self.of == "users" and not (self.from_.is_integer() and self.to.is_integer() and self.to <= MOST_USERS):
             yield f"users come in whole numbers up to {MOST_USERS:,}: change from or to"
 
-    def asked(self) -> Asked:
-        return Asked(self.from_, self.to, self.tolerance, whole=self.of == "users", multiple=self.of == "load")
+    def spec(self) -> SearchSpec:
+        return SearchSpec(self.from_, self.to, self.tolerance, whole=self.of == "users", multiple=self.of == "load")

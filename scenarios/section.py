@@ -70,7 +70,7 @@ def refusing(check: Callable[P, T]) -> Callable[P, T]:
 
 
 def _each_once(given: list[T]) -> list[T]:
-    if twice := [one for one in given if given.count(one) > 1]:
+    if twice := [item for item in given if given.count(item) > 1]:
         raise ValueError(f"{twice[0]} is there twice: write it once")
     return given
 
@@ -82,7 +82,7 @@ def _rising(given: list[int]) -> list[int]:
 
 
 def _names_apart(given: list[T]) -> list[T]:
-    names = [one.name for one in given]  # type: ignore[attr-defined]
+    names = [item.name for item in given]  # type: ignore[attr-defined]
     if twice := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"two variants have the same name, {twice[0]!r}: give each its own")
     return given

@@ -61,7 +61,7 @@ class PlannedStep:
 
 @dataclass(frozen=True)
 class Searched:
-    """A search, and the load that it is of by its name; None where it is of the `rates` of all loads at once."""
+    """A search, and the load that it is of by its name; None if it is of the `rates` of all loads at once."""
 
     search: Search
     load: str | None
@@ -92,7 +92,7 @@ class TimedScenario(AnyScenario):
         """Return the loads that run in a variant, by name."""
 
     def searched_of(self, variant: Variant) -> Searched | None:
-        """Return the search of a variant's runs; None where steps are fixed."""
+        """Return the search of a variant's runs; None if steps are fixed."""
         for name, load in self.loads_of(variant).items():
             if isinstance(load, UsersLoad) and load.search and (slo := load.slo or self.slo):
                 return Searched(load.search, name, slo)
@@ -132,16 +132,17 @@ class TimedScenario(AnyScenario):
             steps.append(Step(name, users, begin_s, self.ramp, measure_s, measure_s + self.measure))
         one_s = self.ramp + warm_up_s + CEILING_LONGEST * self.measure + BETWEEN_LEVELS_S
         searched = self.searched_of(variant)
-        reserve_s = searched.search.asked().most_levels * one_s - steps[-1].end_s if searched else 0.0
+        reserve_s = searched.search.spec().most_levels * one_s - steps[-1].end_s if searched else 0.0
         return Timeline(tuple(steps), limits, reserve_s)
 
     def usual_s(self, variant: Variant) -> float:
-        """Return how long a variant's load usually takes: a search rarely needs its most levels, and few of them are
-        measured for longer than planned."""
+        """Return the usual duration of a variant's load: a search rarely needs all its levels, and few levels take
+        longer than planned.
+        """
         timeline = self.timeline(variant)
         if not (searched := self.searched_of(variant)):
             return timeline.end_s
-        return searched.search.asked().usual_levels * (timeline.steps[0].end_s + BETWEEN_LEVELS_S) + COOL_DOWN_S
+        return searched.search.spec().usual_levels * (timeline.steps[0].end_s + BETWEEN_LEVELS_S) + COOL_DOWN_S
 
 
 # A scenario of one load: users execute the transactions of a workload, for a time.
@@ -182,5 +183,5 @@ class Scenario(Users, TimedScenario):
 
     def steps_of(self, variant: Variant) -> Sequence[PlannedStep]:
         if self.search:
-            return [PlannedStep(self.search.asked().name_of(self.search.from_), {self.workload.name: self.counts[0]})]
+            return [PlannedStep(self.search.spec().name_of(self.search.from_), {self.workload.name: self.counts[0]})]
         return [PlannedStep(f"{users} users", {self.workload.name: users}) for users in self.counts]

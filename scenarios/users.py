@@ -72,21 +72,21 @@ class Users(Section):
 
     def _size_mistakes(self) -> Iterator[str]:
         """Yield the mistakes of a missing number of users or rate, and of one that is both fixed and searched for."""
-        found, rated = self.search.of if self.search else None, isinstance(self.arrivals, OpenLoop)
-        if (self.users is None) != (found == "users"):
+        searched, rated = self.search.of if self.search else None, isinstance(self.arrivals, OpenLoop)
+        if (self.users is None) != (searched == "users"):
             if self.users is None:
                 yield "users is missing: write how many there are, or search for it"
             else:
                 yield "search finds the number of users, and users fixes it: remove one of the two"
-        if found is None:
+        if searched is None:
             if isinstance(self.arrivals, OpenLoop) and self.arrivals.rate is None:
                 yield "arrivals.rate is missing: add it, or search for it"
             return
-        if found == "load":
+        if searched == "load":
             yield "search of: load is of all loads at once: write it beside `loads`, not in one"
         if self.thresholds:
             yield "thresholds are of every step, and a search goes beyond: write slo.transactions"
-        if found == "users":
+        if searched == "users":
             if rated:
                 yield "search of users needs a closed loop, in which users wait for the server: of: rate"
             return

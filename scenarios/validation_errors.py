@@ -38,12 +38,12 @@ def sentences(error: ValidationError, document: Any, path: Path, overrides: Mapp
     """
     problems = [_Problem(item, document) for item in error.errors()]
     meant = {(*problem.keys[:-1], problem.near) for problem in problems if problem.kind in _UNKNOWN}
-    told = (
+    reasons = (
         as_sentence(f"{_place(problem.keys, document, path, overrides)}: {problem.sentence()}")
         for problem in problems
         if not (problem.kind in _MISSING and problem.keys in meant)  # misspelt: said already
     )
-    return list(dict.fromkeys(told))
+    return list(dict.fromkeys(reasons))
 
 
 class _Problem:
@@ -60,7 +60,7 @@ class _Problem:
     @property
     def choices(self) -> list[str]:
         """The keys there are in this place."""
-        return [str(name) for each in self.models for name in _annotations(each)]
+        return [str(name) for model in self.models for name in _annotations(model)]
 
     @property
     def near(self) -> str | None:
@@ -180,12 +180,12 @@ def _keys(location: Sequence[str | int], document: Any, keep_last: bool) -> Iter
 
 
 def _models_at(root: type, location: Sequence[str | int]) -> list[type]:
-    """Return the models whose keys may stand in a place."""
+    """Return the models whose keys may be in a place."""
     models: list[type] = [root]
     for part in location:
-        here = [annotations for each in models if part in (annotations := _annotations(each))]
+        here = [annotations for model in models if part in (annotations := _annotations(model))]
         if here:  # list positions and names of alternatives lead nowhere else
-            models = [each for annotations in here for each in _models_in(annotations[part])]
+            models = [model for annotations in here for model in _models_in(annotations[part])]
     return models
 
 

@@ -12,7 +12,7 @@ from stallmark.quantities import Pool, PoolSize, Seconds, parse_share
 from stallmark.redact import holds_secret
 from stallmark.scenarios.array import Array, EmulatedArrays
 from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
-from stallmark.stats.curve_search import Asked
+from stallmark.stats.curve_search import CurveSpec
 
 # The `variants:` of a scenario, and the `before:` hook that reconfigures the array for one.
 
@@ -32,7 +32,7 @@ class Hook(Section):
 
     @field_validator("command")
     @classmethod
-    def _no_secrets(cls, given: list[str] | None) -> list[str] | None:
+    def _refuse_secrets(cls, given: list[str] | None) -> list[str] | None:
         if any(map(holds_secret, given or ())):
             raise ValueError("a password in it would be in every record: let the command read it from a file")
         return given
@@ -108,7 +108,7 @@ EmulatedArraysOrBare = Annotated[
 
 
 class Variant(Section):
-    """One side of a comparison. What it does not say is as the scenario says."""
+    """One side of a comparison. What it leaves out is as in the scenario."""
 
     name: VariantName
     """The variant's name in reports."""
@@ -170,15 +170,15 @@ class PoolCurve(Section):
             if low is not None and high is not None and low >= high:
                 yield f"from {a} is not below to {b}: a curve needs two sizes"
 
-    def asked(self, data_bytes: int) -> Asked:
-        """Return the curve in bytes, of data that large. Raise StallmarkError where that leaves no two sizes."""
+    def spec(self, data_bytes: int) -> CurveSpec:
+        """Return the curve in bytes, of data that large. Raise StallmarkError if that leaves no two sizes."""
         low, high = self.from_.resolve(data_bytes), self.to.resolve(data_bytes)
         if low >= high:
             raise StallmarkError(
                 f"buffer_pool: from {self.from_} ({written(low)}) is not below to {self.to} ({written(high)}), of "
                 f"{written(data_bytes)} of data: change one of the two, or choose a larger scale."
             )
-        return Asked(low, high, self.sizes, self.tolerance)
+        return CurveSpec(low, high, self.sizes, self.tolerance)
 
 
 class Cost(Section):
@@ -193,7 +193,7 @@ class Cost(Section):
 PoolOrCurve = Annotated[Annotated[Pool, Tag(WORD)] | Annotated[PoolCurve, Tag(MAPPING)], WordOrMapping]
 
 
-def of_size(variant: Variant, size_bytes: int, alone: bool) -> Variant:
+def variant_of_size(variant: Variant, size_bytes: int, alone: bool) -> Variant:
     """Return the curve's variant with one size; its name is the size, where there is no other variant (`alone`)."""
     size = written(size_bytes).replace("\u00a0", " ")  # a name is typed
     name = size if alone else f"{variant.name}, {size}"

@@ -52,16 +52,16 @@ def ddl_of(metadata: sa.MetaData) -> Ddl:
 # The tables of several workloads in one database, each in its own schema.
 
 
-def together(parts: Sequence[sa.MetaData]) -> sa.MetaData:
+def combined_metadata(parts: Sequence[sa.MetaData]) -> sa.MetaData:
     """Return metadata without a schema of its own: each table keeps the one it has."""
     all_of_them = sa.MetaData(naming_convention=parts[0].naming_convention)
     for part in parts:
         for table in part.sorted_tables:
-            table.to_metadata(all_of_them, schema=str(table.schema), referred_schema_fn=_its_own)
+            table.to_metadata(all_of_them, schema=str(table.schema), referred_schema_fn=_table_schema)
     return all_of_them
 
 
-def _its_own(table: sa.Table, schema: str | None, *_: Any) -> str | None:
+def _table_schema(table: sa.Table, schema: str | None, *_: Any) -> str | None:
     """Return the schema of a foreign key: that of its table, because it names none."""
     return schema
 
@@ -83,12 +83,12 @@ def present(engine: Engine, schema: str) -> dict[tuple[str, str], bool]:
 
 def defects(engine: Engine, schema: str, items: Iterable[Constraint | Index]) -> list[str]:
     """Return a phrase for each of `items` that is missing in a schema or not trusted."""
-    there = present(engine, schema)
+    existing = present(engine, schema)
     digested = engine.identity().product == "Babelfish"
 
     def is_there(table: str, name: str) -> bool:
-        return (table, name) in there or (
-            digested and any(t == table and n.startswith(name[:_KEPT_BY_BABELFISH]) for t, n in there)
+        return (table, name) in existing or (
+            digested and any(t == table and n.startswith(name[:_KEPT_BY_BABELFISH]) for t, n in existing)
         )
 
     of_schema = [item for item in items if table_of(item).schema == schema]
@@ -96,7 +96,7 @@ def defects(engine: Engine, schema: str, items: Iterable[Constraint | Index]) ->
     missing = [f"{schema}.{table}: {name} is missing" for table, name in wanted if not is_there(table, name)]
     untrusted = [
         f"{schema}.{table}: {name} is disabled or was never checked"
-        for (table, name), trusted in sorted(there.items())
+        for (table, name), trusted in sorted(existing.items())
         if not trusted
     ]
     return missing + untrusted
@@ -131,10 +131,14 @@ def name_violations(engine: Engine, connection: sa.Connection, item: Constraint 
     except sa.exc.DBAPIError as error:
         if engine.failure(error.orig or error).code not in _VIOLATED:
             raise
-        said = _orphans(connection, item) if isinstance(item, sa.ForeignKeyConstraint) else _doubles(connection, item)
-        if said is None:
+        examples = (
+            _orphans(connection, item) if isinstance(item, sa.ForeignKeyConstraint) else _doubles(connection, item)
+        )
+        if examples is None:
             raise
-        raise StallmarkError(f"{said}: mend them and build again, or drop the database and build it anew.") from None
+        raise StallmarkError(
+            f"{examples}: mend them and build again, or drop the database and build it again."
+        ) from None
 
 
 def _orphans(connection: sa.Connection, key: sa.ForeignKeyConstraint) -> str | None:

@@ -1,13 +1,12 @@
 """The order in which a database comes to be, the same for every workload.
 
-    create_tables   Stallmark's own, then the workload's, bare: heaps without a key are the fastest to load
-    … the load …
-    finish          primary keys and indexes, statistics → foreign keys → procedures
+create_tables Stallmark's own, then the workload's, bare: heaps without a key are the fastest to load … the load …
+finish primary keys and indexes, statistics → foreign keys → procedures
 
-What is there is looked up once and only what is missing is added, so a build that was interrupted goes on where it
-stopped. Tables are worked on in parallel, the one with most to do first, but no two workers are at the same table:
-they would wait for each other's locks, and SQL Server makes the other indexes twice if they are there before the
-primary key.
+What is there is looked up once and only what is missing is added, so a build that was interrupted continues where it
+stopped. Tables are worked on in parallel, the one with most to do first, but no two workers are at the same table: they
+would wait for each other's locks, and SQL Server makes the other indexes twice if they are there before the primary
+key.
 """
 
 import re
@@ -31,7 +30,7 @@ Item = TypeVar("Item")
 OfTable = TypeVar("OfTable", bound=Index | Constraint | sa.Table)
 
 KEPT = "What was done is kept: the same build again continues."
-SAY_AFTER_S = 1.0  # of waiting for another build
+SAY_AFTER_S = 1.0  # seconds of waiting for another build before it is reported
 
 _DRIVERS = {"postgresql": "postgresql+psycopg://", "mssql": "mssql+pyodbc://"}
 
@@ -47,7 +46,7 @@ def connected(engine: Engine) -> Iterator[sa.Connection]:
             pool = sa.create_engine(
                 _DRIVERS[engine.dialect],
                 creator=lambda: cursor.connection,
-                poolclass=sa.StaticPool,  # which leaves it open
+                poolclass=sa.StaticPool,  # leaves the connection open
                 isolation_level="AUTOCOMMIT",
             )
             with pool.connect() as connection:
@@ -69,7 +68,7 @@ def exclusive(engine: Engine, waiting: Callable[[], Any]) -> Iterator[None]:
         try:
             cursor = connection.cursor()
             cursor.execute(sql_file.read(__package__, f"build_lock.{engine.dialect}"))
-            while cursor.nextset():  # what went wrong may come behind the first result
+            while cursor.nextset():  # an error may follow the first result
                 pass
         except _driver_error(engine) as error:
             raise engine.failure(error) from error
@@ -82,7 +81,7 @@ def exclusive(engine: Engine, waiting: Callable[[], Any]) -> Iterator[None]:
 def _blockers(engine: Engine) -> list[ServerSession]:
     try:
         return [session for database in engine.databases() for session in database.blockers()]
-    except (StallmarkError, CallFailed):  # what waits goes on to wait
+    except (StallmarkError, CallFailed):  # keep waiting
         return []
 
 
@@ -109,17 +108,17 @@ def telling_blockers(engine: Engine, say: Callable[[str], Any]) -> Iterator[None
 
 
 @contextmanager
-def failing_in_words(engine: Engine, what: str) -> Iterator[None]:
+def failing_in_words(engine: Engine, action: str) -> Iterator[None]:
     """Turn an error of the server or its driver into a sentence: `what`, the reason, and what to do."""
     try:
         yield
     except NoConnection as error:  # it was there when the build began
-        raise StallmarkError(f"{what} failed: {error} {KEPT}") from error
+        raise StallmarkError(f"{action} failed: {error} {KEPT}") from error
     except (_driver_error(engine), CallFailed) as error:
         message = error.message if isinstance(error, CallFailed) else error
         reason = str(message).strip().splitlines()
-        said = as_reason(reason[0]) if reason else "no reason given"
-        raise StallmarkError(f"{what} failed: {said}. {KEPT}") from error
+        text = as_reason(reason[0]) if reason else "no reason given"
+        raise StallmarkError(f"{action} failed: {text}. {KEPT}") from error
 
 
 def _driver_error(engine: Engine) -> type[Exception]:
@@ -162,23 +161,23 @@ def finish(
         table = table_of(items[0])
         return len(items) * size.table_bytes(table, rows.get(table.fullname, 0), engine.dialect)
 
-    def everywhere(what: str, action: Callable[[Sequence[OfTable]], None], items: Iterable[OfTable]) -> None:
-        step(what, 0.0)
+    def everywhere(stage: str, action: Callable[[Sequence[OfTable]], None], items: Iterable[OfTable]) -> None:
+        step(stage, 0.0)
         to_do = sorted(_by_table(items), key=work, reverse=True)
         total, done = sum(map(work, to_do)), 0
 
         def ended(items: Sequence[OfTable]) -> None:
             nonlocal done
             done += work(items)
-            step(what, done / total if total else 0.0)
+            step(stage, done / total if total else 0.0)
 
         _in_parallel(workers, action, to_do, ended)
 
-    there = {schema: present(engine, schema) for schema in schemas_of(ddl.tables)}
+    existing = {schema: present(engine, schema) for schema in schemas_of(ddl.tables)}
 
     def is_there(item: Constraint | Index) -> bool:
         table = table_of(item)
-        return (table.name, name_of(item, engine.dialect)) in there[str(table.schema)]
+        return (table.name, name_of(item, engine.dialect)) in existing[str(table.schema)]
 
     keys, foreign_keys = ([item for item in items if not is_there(item)] for items in (ddl.keys, ddl.foreign_keys))
 

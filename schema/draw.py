@@ -46,21 +46,21 @@ def unit(bits: Numbers) -> npt.NDArray[np.float64]:
     return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def bits(seed: int, what: str, numbers: Ints) -> Numbers:
+def bits(seed: int, name: str, numbers: Ints) -> Numbers:
     """Return 64 random bits for each of `numbers`; other bits for every other `what`."""
-    return hashed(seed + _stream(what), numbers.astype(np.uint64))
+    return hashed(seed + _stream(name), numbers.astype(np.uint64))
 
 
-def whole(seed: int, what: str, numbers: Ints, limit: int | Ints) -> Ints:
-    """Return for each of `numbers` an integer from 0 to `limit` - 1; `limit` may differ by element."""
-    return below(limit, bits(seed, what, numbers))
+def whole(seed: int, name: str, numbers: Ints, limit: int | Ints) -> Ints:
+    """Return an integer from 0 to `limit` - 1 for each of `numbers`; `limit` may differ by element."""
+    return below(limit, bits(seed, name, numbers))
 
 
-def percent(seed: int, what: str, numbers: Ints, upto: tuple[int, ...]) -> Ints:
-    """Return for each of `numbers` the index of the first element of `upto` that its drawn percentage is below."""
-    return np.searchsorted(upto, whole(seed, what, numbers, 100), side="right")
+def percent(seed: int, name: str, numbers: Ints, upto: tuple[int, ...]) -> Ints:
+    """Return, for each of `numbers`, the index of the first element of `upto` above its drawn percentage."""
+    return np.searchsorted(upto, whole(seed, name, numbers, 100), side="right")
 
 
 @lru_cache
-def _stream(what: str) -> int:
-    return int.from_bytes(blake2b(what.encode(), digest_size=8).digest(), "little")
+def _stream(name: str) -> int:
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little")

@@ -29,8 +29,8 @@ DATABASE = Table(
     Column("scale", String(400), nullable=False),  # JSON with sorted keys
     Column("seed", BigInteger, nullable=False),
     Column("options", String(400), nullable=False),  # JSON with sorted keys: what else decides the data
-    Column("loaded_bytes", BigInteger),  # its size when it was loaded, keyed and analysed; NULL until then
-    Column("compressibility", Float),  # as loaded, to one; NULL where the server shows no pages
+    Column("loaded_bytes", BigInteger),  # size after loading, keys and statistics; NULL until then
+    Column("compressibility", Float),  # ratio to one when loaded; NULL if the server shows no pages
     Column("driven", Boolean, nullable=False),  # load has been driven against it since
     CheckConstraint("only_row = 1", name="database_only_row"),
 )
@@ -40,7 +40,7 @@ LEDGER = Table(
     Column("table_group", String(40), primary_key=True),
     Column("batch", Integer, primary_key=True, autoincrement=False),
     Column("row_count", BigInteger),  # NULL while the batch has begun and is not in
-    Column("byte_count", BigInteger),  # as sent to the server
+    Column("byte_count", BigInteger),  # bytes sent to the server
 )
 
 
@@ -99,9 +99,9 @@ def drop_schemas(engine: Engine, workloads: Sequence[Deployable]) -> list[str]:
     """
     dropped = []
     with connected(engine) as connection:
-        there = set(sa.inspect(connection).get_schema_names())
+        existing = set(sa.inspect(connection).get_schema_names())
         owned = [
-            (metadata, [schema for schema in schemas_of(metadata) if schema in there])
+            (metadata, [schema for schema in schemas_of(metadata) if schema in existing])
             for metadata in (*(workload.metadata for workload in workloads), METADATA)
         ]
         _refuse_others(engine, workloads, {schema for _, schemas in owned for schema in schemas})
@@ -113,7 +113,7 @@ def drop_schemas(engine: Engine, workloads: Sequence[Deployable]) -> list[str]:
                         connection.execute(sa.text(statement))
             if schemas:
                 metadata.drop_all(connection)
-            for schema in schemas:  # which the server keeps if somebody has put something into it meanwhile
+            for schema in schemas:  # the server keeps the schema if it is not empty
                 connection.execute(DropSchema(schema))
             dropped += schemas
     return dropped

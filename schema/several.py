@@ -1,4 +1,4 @@
-"""The name of several workloads on one server: "bank+mail" lie in one database, "bank,mail" in a database each."""
+"""The name of several workloads on one server: "bank+mail" are in one database, "bank,mail" in a database each."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ def parts_of(name: str) -> list[str]:
 
 
 def are_apart(name: str) -> bool:
-    """Tell whether each of the workloads in a name has a database of its own."""
+    """Return whether each of the workloads in a name has a database of its own."""
     return APART in name
 
 

@@ -36,9 +36,9 @@ class Estimate:
     """Disk space of a database, in bytes."""
 
     heap_bytes: int  # the rows alone
-    data_bytes: int  # with keys
-    loaded_bytes: int  # with the log of the load as well
-    build_bytes: int  # at the peak of its build: with the sorts of keys, too
+    data_bytes: int  # data with keys
+    loaded_bytes: int  # also with the log of the load
+    build_bytes: int  # peak of the build: also with the sorts of keys
 
 
 def with_article_bytes(metadata: sa.MetaData, article_bytes: Mapping[str, int]) -> list[sa.Table]:

@@ -82,7 +82,7 @@ def company_suffixes() -> pa.StringArray:
 
 @lru_cache
 def email_domains() -> pa.StringArray:
-    """Return domains that never belong to anybody (RFC 2606)."""
+    """Return domains that never belong to anyone (RFC 2606)."""
     return _pool(Internet.safe_domain_names)
 
 
@@ -120,38 +120,38 @@ def _pool(words: Iterable[str]) -> pa.StringArray:
 # The ratio is that of LZ4, as fast as what arrays use inline. A compressor that also codes single letters finds more:
 # zlib and zstd make 2.8:1 of 2:1.
 
-WIDTH = 32  # of a phrase, with the blank after it
+WIDTH = 32  # bytes of a phrase, with the blank after it
 STOCK = 32  # English phrases
 NEIGHBOURS = 256  # texts that share a stock
 
 COMPRESSIBILITY, COMPRESSIBILITIES = 2.0, (1.3, 4.0)  # unless a scale says otherwise; the least and the most
 
 _PAGE = 8192
-_PHRASES, _NOISE = 2**12, 2**15  # in the pool: English first
+_PHRASES, _NOISE = 2**12, 2**15  # phrases in the pool: English first
 _LETTERS = np.frombuffer(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-", np.uint8)
 # What LZ4 needs for a phrase, in bytes: one that it has seen in the page, and one that it has not. Fitted.
 _SEEN, _NEW = 3.9, 31.7
 
 
-def prose(seed: int, what: str, number: Ints, lengths: Ints, compressibility: float) -> pa.StringArray:
+def prose(seed: int, name: str, number: Ints, lengths: Ints, compressibility: float) -> pa.StringArray:
     """Return a text of the given length for each of `number`; `what` tells the columns apart. All together below
     2 GiB."""
     phrases = -(-lengths // WIDTH)
     ends = np.cumsum(phrases)
     within = np.arange(ends[-1]) - np.repeat(ends - phrases, phrases)
-    draws = bits(seed, f"{what} phrase", np.repeat(number << 16, phrases) + within)
-    themes = np.repeat(whole(seed, f"{what} theme", number // NEIGHBOURS, _PHRASES), phrases)
+    draws = bits(seed, f"{name} phrase", np.repeat(number << 16, phrases) + within)
+    themes = np.repeat(whole(seed, f"{name} theme", number // NEIGHBOURS, _PHRASES), phrases)
     is_noise = (draws & np.uint64(0xFFFF)) < np.uint64(noise_share(compressibility) * 0x10000)
     drawn = (draws >> np.uint64(32)).astype(np.int64)
     places = np.where(is_noise, _PHRASES + drawn % _NOISE, (themes + drawn % STOCK) % _PHRASES)
     return _cut(_article_pool().take(places).view(np.uint8), phrases * WIDTH, lengths)
 
 
-def short(seed: int, what: str, number: Ints, phrases: Ints) -> pa.StringArray:
+def short(seed: int, name: str, number: Ints, phrases: Ints) -> pa.StringArray:
     """Return English texts of so many phrases, which end with a whole word and a full stop."""
     ends = np.cumsum(phrases)
     within = np.arange(ends[-1]) - np.repeat(ends - phrases, phrases)
-    draws = whole(seed, f"{what} phrase", np.repeat(number << 16, phrases) + within, _PHRASES)
+    draws = whole(seed, f"{name} phrase", np.repeat(number << 16, phrases) + within, _PHRASES)
     text = _article_pool().take(draws).view(np.uint8)
     text[ends * WIDTH - 1] = ord(".")
     text[(ends - phrases) * WIDTH] -= ord("a") - ord("A")

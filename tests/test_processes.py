@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from stallmark import processes
-from stallmark.processes import code_of, how_ended, killed_by, of_guarded
+from stallmark.processes import exit_clause, exit_code_from_guard, killed_by, wait_for_exit_code
 
 
 @pytest.mark.parametrize(
@@ -21,19 +21,19 @@ from stallmark.processes import code_of, how_ended, killed_by, of_guarded
 )
 def test_a_signal_has_its_name_and_a_code_its_number(script, by, said):
     code = subprocess.run(["sh", "-c", script]).returncode
-    assert (killed_by(code), how_ended(code)) == (by, said)
+    assert (killed_by(code), exit_clause(code)) == (by, said)
 
 
 def test_a_guard_hands_the_signal_on():
     code = subprocess.run(["sh", "-c", "sh -c 'kill -9 $$'; exit $?"], stderr=subprocess.DEVNULL).returncode
-    assert killed_by(of_guarded(code)) == "signal 9 (SIGKILL)"
-    assert [of_guarded(code) for code in (0, 1, -9, None)] == [0, 1, -9, None]
+    assert killed_by(exit_code_from_guard(code)) == "signal 9 (SIGKILL)"
+    assert [exit_code_from_guard(code) for code in (0, 1, -9, None)] == [0, 1, -9, None]
 
 
 def test_one_that_goes_on_has_no_code():
     with subprocess.Popen(["sleep", "60"]) as process:
-        assert code_of(process, 0.01) is None
-        assert (killed_by(None), how_ended(None)) == (None, "has not ended")
+        assert wait_for_exit_code(process, 0.01) is None
+        assert (killed_by(None), exit_clause(None)) == (None, "has not ended")
         process.kill()
 
 

@@ -25,36 +25,36 @@ if TYPE_CHECKING:
 class WorkloadsTogether(Workload):
     """The data of several workloads. Its users, their transactions and the conditions are those of its `parts`."""
 
-    of: tuple[Workload, ...] = ()
+    parts_together: tuple[Workload, ...] = ()
 
     @property
     def parts(self) -> tuple[Workload, ...]:
-        return self.of
+        return self.parts_together
 
     @cached_property
     def metadata(self) -> "MetaData":
-        from stallmark.schema.ddl import together
+        from stallmark.schema.ddl import combined_metadata
 
-        return together([part.metadata for part in self.of])
+        return combined_metadata([part.metadata for part in self.parts_together])
 
     @property
     def data_version(self) -> int:
-        return version_of([part.data_version for part in self.of])
+        return version_of([part.data_version for part in self.parts_together])
 
     @property
     def setup(self) -> str:
-        return "\nGO\n".join(filter(None, (part.setup for part in self.of)))
+        return "\nGO\n".join(filter(None, (part.setup for part in self.parts_together)))
 
     def procedures(self, dialect: str) -> str:
-        return "\nGO\n".join(filter(None, (part.procedures(dialect) for part in self.of)))
+        return "\nGO\n".join(filter(None, (part.procedures(dialect) for part in self.parts_together)))
 
 
-def together(parts: Sequence[Workload], *, apart: bool = False) -> WorkloadsTogether:
+def combine(parts: Sequence[Workload], *, apart: bool = False) -> WorkloadsTogether:
     """Return the workload that is these together, or `apart` in a database each. Its version changes with that of
     each."""
     version = version_of([part.version for part in parts])
     name = joined([part.name for part in parts], apart=apart)
-    return WorkloadsTogether(name, version, schema="", tables="", package="", of=tuple(parts))
+    return WorkloadsTogether(name, version, schema="", tables="", package="", parts_together=tuple(parts))
 
 
 WORKLOADS = tuple(sorted(module.name for module in iter_modules(__path__) if module.ispkg))
@@ -94,13 +94,13 @@ def _find_ours(name: str) -> Workload:
 
 
 def _join(name: str) -> Workload:
-    return together([find_workload(part) for part in parts_of(name)], apart=are_apart(name))
+    return combine([find_workload(part) for part in parts_of(name)], apart=are_apart(name))
 
 
 def known_name(name: str) -> str:
     """Return the name of a workload, or of several joined by "+" or ",", as `find_workload` takes it.
 
-    Raises StallmarkError for one that there is not, for one that is named twice, and for both signs in one name.
+    Raises StallmarkError for an unknown name, for a name given twice, and for both signs in one name.
     """
     parts = parts_of(name)
     if TOGETHER in name and APART in name:
@@ -108,7 +108,9 @@ def known_name(name: str) -> str:
             f"{name!r} says + and ,: write bank+mail for two in one database, bank,mail for a database each."
         )
     if unknown := [part for part in parts if part not in WORKLOADS and part not in _defined]:
-        raise StallmarkError(f"{unknown[0]!r} is no workload: there are {', '.join(WORKLOADS)}, and bank+mail for two.")
+        raise StallmarkError(
+            f"{unknown[0]!r} is not a workload: there are {', '.join(WORKLOADS)}, and bank+mail for two."
+        )
     if twice := [part for part in parts if parts.count(part) > 1]:
         raise StallmarkError(f"{name!r} names {twice[0]} twice: name it once.")
     return joined(parts, apart=are_apart(name))

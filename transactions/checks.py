@@ -41,11 +41,11 @@ class ConditionResult:
 def run(
     engine: Engine, workload: Workload, scale: Mapping[str, Any], *, driven: bool, scans: bool = True
 ) -> list[ConditionResult]:
-    """Evaluate the conditions in order; without `scans` only those that read little. `driven` is what the ledger says:
-    whether transactions have run since the load.
+    """Evaluate the conditions in order; without `scans` only those that read little. `driven` is true if transactions
+    have run since the load, as the ledger records.
 
-    Nobody may be writing meanwhile: each condition is one statement, and together they are no snapshot. Several are
-    under way at once, because each waits for its reads.
+    No session may write meanwhile: each condition is one statement, and together they do not share a snapshot. Several
+    are under way at once, because each waits for its reads.
     """
     several = len(workload.parts) > 1
 
@@ -67,10 +67,10 @@ def keys(engine: Engine, workload: Workload) -> ConditionResult:
     """Check that the database has all keys, indexes and foreign keys. Rows fulfil the conditions without them too, but
     calls then take other access paths."""
     started = time.monotonic()
-    found = [defect for part in workload.parts for defect in _defects(engine.database_of(part.name), part)]
+    defects = [defect for part in workload.parts for defect in _defects(engine.database_of(part.name), part)]
     seconds = time.monotonic() - started
-    detail = _first(found[:EXAMPLES], len(found))
-    return ConditionResult(KEYS, False, "cheap", not found, len(found), round(seconds, 3), detail, "defects")
+    detail = _first(defects[:EXAMPLES], len(defects))
+    return ConditionResult(KEYS, False, "cheap", not defects, len(defects), round(seconds, 3), detail, "defects")
 
 
 def _defects(engine: Engine, workload: Workload) -> Iterator[str]:
@@ -81,7 +81,7 @@ def _defects(engine: Engine, workload: Workload) -> Iterator[str]:
 
 def with_numbers(sql: str, numbers: Mapping[str, int]) -> str:
     """Return the text with a number for each `:name` in it."""
-    return re.sub(r"(?<!:):([a-z_]+)", lambda found: str(numbers[found[1]]), sql)
+    return re.sub(r"(?<!:):([a-z_]+)", lambda match: str(numbers[match[1]]), sql)
 
 
 def _evaluate(engine: Engine, condition: Condition, sql: str) -> ConditionResult:
@@ -116,5 +116,5 @@ def _evaluate(engine: Engine, condition: Condition, sql: str) -> ConditionResult
     )
 
 
-def _first(shown: Sequence[str], of: int) -> str:
-    return " | ".join(shown) + (f" … and {of - len(shown)} more" if of > len(shown) else "")
+def _first(shown: Sequence[str], total: int) -> str:
+    return " | ".join(shown) + (f" … and {total - len(shown)} more" if total > len(shown) else "")

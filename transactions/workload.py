@@ -125,7 +125,7 @@ class WorkloadContext:
     def part(self, units: int) -> range:
         """Return the part of this cell, of so many units counted from 0. Parts differ by at most one unit.
 
-        Raise StallmarkError where there are fewer units than cells.
+        Raise StallmarkError if there are fewer units than cells.
         """
         if units < self.cells:
             raise StallmarkError(
@@ -152,7 +152,7 @@ class Condition:
     fresh_only: bool = False
 
     @classmethod
-    def of_file(cls, package: str, file: str, name: str, cost: str = "scan", **marks: bool) -> "Condition":
+    def from_file(cls, package: str, file: str, name: str, cost: str = "scan", **marks: bool) -> "Condition":
         """Return a condition with the SQL of `conditions/<file>.sql` in a workload's package."""
         return cls(name, sql_file.read(package, f"conditions/{file}"), cost, **marks)
 
@@ -184,12 +184,12 @@ class UserLoad:
     primary: type[Transaction] | None = None
     """The transaction whose rate is the result; None: all count."""
     nominal_rate: Callable[[Mapping[str, Any]], float | None] = lambda scale: None
-    """The rate of the primary transaction, per second, that a database of that scale is meant for; None where the
+    """The rate of the primary transaction, per second, that a database of that scale is meant for; None if the
     workload has none."""
     counted: Mapping[type[Transaction], str] = field(default_factory=dict)
     """A number in the database (as a query) that grows by one with each commit of a transaction."""
     has_local_customers: bool = False
-    """True where a load machine can have customers of its own (`WorkloadContext.locality`)."""
+    """True if a load machine can have customers of its own (`WorkloadContext.locality`)."""
     contention: Callable[[Mapping[str, Any], int], str | None] = lambda scale, users: None
     """The function that returns a sentence where so many users are too many for the scale: they would wait for each
     other, not for storage."""
@@ -226,9 +226,9 @@ class Workload:
     users: UserLoad = UserLoad()
     background: Background = Background()
     cells_by: str | None = None
-    """The measure that is larger with more cells; None where all cells use the same data."""
+    """The measure that is larger with more cells; None if all cells use the same data."""
     streams: QueryStreams | None = None
-    """None where its database has no queries for streams."""
+    """None if its database has no queries for streams."""
     build_mib_per_s: float = 40
     """A load with keys, foreign keys and statistics, by two loader processes; see experiment/estimate.py."""
     check_mib_per_s: float = 400
@@ -275,7 +275,7 @@ class Workload:
 
     def procedures(self, dialect: str) -> str:
         """Return the SQL that is deployed for all transactions, in batches."""
-        names = (*self.called, *(each.name for each in self.transactions))
+        names = (*self.called, *(transaction.name for transaction in self.transactions))
         return "\nGO\n".join(sql_file.read(self.package, f"{name}.{dialect}") for name in names)
 
     def prepare(self, session: Session, kinds: Iterable[type[Transaction]]) -> None:
@@ -301,7 +301,7 @@ MOST_CARDS = 1_000
 
 READ_SHARE = "read_share"
 
-FEWEST = 0.1  # of a workload's background_sessions, for the timers where nothing follows
+FEWEST = 0.1  # share of a workload's background sessions, for timers if nothing follows
 
 Kind = TypeVar("Kind")
 Mix = Mapping[str, float]
@@ -341,8 +341,8 @@ def background_per_user(workload: Workload, deck: Mapping[str, int]) -> float:
 
 
 def _following(workload: Workload, deck: Mapping[str, int]) -> float:
-    """Return how many transactions follow, on average, for each that users start."""
-    return sum(deck[of.name] * each for of, each in workload.background.followers.values()) / sum(deck.values())
+    """Return the number of transactions that follow, on average, for each that users start."""
+    return sum(deck[kind.name] * share for kind, share in workload.background.followers.values()) / sum(deck.values())
 
 
 def apportioned(weights: Mapping[Kind, Fraction], cards: int, least: Mapping[Kind, int]) -> dict[Kind, int]:
@@ -365,8 +365,8 @@ def _by_name(workload: Workload, mix: Mix) -> dict[str, int]:
     for name, weight in mix.items():
         if name not in names:
             others = [kind.name for kind in workload.transactions]
-            what = "is not started by users" if name in others else f"is no transaction of {workload.name}"
-            raise StallmarkError(f"{name} {what}: there are {', '.join(names)}, or {READ_SHARE} alone")
+            problem = "is not started by users" if name in others else f"is no transaction of {workload.name}"
+            raise StallmarkError(f"{name} {problem}: there are {', '.join(names)}, or {READ_SHARE} alone")
         if weight <= 0:
             raise StallmarkError(
                 f"{name} has the weight {weight:g}: give it more than 0, or leave it out to have none started"
@@ -410,7 +410,7 @@ def _by_read_share(workload: Workload, mix: Mix) -> dict[str, int]:
 
 
 def _exact(weight: float) -> Fraction:
-    return Fraction(str(weight))  # as it is written: 0.1 is a tenth
+    return Fraction(str(weight))  # decimal as written: 0.1 is a tenth
 
 
 def _exactly(weights: Mapping[Kind, Fraction]) -> dict[Kind, int] | None:

@@ -63,13 +63,13 @@ class BrokerageLoader(Loader):
         return {"customers": number, "days": days, "compressibility": ratio}
 
     def groups(self, scale: Scale) -> list[TableGroup]:
-        return counts.groups(Population.of(scale))
+        return counts.groups(Population.from_scale(scale))
 
     def rows_of(self, scale: Scale, batch: Batch) -> Mapping[str, str]:
-        return counts.predicates(Population.of(scale), batch.group, batch.number)
+        return counts.predicates(Population.from_scale(scale), batch.group, batch.number)
 
     def batch(self, seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
-        population, unit = Population.of(scale), batch.number
+        population, unit = Population.from_scale(scale), batch.number
         match batch.group:
             case "trade":
                 return TradeGroup(seed, population, unit).pieces()
@@ -100,7 +100,7 @@ def market_group(seed: int, population: Population, unit: int, compressibility: 
     first, end = unit * SECURITIES, (unit + 1) * SECURITIES
     yield "brokerage.last_trade", last_trade(population, np.arange(first, end))
     for start in range(first, end, _SECURITIES_OF_A_PIECE):
-        days = Days.of(seed, population, np.arange(start, min(start + _SECURITIES_OF_A_PIECE, end)))
+        days = Days.for_securities(seed, population, np.arange(start, min(start + _SECURITIES_OF_A_PIECE, end)))
         yield "brokerage.security", securities(seed, days)
         yield "brokerage.daily_market", daily_market(days)
     yield from news(seed, population, company, compressibility)

@@ -27,7 +27,7 @@ from stallmark.schema.words import chosen, decimals, prose, short
 # Companies with their addresses, competitors and figures, and the securities they issue.
 
 
-_FIRST_YEAR = 2000  # of the figures
+_FIRST_YEAR = 2000  # year of the first figures
 _RATINGS = ("AAA", "AA+", "AA", "AA-", "A+", "A", "A-", "BBB+", "BBB", "BBB-", "BB+", "BB")
 _FIRST_FOUNDED, _YEARS_OF_FOUNDING = np.datetime64("1850-01-01"), 145
 _SPREAD = 2_147_483_647  # a prime, so prime to the number of names there are
@@ -84,8 +84,8 @@ def company_names(seed: int, company: Ints) -> pa.StringArray:
     combinations = len(families) ** 2 * len(forms)
     first_combination = whole(seed, "first company's name", np.zeros(1, np.int64), combinations)
     number, form = np.divmod((first_combination + company * _SPREAD) % combinations, len(forms))
-    one, other = np.divmod(number, len(families))
-    return pc.binary_join_element_wise(chosen(families, one), chosen(families, other), chosen(forms, form), " ")
+    first, other = np.divmod(number, len(families))
+    return pc.binary_join_element_wise(chosen(families, first), chosen(families, other), chosen(forms, form), " ")
 
 
 def security_names(seed: int, security: Ints) -> pa.StringArray:
@@ -172,7 +172,7 @@ def _shares(seed: int, company: Ints) -> Ints:
 
 # News about companies: two items each, with bodies of 1 to 100,000 characters, or fewer in a small database.
 
-_ROWS = 160  # of a piece: no more than 16 MB
+_ROWS = 160  # rows of a piece: no more than 16 MB
 _FIRST_DAY, _DAY_MS = np.datetime64("2004-01-01", "ms"), 24 * 3600 * 1000
 _SIGNED_PERCENT = 90
 

@@ -33,7 +33,7 @@ from stallmark.schema.brokerage.population import (
 T = TypeVar("T")
 
 WEEK_DAYS = 5
-COMPETITORS, NEWS = 3, 2  # of a company
+COMPETITORS, NEWS = 3, 2  # rows per company
 FIXED_ROWS = {
     "charge": 15,
     "commission_rate": 240,
@@ -45,7 +45,7 @@ FIXED_ROWS = {
     "trade_type": 5,
     "zip_code": 14_741,
 }
-PERMISSIONS = 1.42  # of an account
+PERMISSIONS = 1.42  # average permissions of an account
 
 
 def rows(population: Population) -> dict[str, dict[str, int]]:
@@ -101,7 +101,7 @@ def groups(population: Population) -> list[TableGroup]:
 
 
 def predicates(population: Population, group: str, load_unit: int) -> dict[str, str]:
-    """Return by full table name the SQL condition that selects exactly the rows of one batch."""
+    """Return the SQL condition that selects exactly the rows of one batch, by full table name."""
     return _full_names(_OF_GROUP[group](population, load_unit))
 
 
@@ -109,10 +109,10 @@ def _full_names(by_table: Mapping[str, T]) -> dict[str, T]:
     return {f"brokerage.{table}": value for table, value in by_table.items()}
 
 
-def _of_trades(population: Population, unit: int) -> dict[str, str]:
+def _trade_conditions(population: Population, unit: int) -> dict[str, str]:
     ids = population.unit_trade_ids
-    trades = _between(TRADE_KEY + unit * ids + 1, ids)
-    accounts = _between((KEY + unit * UNIT) * MOST_ACCOUNTS + 1, UNIT * MOST_ACCOUNTS)
+    trades = _sql_range(TRADE_KEY + unit * ids + 1, ids)
+    accounts = _sql_range((KEY + unit * UNIT) * MOST_ACCOUNTS + 1, UNIT * MOST_ACCOUNTS)
     by_trade = {
         "trade": "t_id",
         "trade_history": "th_t_id",
@@ -124,32 +124,32 @@ def _of_trades(population: Population, unit: int) -> dict[str, str]:
     return {table: f"{key} {trades}" for table, key in by_trade.items()} | {
         "holding_summary": f"hs_ca_id {accounts}",
         "customer_account": f"ca_id {accounts}",
-        "broker": f"b_id {_between(KEY + unit * BROKERS + 1, BROKERS)}",
+        "broker": f"b_id {_sql_range(KEY + unit * BROKERS + 1, BROKERS)}",
     }
 
 
-def _of_market(population: Population, unit: int) -> dict[str, str]:
-    companies = _between(KEY + unit * COMPANIES + 1, COMPANIES)
+def _market_conditions(population: Population, unit: int) -> dict[str, str]:
+    companies = _sql_range(KEY + unit * COMPANIES + 1, COMPANIES)
     numbers = range(unit * SECURITIES, (unit + 1) * SECURITIES)
     symbols = "IN (" + ", ".join(f"'{symbol(number)}'" for number in numbers) + ")"
     return {
-        "address": f"ad_id {_between(address_key_of_company(unit * COMPANIES), COMPANIES)}",
+        "address": f"ad_id {_sql_range(address_key_of_company(unit * COMPANIES), COMPANIES)}",
         "company": f"co_id {companies}",
         "company_competitor": f"cp_co_id {companies}",
         "security": f"s_co_id {companies}",
         "daily_market": f"dm_s_symb {symbols}",
         "financial": f"fi_co_id {companies}",
         "last_trade": f"lt_s_symb {symbols}",
-        "news_item": f"ni_id {_between(KEY + unit * COMPANIES * NEWS + 1, COMPANIES * NEWS)}",
+        "news_item": f"ni_id {_sql_range(KEY + unit * COMPANIES * NEWS + 1, COMPANIES * NEWS)}",
         "news_xref": f"nx_co_id {companies}",
     }
 
 
-def _of_customers(population: Population, unit: int) -> dict[str, str]:
-    customers = _between(KEY + unit * UNIT + 1, UNIT)
-    accounts = _between((KEY + unit * UNIT) * MOST_ACCOUNTS + 1, UNIT * MOST_ACCOUNTS)
+def _customer_conditions(population: Population, unit: int) -> dict[str, str]:
+    customers = _sql_range(KEY + unit * UNIT + 1, UNIT)
+    accounts = _sql_range((KEY + unit * UNIT) * MOST_ACCOUNTS + 1, UNIT * MOST_ACCOUNTS)
     return {
-        "address": f"ad_id {_between(address_key_of_customer(population, unit * UNIT), UNIT)}",
+        "address": f"ad_id {_sql_range(address_key_of_customer(population, unit * UNIT), UNIT)}",
         "customer": f"c_id {customers}",
         "customer_taxrate": f"cx_c_id {customers}",
         "account_permission": f"ap_ca_id {accounts}",
@@ -158,19 +158,19 @@ def _of_customers(population: Population, unit: int) -> dict[str, str]:
     }
 
 
-def _of_fixed(population: Population, unit: int) -> dict[str, str]:
-    return {"address": f"ad_id {_between(KEY + 1, EXCHANGES)}", **dict.fromkeys(FIXED_ROWS, "1 = 1")}
+def _fixed_conditions(population: Population, unit: int) -> dict[str, str]:
+    return {"address": f"ad_id {_sql_range(KEY + 1, EXCHANGES)}", **dict.fromkeys(FIXED_ROWS, "1 = 1")}
 
 
-def _between(first: int, count: int) -> str:
+def _sql_range(first: int, count: int) -> str:
     return f"BETWEEN {first} AND {first + count - 1}"
 
 
 _OF_GROUP: Mapping[str, Callable[[Population, int], dict[str, str]]] = {
-    "trade": _of_trades,
-    "market": _of_market,
-    "customers": _of_customers,
-    "fixed": _of_fixed,
+    "trade": _trade_conditions,
+    "market": _market_conditions,
+    "customers": _customer_conditions,
+    "fixed": _fixed_conditions,
 }
 
 
@@ -197,9 +197,11 @@ def split(wanted_bytes: int) -> tuple[int, float]:
             f"{format.size(largest)}."
         )
     units = range(1, MOST_CUSTOMERS // UNIT)
-    customers = UNIT * (1 + bisect_left(units, wanted_bytes, key=lambda each: estimated_bytes(each * UNIT, MOST_DAYS)))
+    customers = UNIT * (
+        1 + bisect_left(units, wanted_bytes, key=lambda unit_count: estimated_bytes(unit_count * UNIT, MOST_DAYS))
+    )
     steps = range(LEAST_DAYS * _STEPS, MOST_DAYS * _STEPS)
-    step = steps.start + bisect_left(steps, wanted_bytes, key=lambda each: estimated_bytes(customers, each / _STEPS))
+    step = steps.start + bisect_left(steps, wanted_bytes, key=lambda step: estimated_bytes(customers, step / _STEPS))
     return customers, step / _STEPS
 
 

@@ -29,8 +29,8 @@ from stallmark.schema.brokerage.population import (
 from stallmark.schema.draw import Ints, percent, whole
 from stallmark.schema.words import chosen
 
-TAX_STATUS_PERCENT = (20, 70)  # of the accounts have status 0, and 0 or 1; the others have 2
-_RIGHTS = ("0000", "0001", "0011")  # of the owner, the second and the third who may trade
+TAX_STATUS_PERCENT = (20, 70)  # cumulated percent of accounts with tax status 0, and 0 or 1; the others have 2
+_RIGHTS = ("0000", "0001", "0011")  # permissions of the owner, the second and the third who may trade
 _KINDS_OF_ACCOUNT = ("Savings", "Retirement", "Education", "Household", "Travel", "Reserve", "Growth", "Income")
 _OLDEST, _YOUNGEST = np.datetime64("1920-01-01"), np.datetime64("1987-01-01")
 
@@ -108,10 +108,10 @@ def _telephones(seed: int, customer: Ints) -> dict[str, pa.Array]:
     return columns
 
 
-def _email(seed: int, customer: Ints, one: pa.Array, other: pa.Array, number: int) -> pa.StringArray:
+def _email(seed: int, customer: Ints, first: pa.Array, other: pa.Array, number: int) -> pa.StringArray:
     domains = words.email_domains()
     domain = chosen(domains, whole(seed, f"e-mail {number}", customer, len(domains)))
-    person = pc.ascii_lower(pc.binary_join_element_wise(one, other, "."))
+    person = pc.ascii_lower(pc.binary_join_element_wise(first, other, "."))
     return pc.binary_join_element_wise(person, domain, "@")
 
 

@@ -84,7 +84,7 @@ def _trade_types() -> pa.Table:
 
 
 def _charges() -> pa.Table:
-    kind, tier = (each.ravel() for each in np.indices(CHARGE_CENTS.shape))
+    kind, tier = (axis.ravel() for axis in np.indices(CHARGE_CENTS.shape))
     return pa.table(
         {
             "ch_tt_id": chosen(_TRADE_TYPE_IDS, kind),
@@ -95,7 +95,7 @@ def _charges() -> pa.Table:
 
 
 def _commission_rates() -> pa.Table:
-    tier, kind, exchange, band = (each.ravel() for each in np.indices(COMMISSION_RATE_HUNDREDTHS.shape))
+    tier, kind, exchange, band = (axis.ravel() for axis in np.indices(COMMISSION_RATE_HUNDREDTHS.shape))
     band_starts = np.append(1, BAND_ENDS[:-1] + 1)
     return pa.table(
         {

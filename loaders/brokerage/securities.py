@@ -61,7 +61,7 @@ class Days:
     volume: Ints
 
     @classmethod
-    def of(cls, seed: int, population: Population, security: Ints) -> "Days":
+    def for_securities(cls, seed: int, population: Population, security: Ints) -> "Days":
         day = np.arange(len(_DAYS) - WEEK_DAYS * population.market_weeks, len(_DAYS))
         draws = bits(seed, "daily market", security[:, None] * len(_DAYS) + day[None, :])
         close = LOW_CENTS + _below(HIGH_CENTS - LOW_CENTS + 1, draws, 0)

@@ -44,8 +44,8 @@ MARKET_BUY, MARKET_SELL, LIMIT_BUY, LIMIT_SELL, STOP_LOSS = range(5)
 SHARES = (30, 30, 20, 10, 10)
 QUANTITIES = np.array([100, 200, 400, 800])
 LIFO_PERCENT, MARGIN_PERCENT = 35, 8
-ANSWER_LEAST_S, ANSWER_MOST_S = 1, 6  # of the market
-LONGEST_S = PERIOD_S + ANSWER_MOST_S  # from the placing of an order to its completion
+ANSWER_LEAST_S, ANSWER_MOST_S = 1, 6  # seconds until the market answers
+LONGEST_S = PERIOD_S + ANSWER_MOST_S  # longest time from an order to its completion
 MOST_LIMIT_CENTS = 100  # how far from the price a limit is set, at most
 
 
@@ -53,9 +53,9 @@ MOST_LIMIT_CENTS = 100  # how far from the price a limit is set, at most
 class Orders:
     """Arrays of one length. Times are trading seconds, with whole milliseconds."""
 
-    number: Ints  # in the load unit, in the order of submission
-    account: Ints  # from 0 in the load unit
-    held: Ints  # which of the account's securities
+    number: Ints  # index in the load unit, in the order of submission
+    account: Ints  # counted from 0 in the load unit
+    held: Ints  # index among the account's securities
     security: Ints
     type: Ints
     quantity: Ints
@@ -69,7 +69,7 @@ class Orders:
     def __len__(self) -> int:
         return len(self.number)
 
-    def take(self, which: Ints | Bools) -> "Orders":
+    def select(self, which: Ints | Bools) -> "Orders":
         return Orders(**{name: column[which] for name, column in vars(self).items()})
 
     @classmethod
@@ -93,26 +93,26 @@ class OrderBook:
         self.owners = owner
         self.account_keys = account_key(owner, np.arange(len(owner)) - np.repeat(self._first_account, counts))
         self._held_by = held_by(self.account_keys)
-        self.securities = security_of(  # by account (from 0 in the load unit) and number
+        self.securities = security_of(  # indexed by account (from 0 in the load unit) and number
             self.account_keys[:, None], np.arange(MOST_HELD)[None, :], population.securities
         )
         self._seconds_each = population.days * DAY_S / population.unit_trades
 
-    def placed(self, number: Ints) -> Floats:
+    def order_times(self, number: Ints) -> Floats:
         """Return the times at which orders are placed: one in each equal slice of the initial trade days."""
         second = (number + unit(self._bits(0, number))) * self._seconds_each
         return np.floor(second * 1000) / 1000
 
     def orders(self, first: int, end: int) -> Orders:
         number = np.arange(first, end)
-        who, what, when = (self._bits(stream, number) for stream in (1, 2, 3))
+        who, action, when = (self._bits(stream, number) for stream in (1, 2, 3))
         customer = self._at_rank[busy_rank(who)]
         place = below(self._accounts_of[customer], who << np.uint64(32))
         account = self._first_account[customer] + place
-        held = below(self._held_by[account], what)
+        held = below(self._held_by[account], action)
         security = self.securities[account, held]
-        kind = _KIND_BY_PERCENT[_percent(what, 32)]
-        placed = self.placed(number)
+        kind = _KIND_BY_PERCENT[_percent(action, 32)]
+        placed = self.order_times(number)
         bid, submitted = _limits(security, kind, placed, below(MOST_LIMIT_CENTS, when << np.uint64(32)) + 1)
         return Orders(
             number=number,
@@ -120,10 +120,10 @@ class OrderBook:
             held=held,
             security=security,
             type=kind,
-            quantity=QUANTITIES[(what & np.uint64(3)).astype(np.int64)],
+            quantity=QUANTITIES[(action & np.uint64(3)).astype(np.int64)],
             bid_cents=bid,
-            lifo=_percent(what, 18) < LIFO_PERCENT,
-            cash=_percent(what, 4) >= MARGIN_PERCENT,
+            lifo=_percent(action, 18) < LIFO_PERCENT,
+            cash=_percent(action, 4) >= MARGIN_PERCENT,
             placed=placed,
             submitted=submitted,
             completed=_whole_ms(submitted + np.minimum(ANSWER_MOST_S, ANSWER_LEAST_S - np.log1p(-unit(when)))),
@@ -203,15 +203,15 @@ class Holdings:
 
     def __init__(self, positions: int):
         self.positions = positions
-        self._end = 0  # of what is used of the arrays
+        self._end = 0  # length in use of the arrays
         self.key = np.empty(0, np.int64)
         self.position = np.empty(0, np.int64)
         self.quantity = np.empty(0, np.int64)
         self.cents = np.empty(0, np.int64)
         self.begun = np.empty(0, "datetime64[ms]")
-        self._older = np.empty(0, np.int64)  # its neighbours in the queue
+        self._older = np.empty(0, np.int64)  # neighbours in the queue
         self._newer = np.empty(0, np.int64)
-        self._oldest = np.full(positions, NONE)  # by position
+        self._oldest = np.full(positions, NONE)  # indexed by position
         self._newest = np.full(positions, NONE)
 
     def match(self, trades: Trades) -> tuple[History, Ints]:
@@ -245,11 +245,11 @@ class Holdings:
             place = place + (left == 0)
             going_on = place < upto
             if not going_on.all():
-                position, place, upto, left = (each[going_on] for each in (position, place, upto, left))
+                position, place, upto, left = (values[going_on] for values in (position, place, upto, left))
             fresh = left == 0
             left[fresh] = trades.quantity[order[place[fresh]]]
         self._end = end
-        holdings, keys, befores, afters = (np.concatenate(each) for each in zip(*changes, strict=True))
+        holdings, keys, befores, afters = (np.concatenate(parts) for parts in zip(*changes, strict=True))
         return History(holdings, keys, befores, afters), earned
 
     def _begin(self, holding: Ints, trades: Trades, trade: Ints) -> None:
@@ -287,7 +287,7 @@ class Holdings:
     def close_ranks(self) -> None:
         """Forget what is used up, and the room that was not needed."""
         open_ones = np.flatnonzero(self.quantity[: self._end])
-        moved = np.full(len(self.key) + 1, NONE)  # its last element: where NONE points, when used as an index
+        moved = np.full(len(self.key) + 1, NONE)  # dummy last element, where the index NONE points
         moved[open_ones] = np.arange(len(open_ones))
         for name in _OF_HOLDINGS:
             setattr(self, name, getattr(self, name)[open_ones])
@@ -307,7 +307,7 @@ class Completed:
     key: Ints
     completed: npt.NDArray[np.datetime64]
     sells: npt.NDArray[np.bool_]
-    cents: Ints  # of one share
+    cents: Ints  # price of one share
     earned: Ints
     history: History
 
@@ -329,15 +329,15 @@ class Simulation:
             orders = Orders.joined([*waiting, self.book.orders(first, end)])
             certain = np.ones(len(orders), bool)
             if end < total:
-                certain = orders.completed < self.book.placed(np.array([end]))[0]
+                certain = orders.completed < self.book.order_times(np.array([end]))[0]
             ready = np.flatnonzero(certain)
             in_order = ready[np.lexsort((orders.number[ready], orders.completed[ready]))]
-            waiting = [orders.take(~certain)]
+            waiting = [orders.select(~certain)]
             if len(in_order):
-                yield self._complete(orders.take(in_order))
+                yield self._complete(orders.select(in_order))
         self.holdings.close_ranks()
 
-    def held(self) -> tuple[Ints, Ints, Ints]:
+    def holdings_left(self) -> tuple[Ints, Ints, Ints]:
         """Return accounts (from 0 in the load unit), which of their securities, and how much of it they have,
         if any."""
         net = np.zeros(self.holdings.positions, np.int64)

@@ -32,7 +32,7 @@ from stallmark.schema.brokerage.population import (
 from stallmark.schema.draw import Ints
 from stallmark.schema.words import chosen, decimals
 
-TAXED_NOT_AT_ALL, TAXED_AT_SOURCE = 0, 1  # of an account; 2 is taxed elsewhere
+TAXED_NOT_AT_ALL, TAXED_AT_SOURCE = 0, 1  # tax statuses of an account; 2 is taxed elsewhere
 SETTLED_AFTER_DAYS = 2  # Saturdays and Sundays do not count
 
 
@@ -60,12 +60,12 @@ class TradeGroup:
 
     def pieces(self) -> Iterator[Piece]:
         for completed in self._simulation.completed():
-            yield from self._of_trades(completed)
-        yield from self._of_holdings()
+            yield from self._trade_pieces(completed)
+        yield from self._holding_pieces()
         yield "brokerage.customer_account", self._customer_accounts()
         yield "brokerage.broker", self._broker_table()
 
-    def _of_trades(self, done: Completed) -> Iterator[Piece]:
+    def _trade_pieces(self, done: Completed) -> Iterator[Piece]:
         orders = done.orders
         value = done.cents * orders.quantity
         charge = CHARGE_CENTS[orders.type, self._tiers[orders.account]]
@@ -139,7 +139,7 @@ class TradeGroup:
             "ct_name": name,
         })  # fmt: skip
 
-    def _of_holdings(self) -> Iterator[Piece]:
+    def _holding_pieces(self) -> Iterator[Piece]:
         open_ones = self._simulation.holdings
         account, held = np.divmod(open_ones.position, open_ones.positions // ACCOUNTS)
         holdings = pa.table({
@@ -151,7 +151,7 @@ class TradeGroup:
             "h_qty": open_ones.quantity.astype(np.int32),
         })  # fmt: skip
         yield from _pieces("brokerage.holding", holdings)
-        account, held, net = self._simulation.held()
+        account, held, net = self._simulation.holdings_left()
         summaries = pa.table({
             "hs_ca_id": self._accounts[account],
             "hs_s_symb": chosen(self._symbols, self._place[account, held]),
@@ -191,7 +191,7 @@ def _trade_history(done: Completed) -> pa.Table:
     waited = done.orders.type >= LIMIT_BUY
     keys = [done.key[waited], done.key, done.key]
     times = [moment(done.orders.placed[waited]), moment(done.orders.submitted), done.completed]
-    states = np.repeat(np.arange(3), [len(each) for each in keys])
+    states = np.repeat(np.arange(3), [len(ids) for ids in keys])
     return pa.table({
         "th_t_id": np.concatenate(keys),
         "th_dts": np.concatenate(times),

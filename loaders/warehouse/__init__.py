@@ -26,7 +26,7 @@ import pyarrow.parquet as parquet
 
 from stallmark.errors import StallmarkError, as_reason
 from stallmark.loaders.plan import Batch, Loader, Piece, Scale, Supply, TableGroup
-from stallmark.processes import hang_up, how_ended, tell
+from stallmark.processes import exit_clause, hang_up, write_order
 from stallmark.redact import environment
 from stallmark.schema.draw import Ints
 from stallmark.schema.warehouse import scale as sizes
@@ -43,7 +43,7 @@ VARIED = {
     "orders": ("o_orderkey", "o_custkey", "o_totalprice", "o_clerk", "o_comment"),
     "lineitem": ("l_orderkey", "l_partkey", "l_suppkey", "l_extendedprice", "l_comment"),
 }
-"""The columns in which hardly a value repeats, by table: a dictionary of theirs would be larger than they are."""
+"""The columns in which barely a value repeats, by table: a dictionary of theirs would be larger than they are."""
 
 PART_BYTES = 60_000_000
 """No less than the largest file of a part takes: 52.7 MB, of lineitems."""
@@ -76,7 +76,7 @@ class Part(NamedTuple):
 
 
 def command() -> str:
-    """Return the path of the generator. Raise StallmarkError where there is none."""
+    """Return the path of the generator. Raise StallmarkError if it is missing."""
     path = find_generator()
     if path is None:
         raise StallmarkError(
@@ -108,11 +108,11 @@ def making(factor: float, wanted: Collection[Part], parts: int, workers: int) ->
     with guard:
         listener.start()
         try:
-            tell(guard.stdin, json.dumps(order) + "\n")
+            write_order(guard.stdin, json.dumps(order) + "\n")
             folder = Path(_answer(guard, lines, Begun).folder)
             yield folder, _as_they_are_made(guard, lines, folder, set(wanted))
         finally:
-            hang_up(guard.stdin)  # which ends it
+            hang_up(guard.stdin)  # ends the generator
             listener.join()
 
 
@@ -163,8 +163,8 @@ def _as_they_are_made(
                 file.unlink()
         if missing and has_ended:
             ended = _answer(guard, lines, Ended)
-            said = " ".join(ended.stderr.split()) or f"it {how_ended(ended.code)}"
-            raise StallmarkError(f"{GENERATOR} made no {min(missing).table}: {as_reason(said)}.")
+            message = " ".join(ended.stderr.split()) or f"it {exit_clause(ended.code)}"
+            raise StallmarkError(f"{GENERATOR} made no {min(missing).table}: {as_reason(message)}.")
         if missing:
             time.sleep(LOOK_EVERY_S)
 
@@ -172,7 +172,7 @@ def _as_they_are_made(
 def _answer(guard: subprocess.Popen, lines: "SimpleQueue[str]", kind: type[Answer]) -> Answer:
     if line := lines.get():
         return msgspec.json.decode(line, type=kind)
-    raise StallmarkError(f"The guard of {GENERATOR} {how_ended(guard.wait())}: build again.")
+    raise StallmarkError(f"The guard of {GENERATOR} {exit_clause(guard.wait())}: build again.")
 
 
 def _listen(guard: subprocess.Popen, lines: "SimpleQueue[str]") -> None:
@@ -211,13 +211,13 @@ class WarehouseLoader(Loader):
             raise StallmarkError(f"The warehouse's scale has no {sorted(unknown)[0]!r}: it is `factor: F`.")
         factor = given.get("factor")
         if type(factor) not in (int, float) or factor not in sizes.FACTORS:
-            allowed = ", ".join(f"{one:g}" for one in sizes.FACTORS[:-1])
+            allowed = ", ".join(f"{allowed_factor:g}" for allowed_factor in sizes.FACTORS[:-1])
             raise StallmarkError(
                 f"The warehouse's scale factor is {allowed} or {sizes.FACTORS[-1]} (about 2 GB of disk for each 1; "
                 f"below 1 it is for trying out), not {'nothing' if factor is None else repr(factor)}: "
                 "write `factor: 1`."
             )
-        return {"factor": next(one for one in sizes.FACTORS if one == factor)}
+        return {"factor": next(allowed for allowed in sizes.FACTORS if allowed == factor)}
 
     def ready(self) -> None:
         command()
@@ -250,8 +250,8 @@ class WarehouseLoader(Loader):
 
     def batch(self, seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
         with self.supply(scale, [batch], 1) as supply:
-            for one in supply.batches:
-                yield from self.supplied(supply.folders, seed, scale, one)
+            for record_batch in supply.batches:
+                yield from self.supplied(supply.folders, seed, scale, record_batch)
 
     def supplied(self, folders: Mapping[str, str], seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
         table = f"warehouse.{batch.group}"

@@ -32,12 +32,12 @@ def main() -> None:
     order, over = json.loads(sys.stdin.readline()), threading.Event()
     threading.Thread(target=_wait_for_the_end, args=[over], daemon=True).start()
     with tempfile.TemporaryDirectory(prefix=f"stallmark-warehouse-{os.getpid()}-", ignore_cleanup_errors=True) as name:
-        _say({"folder": name})
-        _say(_made(order, Path(name), over))
+        _send({"folder": name})
+        _send(_run_commands(order, Path(name), over))
         over.wait()
 
 
-def _made(order: dict[str, Any], folder: Path, over: threading.Event) -> dict[str, Any]:
+def _run_commands(order: dict[str, Any], folder: Path, over: threading.Event) -> dict[str, Any]:
     """Run the commands; return how the last of them ended."""
     stderr, code = folder / "stderr", 0
     try:
@@ -75,7 +75,8 @@ def _bytes_in(folder: Path) -> int:
 
 def _ends_with_us() -> dict[str, Any]:
     """Return options of a process that does not outlive a guard that is killed: Linux kills it. macOS ends one that is
-    held up, as a group that nobody could let go on; another ends when it is done."""
+    held up, as a group that nobody could let continue; another ends when it is done.
+    """
     if os.name != "posix":
         return {}
     if sys.platform != "linux":
@@ -89,7 +90,7 @@ def _wait_for_the_end(over: threading.Event) -> None:
     over.set()
 
 
-def _say(answer: dict[str, Any]) -> None:
+def _send(answer: dict[str, Any]) -> None:
     with suppress(BrokenPipeError):  # nobody is left to read it
         print(json.dumps(answer), flush=True)
 

@@ -20,10 +20,10 @@ from stallmark.schema.draw import Floats, Ints, Numbers, below, hashed, percent,
 Number = TypeVar("Number", int, Ints)
 
 UNIT = 1_000  # customers of a load unit
-ACCOUNTS, BROKERS, COMPANIES, SECURITIES = 5_000, 10, 500, 685  # of a load unit
+ACCOUNTS, BROKERS, COMPANIES, SECURITIES = 5_000, 10, 500, 685  # in a load unit
 EXCHANGES = 4
-MOST_ACCOUNTS = 10  # of a customer
-TICKER_LETTERS = 4  # at least
+MOST_ACCOUNTS = 10  # accounts of a customer
+TICKER_LETTERS = 4  # fewest letters
 MOST_HELD = 18  # securities that an account trades
 
 FULL_DAYS = 300
@@ -31,11 +31,11 @@ FULL_DAYS = 300
 smaller in proportion, else a market of five years would be most of a database of a few days."""
 # Of 300 days, then the fewest: Security-Detail asks for 20 days in a row, Data-Maintenance for each day of a month.
 MARKET_WEEKS, FEWEST_MARKET_WEEKS = 261, 9
-QUARTERS, FEWEST_QUARTERS = 20, 4  # of a company's figures
+QUARTERS, FEWEST_QUARTERS = 20, 4  # quarters of a company's figures
 LONGEST_ARTICLE, LEAST_LONGEST_ARTICLE = 100_000, 1_000  # characters; lengths are uniform up to it
 WATCHED, FEWEST_WATCHED = (50, 150), (5, 15)  # securities on a watch list, at least and at most
 
-PERMISSIONS_PERCENT = (60, 98)  # of the accounts have one, and no more than two; the others have three
+PERMISSIONS_PERCENT = (60, 98)  # cumulated percent of accounts with one and two; the others have three
 
 TRADES_PER_DAY = 8 * 3600 * UNIT // 500  # of a load unit: an initial trade day has eight hours, the scale factor is 500
 
@@ -62,7 +62,7 @@ class Population:
     days: float
 
     @classmethod
-    def of(cls, scale: Any) -> "Population":
+    def from_scale(cls, scale: Any) -> "Population":
         return cls(scale["customers"], scale["days"])
 
     @property
@@ -337,11 +337,11 @@ def second_reached(security: Ints, second: Floats, cents: Ints, rising: npt.NDAr
     """Return the first trading second, from `second` on, in which the price reaches `cents`.
 
     It is reached from below where `rising`, else from above; a price that is there already is reached at once."""
-    there = np.where(rising, price_cents(security, second) >= cents, price_cents(security, second) <= cents)
+    reached = np.where(rising, price_cents(security, second) >= cents, price_cents(security, second) <= cents)
     into = (np.clip(cents, LOW_CENTS, HIGH_CENTS) - LOW_CENTS) / _CENTS_PER_S  # into a rising half
     target = np.where(rising, into, PERIOD_S - into)
     wait = (target - second - phase_s(security)) % PERIOD_S
-    return np.where(there, second, second + wait)
+    return np.where(reached, second, second + wait)
 
 
 def moment(second: Floats) -> npt.NDArray[np.datetime64]:

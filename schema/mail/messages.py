@@ -24,7 +24,7 @@ DELIVERED = 2**42
 MAILBOX_NUMBERS = 2**16
 """The numbers of a mailbox's loaded messages begin with so many times its place."""
 
-_SIGMA = 2.13  # of the logarithm: with it the median is 8 KB
+_SIGMA = 2.13  # spread of the logarithm: the median is then 8 KB
 _QUANTILES = 4_096
 
 # Numbers of texts that `prose` tells apart have 2**16 phrases each, and a body of 10 MB has more.
@@ -64,7 +64,7 @@ def likely_sizes() -> Ints:
     shape = [exp(normal.inv_cdf((place + 0.5) / _QUANTILES)) for place in range(_QUANTILES)]
 
     def scaled(median: float) -> list[int]:
-        return [round(min(MOST_BYTES, max(LEAST_BYTES, median * one))) for one in shape]
+        return [round(min(MOST_BYTES, max(LEAST_BYTES, median * factor))) for factor in shape]
 
     low, high = 1.0, float(MEAN_BYTES)
     for _ in range(60):

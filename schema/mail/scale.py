@@ -27,5 +27,5 @@ INBOX, SENT = 1, 2
 
 
 def leeway(messages: int) -> int:
-    """Return by how many messages a mailbox may become larger or smaller than it was loaded: a tenth."""
+    """Return the number of messages by which a mailbox may grow or shrink after the load: a tenth."""
     return messages // 10

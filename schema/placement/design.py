@@ -1,4 +1,4 @@
-"""The physical design of a database on SQL Server: its files, what lies in which, and the settings that decide I/O. On
+"""The physical design of a database on SQL Server: its files, what is in which, and the settings that decide I/O. On
 PostgreSQL (`placement.postgres`): in which of the server's tablespaces tables and indexes lie.
 
 Plain data, checked as it is made: a mistake raises StallmarkError. `placement.mssql` writes a design in T-SQL,
@@ -20,10 +20,10 @@ from stallmark.schema import size
 MIB, GIB, TIB = 1024**2, 1024**3, 1024**4
 
 PRIMARY = "PRIMARY"
-GROWING = "growing"  # as a table's name: all tables that the schema marks so, in `Table.info`
-ALL = "*"  # as a table's name: all that are not named otherwise
-MOST_DATA_BYTES, MOST_LOG_BYTES = 16 * TIB, 2 * TIB  # of one file
-LEAST_BYTES = 8 * MIB  # of one file: as large as the first one of a new database is anyway
+GROWING = "growing"  # in place of a table's name: all tables that the schema marks so, in `Table.info`
+ALL = "*"  # in place of a table's name: all tables without an entry
+MOST_DATA_BYTES, MOST_LOG_BYTES = 16 * TIB, 2 * TIB  # largest file
+LEAST_BYTES = 8 * MIB  # smallest file: as large as the first one of a new database is anyway
 GROWTH_BYTES = 64 * MIB
 GROWTH_STEP = 64 * 1024  # the server rounds to it
 
@@ -35,7 +35,7 @@ LEAST_LOG = GIB
 Compression = Literal["none", "row", "page"]
 Storage = Literal["rowstore", "columnstore"]
 Period = Literal["month", "year"]
-DATES = "dates"  # in `Column.info` of a date: the first and the last one that its rows have
+DATES = "dates"  # key in `Column.info` of a date: the first and last date of its rows
 Recovery = Literal["simple", "bulk_logged", "full"]
 DelayedDurability = Literal["disabled", "allowed", "forced"]
 PageVerify = Literal["checksum", "torn_page_detection", "none"]
@@ -47,7 +47,7 @@ class File:
     """A data or log file on the server's own disks. `size_bytes` None: as large as what it holds needs."""
 
     path: str
-    name: str  # in the database, unique there
+    name: str  # name, unique in the database
     size_bytes: int | None = None
     growth_bytes: int = GROWTH_BYTES  # 0: it never grows
 
@@ -79,18 +79,18 @@ class Filegroup:
 class TableGroup:
     """Tables by their names, with the schema where several have one of that name; or GROWING, or ALL. Of one schema:
     `bank.growing`, `bank.*`. A filegroup of None is the one the server takes: PRIMARY for tables, that of its table for
-    an index. A tablespace of None is PostgreSQL's own choice for tables, that of its
-    table for an index.
+    an index. A tablespace of None is PostgreSQL's own choice for tables, that of its table for an index.
 
-    Rows lie in the order of their primary key, unless they lie by a column (`cluster_by`) or in a columnstore; of
-    either kind they may be in partitions, one for each period of a date (`partition_by`)."""
+    Rows are in the order of their primary key, unless they lie by a column (`cluster_by`) or in a columnstore; of
+    either kind they may be in partitions, one for each period of a date (`partition_by`).
+    """
 
     tables: tuple[str, ...]
     filegroup: str | None = None
-    index_filegroup: str | None = None  # of all but the clustered index, which is the table
+    index_filegroup: str | None = None  # filegroup of all but the clustered index, which is the table
     compression: Compression = "none"
     tablespace: str | None = None
-    index_tablespace: str | None = None  # of keys and indexes
+    index_tablespace: str | None = None  # tablespace of keys and indexes
     storage: Storage = "rowstore"
     cluster_by: str | None = None
     partition_by: str | None = None
@@ -121,7 +121,7 @@ class TableGroup:
 
     @property
     def key_is_apart(self) -> bool:
-        """True where the primary key is an index beside the rows, because these lie otherwise."""
+        """True if the primary key is an index beside the rows, because these lie otherwise."""
         return self.storage == "columnstore" or self.cluster_by is not None
 
 
@@ -152,7 +152,7 @@ class Settings:
 class Design:
     """The physical design of one database; without `files` the server chooses where it lies."""
 
-    files: tuple[File, ...] = ()  # of PRIMARY
+    files: tuple[File, ...] = ()  # files of PRIMARY
     filegroups: tuple[Filegroup, ...] = ()
     log: tuple[File, ...] = ()
     tables: tuple[TableGroup, ...] = ()
@@ -165,11 +165,11 @@ class Design:
         if PRIMARY.casefold() in (group.name.casefold() for group in self.filegroups):
             raise StallmarkError("PRIMARY is the filegroup of the database's own files: name the other differently.")
         _once("filegroup", [group.name for group in self.filegroups])
-        _once("file", [file.name for file in self._own_files()])
+        _once("file", [file.name for file in self._declared_files()])
         _once("table", [name for group in self.tables for name in group.tables])
         tempdb = [*self.tempdb.files, *([self.tempdb.log] if self.tempdb.log else [])] if self.tempdb else []
         _once("file of tempdb", [file.name for file in tempdb])
-        everything = [file.path for file in (*self._own_files(), *tempdb)]
+        everything = [file.path for file in (*self._declared_files(), *tempdb)]
         if len({is_windows(path) for path in everything}) > 1:
             raise StallmarkError("Some files are on a Windows server and some on a Linux one: write all paths one way.")
         _once("path", everything)
@@ -193,8 +193,11 @@ class Design:
         return next(named, TableGroup((table.fullname,)))
 
     def check_tables(self, metadata: sa.MetaData) -> None:
-        """Raise StallmarkError when it names a table or a column that the schemas do not have, a table of which several
-        have one, or the same one twice; and when it partitions by what is no date with a known range."""
+        """Raise StallmarkError if the design does not fit the tables.
+
+        It may name a table or a column that the schemas lack, a table that several of them have, or the same one twice;
+        or it may partition by a column without a known range of dates.
+        """
         named: dict[str, list[sa.Table]] = {}
         for table in metadata.sorted_tables:
             for name in _names_of(table):
@@ -211,10 +214,13 @@ class Design:
                     f"There are several tables {name}: write {' or '.join(table.fullname for table in named[name])}."
                 )
         for table in metadata.sorted_tables:
-            _once("table", [table.fullname for group in self.tables for name in group.tables if name in _own(table)])
+            _once(
+                "table",
+                [table.fullname for group in self.tables for name in group.tables if name in _table_name(table)],
+            )
             _check_columns(self.group_of(table), table)
 
-    def _own_files(self) -> list[File]:
+    def _declared_files(self) -> list[File]:
         return [file for group in self.groups() for file in group.files] + list(self.log)
 
 
@@ -270,19 +276,19 @@ def _shared(files: Sequence[File], need: float, most: int) -> tuple[File, ...]:
     if not open_files:
         return tuple(files)
     left = max(0.0, need - sum(file.size_bytes or 0 for file in files))
-    each = max(LEAST_BYTES, -(-int(left) // len(open_files) // MIB) * MIB)
-    if each > most:
+    size = max(LEAST_BYTES, -(-int(left) // len(open_files) // MIB) * MIB)
+    if size > most:
         raise StallmarkError(
-            f"{open_files[0].path} would need {each / TIB:.1f} TiB, and a file holds {most // TIB} TiB: "
+            f"{open_files[0].path} would need {size / TIB:.1f} TiB, and a file holds {most // TIB} TiB: "
             "name more files."
         )
-    return tuple(replace(file, size_bytes=each) if file.size_bytes is None else file for file in files)
+    return tuple(replace(file, size_bytes=size) if file.size_bytes is None else file for file in files)
 
 
-def _check_name(name: str, what: str) -> None:
+def _check_name(name: str, kind: str) -> None:
     if not 1 <= len(name) <= 128 or not name.isprintable() or name != name.strip():
         raise StallmarkError(
-            f"{name!r} is no name of {what}: write 1 to 128 printable characters, no blank at either end."
+            f"{name!r} is not a name for {kind}: write 1 to 128 printable characters, no blank at either end."
         )
 
 
@@ -293,21 +299,23 @@ def _check_path(path: str) -> None:
             "name a local volume."
         )
     if not (is_windows(path) or path.startswith("/")) or path.endswith(("/", "\\")) or path.endswith(":"):
-        raise StallmarkError(f"{path} is no file on a server: write it whole, as D:\\data\\bank.mdf or /data/bank.mdf.")
+        raise StallmarkError(
+            f"{path} is not a file on a server: write it whole, as D:\\data\\bank.mdf or /data/bank.mdf."
+        )
     if len(path) > 259 or not path.isprintable() or path != path.strip():
         raise StallmarkError(
-            f"{path[:40]!r} is no path: write at most 259 printable characters, no blank at either end."
+            f"{path[:40]!r} is not a path: write at most 259 printable characters, no blank at either end."
         )
 
 
-def _own(table: sa.Table) -> tuple[str, str]:
+def _table_name(table: sa.Table) -> tuple[str, str]:
     return table.fullname, table.name
 
 
 def _names_of(table: sa.Table) -> list[str]:
     """Return the names by which a group may have a table, those first that go before others."""
     kinds = [*([GROWING] if table.info.get(GROWING) else []), ALL]
-    return [*_own(table), *(name for kind in kinds for name in (f"{table.schema}.{kind}", kind))]
+    return [*_table_name(table), *(name for kind in kinds for name in (f"{table.schema}.{kind}", kind))]
 
 
 def _check_columns(group: TableGroup, table: sa.Table) -> None:
@@ -322,11 +330,11 @@ def _check_columns(group: TableGroup, table: sa.Table) -> None:
         raise StallmarkError(f"{table.name} can have partitions {has}, not by {group.partition_by}.")
 
 
-def _once(what: str, names: Sequence[str]) -> None:
+def _once(kind: str, names: Sequence[str]) -> None:
     """Refuse names that occur twice, compared without regard to case as the server may."""
     seen: set[str] = set()
     for name in names:
-        key = name if what == "path" and not is_windows(name) else name.casefold()
+        key = name if kind == "path" and not is_windows(name) else name.casefold()
         if key in seen:
-            raise StallmarkError(f"The {what} {name} is there twice: give each its own.")
+            raise StallmarkError(f"The {kind} {name} is there twice: give each its own.")
         seen.add(key)

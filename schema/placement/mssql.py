@@ -58,14 +58,14 @@ def bounds(group: TableGroup, table: sa.Table) -> list[date]:
 def partition_statements(group: TableGroup, table: sa.Table) -> Iterator[str]:
     """Return the statements that create missing partitions: a build may have been stopped after them."""
     called, filegroup = name(partitions(group, table)), name(group.filegroup or PRIMARY)
-    found = text(partitions(group, table))
+    partitioning = text(partitions(group, table))
     days = ", ".join(text(day.isoformat()) for day in bounds(group, table))
     yield (
-        f"IF NOT EXISTS (SELECT 1 FROM sys.partition_functions WHERE name = {found}) "
+        f"IF NOT EXISTS (SELECT 1 FROM sys.partition_functions WHERE name = {partitioning}) "
         f"CREATE PARTITION FUNCTION {called} (date) AS RANGE RIGHT FOR VALUES ({days})"
     )
     yield (
-        f"IF NOT EXISTS (SELECT 1 FROM sys.partition_schemes WHERE name = {found}) "
+        f"IF NOT EXISTS (SELECT 1 FROM sys.partition_schemes WHERE name = {partitioning}) "
         f"CREATE PARTITION SCHEME {called} AS PARTITION {called} ALL TO ({filegroup})"
     )
 
@@ -89,7 +89,7 @@ def _making(group: TableGroup, table: sa.Table) -> Any:
     return make
 
 
-_STORAGE = "mssql_storage"  # in the `info` of a table, a key or an index: (where as T-SQL or None, options)
+_STORAGE = "mssql_storage"  # key in the `info` of a table, key or index: (place as T-SQL or None, options)
 
 
 def create_database(database: str, design: Design) -> list[str]:
@@ -123,7 +123,8 @@ def settings(database: str, wanted: Settings) -> list[str]:
     ]
     if (legacy := on.get(wanted.legacy_cardinality_estimation)) is not None:  # type: ignore[arg-type]
         scoped = f"ALTER DATABASE SCOPED CONFIGURATION SET LEGACY_CARDINALITY_ESTIMATION = {legacy}"
-        statements.append(f"EXEC {name(database)}.sys.sp_executesql {text(scoped)}")  # of the database it is run in
+        # ALTER DATABASE of the current database.
+        statements.append(f"EXEC {name(database)}.sys.sp_executesql {text(scoped)}")
     return statements
 
 
@@ -133,7 +134,7 @@ def make_database(server: Server, design: Design) -> None:
     database = server.address.database
     create, *after = create_database(database, design)
     master = server.on_database("master")
-    if not master.is_babelfish:  # which has no AUTO_CLOSE
+    if not master.is_babelfish:  # the service has no AUTO_CLOSE
         after.insert(0, stay_open(database))
     with closing(master.connect()) as connection:
         run(connection, create, database)
@@ -147,8 +148,9 @@ def make_database(server: Server, design: Design) -> None:
 
 def place_tables(ddl: Ddl, design: Design) -> Ddl:
     """Let tables, keys and indexes of `schema.ddl` say where they lie and how they are compressed when they are created
-    on SQL Server, and rows may lie otherwise than by their key. Raises StallmarkError for a table or a column that the
-    schema does not have."""
+    on SQL Server, and rows may be otherwise than by their key. Raises StallmarkError for a table or a column that the
+    schema does not have.
+    """
     design.check_tables(ddl.tables)
     ddl = arrange(ddl, design)
     for table in ddl.tables.sorted_tables:
@@ -187,7 +189,7 @@ def _clauses(item: Any, *, filegroup_first: bool = False) -> Iterator[str]:
 
 
 def _is_large(column: sa.Column) -> bool:
-    """Tell whether it is a text or binary without a limit, kept outside its row."""
+    """Return whether it is a text or binary without a limit, kept outside its row."""
     return isinstance(column.type, (sa.String, sa.LargeBinary)) and column.type.length is None
 
 

@@ -41,19 +41,19 @@ class FoundFile:
     growth_percent: int | None = None
 
     def lies_at(self, path: str) -> bool:
-        """Tell whether it lies at this path; Windows does not tell capitals from small letters."""
+        """Return whether it lies at this path; Windows does not tell capitals from small letters."""
         return self.path.casefold() == path.casefold() if is_windows(path) else self.path == path
 
 
 @dataclass(frozen=True)
 class FoundIndex:
-    table: str  # with its schema
+    table: str  # name with schema
     number: int  # 0 the heap, 1 the clustered index, others from 2
     name: str | None
     filegroup: str
     compression: str
     storage: str  # rowstore or columnstore
-    ordered_by: str | None  # its first column; None: a heap or a columnstore
+    ordered_by: str | None  # first column of the clustered index; None: a heap or a columnstore
     partitioned_by: str | None
     partitions: int | None
     fill_factor: int = 0  # 0: the server's, which is all of a page
@@ -67,7 +67,7 @@ class Found:
 
 
 def read(server: Server, schemas: Sequence[str]) -> Found:
-    """Return the engine's database as it is, and where the tables of these schemas lie in it. Raise StallmarkError."""
+    """Return the engine's database as it is, and where the tables of these schemas are in it. Raise StallmarkError."""
     with closing(server.connect()) as connection:
         [row] = _ask(connection, "existing_settings")
         recovery, rcsi, snapshot, level, target_s, durability, verify, legacy, updates = row
@@ -89,26 +89,26 @@ def read_tempdb(server: Server) -> list[FoundFile]:
         return [FoundFile(*file) for file in _ask(connection, "existing_files")]
 
 
-def differences(design: Design, found: Found, metadata: sa.MetaData) -> list[str]:
+def differences(design: Design, existing: Found, metadata: sa.MetaData) -> list[str]:
     """Return a phrase for each difference from the design; none when the database is as designed.
 
     What the design leaves open is right as it is. A file that is larger than designed is right, too: it has grown, and
     will not grow in a run. Of tables, only those that are there are compared.
     """
     return [
-        *_files(design, found.files),
-        *_settings(design.settings, found.settings),
-        *_places(design, found, metadata),
+        *_files(design, existing.files),
+        *_settings(design.settings, existing.settings),
+        *_places(design, existing, metadata),
     ]
 
 
-def tempdb_differences(wanted: TempDb, found: Sequence[FoundFile]) -> list[str]:
+def tempdb_differences(wanted: TempDb, existing: Sequence[FoundFile]) -> list[str]:
     """Return the differences of tempdb; after `mssql_tempdb.change`, those that only a restart or an administrator
     can remove."""
-    data = [file for file in found if file.kind == "ROWS"]
+    data = [file for file in existing if file.kind == "ROWS"]
     pairs = list(zip(wanted.files, data, strict=False))
-    pairs += [(wanted.log, file) for file in found if file.kind == "LOG" and wanted.log][:1]
-    phrases = [phrase for file, there in pairs for phrase in _file(file, there)]
+    pairs += [(wanted.log, file) for file in existing if file.kind == "LOG" and wanted.log][:1]
+    phrases = [phrase for file, present in pairs for phrase in _file(file, present)]
     phrases += [f"the file {file.name} is not there" for file in wanted.files[len(data) :]]
     phrases += [f"there is one file more, {file.name}" for file in data[len(wanted.files) :] if wanted.files]
     return [f"tempdb: {phrase}" for phrase in phrases]
@@ -119,7 +119,7 @@ def refuse_other(server: Server, design: Design, metadata: sa.MetaData) -> None:
     if phrases := differences(design, read(server, schemas_of(metadata)), metadata):
         raise StallmarkError(
             f"The database {server.address.database} is there, but not as the scenario designs it: "
-            f"{'; '.join(phrases)}. Drop it to have it made anew, or change what the scenario says."
+            f"{'; '.join(phrases)}. Drop it to have it made again, or change what the scenario says."
         )
 
 
@@ -131,71 +131,71 @@ def _ask(connection: Any, statement: str, *parameters: Any) -> list[tuple]:
         raise StallmarkError(f"How the database lies on its files cannot be read: {failed(error).message}.") from None
 
 
-def _files(design: Design, found: Sequence[FoundFile]) -> Iterator[str]:
+def _files(design: Design, existing: Sequence[FoundFile]) -> Iterator[str]:
     if not design.files:
         return
-    left = {file.name.casefold(): file for file in found}
+    left = {file.name.casefold(): file for file in existing}
     wanted = [(group.name, file) for group in design.groups() for file in group.files]
     for filegroup, file in [*wanted, *((None, file) for file in design.log)]:
-        there = left.pop(file.name.casefold(), None)
-        if there is None:
+        present = left.pop(file.name.casefold(), None)
+        if present is None:
             yield f"the file {file.name} is not there"
             continue
-        if (there.filegroup or "").casefold() != (filegroup or "").casefold():
-            yield f"the file {file.name} is in {there.filegroup or 'the log'}, not in {filegroup or 'the log'}"
-        yield from _file(file, there)
+        if (present.filegroup or "").casefold() != (filegroup or "").casefold():
+            yield f"the file {file.name} is in {present.filegroup or 'the log'}, not in {filegroup or 'the log'}"
+        yield from _file(file, present)
     for extra in left.values():
         if extra.kind == "ROWS" or design.log:
             yield f"there is one file more, {extra.name} in {extra.filegroup or 'the log'}"
 
 
-def _file(wanted: File, found: FoundFile) -> Iterator[str]:
-    if not found.lies_at(wanted.path):
-        yield f"the file {found.name} lies at {found.path}, not at {wanted.path}"
-    if wanted.size_bytes is not None and found.size_bytes < wanted.size_bytes:
-        yield f"the file {found.name} has {found.size_bytes // MIB:,} MiB, not {wanted.size_bytes // MIB:,} MiB"
-    if found.growth_bytes != wanted.growth_bytes:
-        now = "a share of its size" if found.growth_bytes is None else f"{found.growth_bytes // 1024:,} KiB"
-        yield f"the file {found.name} grows by {now}, not by {wanted.growth_bytes // 1024:,} KiB"
+def _file(wanted: File, existing: FoundFile) -> Iterator[str]:
+    if not existing.lies_at(wanted.path):
+        yield f"the file {existing.name} lies at {existing.path}, not at {wanted.path}"
+    if wanted.size_bytes is not None and existing.size_bytes < wanted.size_bytes:
+        yield f"the file {existing.name} has {existing.size_bytes // MIB:,} MiB, not {wanted.size_bytes // MIB:,} MiB"
+    if existing.growth_bytes != wanted.growth_bytes:
+        now = "a share of its size" if existing.growth_bytes is None else f"{existing.growth_bytes // 1024:,} KiB"
+        yield f"the file {existing.name} grows by {now}, not by {wanted.growth_bytes // 1024:,} KiB"
 
 
-def _settings(wanted: Settings, found: Settings) -> Iterator[str]:
+def _settings(wanted: Settings, existing: Settings) -> Iterator[str]:
     for field in fields(Settings):
-        asked, there = getattr(wanted, field.name), getattr(found, field.name)
-        if asked is not None and asked != there:
-            yield f"{field.name} is {_word(there)}, not {_word(asked)}"
+        asked, present = getattr(wanted, field.name), getattr(existing, field.name)
+        if asked is not None and asked != present:
+            yield f"{field.name} is {_word(present)}, not {_word(asked)}"
 
 
-def _places(design: Design, found: Found, metadata: sa.MetaData) -> Iterator[str]:
-    for index in found.indexes:
+def _places(design: Design, existing: Found, metadata: sa.MetaData) -> Iterator[str]:
+    for index in existing.indexes:
         if (table := metadata.tables.get(index.table)) is None:
             continue
         group = design.group_of(table)
         is_table = index.number <= 1
-        what = f"the table {index.table}" if is_table else f"the index {index.name} of {index.table}"
+        thing = f"the table {index.table}" if is_table else f"the index {index.name} of {index.table}"
         place = group.filegroup if is_table else group.index_filegroup or group.filegroup
         place = place or (PRIMARY if design.files else None)
         if place and index.filegroup.casefold() != place.casefold():
-            yield f"{what} lies in {index.filegroup}, not in {place}"
+            yield f"{thing} lies in {index.filegroup}, not in {place}"
         if index.compression != group.compression and index.storage == "rowstore":
-            yield f"the compression of {what} is {index.compression}, not {group.compression}"
+            yield f"the compression of {thing} is {index.compression}, not {group.compression}"
         if index.number and group.fill_factor and index.fill_factor != group.fill_factor:
-            yield f"the fill factor of {what} is {index.fill_factor or 100}, not {group.fill_factor}"
+            yield f"the fill factor of {thing} is {index.fill_factor or 100}, not {group.fill_factor}"
         if index.number == 1:
             yield from _rows(group, index, table)
 
 
-def _rows(group: TableGroup, found: FoundIndex, table: sa.Table) -> Iterator[str]:
-    if found.storage != group.storage:
-        yield f"the table {table.fullname} is a {found.storage}, not a {group.storage}"
+def _rows(group: TableGroup, existing: FoundIndex, table: sa.Table) -> Iterator[str]:
+    if existing.storage != group.storage:
+        yield f"the table {table.fullname} is a {existing.storage}, not a {group.storage}"
         return
     ordered_by = group.cluster_by or next(iter(table.primary_key)).name
-    if group.storage == "rowstore" and found.ordered_by != ordered_by:
-        yield f"the rows of {table.fullname} lie by {found.ordered_by}, not by {ordered_by}"
+    if group.storage == "rowstore" and existing.ordered_by != ordered_by:
+        yield f"the rows of {table.fullname} lie by {existing.ordered_by}, not by {ordered_by}"
     wanted = len(mssql.bounds(group, table)) + 1 if group.partition_by else None
-    if (found.partitioned_by, found.partitions) != (group.partition_by, wanted):
-        there = _partitions(found.partitions, found.partitioned_by)
-        yield f"the table {table.fullname} has {there}, not {_partitions(wanted, group.partition_by)}"
+    if (existing.partitioned_by, existing.partitions) != (group.partition_by, wanted):
+        present = _partitions(existing.partitions, existing.partitioned_by)
+        yield f"the table {table.fullname} has {present}, not {_partitions(wanted, group.partition_by)}"
 
 
 def _partitions(count: int | None, column: str | None) -> str:
@@ -235,7 +235,7 @@ def place(server: Server, wanted: TempDb, *, change_server: bool) -> None:
         raise StallmarkError(
             f"tempdb is not yet as the scenario designs it: {'; '.join(phrases)}. A new path holds from the server's "
             "next start on: restart it, and run again; a file too many is its administrator's to remove."
-            + (f" {variant_settings.how_to_give_back_tempdb(server, kept)}" if kept else "")
+            + (f" {variant_settings.tempdb_restore_hint(server, kept)}" if kept else "")
         )
 
 
@@ -251,45 +251,45 @@ def change(wanted: TempDb, present: Sequence[FoundFile], *, change_server: bool)
             "The scenario places tempdb, which changes the server for all its databases: write `change_server: true` "
             "below tempdb if it is yours to change."
         )
-    pairs, added = _matched(wanted, present)
-    statements = [statement for found, file in pairs for statement in _modify(found, file)]
+    pairs, added = _match_files(wanted, present)
+    statements = [statement for existing, file in pairs for statement in _modify(existing, file)]
     return [*statements, *(_alter(f"ADD FILE {file_clause(file)}") for file in added)]
 
 
 def give_back(wanted: TempDb, present: Sequence[FoundFile]) -> list[str]:
     """Return the statements that undo `change`. The paths hold from the server's next start on."""
-    pairs, added = _matched(wanted, present)
+    pairs, added = _match_files(wanted, present)
     statements = [_alter(f"REMOVE FILE {name(file.name)}") for file in reversed(added)]
-    for found, file in pairs:
-        if not found.lies_at(file.path):
-            statements.append(_modified(found, f"FILENAME = {text(found.path)}"))
-        if _is_enlarged(found, file):  # MODIFY FILE makes nothing smaller
-            megabytes = -(-found.size_bytes // MIB)
-            statements.append(f"USE [tempdb]; DBCC SHRINKFILE ({text(found.name)}, {megabytes})")
-        if found.growth_bytes != file.growth_bytes:
-            growth = f"{found.growth_percent}%" if found.growth_bytes is None else size(found.growth_bytes)
-            statements.append(_modified(found, f"FILEGROWTH = {growth}"))
+    for existing, file in pairs:
+        if not existing.lies_at(file.path):
+            statements.append(_modified(existing, f"FILENAME = {text(existing.path)}"))
+        if _is_enlarged(existing, file):  # MODIFY FILE makes nothing smaller
+            megabytes = -(-existing.size_bytes // MIB)
+            statements.append(f"USE [tempdb]; DBCC SHRINKFILE ({text(existing.name)}, {megabytes})")
+        if existing.growth_bytes != file.growth_bytes:
+            growth = f"{existing.growth_percent}%" if existing.growth_bytes is None else size(existing.growth_bytes)
+            statements.append(_modified(existing, f"FILEGROWTH = {growth}"))
     return statements
 
 
 def rehearsal(wanted: TempDb, present: Sequence[FoundFile]) -> Design | None:
     """Return a database of the files that are to be made: same paths, same sizes; None when all are there. A database
     has data and a log: what is not wanted of one lies small beside the other."""
-    pairs, added = _matched(wanted, present)
-    moved = [(found.kind, file) for found, file in pairs if not found.lies_at(file.path)]
+    pairs, added = _match_files(wanted, present)
+    moved = [(existing.kind, file) for existing, file in pairs if not existing.lies_at(file.path)]
     data = [file for kind, file in moved if kind == "ROWS"] + added
     log = [file for kind, file in moved if kind == "LOG"]
     if not data and not log:
         return None
     if not data:
-        data = [File(f"{log[0].path}.rehearsal", "rehearsal")]  # as large as the server's model database
+        data = [File(f"{log[0].path}.rehearsal", "rehearsal")]  # size of the server's model database
     if not log:
         log = [File(f"{data[0].path}.rehearsal", "rehearsal", LEAST_BYTES)]
     return Design(files=tuple(data), log=tuple(log))
 
 
 def _rehearse(connection: Any, trial: Design) -> None:
-    run(connection, f"DROP DATABASE IF EXISTS {name(REHEARSAL)}", REHEARSAL)  # of a run that was killed
+    run(connection, f"DROP DATABASE IF EXISTS {name(REHEARSAL)}", REHEARSAL)  # left by a run that was killed
     [create] = create_database(REHEARSAL, trial)
     try:
         run(connection, create, REHEARSAL)
@@ -301,8 +301,8 @@ def _rehearse(connection: Any, trial: Design) -> None:
     run(connection, f"DROP DATABASE {name(REHEARSAL)}", REHEARSAL)
 
 
-def _matched(wanted: TempDb, present: Sequence[FoundFile]) -> tuple[Pairs, list[File]]:
-    """Return which present file becomes which wanted one, and the files to be added."""
+def _match_files(wanted: TempDb, present: Sequence[FoundFile]) -> tuple[Pairs, list[File]]:
+    """Return the pairs of present and wanted files, and the files to be added."""
     data = [file for file in present if file.kind == "ROWS"]
     pairs = list(zip(data, wanted.files, strict=False))
     if wanted.log:
@@ -310,25 +310,25 @@ def _matched(wanted: TempDb, present: Sequence[FoundFile]) -> tuple[Pairs, list[
     return pairs, list(wanted.files[len(data) :])
 
 
-def _modify(found: FoundFile, wanted: File) -> list[str]:
+def _modify(existing: FoundFile, wanted: File) -> list[str]:
     """Modify one property at a time, as the documentation has it."""
     changes = []
-    if not found.lies_at(wanted.path):
+    if not existing.lies_at(wanted.path):
         changes.append(f"FILENAME = {text(wanted.path)}")
-    if wanted.size_bytes is not None and _is_enlarged(found, wanted):
+    if wanted.size_bytes is not None and _is_enlarged(existing, wanted):
         changes.append(f"SIZE = {size(wanted.size_bytes)}")
-    if wanted.growth_bytes != found.growth_bytes:
+    if wanted.growth_bytes != existing.growth_bytes:
         changes.append(f"FILEGROWTH = {size(wanted.growth_bytes)}")
-    return [_modified(found, change) for change in changes]
+    return [_modified(existing, change) for change in changes]
 
 
-def _modified(found: FoundFile, change: str) -> str:
-    return _alter(f"MODIFY FILE (NAME = {text(found.name)}, {change})")
+def _modified(existing: FoundFile, change: str) -> str:
+    return _alter(f"MODIFY FILE (NAME = {text(existing.name)}, {change})")
 
 
 def _alter(clause: str) -> str:
     return f"ALTER DATABASE [tempdb] {clause}"
 
 
-def _is_enlarged(found: FoundFile, wanted: File) -> bool:
-    return wanted.size_bytes is not None and wanted.size_bytes > found.size_bytes
+def _is_enlarged(existing: FoundFile, wanted: File) -> bool:
+    return wanted.size_bytes is not None and wanted.size_bytes > existing.size_bytes

@@ -1,6 +1,6 @@
 """A physical design on PostgreSQL: tables, keys and indexes in tablespaces that the server has.
 
-A tablespace is a directory on somebody's server: its administrator makes it, we only name it.
+A tablespace is a directory on someone's server: its administrator makes it, we only name it.
 """
 
 from collections.abc import Iterator
@@ -22,40 +22,41 @@ from stallmark.schema.placement.design import Design, Settings, TableGroup
 
 def refuse_impossible(engine: PostgresEngine, design: Design) -> None:
     """Raise StallmarkError for what only SQL Server has, and for a tablespace where this user cannot make tables."""
-    for what, why in _only_sql_server(design):
-        raise StallmarkError(f"`database` asks for {what}, but {why}.")
-    there = dict(engine.query(sql_file.read(__package__, "tablespaces.postgresql")))
+    for key, reason in _only_sql_server(design):
+        raise StallmarkError(f"`database` asks for {key}, but {reason}.")
+    existing = dict(engine.query(sql_file.read(__package__, "tablespaces.postgresql")))
     for group in design.tables:
         for wanted in (group.tablespace, group.index_tablespace):
-            if wanted is None or there.get(wanted):
+            if wanted is None or existing.get(wanted):
                 continue
             name = sql.Identifier(wanted).as_string()
-            if wanted in there:
+            if wanted in existing:
                 raise StallmarkError(
-                    f"{engine.where} lets this user make no tables in the tablespace {wanted}: "
+                    f"{engine.location} lets this user make no tables in the tablespace {wanted}: "
                     f"GRANT CREATE ON TABLESPACE {name} TO it, or name another."
                 )
             raise StallmarkError(
-                f"{engine.where} has no tablespace {wanted} for tables, only {', '.join(there)}: name one of these, or "
-                f"have its administrator make it: CREATE TABLESPACE {name} LOCATION '/an/empty/directory/there'."
+                f"{engine.location} has no tablespace {wanted} for tables, only {', '.join(existing)}: name one of "
+                f"these, or have its administrator make it: CREATE TABLESPACE {name} LOCATION "
+                "'/an/empty/directory/there'."
             )
 
 
 def refuse_other(engine: PostgresEngine, design: Design, metadata: sa.MetaData) -> None:
-    """Raise StallmarkError naming every table and index that is there and lies elsewhere than designed."""
+    """Raise StallmarkError naming every table and index that is there and is elsewhere than designed."""
     phrases = []
     for schema in schemas_of(metadata):
-        for name, index, found in engine.query(sql_file.read(__package__, "existing_tables.postgresql"), [schema]):
+        for name, index, tablespace in engine.query(sql_file.read(__package__, "existing_tables.postgresql"), [schema]):
             if (table := metadata.tables.get(f"{schema}.{name}")) is None:
                 continue
             wanted = _tablespace(design.group_of(table), is_table=index is None)
-            if wanted is not None and wanted != found:
-                what = f"the index {index} of {table.fullname}" if index else f"the table {table.fullname}"
-                phrases.append(f"{what} lies in {found}, not in {wanted}")
+            if wanted is not None and wanted != tablespace:
+                thing = f"the index {index} of {table.fullname}" if index else f"the table {table.fullname}"
+                phrases.append(f"{thing} lies in {tablespace}, not in {wanted}")
     if phrases:
         raise StallmarkError(
-            f"The database {engine.where} is there, but not as the scenario designs it: {'; '.join(phrases)}. "
-            "Move them (ALTER TABLE or INDEX … SET TABLESPACE …), drop it to have it made anew, or change what the "
+            f"The database {engine.location} is there, but not as the scenario designs it: {'; '.join(phrases)}. "
+            "Move them (ALTER TABLE or INDEX … SET TABLESPACE …), drop it to have it made again, or change what the "
             "scenario says."
         )
 
@@ -86,8 +87,8 @@ def _tablespace(group: TableGroup, *, is_table: bool) -> str | None:
 def _only_sql_server(design: Design) -> Iterator[tuple[str, str]]:
     """Yield the requests that PostgreSQL cannot meet, by their names in a scenario, with the reasons."""
     if design.files:
-        what = ", ".join(name for name in ("files", "filegroups", "log") if getattr(design, name))
-        yield what, "PostgreSQL makes its files itself: leave that out, and name a `tablespace` for tables"
+        keys = ", ".join(name for name in ("files", "filegroups", "log") if getattr(design, name))
+        yield keys, "PostgreSQL makes its files itself: leave that out, and name a `tablespace` for tables"
     if design.tempdb:
         yield "tempdb", "PostgreSQL has none: set temp_tablespaces on the server, and leave it out"
     for group in design.tables:
@@ -105,8 +106,8 @@ def _only_sql_server(design: Design) -> Iterator[tuple[str, str]]:
                 "PostgreSQL keeps no table in the order of a column: leave it out",
             )
         if group.partition_by:
-            why = "a key of a PostgreSQL table in partitions holds that column, which ours does not: leave it out"
-            yield f"partition_by: {group.partition_by}", why
+            reason = "a key of a PostgreSQL table in partitions holds that column, which ours does not: leave it out"
+            yield f"partition_by: {group.partition_by}", reason
     for setting in fields(Settings):
         if getattr(design.settings, setting.name) is not None:
             yield setting.name.removesuffix("_s"), "that is a setting of SQL Server: leave it out"

@@ -3,9 +3,9 @@
 Derived from TPC-H's refresh functions RF1 and RF2: as many orders, its sparse keys, and the rules of specification
 2.17.3 (4.2.3) for every column. The rows are ours, and not those that its own generator would make.
 
-A key has the place of its order, and the octet it lies in: of every 32 keys the load uses the first eight. A set
-inserts at its places into the next octet what it then deletes there from the octet before it, so that there are always
-as many orders as were loaded. After 1,000 sets all places had their turn, after 3,000 all octets.
+A key has the place of its order, and the octet it is in: of every 32 keys the load uses the first eight. A set inserts
+at its places into the next octet what it then deletes there from the octet before it, so that there are always as many
+orders as were loaded. After 1,000 sets all places had their turn, after 3,000 all octets.
 
 All functions are pure. A set is made in memory: about 1.5 MB for each 1 of the scale factor.
 """
@@ -59,7 +59,7 @@ _VERBS = (
 )
 _PREPOSITIONS = ("after", "above", "about", "across", "according to", "along", "against", "among", "alongside of")
 _ENDS = (". ", ". ", ". ", "; ", "? ", "! ")
-_ORDERS = (  # of words in a sentence
+_ORDERS = (  # orders of the words in a sentence
     (_ADJECTIVES, _NOUNS, _VERBS, _ADVERBS),
     (_ADVERBS, _ADJECTIVES, _NOUNS, _VERBS),
     (_NOUNS, _VERBS, _ADVERBS, _PREPOSITIONS, ("the",), _ADJECTIVES, _NOUNS),
@@ -67,9 +67,9 @@ _ORDERS = (  # of words in a sentence
 )
 
 
-def comment_texts(seed: int, what: str, numbers: Ints, shortest: int, longest: int) -> pa.StringArray:
+def comment_texts(seed: int, name: str, numbers: Ints, shortest: int, longest: int) -> pa.StringArray:
     """Return a text for each of `numbers`, of evenly spread lengths; `what` tells the columns apart."""
-    return chosen(_pieces(shortest, longest), whole(seed, what, numbers, _PIECES))
+    return chosen(_pieces(shortest, longest), whole(seed, name, numbers, _PIECES))
 
 
 @lru_cache
@@ -91,10 +91,10 @@ def _text() -> str:
     return "".join(sentences)
 
 
-ORDERS_OF_A_SET = 1_500  # at a scale factor of 1
+ORDERS_OF_A_SET = 1_500  # orders at a scale factor of 1
 
 FIRST_DATE = np.datetime64("1992-01-01")
-CURRENT_DATE = np.datetime64("1995-06-17")  # what is shipped or received until then
+CURRENT_DATE = np.datetime64("1995-06-17")  # lineitems shipped or received until then are final
 ORDER_DAYS = 2_406  # the last day of an order is 1998-08-02
 
 PRIORITIES = ("1-URGENT", "2-HIGH", "3-MEDIUM", "4-NOT SPECIFIED", "5-LOW")
@@ -145,7 +145,7 @@ class _Lines:
     """Columns of lineitems: the order within the set, the line within the order; cents, percents."""
 
     order: Ints
-    number: Ints  # from 0
+    number: Ints  # counted from 0
     serial: Ints
     part: Ints
     supplier: Ints
@@ -181,7 +181,7 @@ def _octet_and_places(factor: float, number: int) -> tuple[int, Ints]:
     if number > (most := most_sets(factor)):
         raise StallmarkError(
             f"The refresh sets are exhausted: there are {most:,}, and number {number:,} is asked for. "
-            "Restore the database as it was loaded, or build it anew."
+            "Restore the database as it was loaded, or build it again."
         )
     octet, within = divmod(number - 1, _sets_of_an_octet(factor))
     size = count(factor, ORDERS_OF_A_SET)
@@ -262,7 +262,7 @@ def _lineitem(orders: pa.Table, lines: _Lines) -> pa.Table:
     )
 
 
-def _numbered(what: str, numbers: Ints) -> pa.Array:
+def _numbered(prefix: str, numbers: Ints) -> pa.Array:
     """Return `what` and the number with nine digits."""
     digits = pc.utf8_lpad(pc.cast(pa.array(numbers), pa.string()), 9, "0")
-    return pc.binary_join_element_wise(what, digits, "")
+    return pc.binary_join_element_wise(prefix, digits, "")

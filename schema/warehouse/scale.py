@@ -19,7 +19,7 @@ REGIONS, NATIONS = 5, 25
 SUPPLIERS, PARTS, CUSTOMERS, ORDERS = 10_000, 200_000, 150_000, 1_500_000
 CLERKS = 1_000
 SUPPLIERS_OF_A_PART = 4
-MOST_LINES = 7  # of an order
+MOST_LINES = 7  # lines of an order
 
 # How many lineitems the generator makes, which draws 1 to 7 for each order.
 LINEITEMS = {
@@ -65,5 +65,5 @@ GENERATOR = "tpchgen-cli"
 
 
 def find_generator() -> str | None:
-    """Return its path, beside our own programs or where commands are looked for; None where it is not installed."""
+    """Return its path, beside our own programs or where commands are looked for; None if it is not installed."""
     return shutil.which(GENERATOR, path=sysconfig.get_path("scripts")) or shutil.which(GENERATOR)

@@ -1,8 +1,8 @@
-"""The warehouse database: eight tables of decision support, derived from TPC-H and with its names, and what its
-refresh functions have come to.
+"""The warehouse database: eight tables of decision support, derived from TPC-H and with its names, and what its refresh
+functions have come to.
 
 Besides the primary keys there are two indexes, for what queries and foreign keys ask: the lineitems of a part (and of
-one supplier of it), and the orders of a customer. An index by date is none of them: as loaded, rows of all dates lie
+one supplier of it), and the orders of a customer. An index by date is not one of them: as loaded, rows of all dates are
 on every page. A scenario can have lineitem lie by its ship date (`cluster_by`).
 
 `mean_bytes` is the mean length of a text, or of a number as PostgreSQL stores it: `schema.size` goes by it.

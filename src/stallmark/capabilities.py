@@ -1,7 +1,7 @@
-"""The capabilities: what stands beside the core, each in a folder of its name, and what each adds to the core.
+"""The capabilities: optional parts beside the core, each in a folder of its name.
 
-The core imports none of them. It asks here for the parts that they add, and a part is imported when it is asked for.
-One whose folder is gone adds nothing.
+The core imports none of them. It asks here for the parts that they add, and a part is imported when it is asked for. A
+capability whose folder is removed adds nothing.
 """
 
 from collections.abc import Iterable, Mapping
@@ -56,7 +56,7 @@ class Capability:
     workload: Place | None = None
     """A function that makes a workload of such a definition."""
     examine: Place | None = None
-    """A function that yields what `stallmark doctor` says of this machine."""
+    """A function that yields the lines of `stallmark doctor` on this machine."""
 
 
 @cache
@@ -78,33 +78,33 @@ def _module(name: str) -> Any:
 
 def missing(names: Iterable[str]) -> list[str]:
     """Return those of the named capabilities that are not there."""
-    return sorted(set(names) - {each.name for each in installed()})
+    return sorted(set(names) - {capability.name for capability in installed()})
 
 
 def parts(kind: str) -> list[Any]:
     """Return the parts of a kind, a field of Capability, of all that have one."""
-    return [_load(place) for each in installed() if (place := getattr(each, kind))]
+    return [_load(place) for capability in installed() if (place := getattr(capability, kind))]
 
 
 def part(name: str, kind: str) -> Any:
     """Return the part of a kind of the named capability, or None if it has none or is not there."""
-    places = (getattr(each, kind) for each in installed() if each.name == name)
+    places = (getattr(capability, kind) for capability in installed() if capability.name == name)
     return _load(place) if (place := next(places, None)) else None
 
 
 def wordings() -> list[Any]:
     """Return the modules with the sentences of all capabilities."""
-    return [_load(place) for each in installed() for place in each.wording]
+    return [_load(place) for capability in installed() for place in capability.wording]
 
 
 def folders() -> list[Path]:
     """Return the folders of the capabilities that are there."""
-    return [Path(__file__).parent / each.name for each in installed()]
+    return [Path(__file__).parent / capability.name for capability in installed()]
 
 
 def added_options(command: str) -> list[Any]:
     """Return the click commands whose options are added to a command of the core."""
-    return [_load(each.options[command]) for each in installed() if command in each.options]
+    return [_load(capability.options[command]) for capability in installed() if command in capability.options]
 
 
 def _load(place: Place) -> Any:

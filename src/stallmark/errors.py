@@ -65,15 +65,15 @@ class CallFailed(Exception):
         return CallFailed, (self.kind, self.code, self.message)
 
 
-def as_reason(said: object) -> str:
+def as_reason(message: object) -> str:
     """Return an error, or a server's words, as the end of a sentence: without a full stop."""
-    text = _of_system(said) if isinstance(said, OSError) else str(said)
+    text = _system_message(message) if isinstance(message, OSError) else str(message)
     return text.rstrip(".")
 
 
-def as_sentence(said: object) -> str:
+def as_sentence(message: object) -> str:
     """Return words with a full stop, unless they end with a mark."""
-    text = str(said)
+    text = str(message)
     return text if text.endswith(("?", "!")) else f"{as_reason(text)}."
 
 
@@ -89,12 +89,12 @@ def in_words(error: BaseException) -> str:
     return " ".join([text, *notes])
 
 
-def named(error: OSError, path: Path) -> OSError:
+def with_path(error: OSError, path: Path) -> OSError:
     """Return an error of the system with its own words and with the file, which some libraries leave out."""
     return OSError(error.errno, os.strerror(error.errno), str(path)) if error.errno else OSError(f"{path}: {error}")
 
 
-def _of_system(error: OSError) -> str:
-    """Return what the system said, and of which file."""
-    said = error.strerror or str(error)
-    return f"{error.filename}: {said}" if error.filename else said
+def _system_message(error: OSError) -> str:
+    """Return the system's own message, with the file it is about."""
+    message = error.strerror or str(error)
+    return f"{error.filename}: {message}" if error.filename else message

@@ -103,15 +103,16 @@ def duration(span_s: float) -> str:
 
 
 def roughly(span_s: float) -> str:
-    """Return a span in words for an estimate: in one unit, from 2 of it on; seconds in tens from 10 on."""
+    """Return a span in words for an estimate: in one unit of which there are two or more; seconds in tens from 10
+    on."""
     units = (("day", 86_400), ("hour", 3600), ("minute", 60))
-    unit, length = next(((name, one) for name, one in units if span_s >= 2 * one), ("second", 1))
+    unit, length = next(((name, seconds) for name, seconds in units if span_s >= 2 * seconds), ("second", 1))
     count = round(span_s, -1 if unit == "second" and span_s >= 10 else None) if length == 1 else round(span_s / length)
     return f"{count:.0f} {unit}{'s' * (count != 1)}"
 
 
-def of_time(span_s: float) -> tuple[int, str]:
-    """Return the seconds of a unit for an axis of so long a time, and the unit."""
+def time_unit(span_s: float) -> tuple[int, str]:
+    """Return the seconds of a unit for an axis of `span_s` seconds, and the unit."""
     return (3600, "hours") if span_s >= 3 * 3600 else (60, "minutes") if span_s >= 600 else (1, "seconds")
 
 
@@ -151,7 +152,7 @@ def _clock(when: str | float, precision: str) -> str:
 
 
 def difference(left: float | None, right: float | None) -> float | None:
-    """Return how far `right` lies from `left`, as a share of `left`; None when there is nothing to compare."""
+    """Return the difference of `right` from `left` as a share of `left`, or None if either is missing."""
     if left is None or right is None or left == 0:
         return None
     return right / left - 1
@@ -178,7 +179,7 @@ def up_to(share: float) -> str:
 
 
 def factor(ratio: float) -> str:
-    """Write a ratio: "2.1×", "21×"; near 1 with the digits that tell it from 1, "1.03×"."""
+    """Write a ratio: "2.1×", "21×"; near 1 with enough digits to show a difference, "1.03×"."""
     if 0.9 <= ratio < 1.1:
         return f"{ratio:.2f}×"
     return f"{short(ratio, 2)}×" if ratio < 9.95 else f"{ratio:,.0f}×"
@@ -203,13 +204,13 @@ def users(count: int) -> str:
     return f"{count} user{'s' * (count != 1)}"
 
 
-def spoken(transaction: str) -> str:
+def display_name(transaction: str) -> str:
     """Write a transaction type as people write it: "trade_result" is Trade-Result; a name of one word stays."""
     return "-".join(part.capitalize() for part in transaction.split("_")) if "_" in transaction else transaction
 
 
 def plural(transaction: str) -> str:
-    name = spoken(transaction)
+    name = display_name(transaction)
     return f"{name}es" if name.endswith("s") else f"{name}s"
 
 
@@ -228,23 +229,23 @@ def coefficient(value: float) -> str:
     return f"{value:+.2f}".replace("-", "−")
 
 
-def by(share: float) -> str:
+def change_text(share: float) -> str:
     """Write a change as a verb: "rose by 18 %", "fell by 3.1 %"."""
     return f"{'fell' if share < 0 else 'rose'} by {signed(abs(share)).removeprefix('+')}"
 
 
 def short(value: float, digits: int = 3) -> str:
-    """Write so many significant digits, and no zeros after the point: "1.5", "0.02", "1,500"."""
+    """Write `digits` significant digits, without zeros after the point: "1.5", "0.02", "1,500"."""
     return _without_zeros(_significant(value, digits))
 
 
 def exact(value: float) -> str:
-    """Write a number as somebody chose it, with every digit: "20", "0.5", "1,000,000"."""
+    """Write a number as someone chose it, with every digit: "20", "0.5", "1,000,000"."""
     return _without_zeros(f"{value:,.6f}")
 
 
 def _significant(value: float, digits: int) -> str:
-    """Write so many significant digits, and every one before the point: never an exponent."""
+    """Write `digits` significant digits, and every digit before the point: never an exponent."""
     value = float(f"{value:.{digits}g}") if abs(value) < 10**digits else value
     decimals = 0 if value == 0 or abs(value) >= 10 ** (digits - 1) else digits - 1 - math.floor(math.log10(abs(value)))
     return f"{value:,.{decimals}f}".replace("-", "−")

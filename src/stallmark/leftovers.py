@@ -18,9 +18,9 @@ _OURS = re.compile(r"stallmark-[a-z]+-(\d+)-.*")
 
 @dataclass(frozen=True)
 class Leftover:
-    """A thing that nobody uses any more; `remove` may raise OSError or StallmarkError."""
+    """A thing that no process uses any more; `remove` may raise OSError or StallmarkError."""
 
-    what: str
+    kind: str
     place: Path | str
     """A file or folder; the name of what is neither."""
 
@@ -28,22 +28,22 @@ class Leftover:
     remove: Callable[[], None]
 
 
-def own_name(what: str) -> str:
-    """Return how a temporary file or folder of this process begins; `what` is one word."""
-    return f"stallmark-{what}-{os.getpid()}-"
+def temporary_name(word: str) -> str:
+    """Return the beginning of the name of a temporary file or folder of this process; `word` is one word."""
+    return f"stallmark-{word}-{os.getpid()}-"
 
 
-def of_the_killed() -> Iterator[Leftover]:
-    """Yield what processes that are gone have left in memory and in the folder for temporary files."""
+def leftovers_of_dead_processes() -> Iterator[Leftover]:
+    """Yield the leftovers of dead processes in memory and in the folder for temporary files."""
     for place in (SHARED_MEMORY, Path(tempfile.gettempdir())):
         for path in place.glob("stallmark-*"):
-            found = _OURS.fullmatch(path.name)
-            if found and is_own(path) and not _runs(int(found[1])):
+            match = _OURS.fullmatch(path.name)
+            if match and is_own(path) and not _runs(int(match[1])):
                 yield Leftover("of a process that was killed", path, size_of(path), partial(_remove, path))
 
 
 def is_own(path: Path) -> bool:
-    """Tell whether a file is of this user, and is there still."""
+    """Return whether a file is of this user, and is there still."""
     with suppress(OSError):
         return not hasattr(os, "getuid") or path.lstat().st_uid == os.getuid()
     return False
@@ -52,9 +52,9 @@ def is_own(path: Path) -> bool:
 def size_of(path: Path) -> int:
     """Return the bytes of a file, or of all files in a folder."""
     total = 0
-    for one in [path, *path.rglob("*")] if path.is_dir() else [path]:
+    for path_within in [path, *path.rglob("*")] if path.is_dir() else [path]:
         with suppress(OSError):
-            total += one.lstat().st_size if not one.is_dir() else 0
+            total += path_within.lstat().st_size if not path_within.is_dir() else 0
     return total
 
 

@@ -1,4 +1,4 @@
-"""Child processes: started, told apart, and their times, with those of all their descendants."""
+"""Child processes: their start, their times with those of all descendants, and their end."""
 
 import json
 import os
@@ -102,7 +102,7 @@ class ProcessTree:
 
 
 def read_stat(pid: int, proc: Path = PROC) -> Stat | None:
-    """Return what the kernel tells of a process, or None if it has ended or is hidden from us."""
+    """Return the kernel's record of a process, or None if it has ended or is hidden from us."""
     try:
         text = (proc / str(pid) / "stat").read_text(errors="replace")
     except OSError:
@@ -149,19 +149,22 @@ def start_guarded(
     log: Path | None = None,
     **options: Any,
 ) -> subprocess.Popen:
-    """Run a program with a guard of ours, and return the guard. Once its input ends, or this process, it sends the
-    signals of `ends`, as long as the program goes on for so many seconds after each. Ctrl-C is for us alone."""
+    """Run a program with a guard of ours, and return the guard.
+
+    Once its input or this process ends, the guard sends each signal of `ends`, and the next one if the program is still
+    running after its number of seconds. Ctrl-C reaches this process alone.
+    """
     guard = start_module(
         "stallmark.guard", f"guard-of-{name}", stdin=subprocess.PIPE, start_new_session=True, **options
     )
     assert guard.stdin
     order = {"argv": list(argv), "environment": dict(environment), "ends": ends, "log": log and str(log)}
-    tell(guard.stdin, json.dumps(order).encode() + b"\n")
+    write_order(guard.stdin, json.dumps(order).encode() + b"\n")
     return guard
 
 
-def tell(stdin: IO[AnyStr], order: AnyStr) -> None:
-    """Write to a process. One that was killed takes nothing: how it ended is told where its answer is awaited."""
+def write_order(stdin: IO[AnyStr], order: AnyStr) -> None:
+    """Write to a process. A process that was killed cannot read: its end is reported where its answer is awaited."""
     with suppress(BrokenPipeError):
         stdin.write(order)
         stdin.flush()
@@ -174,11 +177,11 @@ def hang_up(stdin: IO[AnyStr]) -> None:
 
 
 OPEN_FILES = 10_240
-"""The open files that macOS allows a process for certain, though it says that there is no limit."""
+"""The open files that macOS certainly allows a process, although it reports no limit."""
 
 
 def most_open_files() -> int | None:
-    """Return how many files and connections a process of ours may have open at most; None where there is no limit."""
+    """Return the number of files and connections that a process of ours may have open, or None without a limit."""
     if resource is None:  # Windows
         return None
     now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -199,21 +202,22 @@ def kill(process: subprocess.Popen) -> int:
     return process.wait()
 
 
-def code_of(process: subprocess.Popen, within_s: float) -> int | None:
-    """Return the code of a child that is ending, as Popen has it; None where it has not ended after so long."""
+def wait_for_exit_code(process: subprocess.Popen, within_s: float) -> int | None:
+    """Wait for the exit code of a child that is ending, as Popen has it; None if it is still running after
+    `within_s`."""
     with suppress(subprocess.TimeoutExpired):
         process.wait(within_s)
     return process.poll()
 
 
-def of_guarded(code: int | None) -> int | None:
+def exit_code_from_guard(code: int | None) -> int | None:
     """Return the code of the process that a guard of ours ran, from the guard's own: it hands a signal on as shells do,
     as 128 more than its number."""
     return 128 - code if code is not None and code > 128 else code
 
 
 def killed_by(code: int | None) -> str | None:
-    """Return the signal that ended a process, "signal 9 (SIGKILL)", from its code as Popen has it; None where it ended
+    """Return the signal that ended a process, "signal 9 (SIGKILL)", from its code as Popen has it; None if it ended
     otherwise, or has not."""
     if code is None or code >= 0:
         return None
@@ -221,8 +225,8 @@ def killed_by(code: int | None) -> str | None:
     return f"signal {-code} ({name})"
 
 
-def how_ended(code: int | None) -> str:
-    """Return how a process ended, as the end of a sentence, from the same code."""
+def exit_clause(code: int | None) -> str:
+    """Return the end of a process as a clause, from its exit code."""
     if by := killed_by(code):
         return f"was killed by {by}"
     return "has not ended" if code is None else f"ended with code {code}"

@@ -56,7 +56,7 @@ def parse_size(value: Any, like: str = "64MiB or 20GiB") -> int:
             raise ValueError
         return int(_BYTES.validate_python(text))
     except ValueError:
-        raise ValueError(f"{text!r} is no size: write it as {like}") from None
+        raise ValueError(f"{text!r} is not a size: write it as {like}") from None
 
 
 def parse_share(value: Any) -> float:
@@ -65,9 +65,9 @@ def parse_share(value: Any) -> float:
     try:
         share = float(text.removesuffix("%")) / 100
     except ValueError:
-        raise ValueError(f"{text!r} is no share: write it as 25 %") from None
+        raise ValueError(f"{text!r} is not a share: write it as 25 %") from None
     if not 0 < share <= 10:
-        raise ValueError(f"{text} is no share of the data: write 1 % to 1000 %")
+        raise ValueError(f"{text} is not a share of the data: write 1 % to 1000 %")
     return share
 
 
@@ -81,12 +81,12 @@ def _pool(value: Any) -> PoolSize:
         raise ValueError(f"{text} has no unit: write {text}MiB or {text} %")
     size = parse_size(text, like="64MiB, 2GiB or 25 %")
     if size <= 0:
-        raise ValueError(f"{text} is no size: write more than 0")
+        raise ValueError(f"{text} is not a size: write more than 0")
     return PoolSize(size_bytes=size)
 
 
 def _size(value: Any) -> int:
-    """Return a number of bytes that is no share of anything."""
+    """Return a number of bytes that is given as such, not as a share."""
     size = _pool(value)
     if size.size_bytes is None:
         raise ValueError(f"{value} is a share, and of what is not known here: write a size, 64GiB or 800GB")
@@ -99,10 +99,10 @@ def _rate(value: Any) -> IoRate:
     written = str(value).strip()
     text = written.removesuffix("/s").strip()
     if not written.endswith("/s") or not text:
-        raise ValueError(f"{written!r} is no rate: write 200/s for I/Os, or 100 MB/s")
+        raise ValueError(f"{written!r} is not a rate: write 200/s for I/Os, or 100 MB/s")
     if _is_number(text):
         if not (float(text).is_integer() and 1 <= float(text) <= _MOST_IOS_PER_S):
-            raise ValueError(f"{written} is no rate of I/Os: write a whole number, 1/s to {_MOST_IOS_PER_S}/s")
+            raise ValueError(f"{written} is not a rate of I/Os: write a whole number, 1/s to {_MOST_IOS_PER_S}/s")
         return IoRate(ios_per_s=int(float(text)))
     size = parse_size(text, like="100 MB/s or 200/s")
     if size < _LEAST_BYTES_PER_S:
@@ -118,19 +118,19 @@ def parse_seconds(value: Any) -> float:
     # pytimeparse2 does not know "ms", and reads 1:30 as minutes or as hours.
     seconds = None if ":" in text else parse(text.replace("ms", "milliseconds"))
     if seconds is None:
-        raise ValueError(f"{text!r} is no duration: write it as 500ms, 90s, 5min or 1h30m")
+        raise ValueError(f"{text!r} is not a duration: write it as 500ms, 90s, 5min or 1h30m")
     return float(seconds)
 
 
 def finite(text: str) -> float:
-    """Parse a number; raise ValueError for what is none, NaN and infinity among it."""
+    """Parse a finite number. Raise ValueError for anything else, NaN and infinity included."""
     if not _is_number(text):
-        raise ValueError(f"{text!r} is no number")
+        raise ValueError(f"{text!r} is not a number")
     return float(text)
 
 
 def parse_milliseconds(text: str) -> float:
-    """Return the milliseconds that `20ms`, `1s` or a plain number of them means. Raises ValueError."""
+    """Return the milliseconds of `20ms`, `1s` or a plain number. Raises ValueError."""
     return float(text) if _is_number(text) else parse_seconds(text) * 1000
 
 

@@ -27,22 +27,22 @@ def visible(text: str) -> str:
     return _UNSEEN.sub(_picture, text.replace("\r\n", "\n"))
 
 
-def _picture(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _picture(match: re.Match[str]) -> str:
+    code = ord(match[0])
     if code < 0x20:
         return chr(0x2400 + code)
     return "␡" if code == 0x7F else "�"
 
 
 _APART = "\u2060"
-"""Joins what stands around it, and shows nothing: trackers do not take an address or a name with it in it for one."""
+"""Joins the characters around it and is invisible: with it inside, trackers do not recognise an address or a name."""
 _MARKS = re.compile(r"([\\`*_\[\]|~$])")
 _LINKS = re.compile(r"\b(https?:|ftp:|mailto:|xmpp:|www(?=\.))", re.I)
 _NAMED = re.compile(r"([@#!%^&])(?=\w)")
 
 
 def markdown(text: str) -> str:
-    """Return text for one line of Markdown that stays text: no mark-up, no HTML, no links, nobody is called."""
+    """Return text for one line of Markdown that stays text: no mark-up, no HTML, no links, no mentions."""
     one_line = _LINKS.sub(rf"\1{_APART}", _NAMED.sub(rf"\1{_APART}", visible(text).replace("\n", " ")))
     html = one_line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _MARKS.sub(r"\\\1", html)
@@ -88,12 +88,12 @@ _GIVEN = re.compile(
 
 
 def names_secret(name: str) -> bool:
-    """Tell whether a variable, key or option of this name may hold a secret: SSHPASS, api_key, admin password …"""
+    """Return whether a variable, key or option of this name may hold a secret: SSHPASS, api_key, admin password …"""
     return bool(_NAME.search(name))
 
 
 def holds_secret(argument: str) -> bool:
-    """Tell whether an argument or URL holds a password, or is the name of one that follows."""
+    """Return whether an argument or URL holds a password, or is the name of one that follows."""
     plain = unquote(argument)
     return bool(_IN_URL.search(plain) or _GIVEN.search(plain))
 
@@ -110,7 +110,7 @@ def environment() -> dict[str, str]:
 
 def without_secrets(text: str) -> str:
     """Return an output without the passwords of our environment, and without what it calls one itself."""
-    for secret in sorted(set().union(*map(forms, _held())), key=len, reverse=True):
+    for secret in sorted(set().union(*map(forms, _secrets_in_environment())), key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     text = _IN_URL.sub(rf"\1{HIDDEN}@", text)
     return _IN_TEXT.sub(rf"\1{HIDDEN}", text)
@@ -122,7 +122,7 @@ def forms(password: str) -> set[str]:
     return {
         password,
         *encoded,
-        *(re.sub("%..", lambda code: code[0].lower(), one) for one in encoded),
+        *(re.sub("%..", lambda code: code[0].lower(), secret) for secret in encoded),
         password.replace("}", "}}"),
         password.replace("'", "''"),
         password.replace('"', '""'),
@@ -136,14 +136,14 @@ def forms(password: str) -> set[str]:
 
 
 class Redactor:
-    """Take out of a text what names a server, its users or this machine, and every secret.
+    """Remove from a text the names of servers, users and this machine, and every secret.
 
-    A user's name may be a word of the language, so it goes where it is quoted, as 'x', "x" or [x]; DOMAIN\\x is none,
-    and goes everywhere, as every other name of that domain does.
+    A user's name may be a word of the language, so it is removed only if quoted, as 'x', "x" or [x]. DOMAIN\\x is
+    unambiguous and is removed everywhere, as every other name of that domain is.
     """
 
     def __init__(self, names: Mapping[str, str], users: Iterable[str], password: str | None):
-        """`names` are what stands for each."""
+        """Take `names` with their replacements."""
         patterns = {}
         for secret in sorted(forms(password) if password else (), key=len, reverse=True):
             bounds = ("", "") if len(secret) >= SHORTEST else (r"(?<!\w)", r"(?!\w)")
@@ -154,7 +154,9 @@ class Redactor:
             domain, separator, _ = name.partition("\\")
             if separator:
                 patterns[rf"(?<!\w){re.escape(domain)}\\[\w.$-]+"] = "<user>"
-        self._patterns = [(re.compile(pattern, re.IGNORECASE), said) for pattern, said in patterns.items()]
+        self._patterns = [
+            (re.compile(pattern, re.IGNORECASE), replacement) for pattern, replacement in patterns.items()
+        ]
 
     def __call__(self, text: str) -> str:
         for pattern, placeholder in self._patterns:
@@ -169,7 +171,7 @@ def _is_secret(name: str, value: str) -> bool:
     return ours or names_secret(name) or bool(_IN_URL.search(value) or _IN_TEXT.search(value))
 
 
-def _held() -> Iterator[str]:
+def _secrets_in_environment() -> Iterator[str]:
     """Yield the passwords in our environment: whole values, and those within URLs and settings."""
     for name, value in os.environ.items():
         if not _is_secret(name, value):
@@ -177,4 +179,4 @@ def _held() -> Iterator[str]:
         within = [match[2] for match in _IN_URL.finditer(value)]
         within += [match[2].strip("\"'{}") for match in _IN_TEXT.finditer(value)]
         whole = [] if name.upper().startswith("STALLMARK_") else [value]
-        yield from (one for one in (*whole, *within, *map(unquote, within)) if len(one) >= SHORTEST)
+        yield from (candidate for candidate in (*whole, *within, *map(unquote, within)) if len(candidate) >= SHORTEST)

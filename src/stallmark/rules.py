@@ -23,8 +23,10 @@ _SIGNS: dict[str, Callable[[float, float], bool]] = {
 
 
 class Measure(NamedTuple):
-    """A metric that rules may be of: the units of its limit, and its forms: the sign, behind `not` if the rule is the
-    opposite; without a sign there is no limit."""
+    """A metric that rules may limit: the units of its limit, and its forms.
+
+    A form is the sign, behind `not` if the rule is the opposite; a rule without a sign has no limit.
+    """
 
     units: Sequence[str]
     forms: Sequence[str] = ("<", "<=", ">", ">=")
@@ -32,7 +34,7 @@ class Measure(NamedTuple):
 
 @dataclass(frozen=True)
 class Rule:
-    """`limit` is in its unit: milliseconds, a share, bytes, or a number."""
+    """A rule. `limit` is in its unit: milliseconds, a share, bytes, or a number."""
 
     negated: bool
     transaction: str | None
@@ -42,7 +44,7 @@ class Rule:
     unit: str
 
     def holds(self, value: float | None) -> bool | None:
-        """Return whether a value is on the side of the limit that the sign says; None if the value is not known."""
+        """Return whether a value is on the required side of the limit; None if the value is unknown."""
         return None if value is None else _SIGNS[self.sign](value, self.limit)
 
 
@@ -52,14 +54,14 @@ def parse_rule(text: str, examples: str, measures: Mapping[str, Measure]) -> Rul
     try:
         return _parse(text, measures)
     except ValueError as error:
-        why = str(error).partition(": write ")[0]
-        raise ValueError(f"{text!r} is not understood{why and f' ({why})'}: write {examples}") from None
+        reason = str(error).partition(": write ")[0]
+        raise ValueError(f"{text!r} is not understood{reason and f' ({reason})'}: write {examples}") from None
 
 
 def _parse(text: str, measures: Mapping[str, Measure]) -> Rule:
-    if not (found := _RULE.fullmatch(text)):
+    if not (match := _RULE.fullmatch(text)):
         raise ValueError
-    negated, transaction, metric, sign, limit = found.groups(default="")
+    negated, transaction, metric, sign, limit = match.groups(default="")
     metric, sign = metric.lower(), sign.lower()
     if (measure := measures.get(f"*.{metric}" if transaction else metric)) is None:
         raise ValueError(f"there is no such metric: there are {', '.join(filter(None, measures))}")
@@ -79,9 +81,9 @@ def _limit(text: str, units: Sequence[str]) -> tuple[float, str]:
 
 def _number_before(unit: str) -> Callable[[str], float]:
     def parse(text: str) -> float:
-        if not (found := re.fullmatch(rf"([\d.].*?)\s*{unit}", text, re.IGNORECASE)):
+        if not (match := re.fullmatch(rf"([\d.].*?)\s*{unit}", text, re.IGNORECASE)):
             raise ValueError
-        return finite(found[1])
+        return finite(match[1])
 
     return parse
 

@@ -23,7 +23,7 @@ SAME_WITHIN_S = 2.0
 in order is not to be cut by the second."""
 
 AGAIN_AFTER_S = 0.01
-"""A signal that arrived where Python ignores every exception is delivered again after so long."""
+"""The delay after which a signal that arrived where Python ignores every exception is delivered again."""
 
 LISTEN_EVERY_S = 0.2
 """Windows interrupts no wait for a thread: there a signal is heard between two of these."""
@@ -91,7 +91,7 @@ def later() -> Iterator[None]:
     raises StopSignal, or is held back by the `later` around this one."""
     arrived: list[int] = []
     try:
-        with held() as arrived:
+        with defer_signals() as arrived:
             yield
     finally:
         if arrived:
@@ -100,9 +100,10 @@ def later() -> Iterator[None]:
 
 
 @contextmanager
-def held() -> Iterator[list[int]]:
-    """Hold back signals while inside, and yield the list of those that come. In a thread, where none arrives, do
-    nothing."""
+def defer_signals() -> Iterator[list[int]]:
+    """Defer signals while inside, and yield the list of signals that arrive. Do nothing in a thread, where none
+    arrives.
+    """
     arrived: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield arrived
@@ -214,7 +215,7 @@ def _deliver(number: int) -> None:
 
 
 def _is_another() -> bool:
-    """Tell whether a signal that arrives now is not the wish to stop that was heard before."""
+    """Return whether a signal that arrives now is not the wish to stop that was heard before."""
     global _last_s
     now = time.monotonic()
     another = now - _last_s >= SAME_WITHIN_S

@@ -76,7 +76,7 @@ def test_a_device_that_counts_no_syncs_has_the_time_of_writes(tmp_path):
 )  # fmt: skip
 def test_shares_sum_to_one_and_are_at_least_zero(device, server, seen, delay, alone):
     def counters(**values: float) -> Counters:
-        return SimpleNamespace(over=lambda begin, end: Delta(0.0, 1.0, False, values))  # type: ignore[return-value]
+        return SimpleNamespace(delta=lambda begin, end: Delta(0.0, 1.0, False, values))  # type: ignore[return-value]
 
     io = SimpleNamespace(
         data=counters(read_stall_ms=server, write_stall_ms=server), wal=None, wal_names=SERVER, wal_device=None,

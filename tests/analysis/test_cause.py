@@ -13,8 +13,8 @@ from support.tables import get, put
 
 from stallmark.analysis.bottleneck.laws import wait_laws
 from stallmark.analysis.bottleneck.summary import Associated, LawKind, NoteKind, Source
-from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.server_summary import ServerWait
+from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.waits import part_of
 
 
@@ -126,7 +126,7 @@ def test_an_open_loop_is_not_predicted(tmp_path):
 
 def test_a_closed_loop_in_which_users_ended_nothing_is_not_called_an_open_one(tmp_path, monkeypatch):
     """Only transactions of others ended."""
-    monkeypatch.setattr(Load, "of_users", lambda load, column: 0 * load.all(column))
+    monkeypatch.setattr(Load, "users_sum", lambda load, column: 0 * load.all(column))
     cause = step_of(tmp_path, Truth(waits=WAITS)).cause
     assert cause.budget is not None and not cause.predictions
     assert kinds_of(cause.notes) == [NoteKind.NOTHING_ENDED]

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.validity.driver_bound import _spread_back, driver_bound, little_gap
 from stallmark.analysis.validity.kinds import ValidityKind
 

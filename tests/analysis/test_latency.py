@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.synthetic import histogram
 
-from stallmark.analysis.read.driver_tables import PERCENTILES, Latencies
+from stallmark.analysis.read.throughput import PERCENTILES, Latencies
 
 MICROSECONDS = st.integers(1, 3_600_000_000)
 THREE_DIGITS = 1e-3

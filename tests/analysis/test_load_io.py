@@ -55,7 +55,7 @@ def sampled(loads: dict[str, list[Session]]) -> list[dict]:
             for name, them in alive.items()
             if them
         ]
-        rows += [{"t": float(t)} | row for row in collected.noted(answer)]
+        rows += [{"t": float(t)} | row for row in collected.with_session_counts(answer)]
     return rows
 
 

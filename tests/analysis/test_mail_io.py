@@ -10,9 +10,9 @@ from support.synthetic_steps import only_step, steady
 
 from stallmark.analysis.ceiling import mailboxes_of_ceilings, mailboxes_of_steps
 from stallmark.analysis.points import Point
-from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import MailIo, summarise_mail_io, timer_iops
+from stallmark.analysis.read.throughput import Load
 from stallmark.record.manifest.workload import Transaction
 
 __all__ = ["steady"]

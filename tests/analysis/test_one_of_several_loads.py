@@ -9,8 +9,8 @@ from support.tables import get, put
 from stallmark.analysis.bottleneck.summary import LawKind, NoteKind
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.loads.summary import summarise_loads
-from stallmark.analysis.read.driver_tables import read_load
 from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.throughput import read_load
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity.driver_bound import driver_bound
 from stallmark.analysis.validity.kinds import ValidityKind

@@ -7,10 +7,10 @@ from support.synthetic import Truth, make_run
 from support.synthetic_steps import STEADY, step_of
 
 from stallmark.analysis.bottleneck.summary import NoteKind
-from stallmark.analysis.read.driver_tables import read_load
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import OwnCpu, cpu_of_run, read_io
 from stallmark.analysis.read.server_io import read_server_io
+from stallmark.analysis.read.throughput import read_load
 from stallmark.record.reader import Record
 
 INTERVAL = Interval(0, 10, 20, 10, False)

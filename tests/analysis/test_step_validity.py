@@ -58,7 +58,7 @@ class Counted:
     def __init__(self, open_s: float = 0.0, **values: float):
         self.values, self.open_s = values, open_s
 
-    def over(self, begin: float, end: float) -> Delta:
+    def delta(self, begin: float, end: float) -> Delta:
         values = {name: value * (end - begin) for name, value in self.values.items()}
         return Delta(begin, end, False, values, self.open_s)
 

@@ -2,9 +2,9 @@ import pyarrow as pa
 import pytest
 
 from stallmark.analysis.read.counters import Delta
-from stallmark.analysis.read.driver_tables import Part
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
+from stallmark.analysis.read.throughput import Part
 from stallmark.analysis.read.waits import SessionWaits
 from stallmark.analysis.step import cpu_busy
 

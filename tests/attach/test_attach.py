@@ -133,7 +133,7 @@ def test_no_overlap_names_both_spans(run):
 
 @pytest.mark.parametrize("name", ["svc_volumes.csv", "iostat.json", "typeperf_disk.csv", "perfmon_cut_header.csv"])
 def test_local_times_without_a_zone(run, name):
-    with pytest.raises(StallmarkError, match=r"does not say in which time zone its times are: give it with --timezone"):
+    with pytest.raises(StallmarkError, match=r"does not specify the time zone of its times: give it with --timezone"):
         attach([Record(run)], Wanted(SAMPLES / name), Request())
 
 

@@ -105,7 +105,7 @@ def test_replaced(runs, disks):
         (["runs", "sql01.csv", "--timezone", "Europe/Belin"], "did you mean Europe/Berlin?"),
         (["runs", "sql01.csv", "--timezone", "Asia/Tokyo"], "does not overlap the runs"),
         (["runs", "sql01.csv", "--offset", "2.5"], "2.5 has no unit: write 2.5s or 2.5min."),
-        (["runs", "sql01.csv", "--offset", "soon"], "'soon' is no duration"),
+        (["runs", "sql01.csv", "--offset", "soon"], "'soon' is not a duration"),
         (["runs", "sql01.csv", "--counter", "Page life"], "No counter of sql01.csv matches Page life"),
         (["runs", "sql01.csv", "--format", "iostat"], "no times that can be read"),
         (["runs", "sql01.csv", "--format", "csv", "--time-column", "when"], "has no times in a column when"),

@@ -132,7 +132,7 @@ def test_one_in_use_is_not_removed(made: Path):
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("bank-1-branch", "did you mean bank-1-branches?"), (".", "is no database of Stallmark")]
+    ("name", "said"), [("bank-1-branch", "did you mean bank-1-branches?"), (".", "is not a database of Stallmark")]
 )
 def test_what_is_no_database_is_not_removed(made: Path, tmp_path: Path, name: str, said: str):
     (tmp_path / "precious").write_text("x")
@@ -191,7 +191,7 @@ def test_a_drop_that_waits_for_a_lock_says_whose(new_bank: EmbeddedEngine):
 
 def test_a_workload_of_another_version_is_not_dropped(new_bank: EmbeddedEngine):
     new_bank.execute("UPDATE stallmark.database SET workload = 'htap'")
-    assert "'htap' is no workload" in refused("--yes", "--server", new_bank.spec())
+    assert "'htap' is not a workload" in refused("--yes", "--server", new_bank.spec())
     assert set(new_bank.schemas_in_use()) == {"bank", "stallmark"}
 
 

@@ -14,7 +14,7 @@ def empty_home(monkeypatch, tmp_path):
 
 
 def states(target: Target | None = None) -> dict[str, tuple[str, str]]:
-    return {f.what: (f.state, f.sentence) for f in doctor.examine(target or Target())}
+    return {f.subject: (f.state, f.sentence) for f in doctor.examine(target or Target())}
 
 
 def without(monkeypatch, *programs: str) -> None:

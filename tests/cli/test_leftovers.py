@@ -10,7 +10,7 @@ import pytest
 from support.command_line import stallmark
 
 from stallmark.engines.postgres.embedded import ownership
-from stallmark.leftovers import of_the_killed, own_name
+from stallmark.leftovers import leftovers_of_dead_processes, temporary_name
 
 OLD = 1_700_000_000
 
@@ -36,7 +36,7 @@ def killed(memory) -> list[Path]:
         pass
     temporary = Path(tempfile.gettempdir())
     left = [memory / f"stallmark-devices-{gone.pid}-x", temporary / f"stallmark-warehouse-{gone.pid}-x"]
-    (memory / f"{own_name('devices')}x").touch()
+    (memory / f"{temporary_name('devices')}x").touch()
     (memory / f"stallmark-mine-{gone.pid}").touch()
     (temporary / f"other-devices-{gone.pid}-x").touch()
     left[0].write_bytes(bytes(4096))
@@ -50,7 +50,7 @@ def everything(memory: Path) -> set[Path]:
 
 
 def test_the_number_of_a_process_that_is_gone_is_enough_and_nothing_else_is(killed):
-    assert [(one.place, one.bytes) for one in of_the_killed()] == [(killed[0], 4096), (killed[1], 100)]
+    assert [(one.place, one.bytes) for one in leftovers_of_dead_processes()] == [(killed[0], 4096), (killed[1], 100)]
 
 
 def test_whatever_command_comes_next_removes_it(memory, killed):

@@ -179,7 +179,7 @@ def test_a_scale_that_cannot_be_read_is_answered_in_the_workload_s_own_measures(
     [
         ("brokerage", "size=20GB", "brokerage (customers 2,000, days 214.5, compressibility 2.0) is absent"),
         ("bank+brokerage", "size=1GB,branches=1", "(branches 1, customers 1,000, days 21.0, compressibility 2.0) is"),
-        ("brokerage", "size=20", "size: 20 has no unit"), ("brokerage", "size=", "'' is no size"),
+        ("brokerage", "size=20", "size: 20 has no unit"), ("brokerage", "size=", "'' is not a size"),
         ("brokerage", "size=20GB,customers=1000", "leave out `size` or `customers`."),
         ("bank", "size=20GB", "no 'size': it is `branches: N`."), ("bank+mail", "size=20GB", "no measure 'size'"),
     ],

@@ -346,11 +346,11 @@ def test_a_view_taken_away_is_named(cluster: Cluster, engine: ClusterEngine, str
 
 
 def test_without_timing_there_are_counts_and_no_times(engine: ClusterEngine) -> None:
-    assert ServerIO(engine).limited() is None
+    assert ServerIO(engine).limitation() is None
     engine.execute("ALTER DATABASE postgres SET track_io_timing = off")
     try:
         collector = ServerIO(engine)
-        sentence = collector.limited()
+        sentence = collector.limitation()
         rows = [row for row in read(collector) if row["kind"] == "data"]
         assert collector.unavailable() is None
     finally:

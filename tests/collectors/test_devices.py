@@ -98,7 +98,7 @@ def test_memory_is_no_device() -> None:
 )
 def test_what_lies_on_no_block_device_is_said(mount: Mount, sentence: str) -> None:
     with pytest.raises(NoBlockDevice, match=sentence):
-        block_devices._behind_mount(Path("/mnt/database"), mount)
+        block_devices._device_of_mount(Path("/mnt/database"), mount)
 
 
 def test_an_overlay_is_where_its_upper_layer_is(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_an_overlay_is_where_its_upper_layer_is(tmp_path: Path) -> None:
         expected = device_behind(tmp_path)
     except NoBlockDevice as reason:
         pytest.skip(str(reason))
-    assert block_devices._behind_mount(Path("/var/lib/database"), mount) == expected
+    assert block_devices._device_of_mount(Path("/var/lib/database"), mount) == expected
 
 
 @pytest.mark.parametrize(("kind", "counts"), [(None, True), ("partition", False), ("dm", False), ("md", False)])
@@ -178,4 +178,4 @@ def test_an_array_of_root_is_emulated_for_everybody(engine: ClusterEngine, tmp_p
     with opened(DeviceIO(engine)) as collector:
         [row] = collector.sample(0.0)
     assert row["emulated"] and row["reads"] is not None and row["flash_reads"] is None
-    assert "its own counters are for root" in (DeviceIO(engine).limited() or "")
+    assert "its own counters are for root" in (DeviceIO(engine).limitation() or "")

@@ -115,7 +115,7 @@ def test_what_is_due_comes_in_its_order_and_not_before(due):
         deferred.add(Task(base + offset, Deliver, (number,)))
     taken, at = [], []
     for _ in due:
-        taken.append(deferred.take())
+        taken.append(deferred.next_due())
         at.append(now())
     deferred.close(0)
     assert sorted(task.inputs[0] for task in taken) == list(range(len(due)))
@@ -130,13 +130,13 @@ def test_of_those_due_at_once_the_first_added_comes_first(deferred):
     due = now() + 50_000_000
     for number in range(20):
         deferred.add(Task(due, Deliver, (number,)))
-    assert [deferred.take().inputs[0] for _ in range(20)] == list(range(20))
+    assert [deferred.next_due().inputs[0] for _ in range(20)] == list(range(20))
 
 
 def test_one_that_is_due_earlier_is_not_kept_waiting_by_a_later_one(deferred):
     deferred.post(Deliver, ("later",), LONG_S)
     deferred.post(Deliver, ("now",), 0.0)
-    assert deferred.take().inputs == ("now",)
+    assert deferred.next_due().inputs == ("now",)
 
 
 def test_how_many_are_due_and_not_taken(deferred):
@@ -144,13 +144,13 @@ def test_how_many_are_due_and_not_taken(deferred):
         deferred.post(Deliver, (), 0.0)
     deferred.post(Deliver, (), LONG_S)
     eventually(lambda: deferred.waiting() == 3)
-    deferred.take()
+    deferred.next_due()
     assert deferred.waiting() == 2
 
 
 def test_closed_it_lets_go_who_waits_and_counts_what_nobody_will_execute(deferred):
     taken: list[Task | None] = []
-    waiting = [threading.Thread(target=lambda: taken.append(deferred.take())) for _ in range(4)]
+    waiting = [threading.Thread(target=lambda: taken.append(deferred.next_due())) for _ in range(4)]
     for thread in waiting:
         thread.start()
     deferred.post(Deliver, (), LONG_S)
@@ -161,7 +161,7 @@ def test_closed_it_lets_go_who_waits_and_counts_what_nobody_will_execute(deferre
     assert taken == [None] * 4
     deferred.post(Deliver, (), 0.0)  # a user's last transaction gives rise to one more
     assert deferred.left == 2
-    eventually(lambda: not deferred.works())
+    eventually(lambda: not deferred.is_alive())
 
 
 def test_closed_while_others_take_it_neither_hangs_nor_loses_count():
@@ -171,7 +171,7 @@ def test_closed_while_others_take_it_neither_hangs_nor_loses_count():
         taken = [0] * 4
 
         def take(index: int, deferred: DeferredQueue = deferred, taken: list[int] = taken) -> None:
-            while deferred.take():
+            while deferred.next_due():
                 taken[index] += 1
 
         for _ in range(tasks):
@@ -189,10 +189,10 @@ def test_closed_while_others_take_it_neither_hangs_nor_loses_count():
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_it_says_so_when_it_passes_on_nothing_any_more(deferred, monkeypatch):
-    assert deferred.works()
+    assert deferred.is_alive()
     monkeypatch.setattr("stallmark.driver.client.heapq.heappop", lambda heap: 1 / 0)
     deferred.post(Deliver, (), 0.0)
-    eventually(lambda: not deferred.works())
+    eventually(lambda: not deferred.is_alive())
 
 
 # The background_session
@@ -251,16 +251,16 @@ def test_timers_rest_with_their_load_and_what_follows_from_it_does_not(deferred)
     deferred.rest(True)
     deferred.add(Task(first, Sweep, every_s=every_ns / 1e9))
     deferred.post(Deliver, (), 0.05)
-    assert (deferred.take() or Task(0, Sweep)).kind is Deliver, "more than ten times of the timer were over by then"
+    assert (deferred.next_due() or Task(0, Sweep)).kind is Deliver, "more than ten times of the timer were over by then"
     deferred.rest(False)
-    task = deferred.take()
+    task = deferred.next_due()
     assert task and task.kind is Sweep
     assert task.due_ns > first + 50_000_000 and (task.due_ns - first) % every_ns == 0, "at a time of its own"
 
 
 @given(due=st.integers(0, 10**12), every_ms=st.integers(1, 100_000), late=st.integers(0, 10**12))
 def test_a_timer_comes_again_at_its_next_time(due: int, every_ms: int, late: int) -> None:
-    again = Task(due, Sweep, every_s=every_ms / 1000).again(due + late)
+    again = Task(due, Sweep, every_s=every_ms / 1000).at_next_time(due + late)
     every_ns = int(every_ms / 1000 * 1e9)
     assert again.due_ns > due + late >= again.due_ns - every_ns
     assert (again.due_ns - due) % every_ns == 0

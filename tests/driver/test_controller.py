@@ -15,7 +15,7 @@ import psutil
 import pytest
 from support.driving import Load, drive_to_the_end, executor_order, history_rows, load_spec, total
 
-from stallmark.analysis.read.driver_tables import Latencies
+from stallmark.analysis.read.throughput import Latencies
 from stallmark.driver.channel import Channel
 from stallmark.driver.executor import Executor
 from stallmark.driver.load import Timeline, WarmUpLimits, consecutive_steps
@@ -131,9 +131,9 @@ def test_a_load_that_has_ended_starts_nobody_and_nothing_arrives(bank, monkeypat
     monkeypatch.setattr("stallmark.driver.executor.VirtualUser.start", lambda user: started.append(user.number))
     ended.end()
     ended.start(3)
-    ended.take_share(1.0)
+    ended.set_share(1.0)
     ended.end()
-    assert started == [] and ended.bye(0).unserved == 0
+    assert started == [] and ended.final_report(0).unserved == 0
     here.close()
     there.close()
 

@@ -17,11 +17,11 @@ from stallmark.driver.channel import Channel, Closed
 from stallmark.driver.controller import Drive, Interrupted
 from stallmark.driver.load import ExpectedMachines
 from stallmark.driver.messages import (
-    CameLate,
     ClocksCompared,
     ConductorOrder,
     ExecutorDied,
     Incomplete,
+    LateMachine,
     LoadMachine,
     MachineFacts,
     MachineLost,
@@ -104,7 +104,7 @@ def test_load_machines_are_welcomed_by_name_and_their_clocks_noted(spoken_for):
 
 def test_a_machine_that_comes_late_is_said_before_the_load_and_while_it_lasts(spoken_for):
     drive, conductor = spoken_for(EXPECTED)
-    for message in (CameLate("host-3"), Ready([machine(1, 0.5), machine(2, 0.4)]), CameLate("host-4")):
+    for message in (LateMachine("host-3"), Ready([machine(1, 0.5), machine(2, 0.4)]), LateMachine("host-4")):
         conductor.send(message)
     said: list[str] = []
     drive.start(said.append)
@@ -158,7 +158,7 @@ def test_a_primary_transaction_that_never_commits_is_said_in_the_servers_words(c
     drive._workloads = {"bank": find_workload("brokerage")}
     rows = [TransactionRow(1, "bank", name, n, 0, 0, 0, 9, 9, NOTHING, NOTHING) for name, n in committed.items()]
     drive._merger.add(Rows(rows, errors=errors))
-    why = drive.fruitless() or ""
+    why = drive.no_result_reason() or ""
     assert bool(why) == bool(said) and all(part in why for part in said)
 
 
@@ -168,7 +168,7 @@ def test_of_several_loads_the_one_without_a_commit_is_named(spoken_for):
     row = TransactionRow(1, "shares", "trade_result", 9, 0, 0, 0, 9, 9, NOTHING, NOTHING)
     broken = [msgspec.structs.replace(BROKEN, load=name) for name in ("shares", "bonds")]
     drive._merger.add(Rows([row], errors=broken))
-    why = drive.fruitless() or ""
+    why = drive.no_result_reason() or ""
     assert "Trade-Result of bonds" in why and "shares" not in why
 
 
@@ -195,7 +195,7 @@ def test_load_machines_that_are_not_there_are_said_before_anything_runs(message,
         (MessagesLost(2), "messages of load machine 2"),
         (ExecutorDied(["bank"], 7, -9, machine=2), "7 on load machine 2 was killed by signal 9"),
         (ExecutorDied(["bank"], 7, 1, machine=2), "7 on load machine 2 ended by a fault of its own"),
-        (ExecutorDied(["bank"], 7, 1, machine=2, why="no room"), "7 on load machine 2 could not begin: no room"),
+        (ExecutorDied(["bank"], 7, 1, machine=2, reason="no room"), "7 on load machine 2 could not begin: no room"),
         (SessionLost("bank", 3, "gone", machine=2), "user 3 on load machine 2 .*: gone"),
         (SessionLost("bank", None, "gone", machine=2), "background sessions on load machine 2 .*: gone"),
     ],

@@ -14,7 +14,7 @@ from support.simulated_time import Time
 
 from stallmark.driver import executor as module
 from stallmark.driver.channel import Channel
-from stallmark.driver.executor import _taken
+from stallmark.driver.executor import _pop_samples
 from stallmark.driver.messages import CannotStart, NotUnderstood, Quit, Refused, StopUser
 from stallmark.errors import CallFailed, ErrorClass
 
@@ -92,13 +92,13 @@ def test_an_executor_that_loses_the_server_while_it_starts_ends_with_a_sentence(
         module.main()
     assert ended.value.code == 1
     [told] = sent
-    assert isinstance(told, CannotStart) and "terminating connection" in told.why and "\n" not in told.why
+    assert isinstance(told, CannotStart) and "terminating connection" in told.reason and "\n" not in told.reason
 
 
 def test_transactions_are_taken_when_their_second_has_ended():
     """And once: what ended later stays for the next report, though another thread came before it."""
     samples = deque((0, at, at, at, at, 0, 0) for at in (10, 25, 19, 31))
-    assert [list(_taken(samples, before)["ended"]) for before in (10, 20, 30, 32)] == [
+    assert [list(_pop_samples(samples, before)["ended"]) for before in (10, 20, 30, 32)] == [
         [], [10], [25, 19], [31],
     ]  # fmt: skip
     assert not samples

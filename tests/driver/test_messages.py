@@ -15,7 +15,7 @@ from support import malformed
 from stallmark.driver.channel import Channel, Closed, inherited_channel, start_child
 from stallmark.driver.load import RunFacts
 from stallmark.driver.messages import (
-    Bye,
+    FinalReport,
     Finished,
     Incomplete,
     Join,
@@ -36,7 +36,7 @@ MESSAGES = st.one_of(
     st.builds(Refused, st.text(), st.text()),
     st.builds(StartUser, st.integers(0, 9), st.integers(0, 2**63 - 1)),
     st.builds(Join, st.text(), RUN_FACTS, FACTS),
-    st.builds(Bye, st.text(), *[st.integers(0, 9)] * 4),
+    st.builds(FinalReport, st.text(), *[st.integers(0, 9)] * 4),
     st.just(Finished()),
 )
 
@@ -107,7 +107,7 @@ def test_messages_of_several_threads_do_not_mix(pair):
     threads = [threading.Thread(target=here.send, args=(message,)) for message in messages]
     for thread in threads:
         thread.start()
-    assert sorted(there.receive().why for _ in messages) == [message.why for message in messages]
+    assert sorted(there.receive().reason for _ in messages) == [message.reason for message in messages]
     for thread in threads:
         thread.join()
 

@@ -23,7 +23,7 @@ from support.waiting import eventually
 from stallmark.driver.load import COOL_DOWN_S, Timeline, WarmUpLimits, consecutive_steps
 from stallmark.driver.pacing import AHEAD_NS, SECOND_NS, Arrivals, Dealer, OpenLoop, ThinkTime
 from stallmark.driver.rows import TransactionRow
-from stallmark.driver.run_state import SecondsSeen, Settling
+from stallmark.driver.run_state import SecondSeries, SteadyStateWait
 from stallmark.record.histogram import EMPTY
 
 
@@ -95,7 +95,7 @@ def test_exponential_think_time_has_its_mean_and_its_spread():
 
 def open_loop(arrivals: Arrivals, share: float = 1.0, seed: int = 1, now_ns: int = 0) -> OpenLoop:
     queue = OpenLoop(arrivals, random.Random(seed))
-    queue.take_share(share, now_ns)
+    queue.set_share(share, now_ns)
     return queue
 
 
@@ -103,7 +103,7 @@ def open_loop(arrivals: Arrivals, share: float = 1.0, seed: int = 1, now_ns: int
 def test_fixed_arrivals_are_equally_spaced(rate, share, seed):
     begin = 1_000_000
     queue = open_loop(Arrivals("fixed", rate=rate), share, seed, begin)
-    starts = [queue.take() for _ in range(51)]
+    starts = [queue.next_arrival() for _ in range(51)]
     gap = SECOND_NS / (rate * share)
     assert begin <= starts[0] <= begin + gap
     for number, start in enumerate(starts):
@@ -112,7 +112,7 @@ def test_fixed_arrivals_are_equally_spaced(rate, share, seed):
 
 def test_poisson_arrivals_have_the_rate_and_the_spread_of_a_poisson_process():
     queue = open_loop(Arrivals("poisson", rate=500), 0.5)
-    starts = [queue.take() for _ in range(20_000)]
+    starts = [queue.next_arrival() for _ in range(20_000)]
     gaps = [after - before for before, after in itertools.pairwise(starts)]
     assert min(gaps) >= 0
     assert statistics.fmean(gaps) == pytest.approx(SECOND_NS / 250, rel=0.03)
@@ -122,8 +122,8 @@ def test_poisson_arrivals_have_the_rate_and_the_spread_of_a_poisson_process():
 @pytest.mark.parametrize("kind", ["fixed", "poisson"])
 def test_users_of_one_queue_share_its_arrivals_and_each_arrival_is_taken_once(kind):
     alone, shared = (open_loop(Arrivals(kind, rate=1000)) for _ in range(2))
-    expected = [alone.take() for _ in range(4 * 5000)]
-    taken = together(lambda: [shared.take() for _ in range(5000)], users=4)
+    expected = [alone.next_arrival() for _ in range(4 * 5000)]
+    taken = together(lambda: [shared.next_arrival() for _ in range(5000)], users=4)
     assert sorted(itertools.chain(*taken)) == expected
     assert all(mine == sorted(mine) for mine in taken)
 
@@ -150,22 +150,22 @@ def test_arrivals_that_were_due_are_either_served_or_counted(rate, kind, asked):
     seconds = 5
     start, end = 10**12, 10**12 + seconds * 10**9
     served, reference = (open_loop(Arrivals(kind, rate=rate), now_ns=start) for _ in range(2))
-    taken = [served.take() for _ in range(asked)]
-    due, arrival = 0, reference.take()
+    taken = [served.next_arrival() for _ in range(asked)]
+    due, arrival = 0, reference.next_arrival()
     while arrival <= end:
-        due, arrival = due + 1, reference.take()
+        due, arrival = due + 1, reference.next_arrival()
     late = sum(scheduled <= end for scheduled in taken)
-    assert late + served.unserved(end) == due
+    assert late + served.stop_and_count_unserved(end) == due
 
 
 def test_an_arrival_given_back_goes_to_the_next_user():
     queue = open_loop(Arrivals("fixed", rate=10), now_ns=10**12)
-    first, second = queue.take(), queue.take()
+    first, second = queue.next_arrival(), queue.next_arrival()
     queue.give_back(second)
     queue.give_back(first)
-    assert [queue.take(), queue.take()] == [first, second]
+    assert [queue.next_arrival(), queue.next_arrival()] == [first, second]
     queue.give_back(first)
-    assert queue.unserved(first) == 1
+    assert queue.stop_and_count_unserved(first) == 1
 
 
 CHANGES = st.lists(st.tuples(st.integers(1, 2 * 10**9), st.sampled_from([0, 0.25, 0.5, 1])), max_size=12)
@@ -179,40 +179,40 @@ def test_wherever_the_users_move_the_whole_rate_arrives(changes, seed):
     begin = now
     for passed, share in changes:
         now += passed
-        queues[0].take_share(share, now)
-        queues[1].take_share(1 - share, now)
-    due = sum(queue.unserved(now) for queue in queues)
+        queues[0].set_share(share, now)
+        queues[1].set_share(1 - share, now)
+    due = sum(queue.stop_and_count_unserved(now) for queue in queues)
     assert due == pytest.approx(rate * (now - begin) / SECOND_NS, abs=2)
 
 
 def test_a_share_that_changes_leaves_no_hole_behind_the_arrivals_already_taken():
     queue = open_loop(Arrivals("fixed", rate=10))
-    taken = [queue.take() for _ in range(30)]
-    queue.take_share(0.5, 0)
-    assert queue.take() - taken[-1] == pytest.approx(SECOND_NS / 5, abs=2)
+    taken = [queue.next_arrival() for _ in range(30)]
+    queue.set_share(0.5, 0)
+    assert queue.next_arrival() - taken[-1] == pytest.approx(SECOND_NS / 5, abs=2)
 
 
 def test_where_no_users_are_nothing_arrives_and_what_was_to_come_is_forgotten():
     now = time.monotonic_ns()
     queue = open_loop(Arrivals("fixed", rate=10), now_ns=now - SECOND_NS)
-    taken = [queue.take() for _ in range(30)]
-    queue.take_share(0, now)
-    assert queue.take() is None
+    taken = [queue.next_arrival() for _ in range(30)]
+    queue.set_share(0, now)
+    assert queue.next_arrival() is None
     for scheduled in taken:
         queue.give_back(scheduled)
-    assert queue.unserved(now) == 10
+    assert queue.stop_and_count_unserved(now) == 10
 
 
 def test_a_new_rate_holds_from_now_on_and_what_waited_is_forgotten():
     loop = OpenLoop(Arrivals("fixed", rate=100), random.Random(1))
-    loop.take_rate(10, 0)  # before there is any user
-    loop.take_share(0.5, 0)
-    loop.take_rate(200, 3 * SECOND_NS)  # 15 were due and nobody has come
-    starts = [loop.take() for _ in range(201)]
+    loop.set_rate(10, 0)  # before there is any user
+    loop.set_share(0.5, 0)
+    loop.set_rate(200, 3 * SECOND_NS)  # 15 were due and nobody has come
+    starts = [loop.next_arrival() for _ in range(201)]
     assert min(starts) >= 3 * SECOND_NS
     assert starts[-1] - starts[0] == pytest.approx(2 * SECOND_NS, rel=1e-6)
-    loop.take_share(1.0, starts[-1])
-    more = [loop.take() for _ in range(201)]
+    loop.set_share(1.0, starts[-1])
+    more = [loop.next_arrival() for _ in range(201)]
     assert more[-1] - more[0] == pytest.approx(SECOND_NS, rel=1e-6)
 
 
@@ -248,7 +248,7 @@ def test_a_new_rate_holds_at_once_however_many_users_are_free(kind):
     users = Users(loop, 40)  # who would have the arrivals of 20 s in their hands
     eventually(lambda: len(users.started) >= 1)
     changed = time.monotonic_ns()
-    loop.take_rate(400, changed)
+    loop.set_rate(400, changed)
     begin = changed + AHEAD_NS
     eventually(lambda: sum(one > begin + SECOND_NS // 2 for one in list(users.started)) > 40)
     users.end()
@@ -275,19 +275,19 @@ def test_whoever_stands_first_may_end_and_what_is_given_back_finds_a_user():
     users = Users(loop, 300)
     ended: set[threading.Event] = set()
     for number in range(1, 21):
-        first = eventually(lambda: loop._first if loop._first not in ended else None)
+        first = eventually(lambda: loop._leader if loop._leader not in ended else None)
         next(user for user in users.users if user.awake is first).end()
         ended.add(first)
         loop.give_back(time.monotonic_ns())
         eventually(lambda number=number: len(users.started) == number)
     users.end()
-    assert loop._first is None and not loop._line
+    assert loop._leader is None and not loop._followers
 
 
 def test_users_in_line_end_where_nothing_arrives_any_more():
     loop = open_loop(Arrivals("fixed", rate=1e-3), now_ns=time.monotonic_ns())
     users = Users(loop, 5)
-    loop.take_share(0, time.monotonic_ns())
+    loop.set_share(0, time.monotonic_ns())
     for thread in users.threads:
         thread.join(30)
         assert not thread.is_alive()
@@ -339,11 +339,11 @@ def timeline(*users: int, limits: WarmUpLimits | None = None) -> Timeline:
 
 def follow(
     given: Timeline, tps: np.ndarray, latency_ms: np.ndarray | None = None, arrivals: Arrivals | None = None
-) -> Settling:
+) -> SteadyStateWait:
     """As a run would: every second is reported, and looked at a fifth of a second after its end."""
-    seen = SecondsSeen()
+    seen = SecondSeries()
     load = load_spec(*(step.users for step in given.steps), arrivals=arrivals or Arrivals())
-    settling = Settling(given, [load], seen)
+    settling = SteadyStateWait(given, [load], seen)
     latency_ms = np.full(len(tps), 10.0) if latency_ms is None else latency_ms
     for second, (count, ms) in enumerate(zip(tps, latency_ms, strict=True)):
         committed = round(count)
@@ -400,12 +400,12 @@ def test_arrivals_at_a_rate_are_judged_by_their_latency():
 
 def test_without_limits_nothing_is_decided():
     steps = consecutive_steps([10], ramp_s=5, warm_up_s=30, measure_s=60)
-    settling = Settling(Timeline(steps), [load_spec(10)], SecondsSeen())
+    settling = SteadyStateWait(Timeline(steps), [load_spec(10)], SecondSeries())
     assert not settling.waiting and not settling.check(1000.0)
 
 
 def test_a_second_in_which_nothing_ended_has_no_latency():
-    seen = SecondsSeen()
+    seen = SecondSeries()
     seen.add(row(1, 3, 1, 8000))
     assert seen.throughput(0, 3).tolist() == [0, 3, 0]
     assert np.isnan(seen.latency(0, 3)).tolist() == [True, False, True] and seen.latency(1, 2)[0] == 2000

@@ -183,7 +183,7 @@ def beginning(server, folder, steps, streams: int = 2) -> tuple[QueryDrive, DueQ
     """Streams of queries that come due a thousand times a second."""
     drive = QueryDrive(server, RecordWriter(folder, a_manifest()), 60, Stopwatch(), "reports")  # type: ignore[arg-type]
     due = DueQueries(Arrivals("poisson", rate=1000), random.Random(1), drive.clock)
-    due.take_rate(1000)
+    due.set_rate(1000)
     drive.begin("concurrent", [(number, steps) for number in range(1, streams + 1)], due=due)
     return drive, due
 
@@ -198,21 +198,21 @@ def test_queries_at_a_rate_come_in_one_order_and_each_is_done_given_up_or_not_be
         while len(server.hanging) < 2 or due.queue(2).waiting < 5:
             drive.poll(0.01)
     finally:
-        due.take_rate(0)
+        due.set_rate(0)
         drive.finish()
         drive._writer.close()
     found = sorted(rows(tmp_path), key=lambda row: row["due_s"])
     assert [row["query"] for row in found][:60] == list(names) * 15
     assert all(row["due_s"] <= row["started_s"] for row in found) and {row["stream"] for row in found} == {1, 2}
-    forgotten = due.take_forgotten()
-    assert len(drive.given_up) == 2 and len(forgotten) >= 5 and not due.take_forgotten()
+    forgotten = due.pop_forgotten()
+    assert len(drive.given_up) == 2 and len(forgotten) >= 5 and not due.pop_forgotten()
     assert due.queue(2).due == len(found) + 2 + len(forgotten)
     assert all(one.due_s <= one.started_s < min(forgotten) + 1 for one in drive.given_up), "in order"
 
 
 def test_streams_that_wait_for_a_query_end_at_once(server, tmp_path):
     drive, due = beginning(server, tmp_path / "run", queries("Q1"))
-    due.take_rate(1e-6)
+    due.set_rate(1e-6)
     drive.finish()
     drive._writer.close()
     assert drive.given_up == [] and all(session.closed for session in server.sessions)
@@ -253,12 +253,12 @@ def test_no_query_is_lost_or_doubled(actions, kind, seed):
         if what == "wait":
             clock.now += value
         elif what == "rate":
-            queries.take_rate(value)
+            queries.set_rate(value)
             assert queries.queue(1).waiting == 0
         else:
             for _ in range(min(value, queries.queue(1).waiting)):
-                taken.append((clock.now, queries.take(GO_ON)))
-        forgotten += queries.take_forgotten()
+                taken.append((clock.now, queries.next_due(GO_ON)))
+        forgotten += queries.pop_forgotten()
         queue = queries.queue(1)
         assert queue.due == len(taken) + queue.waiting + len(forgotten)
     assert [number for _, (number, _) in taken] == list(range(len(taken)))
@@ -270,7 +270,7 @@ def test_no_query_is_lost_or_doubled(actions, kind, seed):
 def test_counts_have_the_mean_and_the_spread_of_their_kind(kind, spread):
     clock = Clock()
     queries, seen = due_queries(kind, clock), [0]
-    queries.take_rate(5)
+    queries.set_rate(5)
     for _ in range(20_000):
         clock.now += 1
         seen.append(queries.queue(1).due)
@@ -284,11 +284,11 @@ def test_streams_that_take_turns_take_each_query_once():
     queries, stopping = due_queries("poisson", time.monotonic), threading.Event()
 
     def stream(_: int) -> list[int]:
-        return [number for number, _ in iter(lambda: queries.take(stopping), None)]
+        return [number for number, _ in iter(lambda: queries.next_due(stopping), None)]
 
     with ThreadPoolExecutor(4) as pool:
         found = pool.map(stream, range(4))
-        queries.take_rate(2000)
+        queries.set_rate(2000)
         while queries.queue(4).due < 400:
             time.sleep(0.01)
         stopping.set()
@@ -298,9 +298,9 @@ def test_streams_that_take_turns_take_each_query_once():
 
 def test_a_new_rate_reaches_streams_that_wait_at_the_old_one():
     queries, taken = due_queries("fixed", time.monotonic), []
-    queries.take_rate(1e-6)
-    stream = threading.Thread(target=lambda: taken.append(queries.take(GO_ON)), daemon=True)
+    queries.set_rate(1e-6)
+    stream = threading.Thread(target=lambda: taken.append(queries.next_due(GO_ON)), daemon=True)
     stream.start()
-    queries.take_rate(1000)
+    queries.set_rate(1000)
     stream.join(30)
     assert taken[0][0] == 0

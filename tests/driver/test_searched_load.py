@@ -17,21 +17,21 @@ from stallmark.driver.rows import Rows, TransactionRow
 from stallmark.driver.searched_load import (
     BACKLOG_AFTER_S,
     IOSample,
-    Judged,
+    Judgement,
     SearchedLoad,
     SearchPlan,
     TransactionLimit,
-    _ever_more,
+    _backlog_grows,
 )
 from stallmark.record import histogram as hdr
 from stallmark.record.manifest.workload import LevelSeen
-from stallmark.stats.ceiling_search import Asked, Ceiling, Outcome, Verdict
+from stallmark.stats.ceiling_search import Ceiling, Outcome, SearchSpec, Verdict
 from stallmark.transactions import find_workload
 
 BANK = find_workload("bank").users.deck
 P95 = TransactionLimit(None, "p95", 0.05, 50)
-PLAN = SearchPlan("bank", Asked(2, 64, 0.05, True), None, (P95,), ramp_s=0, warm_up_s=2, measure_s=10)
-RATE = replace(PLAN, asked=Asked(50, 1600, 0.1, False))
+PLAN = SearchPlan("bank", SearchSpec(2, 64, 0.05, True), None, (P95,), ramp_s=0, warm_up_s=2, measure_s=10)
+RATE = replace(PLAN, asked=SearchSpec(50, 1600, 0.1, False))
 
 
 @dataclass
@@ -69,14 +69,14 @@ class World:
                 break
         return timeline
 
-    def _take(self, judged: Judged) -> None:
+    def _take(self, judged: Judgement) -> None:
         if judged.seen:
             self.levels.append(judged.seen)
         if isinstance(judged.then, Ceiling):
             self.answer = judged.then
 
     def _second(self, second: int, level: float) -> Rows:
-        done = int(min(level, self.serves)) if self.plan.of_rate else self.tps
+        done = int(min(level, self.serves)) if self.plan.searches_rate else self.tps
         took_ms = 10 if level <= self.ceiling else 100
         latency = hdr.encode(np.full(done, took_ms * 1000))
         name = next(iter(BANK)).name
@@ -190,9 +190,11 @@ def test_users_have_no_backlog() -> None:
 
 @pytest.mark.parametrize("behind", [False, True])
 def test_a_search_of_all_loads_multiplies_the_rate_of_each_and_none_may_fall_behind(behind: bool) -> None:
-    plan = replace(PLAN, load=None, asked=Asked(0.5, 8, 0.1, False, multiple=True), rates={"bank": 100, "mail": 50})
+    plan = replace(
+        PLAN, load=None, asked=SearchSpec(0.5, 8, 0.1, False, multiple=True), rates={"bank": 100, "mail": 50}
+    )
     assert plan.rates_at(2) == {"bank": 200, "mail": 100}
-    assert plan.users_of("bank", 2, 7) == 7
+    assert plan.users_at("bank", 2, 7) == 7
     load = SearchedLoad(plan, {"bank": BANK, "mail": BANK, "beside": BANK})
     timeline = Timeline((Step("0.5 ×", 14, 0, 0, 2, 12),), reserve_s=1000)
     world = World(math.inf)
@@ -218,7 +220,7 @@ def replace_load(row: TransactionRow, name: str) -> TransactionRow:
 BOTH = replace(
     PLAN,
     load=None,
-    asked=Asked(0.5, 8, 0.1, False, multiple=True),
+    asked=SearchSpec(0.5, 8, 0.1, False, multiple=True),
     transactions=(replace(P95, limit_ms=1e6),),
     rates={"bank": 100, "reports": 2},
     measure_s=20,
@@ -227,7 +229,7 @@ BOTH = replace(
 
 def searched_with_queries(
     serves: float, plan: SearchPlan = BOTH, loads=("bank",), holes: int = 0
-) -> tuple[SearchedLoad, list[Judged]]:
+) -> tuple[SearchedLoad, list[Judgement]]:
     """Search a bank that does all that is due, beside four streams that serve so many queries per second. Every so
     many seconds, as `holes` says, nothing is told of them."""
     load, judged = SearchedLoad(plan, dict.fromkeys(loads, BANK)), []
@@ -302,7 +304,7 @@ def test_streams_with_time_to_spare_are_rarely_called_behind_and_those_without_n
         rng, found = random.Random(1), 0
         for _ in range(100):
             seen = queues_of(rng, busy, streams, service_s=5, length_s=120)
-            found += any(_ever_more(seen, 1, until) for until in range(11, 121))
+            found += any(_backlog_grows(seen, 1, until) for until in range(11, 121))
         return found / 100
 
     assert behind(0.7) <= 0.05

@@ -23,8 +23,8 @@ from stallmark.driver.load import (
     ExpectedMachines,
     LoadSpec,
     background_sessions,
-    executors,
-    shared_out,
+    executor_counts,
+    pack_executors,
 )
 from stallmark.driver.pacing import Arrivals
 from stallmark.loaders.load import build
@@ -68,7 +68,7 @@ def test_steps_change_the_users_of_one_load_rest_another_and_exchange_them(bank,
     assert committed(record, "payments") > 0 < committed(record, "market")
 
     rows = {table: record.table(table).to_pylist() for table in ("users", "transactions", "deferred_queue")}
-    places = enumerate(shared_out(loads))
+    places = enumerate(pack_executors(loads))
     assert {(row["load"], row["executor"]) for row in rows["users"]} == {
         (loads[place].name, executor) for executor, each in places for place in each
     }
@@ -214,14 +214,14 @@ def test_a_load_that_ends_on_one_machine_ends_on_all(bank, tmp_path):
 def test_no_more_executors_than_cores(users, wanted, monkeypatch):
     loads = [load_spec(1, users)]
     monkeypatch.setattr(os, "cpu_count", lambda: 1000)
-    assert executors(loads) == [wanted]
+    assert executor_counts(loads) == [wanted]
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    assert executors(loads) == [min(2, wanted)]
+    assert executor_counts(loads) == [min(2, wanted)]
 
 
 def test_each_of_several_machines_has_executors_for_its_share_of_the_users(monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
-    assert [executors([load_spec(65)], machines) for machines in (1, 2, 4, 5, 65)] == [[5], [3], [2], [1], [1]]
+    assert [executor_counts([load_spec(65)], machines) for machines in (1, 2, 4, 5, 65)] == [[5], [3], [2], [1], [1]]
 
 
 @given(users=st.lists(st.integers(1, 500), min_size=1, max_size=12), cores=st.integers(1, 64))
@@ -229,7 +229,7 @@ def test_several_loads_take_no_more_executors_than_cores_and_share_none_where_th
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(os, "cpu_count", lambda: cores)
         loads = [load_spec(each) for each in users]
-        found, each = shared_out(loads), executors(loads)
+        found, each = pack_executors(loads), executor_counts(loads)
     assert len(found) <= cores and all(found)
     assert sum(each) >= min(cores, len(users)) and (sum(each) > cores or all(len(here) == 1 for here in found))
     assert each == [sum(place in here for here in found) for place in range(len(loads))]
@@ -239,7 +239,7 @@ def test_several_loads_take_no_more_executors_than_cores_and_share_none_where_th
 
 def test_small_loads_lie_evenly(monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
-    assert sorted(map(len, shared_out([load_spec(16)] * 8))) == [2, 2, 2, 2]
+    assert sorted(map(len, pack_executors([load_spec(16)] * 8))) == [2, 2, 2, 2]
 
 
 @given(

@@ -88,7 +88,7 @@ def report(part: list[tuple[int, ...]], executor: int) -> Report:
     for user in users:
         user.running, user.cpu_us = 0.5, 7
     deferred = deferred_rows(table, LOAD, {0: len(part)}, START, executor=executor)
-    return Report.of(Rows(transaction_rows(table, LOAD, NAMES, START), users, deferred_queue=deferred))
+    return Report.from_rows(Rows(transaction_rows(table, LOAD, NAMES, START), users, deferred_queue=deferred))
 
 
 def comparable(row: dict) -> dict:

@@ -17,7 +17,7 @@ from stallmark.driver import client as own_io
 from stallmark.driver.channel import Channel
 from stallmark.driver.client import NEVER, OwnIOSampler
 from stallmark.driver.executor import Executor
-from stallmark.driver.messages import Bye, Go, Quit, StartUser
+from stallmark.driver.messages import FinalReport, Go, Quit, StartUser
 from stallmark.driver.rows import OwnIORow, Rows
 from stallmark.driver.run_state import Merger
 from stallmark.driver.tally import own_io_rows
@@ -112,7 +112,7 @@ def test_one_in_so_many_is_looked_at_wherever_it_is_in_a_deck(reported, types):
     random.seed(7)
     session = Counting()
     samples = OwnIOSampler(types, reported.append)
-    left, transactions = samples.pause(), 4000 * own_io.one_in(types)
+    left, transactions = samples.pause(), 4000 * own_io.sampling_interval(types)
     for number in range(transactions):
         left -= 1
         if left < 1:
@@ -231,7 +231,7 @@ def test_an_executor_reports_what_its_transactions_read(bank: EmbeddedEngine, mo
     while not found:
         found = ours.receive().rows().transaction_io
     ours.send(Quit())
-    while not isinstance(ours.receive(), Bye):
+    while not isinstance(ours.receive(), FinalReport):
         pass
     executor.join()
     for each in (ours, theirs):

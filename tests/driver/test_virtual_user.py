@@ -140,7 +140,7 @@ def test_a_transaction_is_tried_again_with_the_same_inputs_and_its_latency_inclu
     assert (sample.outcome, sample.retries) == (COMMITTED, 2)
     assert len(set(server.calls)) == 1 and len(server.calls) == 3
     assert [failure.given_up for failure in failures] == [False, False]
-    assert sample.started <= failures[0].at <= failures[1].at <= sample.ended
+    assert sample.started <= failures[0].failed_ns <= failures[1].failed_ns <= sample.ended
 
 
 def test_retries_are_bounded_and_then_it_is_given_up():
@@ -233,7 +233,7 @@ def test_a_stall_is_in_the_latency_of_everything_that_should_have_started_meanwh
     for module in (client, pacing):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic_ns=lambda: round(simulated.clock() * 1e9)))
     queue = OpenLoop(Arrivals("fixed", rate=1000), random.Random(1))
-    queue.take_share(1, 0)
+    queue.set_share(1, 0)
     user, samples, _ = make(Server([lambda: simulated.sleep(0.2)] + [Outcome.COMMITTED] * 250), queue)
     monkeypatch.setattr(user._stopping, "wait", simulated.wait)
     monkeypatch.setattr(user.awake, "wait", simulated.wait)

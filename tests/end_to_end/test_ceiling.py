@@ -6,7 +6,7 @@ import pytest
 from support.tool import Tool
 
 from stallmark.record.reader import find_records
-from stallmark.stats.ceiling_search import Asked, Ceiling, Seen, Verdict, search
+from stallmark.stats.ceiling_search import Ceiling, LevelResult, SearchSpec, Verdict, search
 
 USERS = {
     "search": {"of": "users", "from": 1, "to": 2, "tolerance": "5 %"},
@@ -28,8 +28,8 @@ def test_every_level_is_a_step_and_the_answer_follows_from_them(shared: Tool, as
     assert made.search and (made.search.outcome, made.search.holds) == ("at_least", asked["search"]["to"])
     levels = [step.searched for step in made.steps]
     assert [one.level for one in levels if one] == [made.search.low, made.search.high, made.search.high]
-    whole = Asked(made.search.low, made.search.high, made.search.tolerance, made.search.of == "users")
-    answer = search(whole, [Seen(one.level, Verdict(one.verdict)) for one in levels if one])
+    whole = SearchSpec(made.search.low, made.search.high, made.search.tolerance, made.search.of == "users")
+    answer = search(whole, [LevelResult(one.level, Verdict(one.verdict)) for one in levels if one])
     assert isinstance(answer, Ceiling) and answer.holds == made.search.holds
     counted = record.table("transactions").to_pylist()
     for step in made.steps:

@@ -117,7 +117,7 @@ def test_limits_of_a_role_hold_for_none_of_our_sessions(limited: PostgresEngine,
 def test_what_a_role_sets_beside_limits_is_recorded_and_told(limited: PostgresEngine):
     settings = limited.settings().configuration
     assert settings["work_mem"] == "3MB" and "app.secret" not in settings and "hush" not in settings.values()
-    told = [one.sentence for one in limited.examine() if one.what == "settings of the role"]
+    told = [one.sentence for one in limited.examine() if one.subject == "settings of the role"]
     assert "work_mem = 3MB (ALTER ROLE hurried IN DATABASE postgres): it holds in our sessions as well." in told
     assert "statement_timeout = 1ms (ALTER ROLE hurried): our sessions set their own." in told
     assert not any("secret" in one for one in told)

@@ -25,11 +25,11 @@ from stallmark.cli.leftovers import sweep
 from stallmark.engines.postgres.embedded import server as embedded
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.ownership import leftover_servers
-from stallmark.engines.postgres.embedded.programs import why_failed
+from stallmark.engines.postgres.embedded.programs import failure_message
 from stallmark.engines.postgres.embedded.server import MINIMUM_POOL_BYTES, EmbeddedServer
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
-from stallmark.leftovers import own_name
+from stallmark.leftovers import temporary_name
 from stallmark.storage.emulator import ArrayModel
 
 MB = 1024**2
@@ -49,7 +49,7 @@ def test_a_new_folder_becomes_a_server_of_ours(make_server: Make):
         "data", "lock", "password", "server.log", "stallmark-embedded.json",
     }  # fmt: skip
     assert (server.folder / "password").stat().st_mode & 0o077 == 0
-    assert engine.backup.refusal() is None and engine.gone() is None
+    assert engine.backup.refusal() is None and engine.unexpected_end() is None
     assert 0 < engine.free_bytes() <= shutil.disk_usage("/").total + shutil.disk_usage(server.folder).total
     assert engine.directories() == {
         "data": server.data.resolve(), "wal": (server.data / "pg_wal").resolve(),
@@ -109,9 +109,9 @@ def test_a_server_that_ended_by_itself_is_noticed_and_starts_again(table: Embedd
     before = rows(table)
     postmaster(table.server).send_signal(signal.SIGQUIT)
     eventually(lambda: not table.server.running)
-    assert "ended by itself" in str(table.gone())
+    assert "ended by itself" in str(table.unexpected_end())
     table.server.start()
-    assert rows(table) == before and table.gone() is None
+    assert rows(table) == before and table.unexpected_end() is None
 
 
 # Ports.
@@ -205,7 +205,7 @@ def test_a_disk_that_is_full_when_it_starts_is_said_with_what_to_do(make_server:
     ],
 )  # fmt: skip
 def test_the_reason_in_a_log(line: str, said: str):
-    reason = why_failed("the server", 1, f"LOG:  starting PostgreSQL\n{line}\nLOG:  shut down\n" if line else "")
+    reason = failure_message("the server", 1, f"LOG:  starting PostgreSQL\n{line}\nLOG:  shut down\n" if line else "")
     assert reason.startswith(said) and ("Free some" in said or reason == said)
 
 
@@ -340,7 +340,7 @@ def test_devices_are_emulated_slow_when_engaged_and_gone_when_relaxed(table: Emb
         start = devices.counters()
         assert start.keys() == models.keys()
         state = devices._state_file
-        assert state.exists() and state.name.startswith(own_name("devices"))
+        assert state.exists() and state.name.startswith(temporary_name("devices"))
         for step in ("relaxed", "engaged", "relaxed again"):
             table.devices.engage() if step == "engaged" else table.devices.relax()
             for name in models:
@@ -452,7 +452,7 @@ def test_a_guard_that_is_killed_alone_leaves_no_server_when_its_tool_ends(table:
     processes = family(table.server)
     psutil.Process(table.server._guard.pid).kill()
     eventually(lambda: not table.server.running)
-    assert table.gone()
+    assert table.unexpected_end()
     table.server.close()
     eventually(lambda: not any(alive(p) for p in processes))
 

@@ -212,7 +212,7 @@ def test_a_wrong_password_is_not_repeated(make_server, caplog):
 
 def test_an_engine_shows_where_it_is_and_no_password():
     engine = PostgresEngine(no_server_url())
-    assert engine.where == "127.0.0.1:1/db"
+    assert engine.location == "127.0.0.1:1/db"
     assert SECRET not in repr(engine) + str(engine)
     assert SECRET in str(engine.spec())  # the one place it may be: a pipe to a process of ours
 
@@ -237,7 +237,7 @@ def test_an_unreadable_url_is_refused_without_repeating_it(url, caplog):
 
 def test_the_url_of_sqlalchemy_is_understood():
     engine = PostgresEngine("postgresql+psycopg://me@host:5433,other:5434/db")
-    assert engine.where == "host,other:5433,5434/db"
+    assert engine.location == "host,other:5433,5434/db"
 
 
 # PostgreSQL's sessions: values, answers, and that each call is a transaction of its own

@@ -26,11 +26,11 @@ def closed_port() -> int:
 
 def test_a_port_that_takes_connections():
     with socket.create_server(("127.0.0.1", 0)) as server:
-        assert reach.why_unreachable("127.0.0.1", server.getsockname()[1]) is None
+        assert reach.unreachable_reason("127.0.0.1", server.getsockname()[1]) is None
 
 
 def test_a_port_that_refuses(closed_port: int):
-    why = reach.why_unreachable("127.0.0.1", closed_port)
+    why = reach.unreachable_reason("127.0.0.1", closed_port)
     assert why == f"port {closed_port} refuses connections"
 
 
@@ -42,7 +42,7 @@ def test_a_port_that_is_silent(monkeypatch):
             waiting = sockets.enter_context(socket.socket())
             waiting.setblocking(False)
             waiting.connect_ex(server.getsockname())
-        why = reach.why_unreachable("127.0.0.1", server.getsockname()[1])
+        why = reach.unreachable_reason("127.0.0.1", server.getsockname()[1])
     assert why and "nothing answers" in why and "firewall" in why
 
 
@@ -72,7 +72,7 @@ def test_an_address_that_is_silent_keeps_nobody_from_the_next(monkeypatch):
     monkeypatch.setattr(reach, "CONNECT_WITHIN_S", 60)
     with silent_port() as port, socket.create_server(("127.0.0.1", port)):
         has_addresses(monkeypatch, "127.0.0.2", "127.0.0.1")
-        began = threading.Thread(target=lambda: why.append(reach.why_unreachable("listener", port)))
+        began = threading.Thread(target=lambda: why.append(reach.unreachable_reason("listener", port)))
         why: list[str | None] = []
         began.start()
         began.join(30)
@@ -83,13 +83,13 @@ def test_of_two_addresses_that_fail_the_one_that_answers_is_told(monkeypatch):
     monkeypatch.setattr(reach, "CONNECT_WITHIN_S", 0.3)
     with silent_port() as port:
         has_addresses(monkeypatch, "127.0.0.2", "127.0.0.1")
-        assert reach.why_unreachable("listener", port) == f"port {port} refuses connections"
+        assert reach.unreachable_reason("listener", port) == f"port {port} refuses connections"
         has_addresses(monkeypatch, "127.0.0.2", "127.0.0.2")
-        assert "nothing answers" in (reach.why_unreachable("listener", port) or "")
+        assert "nothing answers" in (reach.unreachable_reason("listener", port) or "")
 
 
-@pytest.mark.parametrize("ask", [lambda host: reach.why_unreachable(host, 1433),
-                                 lambda host: reach.why_instance_unreachable(host, "PROD")])  # fmt: skip
+@pytest.mark.parametrize("ask", [lambda host: reach.unreachable_reason(host, 1433),
+                                 lambda host: reach.instance_unreachable_reason(host, "PROD")])  # fmt: skip
 def test_a_host_that_nobody_knows(monkeypatch, ask):
     def unknown(*_, **__):
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
@@ -99,7 +99,7 @@ def test_a_host_that_nobody_knows(monkeypatch, ask):
 
 
 def test_a_host_name_that_cannot_be_one():
-    assert "is unknown here" in (reach.why_unreachable("a" * 64 + ".example", 1433) or "")
+    assert "is unknown here" in (reach.unreachable_reason("a" * 64 + ".example", 1433) or "")
 
 
 # Named instances
@@ -138,7 +138,7 @@ def svr_resp(port: int) -> bytes:
 def test_the_port_of_an_instance_is_the_one_that_the_browser_gives(monkeypatch, closed_port: int):
     with browser(svr_resp(closed_port)) as (port, asked):
         monkeypatch.setattr(reach, "BROWSER_PORT", port)
-        why = reach.why_instance_unreachable("127.0.0.1", "PROD")
+        why = reach.instance_unreachable_reason("127.0.0.1", "PROD")
     assert asked == [b"\x04PROD\0"]
     assert why == f"port {closed_port} refuses connections"
 
@@ -146,7 +146,7 @@ def test_the_port_of_an_instance_is_the_one_that_the_browser_gives(monkeypatch, 
 def test_an_instance_that_takes_connections(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as server, browser(svr_resp(server.getsockname()[1])) as (port, _):
         monkeypatch.setattr(reach, "BROWSER_PORT", port)
-        assert reach.why_instance_unreachable("127.0.0.1", "PROD") is None
+        assert reach.instance_unreachable_reason("127.0.0.1", "PROD") is None
 
 
 @pytest.mark.parametrize("answer", [None, b"\x05\0\0", svr_resp(0)], ids=["silent", "empty", "no TCP/IP"])
@@ -154,7 +154,7 @@ def test_an_instance_whose_port_nobody_tells(monkeypatch, answer: bytes | None):
     monkeypatch.setattr(reach, "BROWSER_ANSWERS_WITHIN_S", 0.05)
     with browser(answer) as (port, asked):
         monkeypatch.setattr(reach, "BROWSER_PORT", port)
-        why = reach.why_instance_unreachable("127.0.0.1", "PROD")
+        why = reach.instance_unreachable_reason("127.0.0.1", "PROD")
     assert why and "does not tell the TCP port of PROD" in why
     assert len(asked) == (reach.BROWSER_ASKED if answer is None else 1)
 
@@ -171,7 +171,7 @@ def test_a_browser_that_listens_at_one_address(monkeypatch, is_silent: bool):
             sockets.enter_context(socket.socket(type=socket.SOCK_DGRAM)).bind(("127.0.0.2", port))
         monkeypatch.setattr(reach, "BROWSER_PORT", port)
         has_addresses(monkeypatch, "127.0.0.2", "127.0.0.1")
-        assert reach.why_instance_unreachable("localhost", "PROD") is None
+        assert reach.instance_unreachable_reason("localhost", "PROD") is None
     assert asked == [b"\x04PROD\0"]
 
 
@@ -180,7 +180,7 @@ def test_an_instance_where_no_browser_listens(monkeypatch):
         its.bind(("127.0.0.1", 0))
         port = its.getsockname()[1]
     monkeypatch.setattr(reach, "BROWSER_PORT", port)
-    assert "does not tell the TCP port of PROD" in (reach.why_instance_unreachable("127.0.0.1", "PROD") or "")
+    assert "does not tell the TCP port of PROD" in (reach.instance_unreachable_reason("127.0.0.1", "PROD") or "")
 
 
 @given(st.integers(1, 65535))
@@ -246,7 +246,7 @@ def test_it_is_said_where_there_is_no_connection(monkeypatch, port: int, meant: 
 
 def test_it_is_said_of_sql_server_too():
     sql_server = open_engine("mssql://me@db.example:5432/bank")
-    assert sql_server.why_no_connection(Exception("HYT00", "Login timeout expired")).endswith("write postgresql://")
+    assert sql_server.no_connection_reason(Exception("HYT00", "Login timeout expired")).endswith("write postgresql://")
 
 
 @pytest.mark.parametrize(

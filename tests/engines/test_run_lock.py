@@ -36,7 +36,7 @@ def test_another_run_is_named_by_its_session(engine: ClusterEngine):
         with pytest.raises(RunLockTaken) as caught, engine.hold():
             pass
     said = str(caught.value)
-    assert f"Another Stallmark drives {engine.where} by session {holder[0]} (stallmark-run, of stallmark)" in said
+    assert f"Another Stallmark drives {engine.location} by session {holder[0]} (stallmark-run, of stallmark)" in said
     assert f"SELECT pg_terminate_backend({holder[0]})" in said
 
 
@@ -204,7 +204,7 @@ def test_a_server_that_refuses_functions_of_its_log_is_driven(aurora: PostgresEn
             aurora.query(statement)
     with aurora.hold() as look:
         look()
-    assert aurora.why_not_writable(["bank"]) is None
+    assert aurora.not_writable_reason(["bank"]) is None
     assert not [one for one in aurora.examine() if one.state != "ok"]
 
 
@@ -217,6 +217,6 @@ def test_a_server_that_has_become_a_standby_ends_the_run(aurora: PostgresEngine)
 
 def test_a_standby_whose_primary_is_not_told_is_one(aurora: PostgresEngine):
     aurora.execute("CREATE FUNCTION aurora.pg_is_in_recovery() RETURNS boolean RETURN true")
-    assert (aurora.why_not_writable(["bank"]) or "").endswith("is a standby, which only reads: name its primary.")
+    assert (aurora.not_writable_reason(["bank"]) or "").endswith("is a standby, which only reads: name its primary.")
     with aurora.hold():
         pass

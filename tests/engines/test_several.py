@@ -16,7 +16,7 @@ from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
-from stallmark.experiment.work import placed
+from stallmark.experiment.work import with_databases
 
 
 def test_on_sql_server_they_are_named_after_that_of_the_url(monkeypatch):
@@ -70,8 +70,8 @@ def test_on_a_postgresql_by_url_they_are_made_and_used(embedded_server: Embedded
     engine.database_of("mail").execute("CREATE TABLE only_here (a int)")
     assert engine.schemas_in_use() == {} and engine.database_of("mail").schemas_in_use() == {"public": ["only_here"]}
     specs = [LoadSpec(name, name, {}, {}, (1,), 1, 5.0) for name in ("mail", "bank")]
-    assert [one.database for one in placed(specs, engine)] == ["work_mail", "work_bank"]
-    assert [one.database for one in placed(specs, PostgresEngine(embedded_server.url("work")))] == [None, None]
+    assert [one.database for one in with_databases(specs, engine)] == ["work_mail", "work_bank"]
+    assert [one.database for one in with_databases(specs, PostgresEngine(embedded_server.url("work")))] == [None, None]
 
 
 class Told(Engine):

@@ -11,7 +11,7 @@ from support.market_workload import WORKLOAD as MARKET
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
-from stallmark.experiment.run import counted, open_run
+from stallmark.experiment.run import commit_counts, open_run
 from stallmark.experiment.runner import Runner
 from stallmark.experiment.work import _transactions
 from stallmark.record.manifest.workload import Counted, Follows, Opening
@@ -27,7 +27,7 @@ def test_a_run_begins_with_what_opens_it_and_then_is_counted(bank: EmbeddedEngin
     [(before,)] = bank.query("SELECT COUNT(*) FROM bank.history")
     [(balance,)] = bank.query("SELECT abalance FROM bank.accounts WHERE aid = 1")
     assert open_run(bank, MARKET, SCALE, 1) == Opening(name="settle", done={"balance": balance + 100})
-    assert counted(bank, MARKET) == {"echo": before + 1}
+    assert commit_counts(bank, MARKET) == {"echo": before + 1}
 
 
 def test_nothing_opens_the_bank(bank: EmbeddedEngine):
@@ -46,7 +46,7 @@ def test_what_cannot_open_is_said(bank: EmbeddedEngine):
 def test_a_number_that_is_not_there_yet_is_none_at_all(bank: EmbeddedEngine):
     asked = dict.fromkeys(MARKET.users.counted, "SELECT SUM(delta) FROM bank.history WHERE aid < 0")
     nothing = replace(MARKET, users=replace(MARKET.users, counted=asked))
-    assert counted(bank, nothing) == {"echo": 0}
+    assert commit_counts(bank, nothing) == {"echo": 0}
 
 
 def test_the_record_tells_what_may_happen_and_how_often():

@@ -235,7 +235,7 @@ def test_a_sql_server_that_only_reads(answer, is_refused):
     says_it_is(script)
     script.sql("Updateability", rows(["answer"], [answer]))
     with answering(script) as server:
-        why = engine_at(server).why_not_writable(())
+        why = engine_at(server).not_writable_reason(())
     assert bool(why) is is_refused and (not why or "is read-only, as a readable secondary is" in why)
 
 
@@ -263,7 +263,7 @@ def test_a_login_without_rights_on_a_sql_server(answer, said):
     if answer:
         script.sql("AS creates_tables", rows(RIGHTS, answer))
     with answering(script) as server:
-        why = engine_at(server).why_not_writable(["bank"])
+        why = engine_at(server).not_writable_reason(["bank"])
         asked = [request for request in server.requests if "creates_tables" in (request.text or "")]
     assert (why is None) if said is None else (said in why and why.endswith("make it a member of db_owner."))
     assert len(asked) == 1
@@ -275,7 +275,7 @@ def test_a_babelfish_is_not_asked_for_rights():
     script.sql("Updateability", rows(["answer"], ["READ_WRITE"]))
     script.sql("AS creates_tables", rows(RIGHTS, (0, 0, 0, None)))
     with answering(script) as server:
-        assert engine_at(server).why_not_writable(["bank"]) is None
+        assert engine_at(server).not_writable_reason(["bank"]) is None
 
 
 # What only reads
@@ -333,13 +333,13 @@ def test_a_role_whose_sessions_check_no_foreign_keys_is_named_with_the_setting(r
         boss.execute("DROP SCHEMA IF EXISTS bank, stallmark CASCADE")  # of which another role may have rights
         boss.execute("ALTER ROLE plain SET session_replication_role = replica")
         try:
-            why = plain.why_not_writable(["bank"])
+            why = plain.not_writable_reason(["bank"])
             told = [one.sentence for one in plain.examine() if one.state == "limited"]
         finally:
             boss.execute("ALTER ROLE plain RESET ALL")
     assert why and "check no foreign keys (session_replication_role is replica)" in why
     assert why.endswith("ALTER ROLE plain SET session_replication_role = origin, or name another role.")
-    assert told == [why] and plain.why_not_writable(["bank"]) is None
+    assert told == [why] and plain.not_writable_reason(["bank"]) is None
 
 
 def test_a_role_without_rights_is_named_with_what_it_lacks(remote: Remote, monkeypatch):
@@ -395,4 +395,4 @@ def test_whose_lock_is_waited_for_is_seen_by_a_role_that_takes_on_another(remote
 
 def test_a_cluster_that_is_ours_can_be_written(clusters):
     cluster: Cluster = clusters(18)
-    assert PostgresEngine(cluster.url()).why_not_writable(["bank"]) is None
+    assert PostgresEngine(cluster.url()).not_writable_reason(["bank"]) is None

@@ -127,7 +127,7 @@ def test_data_of_another_version_are_refused_with_the_reason(read, tmp_path, ver
         begun.refuse_another_server(engine)
         return
     with pytest.raises(
-        StallmarkError, match=r"was begun on data version 0 of the bank, .*: run the experiment anew\.$"
+        StallmarkError, match=r"was begun on data version 0 of the bank, .*: run the experiment again\.$"
     ):
         begun.refuse_another_server(engine)
 
@@ -237,7 +237,7 @@ def made(
     """Make the runs of an experiment that records of `folder` lack, up to a kill; return all, by number."""
     records = {read_manifest(path.parent).sequence: Record(path.parent) for path in folder.glob("*/manifest.json")}
     assert bool(records) == begun
-    remaining = RemainingRuns(scenario, scenario.curve.asked(DATA), records)
+    remaining = RemainingRuns(scenario, scenario.curve.spec(DATA), records)
     for turn in remaining:
         if len(records) >= kill_after:
             break
@@ -308,8 +308,8 @@ def test_the_order_holds_the_most_runs_until_the_choice_has_ended(tmp_path):
 def test_sizes_that_are_no_range_of_these_data_are_refused():
     curve = a_scenario("buffer_pool={curve: auto, from: 600MiB, to: 100 %}").curve
     with pytest.raises(StallmarkError, match="600"):
-        curve.asked(DATA)
-    assert curve.asked(2 * DATA).low == 600 * MIB
+        curve.spec(DATA)
+    assert curve.spec(2 * DATA).low == 600 * MIB
 
 
 def test_sizes_have_one_storage_and_a_hook_another():

@@ -255,7 +255,7 @@ def test_each_load_has_what_was_left_of_it(tmp_path):
         ended={},
         left_waiting=lambda load=None: LeftWaiting(arrivals=ARRIVALS[load]),
         unfinished=UNFINISHED.__getitem__,
-        unheard=lambda: Unheard(unfinished=2),
+        lost_reports=lambda: Unheard(unfinished=2),
         load_machines=[],
     )
     left = {"reports": {"left_waiting": LeftWaiting(arrivals=4), "given_up": 2}}

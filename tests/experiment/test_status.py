@@ -88,7 +88,7 @@ def test_why_it_ended_is_said_where_no_run_followed(read, tmp_path):
     note = EndNote()
     note.preparing(folder / "02-v2", "v3")
     assert status(folder).state is State.BETWEEN
-    note.ended(StallmarkError("The hook failed."))
+    note.record_failure(StallmarkError("The hook failed."))
     assert (status(folder).state, status(folder).because) == (State.ENDED, "The hook failed")
 
 

@@ -131,7 +131,7 @@ def run(
         memory=None,
         checkpoint=lambda: None,
         buffer_pool_bytes=lambda: None,
-        why_sessions_are_hidden=lambda: hidden,
+        hidden_sessions_reason=lambda: hidden,
         database_name=lambda: "bank",
         directories=lambda: {},
         identity=lambda: SimpleNamespace(product="PostgreSQL"),
@@ -334,7 +334,7 @@ def test_an_array_is_written_to_until_writes_are_steady(work, monkeypatch, round
         seeds.append(seed)
         return [SimpleNamespace(mean_ms=next(latencies))]
 
-    monkeypatch.setattr(probe, "own_file", own_file)
+    monkeypatch.setattr(probe, "make_probe_file", own_file)
     monkeypatch.setattr(probe, "measure", measure)
     asked = work(precondition={"size": "50 %", "round": "1s", "rounds": 10})
     done = asked.make(asked._scenario.variants[0]).precondition

@@ -56,7 +56,7 @@ def test_a_new_rate_gives_up_no_query_and_forgets_those_that_wait(running, tmp_p
     server, streams = running(otherwise=released, arrivals=AT_A_RATE)
     until(lambda: len(server.seen) >= 2 and streams.queue().waiting > 3, streams)
     begun = len(server.seen)
-    streams.take_rate(1e-6)
+    streams.set_rate(1e-6)
     streams.run(2)
     assert streams.queue().waiting == 0 and streams.queue().streams == 2
     released.set()

@@ -17,7 +17,7 @@ from stallmark.lab.block_device import parts
 from stallmark.lab.block_device.lifecycle import SMALLEST, BlockDeviceArray, _allocate, arrays
 from stallmark.lab.block_device.parts import Places
 from stallmark.record.manifest.storage import EmulatedArray
-from stallmark.storage.array_facts import RUNTIME, ArrayFacts, BlockDeviceError, behind, emulated_array_of
+from stallmark.storage.array_facts import RUNTIME, ArrayFacts, BlockDeviceError, emulated_array_of, emulated_array_under
 from stallmark.storage.emulator import ArrayModel, FlashCache
 from stallmark.storage.emulator.arrays import SharedState
 
@@ -71,23 +71,23 @@ def transfer(device: str, *, write: bool, byte: int) -> bytes:
 @real
 def test_an_array_is_created_changed_and_destroyed(array: BlockDeviceArray, home: Path) -> None:
     facts = array.create(SMALLEST, MODEL)
-    assert facts.loop and array.broken() is None and array.done().path_ms > 0
+    assert facts.loop and array.broken() is None and array.work_done().path_ms > 0
     assert emulated_array_of(Path(facts.loop).name) == EmulatedArray(
         block_device=True, name="one", **array_of_model(facts)
     )
     written = transfer(facts.loop, write=True, byte=42)
-    before = array.done().counters
+    before = array.work_done().counters
     assert before.write_bytes == 1 << 20 and before.syncs >= 1 and before.flash
     changed = array.change(ArrayModel(spindles=2, read_ms=1, write_ms=1, sync_ms=0, mb_per_s=100))
     assert array.facts == changed and changed.model.spindles == 2
     assert transfer(facts.loop, write=False, byte=0) == written
-    counters, _, waited_ms = array.done()  # of the present array alone
+    counters, _, waited_ms = array.work_done()  # of the present array alone
     assert counters.read_bytes >= 1 << 20 and counters.write_bytes == counters.syncs == 0
     assert counters.flash is None and waited_ms != 0
     with pytest.raises(BlockDeviceError, match=r"exists \(/dev/loop.*destroy one"):
         array.create(SMALLEST, MODEL)
     array.destroy()
-    assert remains(home) == [] and behind(Path(facts.loop).name) is None
+    assert remains(home) == [] and emulated_array_under(Path(facts.loop).name) is None
     with pytest.raises(BlockDeviceError, match="There is no emulated array one"):
         array.destroy()
 
@@ -103,7 +103,7 @@ def test_what_readers_wait_for_is_known_as_the_block_device_counts_it(array: Blo
             os.preadv(file, [block], (number % 60) << 20)
     finally:
         os.close(file)
-    counters, _, waited_ms = array.done()
+    counters, _, waited_ms = array.work_done()
     assert waited_ms is not None and waited_ms >= 2.5  # it is counted in whole ms
     assert counters.reads >= 200 and counters.read_ns / counters.reads / 1e6 >= 2.5
 

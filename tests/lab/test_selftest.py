@@ -56,7 +56,7 @@ def run(database: EmbeddedEngine, tmp_path: Path, of_the_bank: None) -> Callable
 
 
 def state(result: Selftest, what: str) -> SelftestResult:
-    [check] = [check for check in result.checks if check.what == what]
+    [check] = [check for check in result.checks if check.subject == what]
     return check
 
 
@@ -66,8 +66,8 @@ def test_a_server_by_url_is_left_as_it_was_even_by_one_that_followed_one_that_ke
     result = run(keep=True)
     assert result.exit_code == 0
     assert state(result, "bank: memory cap, and given back").state == "off"
-    assert "restart" in state(result, "bank: memory cap, and given back").said
-    assert state(result, "bank: transaction transfer").said.endswith("committed, 0 failed")
+    assert "restart" in state(result, "bank: memory cap, and given back").result
+    assert state(result, "bank: transaction transfer").result.endswith("committed, 0 failed")
     assert len(database.query(SCHEMAS)) == 2
     result = CliRunner().invoke(
         main, ["selftest", "--seconds", "1", "--out", str(tmp_path / "runs")], env={"STALLMARK_SERVER": database.spec()}
@@ -146,8 +146,8 @@ def test_a_second_one_leaves_the_tables_of_the_first(run, database):
     build(database, BANK, selftest_database.BANK.scale, seed=selftest_database.SEED, workers=1)
     with PostgresEngine(database.spec()).hold():
         result = run()
-    assert state(result, "bank: 4 users").said.startswith("Another Stallmark drives")
-    assert state(result, "removed what it made").said.startswith("Another Stallmark drives")
+    assert state(result, "bank: 4 users").result.startswith("Another Stallmark drives")
+    assert state(result, "removed what it made").result.startswith("Another Stallmark drives")
     assert result.exit_code == 3 and database.query("SELECT count(*) FROM bank.accounts") == [(100_000,)]
 
 
@@ -204,7 +204,7 @@ def test_a_transaction_that_fails(run, database, spoil):
     assert result.exit_code == 3
     check = state(result, "bank: transaction transfer")
     assert (check.state, check.exit_code) == ("failed", 3)
-    assert check.said.startswith("0 committed") and "none_at_all" in check.said
+    assert check.result.startswith("0 committed") and "none_at_all" in check.result
     assert state(result, "bank: 4 users").exit_code == 4, "it never committed"
     assert state(result, "bank: consistency after the load").state == "off"
     assert database.query(SCHEMAS) == []
@@ -215,7 +215,7 @@ def test_data_that_is_wrong_is_the_gravest(run, spoil):
     result = run()
     assert result.exit_code == 1
     check = state(result, "bank: consistency after the load")
-    assert check.state == "failed" and "account" in check.said
+    assert check.state == "failed" and "account" in check.result
 
 
 def test_a_run_that_cannot_be_made_ends_it(run, database, monkeypatch):
@@ -224,9 +224,9 @@ def test_a_run_that_cannot_be_made_ends_it(run, database, monkeypatch):
 
     monkeypatch.setattr(Runner, "run", fail)
     result = run()
-    ended = [(check.what, check.said) for check in result.checks if check.state == "failed"]
+    ended = [(check.subject, check.result) for check in result.checks if check.state == "failed"]
     assert ended == [("bank: 4 users", "The disk is too small.")]
-    assert result.exit_code == 3 and result.record is None and result.checks[-1].what == "removed what it made"
+    assert result.exit_code == 3 and result.record is None and result.checks[-1].subject == "removed what it made"
 
 
 def test_what_nobody_thought_of_says_where_it_happened(run, monkeypatch):
@@ -235,7 +235,7 @@ def test_what_nobody_thought_of_says_where_it_happened(run, monkeypatch):
 
     monkeypatch.setattr(Runner, "run", fail)
     check = state(run(), "bank: 4 users")
-    assert check.state == "failed" and check.said.startswith("AttributeError in test_selftest.py:")
+    assert check.state == "failed" and check.result.startswith("AttributeError in test_selftest.py:")
 
 
 def test_ctrl_c_leaves_nothing(run, database, monkeypatch):
@@ -261,8 +261,13 @@ def test_what_the_doctor_says_comes_first_even_if_it_cannot_say_all():
             yield Examined("encryption", "limited", "the server's certificate is not checked.")
             raise RuntimeError("a driver's own")
 
-    found = selftest._examined(Strange())  # type: ignore[arg-type]
-    assert [(check.what, check.state, check.exit_code) for check in found] == [
+    found = selftest._examine(Strange())  # type: ignore[arg-type]
+    assert [(check.subject, check.state, check.exit_code) for check in found] == [
         ("bulk copy", "failed", 3), ("encryption", "off", 0), ("driver, edition and rights", "failed", 3),
     ]  # fmt: skip
-    assert "a driver's own" in found[-1].said
+    assert "a driver's own" in found[-1].result
+
+
+def test_the_json_of_a_check_keeps_its_keys():
+    shown = SelftestResult("bank", "failed", "No run.", 3).in_json()
+    assert shown == {"what": "bank", "state": "failed", "said": "No run.", "exit_code": 3}

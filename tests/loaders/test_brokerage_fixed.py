@@ -207,7 +207,7 @@ def test_the_simulation_completes_every_order_once_and_in_time(monkeypatch, stre
     assert (np.diff(completed) >= np.timedelta64(0)).all()
     ties = np.diff(completed) == np.timedelta64(0)
     assert (np.diff(numbers)[ties] > 0).all()
-    account, held, net = simulation.held()
+    account, held, net = simulation.holdings_left()
     assert (net != 0).all() and len(set(zip(account, held, strict=True))) == len(net)
     assert net.sum() == sum(np.where(d.sells, -d.orders.quantity, d.orders.quantity).sum() for d in done)
 

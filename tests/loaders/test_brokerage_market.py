@@ -29,7 +29,7 @@ from stallmark.schema.brokerage.population import (
 SEED, UNIT = 5, 1
 POPULATION = Population(3_000, 0.3)
 SECURITY = UNIT * SECURITIES + np.arange(SECURITIES)
-DATES = Days.of(SEED, POPULATION, SECURITY[:1]).date
+DATES = Days.for_securities(SEED, POPULATION, SECURITY[:1]).date
 
 
 def made(seed: int, population: Population, unit: int) -> dict[str, pa.Table]:
@@ -52,14 +52,14 @@ def cents(column: pa.ChunkedArray) -> np.ndarray:
     ("days", "first", "count"), [(300, "2000-01-03", 1_305), (40, "2004-05-03", 175), (0.3, "2004-11-01", 45)]
 )
 def test_days_are_the_weekdays_of_weeks_in_proportion_to_the_initial_days(days: float, first: str, count: int) -> None:
-    dates = Days.of(SEED, Population(1_000, days), SECURITY[:1]).date
+    dates = Days.for_securities(SEED, Population(1_000, days), SECURITY[:1]).date
     assert len(dates) == count
     assert (str(dates[0]), str(dates[-1])) == (first, "2004-12-31")
     assert all(day.weekday() < 5 for day in dates.tolist())
 
 
 def test_a_shorter_market_is_the_end_of_a_longer_one() -> None:
-    short, long = (Days.of(SEED, Population(1_000, days), SECURITY[:3]) for days in (0.3, 300))
+    short, long = (Days.for_securities(SEED, Population(1_000, days), SECURITY[:3]) for days in (0.3, 300))
     assert np.array_equal(short.close, long.close[:, -45:]) and np.array_equal(short.volume, long.volume[:, -45:])
 
 
@@ -81,8 +81,8 @@ def test_a_day_closes_between_its_low_and_its_high(tables) -> None:
 @given(seed=st.integers(0, 2**62), first=st.integers(0, 6_850_000), cut=st.integers(1, 4))
 def test_days_of_a_security_do_not_depend_on_the_others(seed: int, first: int, cut: int) -> None:
     security = first + np.arange(5)
-    whole = daily_market(Days.of(seed, POPULATION, security))
-    parts = [daily_market(Days.of(seed, POPULATION, part)) for part in (security[:cut], security[cut:])]
+    whole = daily_market(Days.for_securities(seed, POPULATION, security))
+    parts = [daily_market(Days.for_securities(seed, POPULATION, part)) for part in (security[:cut], security[cut:])]
     assert pa.concat_tables(parts).equals(whole)
 
 

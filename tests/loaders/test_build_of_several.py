@@ -17,7 +17,7 @@ from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.errors import StallmarkError
 from stallmark.loaders import ledger
-from stallmark.loaders.load import build, of_others, recognise
+from stallmark.loaders.load import build, foreign_object, recognise
 from stallmark.loaders.plan import BatchShare, loader_for
 from stallmark.schema import deploy
 from stallmark.schema.ddl import ddl_of
@@ -36,7 +36,7 @@ def apart(embedded_server: EmbeddedServer) -> dict[str, tuple]:
 
     def alone(part: Workload) -> dict[str, tuple]:
         engine = EmbeddedEngine(embedded_server, f"{part.name}_alone")
-        build(engine, part, loader_for(part.name).own(SCALE), SEED, workers=1)
+        build(engine, part, loader_for(part.name).own_scale(SCALE), SEED, workers=1)
         return checksums(engine, part)
 
     return {table: sums for part in BOTH.parts for table, sums in alone(part).items()}
@@ -59,7 +59,7 @@ def test_the_rows_of_each_are_those_of_a_database_of_its_own(built, apart):
 def test_it_is_known_by_all_that_it_holds(built):
     assert recognise(built, BOTH, SCALE, SEED).state == "complete"
     assert build(built, BOTH, SCALE, SEED, workers=1).outcome == "reused"
-    assert of_others(built, BOTH) is None and of_others(built, BOTH.parts[0]).startswith("mail.")
+    assert foreign_object(built, BOTH) is None and foreign_object(built, BOTH.parts[0]).startswith("mail.")
     for other, scale in ((BOTH, SCALE | {"mailboxes": 4}), (BOTH.parts[0], {"branches": 1})):
         with pytest.raises(StallmarkError, match="holds another one than asked for"):
             recognise(built, other, scale, SEED)
@@ -89,7 +89,7 @@ def test_the_procedures_of_each_are_there(built):
 def test_all_of_it_is_dropped(built):
     build(other := EmbeddedEngine(built.server, "dropped"), BOTH, SCALE, SEED, workers=1)
     assert drop_schemas(other, [BOTH]) == ["bank", "mail", "stallmark"]
-    assert of_others(other, BOTH) is None and ledger.read(other) is None
+    assert foreign_object(other, BOTH) is None and ledger.read(other) is None
 
 
 def test_what_the_ledger_says_of_all_workloads_has_room():

@@ -118,7 +118,7 @@ def test_the_rows_of_each_go_into_tables_of_their_own(names):
     batches = 0
     for name in names:
         part = loader_for(name)
-        own = LoadPlan(part.groups(part.own(scale)))
+        own = LoadPlan(part.groups(part.own_scale(scale)))
         assert not rows.keys() & own.rows.keys()
         rows |= own.rows
         batches += len(own.batches())
@@ -135,7 +135,7 @@ def test_a_batch_is_made_by_its_own_loader():
     names = ["bank", "brokerage", "warehouse"]
     whole, scale, brokerage = loader_for("+".join(names)), scale_of(names), loader_for("brokerage")
     batch, own = Batch("brokerage/customers", 1), Batch("customers", 1)
-    mine, theirs = list(whole.batch(7, scale, batch)), list(brokerage.batch(7, brokerage.own(scale), own))
+    mine, theirs = list(whole.batch(7, scale, batch)), list(brokerage.batch(7, brokerage.own_scale(scale), own))
     assert [name for name, _ in mine] == [name for name, _ in theirs]
     assert all(a.equals(b) for (_, a), (_, b) in zip(mine, theirs, strict=True))
     assert whole.rows_of(scale, batch) == brokerage.rows_of(scale, own)
@@ -159,7 +159,7 @@ def test_a_name_is_in_order_and_names_each_once():
     assert known_name("mail+bank") == "bank+mail" and known_name("bank") == "bank"
     with pytest.raises(StallmarkError, match="twice"):
         known_name("bank+bank")
-    with pytest.raises(StallmarkError, match="'bnak' is no workload"):
+    with pytest.raises(StallmarkError, match="'bnak' is not a workload"):
         known_name("mail+bnak")
 
 

@@ -21,7 +21,7 @@ from stallmark.quantities import PoolSize
 from stallmark.scenarios.model import Observation, QueryScenario
 from stallmark.scenarios.read import locate, read_any_scenario, read_scenario, shipped
 from stallmark.scenarios.run_order import run_order
-from stallmark.scenarios.search import ReadyMade, described
+from stallmark.scenarios.search import ReadyMade, objective
 from stallmark.scenarios.variant import Variant
 from stallmark.schema.placement.design import GIB, MIB, Design, File, Filegroup, Settings, TableGroup, TempDb
 
@@ -199,9 +199,9 @@ WRONG_DESIGNS = [
     ("files: [{path: 'D:", "file: [{path: 'D:", "line 8: unknown key database.file: did you mean files?"),
     ("{path: 'E:", "{size: 1GiB, pth: 'E:", "line 8: unknown key database.files.1.pth: did you mean path?"),
     ("size: 20GiB", "size: 20", "line 8: database.files.0.size: 20 has no unit: write 20MiB or 20GiB."),
-    ("size: 20GiB", "size: large", "line 8: database.files.0.size: 'large' is no size: write it as 64MiB or 20GiB."),
+    ("size: 20GiB", "size: large", "line 8: database.files.0.size: 'large' is not a size: write it as 64MiB or 20GiB."),
     ("size: 20GiB", "size: 1MiB", r"line 7: database: D:\data\bank.mdf is to have less than 8MiB: give it more."),
-    (r"D:\data\bank.mdf", "bank.mdf", "line 7: database: bank.mdf is no file on a server: write it whole, as D:"),
+    (r"D:\data\bank.mdf", "bank.mdf", "line 7: database: bank.mdf is not a file on a server: write it whole, as D:"),
     (r"D:\data\bank.mdf", r"\\nas\bank.mdf", r"line 7: database: \\nas\bank.mdf is on a network share, for whose"),
     (r"D:\data\bank.mdf", "/data/bank.mdf", "line 7: database: Some files are on a Windows server and some on a Linux"),
     (r"E:\data\bank_2", r"d:\DATA\BANK", "line 7: database: The file BANK is there twice: give each its own."),
@@ -269,7 +269,7 @@ def test_a_size_is_a_scale_that_gives_the_same_database_again(read):
     ("scale", "words"),
     [
         ("{size: 20}", "it takes from 104"), ("{size: 1MB}", "it takes from 104"),
-        ("{size: large}", "size: 'large' is no size"), ("{size: '20'}", "size: 20 has no unit"),
+        ("{size: large}", "size: 'large' is not a size"), ("{size: '20'}", "size: 20 has no unit"),
         ("{size: 20GB, days: 4}", "leave out `size` or `days`"),
     ],
 )  # fmt: skip
@@ -339,14 +339,14 @@ def test_it_is_waited_for_half_a_minute_at_least(read):
 
 def test_the_record_says_what_the_service_level_is(read):
     assert read().slo is None
-    assert described(read(sets=("slo=oltp",)).slo).model_dump() == {
+    assert objective(read(sets=("slo=oltp",)).slo).model_dump() == {
         "name": "oltp",
         "read_ms": 20,
         "ideal_ms": 10,
         "percentile": "p95",
         "transactions": (),
     }
-    assert described(read(sets=("slo={read: 500ms, percentile: p99}",)).slo).model_dump() == {
+    assert objective(read(sets=("slo={read: 500ms, percentile: p99}",)).slo).model_dump() == {
         "name": "read",
         "read_ms": 500,
         "ideal_ms": None,
@@ -366,7 +366,7 @@ def test_queries_have_a_service_level_and_no_warm_up(tmp_path):
         "workload: {name: warehouse, scale: {factor: 0.01}}, queries: {run: power}, variants: [{name: only}]}"
     )
     scenario = read_scenario(str(path))
-    assert isinstance(scenario, QueryScenario) and described(scenario.slo).read_ms == 30
+    assert isinstance(scenario, QueryScenario) and objective(scenario.slo).read_ms == 30
 
 
 def test_thresholds_are_understood_before_anything_starts(read):

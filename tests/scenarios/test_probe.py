@@ -144,14 +144,14 @@ def test_a_probe_that_cannot_begin_is_told_by_the_record_before_it(found, write,
         (tmp_path / name).mkdir()
     monkeypatch.setenv("STALLMARK_HOME", str(tmp_path / "home"))
     variants = "".join(f"  - {{name: {name}, folder: {tmp_path / name}}}\n" for name in ("first", "second"))
-    real = probe_run.own_file
+    real = probe_run.make_probe_file
 
     def full(folder, size_bytes):
         if folder.name == "second":
             raise OSError(28, "No space left on device", str(folder))
         return real(folder, size_bytes)
 
-    monkeypatch.setattr(probe_run, "own_file", full)
+    monkeypatch.setattr(probe_run, "make_probe_file", full)
     result = run("run", write(RAW.partition("  - ")[0] + variants), "--out", str(tmp_path / "runs"))
     assert result.exit_code == 3 and "No space left on device" in result.stderr
     [record] = find_records([tmp_path / "runs" / path.name for path in (tmp_path / "runs").iterdir()])
@@ -197,11 +197,11 @@ def test_a_file_of_somebody_is_read_when_asked_for_and_never_written(found, tmp_
 @pytest.mark.parametrize(
     ("option", "sentence"),
     [
-        ("--size=much", "'much' is no size: write it as 4GiB"),
+        ("--size=much", "'much' is not a size: write it as 4GiB"),
         ("--size=1MiB", "too small to tell a device from its caches"),
         ("--outstanding=0", "write numbers from 1 to 256"),
         ("--outstanding=a,b", "write numbers from 1 to 256"),
-        ("--pattern=8k", "'8k' is no pattern of a probe"),
+        ("--pattern=8k", "'8k' is not a pattern of a probe"),
     ],
 )
 def test_a_wrong_command_line_is_a_sentence(found, tmp_path, option, sentence):
@@ -314,7 +314,7 @@ REAL = ("emulated_array=null", "variants=[{name: HDD}, {name: cached, array: {fl
 
 def test_an_array_is_described_with_its_sizes_in_bytes(read):
     scenario = read(sets=(*REAL, "array={raid: RAID 10, dram: 8GiB, write_cache: true, shelf: 2}"))
-    hdd, cached = (scenario.array_of(variant).described() for variant in scenario.variants)
+    hdd, cached = (scenario.array_of(variant).in_bytes() for variant in scenario.variants)
     assert hdd == {"raid": "RAID 10", "dram_bytes": 8 * 1024 * MIB, "write_cache": "on", "shelf": "2"}
     assert cached == hdd | {"flash_cache_bytes": 800 * 10**9, "firmware": "2.10"}
 
@@ -336,8 +336,8 @@ def test_a_share_that_is_no_size_a_device_can_have_is_refused_once_the_data_are_
 
 def test_a_variant_overrides_what_is_common():
     common, own = Array(raid="RAID 10", dram="8GiB"), Array(raid="RAID 5")
-    assert own.over(common).described() == {"raid": "RAID 5", "dram_bytes": 8 * 1024 * MIB}
-    assert own.over(None) == own
+    assert own.completed_by(common).in_bytes() == {"raid": "RAID 5", "dram_bytes": 8 * 1024 * MIB}
+    assert own.completed_by(None) == own
 
 
 # A scenario on devices named on the command line, and what cannot be placed

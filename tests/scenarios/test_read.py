@@ -51,7 +51,7 @@ WRONG = [
     ("branches: 1}", "branches: 0}", ", line 6: workload.scale: The bank's scale is a number of branches from 1"),
     ("branches: 1}", "branch: 1}", ", line 6: workload.scale: The bank's scale has no 'branch': it is `branches: N`."),
     ("name: bank", "name: bnak",
-        ", line 6: workload.name: 'bnak' is no workload: there are bank, brokerage, mail, warehouse"),
+        ", line 6: workload.name: 'bnak' is not a workload: there are bank, brokerage, mail, warehouse"),
     ("reset: restore", "reset: restor", ", line 11: reset must be restore or continue, not 'restor'."),
     ("cache: prefilled", "cache: warm", ", line 10: start_cache must be cold, prefilled or as it is, not 'warm'."),
     ("emulated_array: bare", "emulated_array: bear",
@@ -132,7 +132,7 @@ ENDLESS = {
     f"users: {'1' * 5001}": ", line 1: a number of 5,001 digits",
     f"users: 0x{'f' * 5001}": ", line 1: a number of 5,003 digits",
     "name: !!int abc": ", line 1: tag:yaml.org,2002:int is a tag",
-    "name: 2026-02-30": ": it holds what looks like a date or a number and is none",
+    "name: 2026-02-30": ": it holds what looks like a date or a number but is not valid",
     "a: &a 1\nb: &a 2": ", line 2: &a is there twice",
 }
 
@@ -232,12 +232,12 @@ def test_an_override_may_make_what_the_file_does_not_have(read):
         ("measure", "write it as key=value, for example --set measure=60s."),
         ("=3s", "write it as key=value, for example --set measure=60s."),
         ("measure=3", "measure: 3 has no unit: write 3s or 3min."),
-        ("measure=", "measure: 'None' is no duration"),
+        ("measure=", "measure: 'None' is not a duration"),
         ("mesure=3s", "unknown key mesure: did you mean measure?"),
         ("emulated_array.data.read_ms=x", "emulated_array.data.read_ms must be a number, not 'x'."),
         ("users=[1,", "this is not YAML ("),
-        ("variants.7.name=x", "7 is no item of this list: write a number from 0 to 1."),
-        ("variants.slow.name=x", "slow is no item of this list: write a number from 0 to 1."),
+        ("variants.7.name=x", "7 is not an item of this list: write a number from 0 to 1."),
+        ("variants.slow.name=x", "slow is not an item of this list: write a number from 0 to 1."),
         ("title.size=3", "there is nothing inside a single value to set size in."),
     ],
 )
@@ -263,7 +263,7 @@ REFUSED = [
     ("profile=0.12", "profile is no key any more: write arrivals: {kind: poisson, rate: …}, or search: {of: rate"),
     # an array, real or emulated
     (REAL, "array={dram: 25 %}", "25 % is a share, and of what is not known here"),
-    (REAL, "array={dram: much}", "'much' is no size"),
+    (REAL, "array={dram: much}", "'much' is not a size"),
     (REAL, "array={firmware: 2.10}", "it is read as the number 2.1: put it in quotes"),
     (REAL, "array={admin_password: x}", "admin_password would be in every record and report: remove it"),
     ("array={raid: RAID 10}", "'slow' runs on an emulated array", "`array` is of a real"),

@@ -3,11 +3,11 @@
 import pytest
 
 from stallmark.errors import StallmarkError
-from stallmark.experiment.work import load_specs, of_load, search_plan, sessions
+from stallmark.experiment.work import load_specs, search_plan, sessions, work_of_loads
 from stallmark.quantities import PoolSize
 from stallmark.scenarios.model import Scenario
 from stallmark.scenarios.read import read_any_scenario, read_scenario
-from stallmark.stats.curve_search import MIB, Asked
+from stallmark.stats.curve_search import MIB, CurveSpec
 
 USERS = ["users=null", "search={of: users, from: 4, to: 100}", "slo=oltp"]
 RATE = ["users=20", "search={of: rate, from: 50, to: 800}", "arrivals={kind: poisson}", "slo=oltp"]
@@ -22,12 +22,12 @@ def test_a_search_of_users_plans_its_first_level_and_keeps_time_for_the_others()
     [variant] = scenario.variants
     [step] = scenario.steps_of(variant)
     assert (step.name, step.counts) == ("4 users", {"brokerage": 4})
-    assert scenario.timeline(variant).end_s > 10 * scenario.usual_s(variant) / scenario.search.asked().usual_levels
+    assert scenario.timeline(variant).end_s > 10 * scenario.usual_s(variant) / scenario.search.spec().usual_levels
     assert scenario.usual_s(variant) < scenario.timeline(variant).end_s
     [spec] = load_specs(scenario, variant)
     assert (spec.users, spec.most_users) == ((4,), 100)
     assert sessions(scenario, variant, 1)[0] == 100
-    work = of_load(scenario, variant)
+    work = work_of_loads(scenario, variant)
     assert work.search and (work.search.of, work.search.low, work.search.high) == ("users", 4, 100)
 
 
@@ -37,7 +37,7 @@ def test_a_search_of_a_rate_begins_at_its_lowest():
     [spec] = load_specs(scenario, variant)
     assert (spec.arrivals.kind, spec.arrivals.rate, spec.users) == ("poisson", 50, (20,))
     plan = search_plan(scenario, variant)
-    assert plan and plan.of_rate and plan.read_ms == 20
+    assert plan and plan.searches_rate and plan.read_ms == 20
 
 
 def test_limits_on_transactions_are_shares():
@@ -86,7 +86,7 @@ def test_one_load_among_several_has_a_search():
         ([*RATE, "arrivals={kind: poisson, rate: 5}"], "arrivals.rate fixes it"),
         ([*RATE, "users=[1, 2]"], "write one number"),
         (["arrivals={kind: poisson}"], "arrivals.rate is missing"),
-        ([*USERS[:2], "slo={transactions: [tps > 5]}"], "is no service level of transactions"),
+        ([*USERS[:2], "slo={transactions: [tps > 5]}"], "is not a service level of transactions"),
         ([*USERS[:2], "slo={percentile: p99}"], "write a limit"),
         ([*USERS[:2], "slo={transactions: [nothing.p95 < 1s]}"], "has no transaction nothing"),
         ([*USERS, "buffer_pool={curve: auto, from: 2 %, to: 50 %}"], "a search finds a ceiling"),
@@ -115,7 +115,7 @@ def test_all_loads_with_a_rate_are_multiplied_together():
     assert rates == {"mail": 20, "bank": 50, "brokerage": None}
     plan = search_plan(scenario, variant)
     assert plan and plan.load is None and plan.rates == {"mail": 40, "bank": 100} and plan.read_ms == 20
-    work = of_load(scenario, variant)
+    work = work_of_loads(scenario, variant)
     assert work.search and (work.search.load, work.search.of) == (None, "load")
     assert {load.name: load.rate for load in work.loads if load.kind == "users"} == {
         "mail": 40,
@@ -141,7 +141,7 @@ def test_all_loads_with_a_rate_are_multiplied_together():
 
 def test_a_curve_is_of_the_data_and_survives_the_record():
     scenario = read_scenario("memory-curve", ["buffer_pool={curve: auto, from: 2 %, to: 1GiB, sizes: 12}"])
-    assert scenario.curve.asked(1000 * MIB) == Asked(20 * MIB, 1024 * MIB, 12, 0.05)
+    assert scenario.curve.spec(1000 * MIB) == CurveSpec(20 * MIB, 1024 * MIB, 12, 0.05)
     assert type(scenario).model_validate(scenario.model_dump(mode="json")) == scenario
     assert [scenario.pool_of(variant).share for variant in scenario.sized()] == [0.02, None]
 

@@ -21,7 +21,7 @@ from stallmark.errors import StallmarkError
 from stallmark.schema import deploy
 from stallmark.schema.bank import tables as bank
 from stallmark.schema.brokerage import tables as brokerage
-from stallmark.schema.ddl import ddl_of, together
+from stallmark.schema.ddl import combined_metadata, ddl_of
 from stallmark.schema.mail import tables as mail
 from stallmark.schema.placement import mssql as mssql_placement
 from stallmark.schema.placement import mssql_existing
@@ -240,8 +240,8 @@ def test_a_filegroup_s_name_that_means_another(group):
 # Tables of several workloads in one database: each in a place of its own, on SQL Server and on PostgreSQL
 
 
-BOTH = together([bank.METADATA, mail.METADATA])
-ALL = together([bank.METADATA, brokerage.METADATA, mail.METADATA, warehouse.METADATA])
+BOTH = combined_metadata([bank.METADATA, mail.METADATA])
+ALL = combined_metadata([bank.METADATA, brokerage.METADATA, mail.METADATA, warehouse.METADATA])
 
 
 def designed(*tables: TableGroup) -> Design:

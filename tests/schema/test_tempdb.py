@@ -206,7 +206,7 @@ def test_what_was_first_there_is_what_is_given_back(placed, server, engine: Mssq
     first = mssql_existing.give_back(TEMPDB, TEMPDB_FOUND)
     assert variant_settings.noted_tempdb(engine) == first
     assert settings.read(engine).configuration["tempdb, what gives back its files"] == "; ".join(first)
-    [said] = [one.sentence for one in examine(engine) if one.what == "tempdb"]
+    [said] = [one.sentence for one in examine(engine) if one.subject == "tempdb"]
     [journal] = tmp_path.rglob("*.json")
     assert first[0] in said and str(journal) in said
 

@@ -6,7 +6,7 @@ import pytest
 
 from stallmark.errors import StallmarkError
 from stallmark.experiment.estimate import estimate
-from stallmark.experiment.work import load_specs, of_load
+from stallmark.experiment.work import load_specs, work_of_loads
 from stallmark.quantities import PoolSize
 from stallmark.scenarios.model import LoadsScenario
 from stallmark.scenarios.read import read_any_scenario
@@ -73,7 +73,7 @@ def test_queries_run_alone_in_few_streams_and_then_at_their_rate() -> None:
     assert [dict(step.counts) for step in alone.steps_of(alone.variants[0])][-1] == {"queries": 2}
     part = scenario.ceiling({"bank": 3.0, "brokerage": 0.0, "queries": 0.05}, None)
     [variant] = part.variants
-    assert {load.name: load.rate for load in of_load(part, variant).loads} == {"bank": 3.0, "queries": 0.05}
+    assert {load.name: load.rate for load in work_of_loads(part, variant).loads} == {"bank": 3.0, "queries": 0.05}
     searched = part.searched_of(variant)
     assert searched and searched.rates == {"bank": 3.0, "queries": 0.05}
     assert part.contents == scenario.contents
@@ -104,7 +104,7 @@ def test_its_time_is_that_of_all_its_parts() -> None:
     found = estimate(scenario, to_build=0.0, to_copy=False)
     longer = estimate(read("replay.play=20s", "replay.window=1min"), to_build=0.0, to_copy=False)
     assert scenario.search
-    assert longer.total_s - found.total_s == pytest.approx(10 * scenario.search.asked().usual_levels)
+    assert longer.total_s - found.total_s == pytest.approx(10 * scenario.search.spec().usual_levels)
     assert found.total_s > sum(estimate(scenario.calibration(None), to_build=0.0, to_copy=False).runs_s)
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stallmark.stats.ceiling_search import Asked, Ceiling, Next, Outcome, Seen, Verdict, Why, search
+from stallmark.stats.ceiling_search import Ceiling, LevelResult, Next, Outcome, SearchSpec, Verdict, Why, search
 
-ASKED = Asked(1, 400, 0.05, whole=True)
-OPEN = Asked(5, 3000, 0.05, whole=False)
+ASKED = SearchSpec(1, 400, 0.05, whole=True)
+OPEN = SearchSpec(5, 3000, 0.05, whole=False)
 SIMULATIONS = 1_000
 
 
@@ -59,13 +59,15 @@ def disturbed(server: Server, level: float) -> float:
     return server.ceiling
 
 
-def found(asked: Asked, server: Server, now: Callable[[Server, float], float]) -> tuple[Ceiling, list[Seen]]:
-    seen: list[Seen] = []
+def found(
+    asked: SearchSpec, server: Server, now: Callable[[Server, float], float]
+) -> tuple[Ceiling, list[LevelResult]]:
+    seen: list[LevelResult] = []
     while isinstance(step := search(asked, seen), Next):
         held = step.level <= now(server, step.level)
         server.overloaded = server.overloaded or not held
         server.looks += 1
-        seen.append(Seen(step.level, Verdict.HELD if held else Verdict.BROKE))
+        seen.append(LevelResult(step.level, Verdict.HELD if held else Verdict.BROKE))
     return step, seen
 
 
@@ -118,36 +120,48 @@ def test_a_server_that_carries_all_is_said_to_carry_at_least_that():
 
 
 def test_a_server_that_carries_nothing_is_seen_twice():
-    answer, seen = found(Asked(8, 64, 0.05, True), Server(3, random.Random(1)), steady)
+    answer, seen = found(SearchSpec(8, 64, 0.05, True), Server(3, random.Random(1)), steady)
     assert answer == Ceiling(Outcome.NONE, None, 8)
     assert [one.level for one in seen] == [8, 8]
 
 
 def test_one_level_alone_is_tried_and_confirmed():
-    assert found(Asked(50, 50, 0.05, True), Server(60, random.Random(1)), steady)[0] == Ceiling(
+    assert found(SearchSpec(50, 50, 0.05, True), Server(60, random.Random(1)), steady)[0] == Ceiling(
         Outcome.AT_LEAST, 50, None
     )
 
 
 def test_a_ceiling_that_does_not_hold_again_goes_down():
     held, broke = Verdict.HELD, Verdict.BROKE
-    seen = [Seen(10, held), Seen(20, broke), Seen(14, held), Seen(17, broke), Seen(15, held), Seen(16, broke)]
-    asked = Asked(10, 40, 0.05, True)
+    seen = [
+        LevelResult(10, held),
+        LevelResult(20, broke),
+        LevelResult(14, held),
+        LevelResult(17, broke),
+        LevelResult(15, held),
+        LevelResult(16, broke),
+    ]
+    asked = SearchSpec(10, 40, 0.05, True)
     assert search(asked, seen) == Next(16, Why.ABOVE)
-    seen += [Seen(16, broke)]
+    seen += [LevelResult(16, broke)]
     assert search(asked, seen) == Next(15, Why.CEILING)
-    seen += [Seen(15, broke)]
+    seen += [LevelResult(15, broke)]
     assert search(asked, seen) == Next(15, Why.BALANCE)
-    seen += [Seen(15, broke)]
+    seen += [LevelResult(15, broke)]
     assert search(asked, seen) == Next(15, Why.ABOVE)  # it is the level above, now
-    seen += [Seen(15, broke)]
+    seen += [LevelResult(15, broke)]
     assert search(asked, seen) == Next(14, Why.CEILING)
-    assert search(asked, [*seen, Seen(14, held)]) == Ceiling(Outcome.FOUND, 14, 15)
+    assert search(asked, [*seen, LevelResult(14, held)]) == Ceiling(Outcome.FOUND, 14, 15)
 
 
 def test_an_undecided_level_is_not_carried():
-    seen = [Seen(4, Verdict.HELD), Seen(5, Verdict.UNDECIDED), Seen(5, Verdict.UNDECIDED), Seen(4, Verdict.HELD)]
-    assert search(Asked(4, 5, 0.05, True), seen) == Ceiling(Outcome.FOUND, 4, 5)
+    seen = [
+        LevelResult(4, Verdict.HELD),
+        LevelResult(5, Verdict.UNDECIDED),
+        LevelResult(5, Verdict.UNDECIDED),
+        LevelResult(4, Verdict.HELD),
+    ]
+    assert search(SearchSpec(4, 5, 0.05, True), seen) == Ceiling(Outcome.FOUND, 4, 5)
 
 
 def test_a_search_that_goes_round_ends_unconfirmed():
@@ -171,8 +185,8 @@ def test_a_search_that_goes_round_ends_unconfirmed():
     st.lists(st.sampled_from(list(Verdict)), min_size=80, max_size=80),
 )
 def test_levels_stay_within_what_was_asked(low, wider, tolerance, whole, verdicts):
-    asked = Asked(low, low + wider, tolerance, whole)
-    seen: list[Seen] = []
+    asked = SearchSpec(low, low + wider, tolerance, whole)
+    seen: list[LevelResult] = []
     for verdict in verdicts:
         step = search(asked, seen)
         if isinstance(step, Ceiling):
@@ -180,5 +194,5 @@ def test_levels_stay_within_what_was_asked(low, wider, tolerance, whole, verdict
             return
         assert asked.low <= step.level <= asked.high
         assert not whole or step.level == int(step.level)
-        seen.append(Seen(step.level, verdict))
+        seen.append(LevelResult(step.level, verdict))
     assert len(seen) <= asked.most_levels

@@ -10,8 +10,8 @@ from stallmark.stats.ceiling_search import Verdict, enough, judge
 from stallmark.stats.curve_search import (
     MIB,
     NARROW,
-    Asked,
     Choice,
+    CurveSpec,
     MonotoneCurve,
     Values,
     Why,
@@ -21,7 +21,7 @@ from stallmark.stats.curve_search import (
 )
 
 asked = st.builds(
-    lambda low, more, most, tolerance: Asked(low * MIB, (low + more) * MIB, most, tolerance),
+    lambda low, more, most, tolerance: CurveSpec(low * MIB, (low + more) * MIB, most, tolerance),
     st.integers(8, 10_000), st.integers(1, 10**6), st.integers(3, 20), st.floats(0.01, 0.2),
 )  # fmt: skip
 
@@ -57,7 +57,7 @@ def test_ends_and_middle_come_first_with_their_reasons():
     assert next_size(ASKED, {}) == Choice(ASKED.low, Why.END)
     ends = {ASKED.low: Values(9.0, 100.0), ASKED.high: Values(0.2, 500.0)}
     third = next_size(ASKED, ends)
-    assert third.why is Why.MIDDLE and third.between == (ASKED.low, ASKED.high)
+    assert third.reason is Why.MIDDLE and third.between == (ASKED.low, ASKED.high)
 
 
 def test_flat_takes_the_fewest_sizes():
@@ -111,7 +111,7 @@ def test_what_was_not_measured_is_not_chosen_again():
 
 
 def test_two_neighbours_leave_nothing_to_choose():
-    near = Asked(100 * MIB, 101 * MIB, 9, 0.05)
+    near = CurveSpec(100 * MIB, 101 * MIB, 9, 0.05)
     assert next_size(near, {near.low: Values(9.0, 1.0), near.high: Values(1.0, 9.0)}) is None
 
 
@@ -127,7 +127,7 @@ values = st.dictionaries(
 def test_it_goes_one_way_and_stays_in_its_range(seen, way):
     curve = MonotoneCurve.through(seen, way)
     sizes = np.geomspace(curve.sizes[0], curve.sizes[-1], 50).clip(curve.sizes[0], curve.sizes[-1])
-    found = np.array([curve.at(size) for size in sizes])
+    found = np.array([curve.value_at(size) for size in sizes])
     slack = 1e-9 * max(1.0, max(seen.values()))
     assert (np.diff(found if way == "rises" else -found) >= -slack).all()
     assert min(seen.values()) - slack <= found.min() and found.max() <= max(seen.values()) + slack
@@ -137,7 +137,7 @@ def test_it_goes_one_way_and_stays_in_its_range(seen, way):
 def test_clean_values_are_kept(seen):
     falling = dict(zip(sorted(seen), sorted(seen.values(), reverse=True), strict=True))
     curve = MonotoneCurve.through(falling, "falls")
-    assert [curve.at(size) for size in curve.sizes] == pytest.approx(list(falling.values()), abs=1e-6)
+    assert [curve.value_at(size) for size in curve.sizes] == pytest.approx(list(falling.values()), abs=1e-6)
 
 
 @given(values, st.floats(0, 1e6))
@@ -145,9 +145,9 @@ def test_size_of_is_the_way_back(seen, value):
     curve = MonotoneCurve.through(seen, "rises")
     size = curve.size_of(value)
     if size is None:
-        assert curve.fitted[-1] < value
+        assert curve.monotone_values[-1] < value
     else:
-        assert curve.at(min(max(size, curve.sizes[0]), curve.sizes[-1])) >= value - 1e-6 * max(1.0, value)
+        assert curve.value_at(min(max(size, curve.sizes[0]), curve.sizes[-1])) >= value - 1e-6 * max(1.0, value)
 
 
 @pytest.mark.parametrize("reads", LOADS.values(), ids=LOADS)
@@ -188,7 +188,7 @@ def test_few_sizes_have_no_error_and_outside_them_nothing_is_said():
     curve = MonotoneCurve.through({MIB: 3.0, 2 * MIB: 2.0, 4 * MIB: 1.0}, "falls")
     assert curve.error is None and curve.left_out == ()
     with pytest.raises(ValueError):
-        curve.at(8 * MIB)
+        curve.value_at(8 * MIB)
     with pytest.raises(ValueError):
         MonotoneCurve.through({MIB: 3.0}, "falls")
 
@@ -205,7 +205,7 @@ def test_a_share_far_from_its_limit_is_decided():
 
 def test_too_few_transactions_decide_nothing():
     found = judge([0] * 10, [10] * 10, 0.05, enough(0.05))
-    assert (found.verdict, found.value, found.of) == (Verdict.UNDECIDED, None, 100)
+    assert (found.verdict, found.value, found.total) == (Verdict.UNDECIDED, None, 100)
     assert judge([0] * 10, [20] * 10, 0.05, enough(0.05)).verdict == Verdict.HELD
 
 

@@ -33,7 +33,7 @@ def test_taken_for_independent_the_same_seconds_would_show_one_in_every_third_se
     alarms = 0
     for seed in range(60):
         means = autoregressive(120, 0.9, seed=seed)
-        alarms += steady_state.trend(steady_state.Batches(means, 1, alike=0.0)).p < 0.05
+        alarms += steady_state.trend(steady_state.Batches(means, 1, correlation=0.0)).p < 0.05
     assert alarms > 20
 
 
@@ -54,7 +54,7 @@ def test_a_change_is_found_where_it_is():
         series = autoregressive(600, 0.5, seed=seed) * np.where(np.arange(600) < 240, 1, 0.9)
         found.append(steady_state.change(steady_state.batches(series)))
     assert np.mean([one.p < 0.025 for one in found]) > 0.9
-    assert np.median([one.at for one in found]) == pytest.approx(240, abs=20)
+    assert np.median([one.index for one in found]) == pytest.approx(240, abs=20)
     assert np.median([one.after / one.before for one in found]) == pytest.approx(0.9, abs=0.02)
 
 
@@ -89,7 +89,7 @@ def test_resemblance_is_the_correlation_of_neighbours_whatever_the_trend(phi, sh
     found = []
     for seed in range(60):
         series = autoregressive(200, phi, counting=0.0, seed=seed)
-        found.append([*steady_state.resemblance(series), *steady_state.resemblance(series + 100 * shape)])
+        found.append([*steady_state.lag_correlations(series), *steady_state.lag_correlations(series + 100 * shape)])
     assert np.mean(found, axis=0) == pytest.approx([phi, phi**2] * 2, abs=0.09)
 
 
@@ -100,7 +100,7 @@ def test_probabilities_and_intervals_are_such(series):
     assert 0 <= trend.p <= 1 and 0 <= change.p <= 1
     assert trend.low <= trend.slope <= trend.high
     assert batched.inflation >= 1 and batched.independent <= len(batched.means)
-    assert 0 < change.at < len(series)
+    assert 0 < change.index < len(series)
     assert 0 <= steady_state.truncation(series) <= len(series) / 2 + 5
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stallmark.lab.block_device.parts import Places
-from stallmark.storage.array_facts import ArrayFacts, behind, beneath, emulated_array_of
+from stallmark.storage.array_facts import ArrayFacts, base_devices, emulated_array_of, emulated_array_under
 from stallmark.storage.direct_io import describe
 from stallmark.storage.emulator import ArrayModel
 
@@ -52,7 +52,7 @@ def an_array(devices: Path, attached: str | None = None) -> Places:
     ],
 )
 def test_what_a_device_lies_on(devices: Path, device: str, bottom: list[str]) -> None:
-    assert beneath(device) == bottom
+    assert base_devices(device) == bottom
 
 
 def test_what_lies_on_an_array_is_emulated_and_the_array_counts_for_its_whole_device(devices: Path) -> None:
@@ -60,7 +60,7 @@ def test_what_lies_on_an_array_is_emulated_and_the_array_counts_for_its_whole_de
     for device in ("loop0", "loop0p1", "dm-1", "md0"):
         found = emulated_array_of(device)
         assert found and found.spindles == 4
-        facts, state = behind(device) or (None, None)
+        facts, state = emulated_array_under(device) or (None, None)
         assert facts and facts.name == "one" and state == (places.state if device == "loop0" else None)
     assert emulated_array_of("sda1") is None
 

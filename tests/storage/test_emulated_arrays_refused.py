@@ -16,7 +16,7 @@ from typing import BinaryIO
 import pytest
 from support.emulated_bench import FAST, SLOW, Bench
 
-from stallmark.leftovers import of_the_killed
+from stallmark.leftovers import leftovers_of_dead_processes
 from stallmark.storage.emulator import ArrayModel, EmulatedArrayError, EmulatedArrays, NoCompiler, build
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the emulated array exists on Linux only")
@@ -92,7 +92,7 @@ def test_an_interrupted_compiler_leaves_nothing(tmp_path: Path, monkeypatch: pyt
     assert not list((tmp_path / "build").iterdir())
     assert (number == signal.SIGINT) == (not list(temporary.iterdir()))
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    for one in of_the_killed():
+    for one in leftovers_of_dead_processes():
         if one.place.parent == temporary:
             one.remove()
     assert not list(temporary.iterdir())

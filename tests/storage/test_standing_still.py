@@ -15,10 +15,10 @@ from support.replays import READS_20, a_piece, a_window
 
 from stallmark.record.histogram import VALUES_US
 from stallmark.sizing.replay.play import WARM_UP_S, Due, Player, spans_of
-from stallmark.sizing.replay.search import judged
+from stallmark.sizing.replay.search import judge_level
 from stallmark.stats.ceiling_search import Next, Why
 from stallmark.storage.emulator.build import preloadable
-from stallmark.storage.probe import own_file
+from stallmark.storage.probe import make_probe_file
 from stallmark.storage.probe.probe_file import LEAST_BYTES, ProbeFile
 from stallmark.storage.raw_load.arrivals import Plan
 from stallmark.storage.raw_load.process import RawProcess
@@ -70,7 +70,7 @@ def stalling(build_dir: Path) -> dict[str, str]:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Iterator[ProbeFile]:
-    with own_file(tmp_path / "data", LEAST_BYTES) as made:
+    with make_probe_file(tmp_path / "data", LEAST_BYTES) as made:
         try:
             os.close(os.open(made.path, os.O_RDONLY | os.O_DIRECT))
         except OSError:
@@ -88,7 +88,7 @@ def test_a_replay_counts_what_waits_for_stuck_threads(file, stalling):
     reads = played["reads"]
     assert (reads.ms > 20).mean() < SHARE / 2 < SHARE * 0.8 < (reads.since_due_ms > 20).mean() < SHARE * 2
     spans = spans_of([a_window(a_piece(SECONDS, reads=PER_S))], 1.0)
-    level = judged(Next(1.0, Why.FIRST), [played], spans, READS_20, "mean", 1.0)
+    level = judge_level(Next(1.0, Why.FIRST), [played], spans, READS_20, "mean", 1.0)
     assert level.verdict == "broke" and not level.backlog
 
 
@@ -100,7 +100,7 @@ def test_raw_io_at_a_rate_counts_what_waits_for_stuck_threads(file, stalling, ou
     time.sleep(SECONDS)
     process.stop()
     process.wait()
-    seconds = process.take()
+    seconds = process.pop_work()
     ended = sum(work.buckets for _, work, _ in seconds)
     assert SHARE * 0.8 < ended[VALUES_US > 20_000].sum() / ended.sum() < SHARE * 2
     assert ended.sum() > PER_S * (SECONDS - 3) and sum(waiting is not None for _, _, waiting in seconds) > SECONDS / 2

@@ -15,11 +15,11 @@ from locust.runners import WorkerNode
 
 from stallmark.driver import executor_pool
 from stallmark.driver.channel import Closed, start_child
-from stallmark.driver.dispatcher import LoadsDispatcher
 from stallmark.driver.load import Timeline, consecutive_steps
 from stallmark.driver.messages import ExecutorDied, Report, decode, encode
 from stallmark.driver.messages import Message as OurMessage
 from stallmark.driver.rows import Rows, TransactionRow
+from stallmark.driver.users_by_load import LoadsDispatcher
 from stallmark.record import histogram as hdr
 from support.driving import load_spec
 
@@ -78,7 +78,7 @@ class Dispatched:
 @pytest.fixture
 def no_pause(monkeypatch):
     slept: list[float] = []
-    monkeypatch.setattr("stallmark.driver.dispatcher.gevent.sleep", slept.append)
+    monkeypatch.setattr("stallmark.driver.users_by_load.gevent.sleep", slept.append)
     return slept
 
 
@@ -117,7 +117,7 @@ def test_reports_are_passed_on_as_they_came():
     here._parent = SimpleNamespace(send=sent.append)
     histogram = hdr.encode(np.array([1000], np.int64))
     rows = Rows([TransactionRow(0, "bank", "transfer", 1, 0, 0, 0, 1000, 1000, histogram, histogram)])
-    report = decode(encode(Report.of(rows)))
+    report = decode(encode(Report.from_rows(rows)))
     here._deliver(report)
     assert sent == [report] and sent[0].rows() == rows
 

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from stallmark.analysis.read.driver_tables import read_load
+from stallmark.analysis.read.throughput import read_load
 from stallmark.record.reader import Record, recorded_seconds
 
 Write = Callable[[Path, Sequence[datetime], np.ndarray], Path]

@@ -57,7 +57,7 @@ def kept_engine(workload: Workload, scale: Mapping, seed: int) -> Any:
 @contextmanager
 def kept_database(server: MssqlEngine | None, workload: Workload, scale: Mapping, seed: int) -> Iterator[Engine]:
     """Without procedures. `server`: beside the database it names; None: embedded."""
-    where = "embedded" if server is None else hashlib.sha256(server.where.encode()).hexdigest()[:8]
+    where = "embedded" if server is None else hashlib.sha256(server.location.encode()).hexdigest()[:8]
     with _place(server, f"{workload.name}_{where}", _key(workload, scale, seed)) as place:
         built = place / "built"
         is_new = not built.exists()

@@ -15,18 +15,17 @@ from locust.env import Environment
 from locust.rpc import Message
 from locust.runners import STATE_MISSING
 
-from stallmark.driver.dispatcher import LoadsDispatcher
 from stallmark.driver.executor_pool import Executors, LoadPool
 from stallmark.driver.load import ExpectedMachines, LoadSpec, RunFacts, ThisMachine
 from stallmark.driver.messages import (
-    Bye,
-    CameLate,
     ExecutorDied,
     ExecutorSilent,
     ExecutorsReady,
+    FinalReport,
     Finished,
     Go,
     Join,
+    LateMachine,
     MachineFacts,
     MachineLost,
     MessagesLost,
@@ -48,6 +47,7 @@ from stallmark.driver.messages import (
 from stallmark.driver.messages import Message as OurMessage
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.rows import ErrorRow, RowMerger, Rows, TransactionRow, UserRow
+from stallmark.driver.users_by_load import LoadsDispatcher
 from stallmark.machines import worker
 from stallmark.machines.join import STALLMARK
 from stallmark.machines.master import MachinesMissing, Master
@@ -74,7 +74,7 @@ class Net:
 
     def hear(self, id: str, kind: str, data: object = None) -> None:
         """Take a message as it comes over the connection."""
-        self.master.take([id.encode(), Message(kind, data, id).serialize()], "192.0.2.7")
+        self.master.handle([id.encode(), Message(kind, data, id).serialize()], "192.0.2.7")
 
     def _send(self, message: Message) -> None:
         if message.type == STALLMARK:
@@ -129,7 +129,7 @@ def test_who_comes_when_all_are_there_waits_for_the_next_run(net):
     here.connect("late")  # it asks every few seconds
     here.connect("a")
     here.connect("later_0123abc")
-    assert here.delivered == [CameLate(name) for name in ("late", "early", "later")]
+    assert here.delivered == [LateMachine(name) for name in ("late", "early", "later")]
 
 
 def test_one_too_many_at_once_is_said(net):
@@ -137,7 +137,7 @@ def test_one_too_many_at_once_is_said(net):
     here.join("a")
     here.join("b")
     here.together()
-    assert here.delivered == [CameLate("b")] and list(here.master.clients) == ["a"]
+    assert here.delivered == [LateMachine("b")] and list(here.master.clients) == ["a"]
 
 
 def test_machines_that_do_not_come_are_said(net):
@@ -213,12 +213,12 @@ def test_a_new_rate_reaches_every_machine_and_every_executor(net):
         here.join(id)
     here.together()
     rate = Rate(1, 12.5)
-    here.master.take_rate(rate)
+    here.master.set_rate(rate)
     assert here.sent[-2:] == [("a", rate), ("b", rate)]
     told: list[OurMessage] = []
     executors = Executors.__new__(Executors)
     others = SimpleNamespace(places={0})
-    executors._executors = [others, *[SimpleNamespace(places={0, 1}, tell=told.append)] * 3]
+    executors._executors = [others, *[SimpleNamespace(places={0, 1}, send=told.append)] * 3]
     alone = conductor.Conductor.__new__(conductor.Conductor)
     alone._load = executors
     alone._parent = SimpleNamespace(receive=iter([rate, Quit()]).__next__)
@@ -246,7 +246,7 @@ def test_every_machine_knows_how_many_users_the_others_have(net):
 def test_a_machine_takes_the_others_to_have_as_many_users_until_it_is_told():
     told: list[OurMessage] = []
     load = msgspec.structs.replace(LOADS[0], arrivals=Arrivals("poisson", rate=100))
-    pool = LoadPool(load, 0, [SimpleNamespace(tell=told.append)], lambda message: None, ThisMachine(1, 2))
+    pool = LoadPool(load, 0, [SimpleNamespace(send=told.append)], lambda message: None, ThisMachine(1, 2))
     pool.start_user()
     pool.start_user()
     pool.note_elsewhere(6)
@@ -257,7 +257,7 @@ def of_executor(executor: int, second: int, *latencies_us: int) -> Report:
     """A report of as many transactions, in which one failed before."""
     histogram = hdr.encode(np.array(latencies_us, np.int64))
     counts = len(latencies_us), 0, 0, 1, sum(latencies_us), sum(latencies_us)
-    return Report.of(
+    return Report.from_rows(
         Rows(
             [TransactionRow(second, "bank", "transfer", *counts, histogram, histogram)],
             [UserRow(second, "bank", 1, executor, running=0.25, cpu_us=7, lag_max_us=executor)],
@@ -270,7 +270,7 @@ def test_a_load_machine_tells_of_its_executors_together_once_a_second(monkeypatc
     told: list[OurMessage] = []
     here = worker.LoadWorker.__new__(worker.LoadWorker)
     here._merger, here._users, here._executors = RowMerger(), {}, object()
-    here._tell_master = told.append
+    here._send_to_master = told.append
     for executor in range(16):
         here._deliver(of_executor(executor, 0, 1000, 2000 + executor))
         here._deliver(of_executor(executor, 1, 500))
@@ -295,7 +295,7 @@ def test_a_load_machine_tells_of_its_executors_together_once_a_second(monkeypatc
     here._executors = SimpleNamespace(quit=lambda: here._deliver(of_executor(0, 2, 9)))
     here._end_load()
     assert [row.second for row in told[4].rows().transactions] == [1, 2]
-    here._tell_rows(math.inf)
+    here._send_rows(math.inf)
     gevent.sleep(0.2)
     assert len(told) == 5 and reporting.ready()
 
@@ -303,9 +303,9 @@ def test_a_load_machine_tells_of_its_executors_together_once_a_second(monkeypatc
 def test_what_an_executor_sends_that_is_no_report_is_left_out_and_told():
     told: list[OurMessage] = []
     here = worker.LoadWorker.__new__(worker.LoadWorker)
-    here._merger, here._tell_master = RowMerger(), told.append
+    here._merger, here._send_to_master = RowMerger(), told.append
     here._deliver(Report(msgspec.Raw(b"\x91\x91\x01")))
-    assert told == [NotUnderstood("an executor process")] and here._merger.take_before(9) == Rows()
+    assert told == [NotUnderstood("an executor process")] and here._merger.pop_before(9) == Rows()
 
 
 def test_what_is_no_message_is_left_out_and_its_sender_said_once(net):
@@ -336,17 +336,17 @@ HALF = type(ROW)(ROW.gaps, ROW.counts[:-1])
         UsersHere(2, 4),
         UsersHere(-1, 4),
         SessionLost("wages", 1, "gone"),
-        Bye("wages", 0, 0, 0),
+        FinalReport("wages", 0, 0, 0),
         ExecutorDied(["bank", "wages"], 7, 1),
         ExecutorsReady(1, [1]),
         Join("a", FACTS, MachineFacts()),
         Finished(),
         StartUser(0, 1),
-        Report.of(Rows([TransactionRow(0, "wages", "transfer", 1, 0, 0, 0, 1, 1, ROW, ROW)])),
-        Report.of(Rows(users=[UserRow(0, "bank", 2, 0)])),
+        Report.from_rows(Rows([TransactionRow(0, "wages", "transfer", 1, 0, 0, 0, 1, 1, ROW, ROW)])),
+        Report.from_rows(Rows(users=[UserRow(0, "bank", 2, 0)])),
         Report(msgspec.Raw(msgspec.msgpack.encode([[[0, "bank", "t", 1, 0, 0, 0, 1, 1, ROW, HALF]], [], [], [], []]))),
         Report(msgspec.Raw(msgspec.msgpack.encode([[], [], [[0, "bank", "t", "odd", "1", 1, 1, ""]], [], []]))),
-        Report.of(Rows(users=[UserRow(2**63, "bank", 1, 0)])),
+        Report.from_rows(Rows(users=[UserRow(2**63, "bank", 1, 0)])),
     ],
     ids=str,
 )
@@ -357,7 +357,9 @@ def test_what_makes_no_sense_in_this_run_is_left_out(message, net):
     here.master._machines["a"].number = 1
     here.hear("a", STALLMARK, {"body": encode(message), "count": 2})
     assert here.delivered == [NotUnderstood("load machine 1")]
-    fine = Report.of(Rows(users=[UserRow(0, "bank", 1, 0)], errors=[ErrorRow(0, "mail", "t", "other", "1", 1, 1, "")]))
+    fine = Report.from_rows(
+        Rows(users=[UserRow(0, "bank", 1, 0)], errors=[ErrorRow(0, "mail", "t", "other", "1", 1, 1, "")])
+    )
     here.hear("a", STALLMARK, {"body": encode(fine), "count": 2})
     assert here.delivered[1:] == [fine]
 
@@ -381,7 +383,7 @@ def test_a_machine_that_came_and_left_does_not_make_a_later_loss_go_untold(net):
     here.join("a")
     here.together()
     here.hear("a", "quit")
-    here.master._tell_of_lost()
+    here.master._report_lost()
     assert list(map(type, here.delivered)) == [MachineLost]
 
 

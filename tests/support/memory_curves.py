@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from stallmark.stats.curve_search import MIB, Asked, MonotoneCurve, Values, next_size
+from stallmark.stats.curve_search import MIB, CurveSpec, MonotoneCurve, Values, next_size
 
 Curve = Callable[[float], float]
 DATA = 500 * MIB
-ASKED = Asked(low=10 * MIB, high=DATA, most=9, tolerance=0.05)
+ASKED = CurveSpec(low=10 * MIB, high=DATA, most=9, tolerance=0.05)
 
 
 def zipf(theta: float) -> Curve:
@@ -30,7 +30,7 @@ def rate(reads: Curve) -> Curve:
     return lambda size: 1000 / (2 + 1.5 * reads(size))
 
 
-def searched(reads: Curve, asked: Asked = ASKED, scatter: Callable[[], float] = lambda: 1.0) -> dict[int, Values]:
+def searched(reads: Curve, asked: CurveSpec = ASKED, scatter: Callable[[], float] = lambda: 1.0) -> dict[int, Values]:
     """Return what a search saw of a curve; `scatter` multiplies every value."""
     seen: dict[int, Values] = {}
     while choice := next_size(asked, seen):
@@ -46,4 +46,4 @@ def off(curve: MonotoneCurve, truth: Curve) -> float:
     """Return how far a curve is off the truth over its whole range: RMS, as a share of the largest value."""
     sizes = np.geomspace(curve.sizes[0], curve.sizes[-1], 200).clip(curve.sizes[0], curve.sizes[-1])
     true = np.array([truth(size) for size in sizes])
-    return float(np.sqrt(np.mean((np.array([curve.at(size) for size in sizes]) - true) ** 2)) / true.max())
+    return float(np.sqrt(np.mean((np.array([curve.value_at(size) for size in sizes]) - true) ** 2)) / true.max())

@@ -23,9 +23,9 @@ import zmq
 from stallmark.driver.client import COMMITTED
 from stallmark.driver.load import TOLD_AFTER_S, RunFacts, ThisMachine
 from stallmark.driver.messages import (
-    Bye,
     Done,
     ExecutorsReady,
+    FinalReport,
     Finish,
     Go,
     Join,
@@ -105,7 +105,7 @@ def machine_second(rng: np.random.Generator) -> Rows:
     merger = RowMerger()
     for executor in range(EXECUTORS):
         merger.add(executor_second(rng, executor))
-    return merger.take_before(math.inf)
+    return merger.pop_before(math.inf)
 
 
 def retimed(rows: Rows, second: int, here: ThisMachine) -> Rows:
@@ -166,7 +166,7 @@ class Machine:
             case Finish():
                 self._next.pop("report", None)
                 for _ in range(EXECUTORS):
-                    self._tell(Bye(WORKLOAD.name, 0, 0, 0))
+                    self._tell(FinalReport(WORKLOAD.name, 0, 0, 0))
                 self._tell(Done())
 
     def _spawn(self, users: int) -> None:
@@ -212,7 +212,7 @@ class Machine:
         for row in rows.transactions:
             self._told.committed[row.transaction] = self._told.committed.get(row.transaction, 0) + row.committed
         self._told.reports += 1
-        self._tell(Report.of(rows))
+        self._tell(Report.from_rows(rows))
 
     def _statistics(self) -> dict[str, Any]:
         return {"user_classes_count": {"Load0": self.users}, "user_count": self.users, "stats": [], "errors": {}}

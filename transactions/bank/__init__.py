@@ -9,7 +9,7 @@ from functools import partial
 from stallmark.transactions.bank.transfer import Transfer
 from stallmark.transactions.workload import Condition, UserLoad, Workload, WorkloadContext
 
-_condition = partial(Condition.of_file, __name__)
+_condition = partial(Condition.from_file, __name__)
 
 
 def _share(around: WorkloadContext) -> range:

@@ -25,7 +25,7 @@ from stallmark.transactions.workload import Background, Condition, UserLoad, Wor
 
 
 def _numbers(scale: Mapping[str, Any]) -> dict[str, int]:
-    population = Population.of(scale)
+    population = Population.from_scale(scale)
     return {
         name: getattr(population, name)
         for name in (
@@ -35,7 +35,7 @@ def _numbers(scale: Mapping[str, Any]) -> dict[str, int]:
     }  # fmt: skip
 
 
-_condition = partial(Condition.of_file, __name__)
+_condition = partial(Condition.from_file, __name__)
 
 CONDITIONS = (
     _condition("broker_totals", "a broker's totals are those of the completed trades", "scan"),
@@ -92,7 +92,7 @@ USERS_PER_BROKER = 3
 
 def _contention(scale: Mapping[str, Any], users: int) -> str | None:
     """Return a sentence if users are many for the brokers, whose rows each Trade-Result updates; else None."""
-    brokers = Population.of(scale).brokers
+    brokers = Population.from_scale(scale).brokers
     if users <= USERS_PER_BROKER * brokers:
         return None
     units = -(-users // (USERS_PER_BROKER * BROKERS))

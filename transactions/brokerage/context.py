@@ -47,7 +47,7 @@ from stallmark.transactions.workload import Clock, RunClock, Transaction, Worklo
 # Here fewer bits stand for the `width` of them, each 1 so much more often that all together are as far from uniform, in
 # bits of information (Kullback and Leibler). So the hottest share of the blocks has the same share of the draws.
 
-_PUBLISHED_SHARE = 0.75  # of draws in which a bit is 1
+_PUBLISHED_SHARE = 0.75  # share of draws in which a bit is 1
 _MOST_SHARE = 0.999
 _HALVINGS = 40  # more than a double has digits for
 
@@ -127,7 +127,7 @@ class LocalUnits:
     locality: float
 
     @classmethod
-    def of(cls, cell: range, machine: int, machines: int, locality: float) -> "LocalUnits":
+    def for_machine(cls, cell: range, machine: int, machines: int, locality: float) -> "LocalUnits":
         """Return the units of `machine`, 1 to `machines`; a single one has all. Where there are fewer units than
         machines, machines share them."""
         if machines < 2:
@@ -202,7 +202,7 @@ def open_context(
     around: WorkloadContext, result: type[Transaction], feed: type[Transaction], clock: Clock | None = None
 ) -> Context:
     """Make the context. `result` and `feed` are the transactions with which the market answers."""
-    population = Population.of(around.scale)
+    population = Population.from_scale(around.scale)
     clock = clock or RunClock()
     symbols = [symbol(security) for security in range(population.securities)]
     price = _prices(population)
@@ -219,7 +219,7 @@ def open_context(
 
     return Context(
         population,
-        LocalUnits.of(cell, around.machine, around.machines, around.locality),
+        LocalUnits.for_machine(cell, around.machine, around.machines, around.locality),
         symbols,
         company_names=names("SELECT co_name FROM brokerage.company ORDER BY co_id"),
         broker_names=brokers[cell.start * BROKERS : cell.stop * BROKERS],
@@ -257,7 +257,7 @@ _AT_ONCE = 64  # are drawn, with as many trades each
 _SPARE = 12  # ids, for those that are drawn twice
 
 ID_SKEW = Skew(width=16, shift=7)
-TIME_SKEW = Skew(width=12, shift=16)  # of milliseconds
+TIME_SKEW = Skew(width=12, shift=16)  # skew of times, in milliseconds
 
 # How long before the end of the initial days start times end, in seconds: so that enough trades follow.
 BEFORE_END_S = {"account": 4 * DAY_S, "security": 200 * 60, "first of account": 500 * 60}
@@ -277,9 +277,9 @@ class FrameCall(NamedTuple):
 
 
 def ask(session: Session, asked: FrameCall) -> None:
-    found = len(session.call(asked.frame, asked.parameters))
-    if found < asked.expected:
-        missing = f"{asked.expected - found} of {asked.expected} trades are not there"
+    count = len(session.call(asked.frame, asked.parameters))
+    if count < asked.expected:
+        missing = f"{asked.expected - count} of {asked.expected} trades are not there"
         raise CallFailed(ErrorClass.OTHER, "", f"{missing}: run `stallmark check`")
 
 
@@ -300,11 +300,11 @@ class PastTrades:
         """Return ids of different trades, in order."""
         return next(self._ids)
 
-    def of_account(self) -> tuple[int, str]:
+    def account_time(self) -> tuple[int, str]:
         """Return an account, and a time from which on it normally has enough trades."""
         return next(self._choices).account, next(self._since_of_account)
 
-    def of_security(self) -> tuple[str, str]:
+    def security_time(self) -> tuple[str, str]:
         """Return a symbol, and a time from which on the security normally has enough trades."""
         return self._symbols[self._rng.randrange(len(self._symbols))], next(self._since_of_security)
 
@@ -314,7 +314,7 @@ class PastTrades:
 
 
 def ids(population: Population, units: range, rng: random.Random) -> Iterator[list[int]]:
-    """Yield lists of `TRADES` ids of these load units; fewer only if there are hardly as many trades."""
+    """Yield lists of `TRADES` ids of these load units; fewer only if there are barely as many trades."""
     while True:
         bits = _bits(rng, 2 * _AT_ONCE * (TRADES + _SPARE)).reshape(2, _AT_ONCE, -1)
         number = ID_SKEW.draw(population.unit_trades, bits[0]).astype(np.int64)

@@ -14,7 +14,7 @@ from stallmark.transactions.workload import Outcome, Transaction
 # A watch list is searched for among so many consecutive ones: not each has what can be exchanged.
 WATCH_LISTS = 10
 
-_DAYS = 28  # of every month
+_DAYS = 28  # days that every month has
 
 
 class Inputs(NamedTuple):

@@ -73,13 +73,13 @@ class MarketEmulator:
         """Send an order to the market, after the commit that made it one for the market."""
         with self._lock:
             after_s = ANSWER_LEAST_S + min(ANSWER_MOST_S, self._rng.expovariate(1 / ANSWER_MEAN_S))
-        at = self._clock.now() + timedelta(seconds=after_s)
-        self._post(self._result, (order, self._price(order.security, at)), after_s)
+        due = self._clock.now() + timedelta(seconds=after_s)
+        self._post(self._result, (order, self._price(order.security, due)), after_s)
 
-    def await_price(self, security: int, at: datetime) -> None:
+    def await_price(self, security: int, due: datetime) -> None:
         """Wait with a limit order for the price that its security has at that moment."""
         with self._lock:
-            heapq.heappush(self._awaited, (at, next(self._order), security))
+            heapq.heappush(self._awaited, (due, next(self._order), security))
 
     def report(self, order: Order, cents: int) -> None:
         """Report an order that was executed, after the commit of that."""
@@ -93,7 +93,7 @@ class MarketEmulator:
 
     def _another(self, now: datetime) -> TapeReport:
         if self._awaited and self._awaited[0][0] <= now:
-            at, _, security = heapq.heappop(self._awaited)
+            due, _, security = heapq.heappop(self._awaited)
         else:
-            at, security = now, self._rng.randrange(self._securities)
-        return TapeReport(security, self._price(security, at), OTHER_SHARES)
+            due, security = now, self._rng.randrange(self._securities)
+        return TapeReport(security, self._price(security, due), OTHER_SHARES)

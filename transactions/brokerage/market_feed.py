@@ -23,7 +23,7 @@ class MarketFeed(Transaction):
         super().__init__(context)
         self._context = context
         self._under_way: tuple[TapeReport, ...] = ()
-        self._left: list[TapeReport] = []  # of its tickers
+        self._left: list[TapeReport] = []  # reports of its tickers
 
     def inputs(self, rng: random.Random) -> tuple[TapeReport, ...]:
         """Raise NotImplementedError: inputs are not drawn, the market gives them."""

@@ -17,8 +17,8 @@ from stallmark.transactions.workload import Outcome, Transaction
 LIST_SHARE, ACCOUNT_SHARE = 0.60, 0.35  # the rest watches an industry
 MOST_COMPANIES = 5_000  # among which those of an industry are searched for
 
-_LAST_MONDAY = np.datetime64("2004-12-27")  # of daily_market
-_WEEKS_LEFT_OUT = 5  # of 261: before the weeks that are drawn
+_LAST_MONDAY = np.datetime64("2004-12-27")  # the last Monday in daily_market
+_WEEKS_LEFT_OUT = 5  # out of 261: before the weeks that are drawn
 WEEK_SKEW = Skew(width=8, shift=0)
 WEEKDAY_PERCENT = (20, 7, 6, 7, 60)
 _WEEKDAY_ENDS = tuple(accumulate(WEEKDAY_PERCENT))

@@ -32,9 +32,9 @@ class TradeLookup(Transaction):
         if draw < _BY_ID:
             return FrameCall.by_id(BY_ID, past.some())
         if draw < _BY_ACCOUNT:
-            return FrameCall(BY_ACCOUNT, past.of_account())
+            return FrameCall(BY_ACCOUNT, past.account_time())
         if draw < _BY_SYMBOL:
-            return FrameCall(BY_SYMBOL, past.of_security())
+            return FrameCall(BY_SYMBOL, past.security_time())
         return FrameCall(HOLDINGS, past.first_of_account())
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:

@@ -1,7 +1,7 @@
-"""Trade-Order: a customer, or somebody permitted to act for one, orders to buy or sell a security.
+"""Trade-Order: a customer, or someone permitted to act for one, orders to buy or sell a security.
 
 Market orders go to the market after the commit, limit orders wait until their security comes to the limit. One order in
-101 is rolled back after all its rows were written, which burns its trade id; one by somebody who may not is rolled back
+101 is rolled back after all its rows were written, which burns its trade id; one by someone who may not is rolled back
 before it has an id.
 """
 
@@ -31,12 +31,12 @@ from stallmark.transactions.workload import Outcome, Transaction, as_text
 LIMIT_SHARE = 0.4
 SELL_SHARE = 0.5
 BY_COMPANY_SHARE = 0.4
-BY_ANOTHER_SHARE = 0.1  # of all orders; only some accounts have another who may
-NOT_PERMITTED_SHARE = 0.01  # of those by another
+BY_ANOTHER_SHARE = 0.1  # share of all orders; only some accounts have another trader
+NOT_PERMITTED_SHARE = 0.01  # share of the orders by another trader
 LIFO_SHARE = 0.35
 MARGIN_SHARE = 0.08
 QUANTITIES = (100, 200, 400, 800)
-LONGEST_WAIT_S = 10.0  # of a limit order for its price
+LONGEST_WAIT_S = 10.0  # longest wait of a limit order for its price
 
 _BY_ANOTHER_WHERE_POSSIBLE = BY_ANOTHER_SHARE / (1 - PERMISSIONS_PERCENT[0] / 100)
 
@@ -47,7 +47,7 @@ class TradeOrderInputs(NamedTuple):
     account: int
     security: int
     executor: str | None
-    """The tax id of somebody other than the owner, who may not be permitted; None for the owner."""
+    """The tax id of someone other than the owner, who may not be permitted; None for the owner."""
     symbol: str | None
     company: str | None
     issue: str | None
@@ -123,8 +123,8 @@ class TradeOrder(Transaction):
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         order = TradeOrderInputs(*inputs)
         now = self._context.clock.now()
-        at = None if order.wait_s is None else now + timedelta(seconds=order.wait_s)
-        limit = None if at is None else dollars(self._context.price(order.security, at))
+        due = None if order.wait_s is None else now + timedelta(seconds=order.wait_s)
+        limit = None if due is None else dollars(self._context.price(order.security, due))
         with session.transaction(Isolation.REPEATABLE_READ):
             account = _account(session, order.account)
             executor = account.first_name, account.last_name
@@ -146,10 +146,10 @@ class TradeOrder(Transaction):
                 session.roll_back()
                 return Outcome.ROLLED_BACK
             session.finish("trade_order_submit", submitted)
-        if at is None:
+        if due is None:
             self._context.market.send(Order(trade, order.security, order.quantity))
         else:
-            self._context.market.await_price(order.security, at)
+            self._context.market.await_price(order.security, due)
         return Outcome.COMMITTED
 
 
@@ -194,8 +194,8 @@ def _account(session: Session, account: int) -> _Account:
 
 def _estimate(session: Session, order: TradeOrderInputs, account: _Account, limit: str | None) -> _Estimate:
     who = order.account, account.customer, account.tier, account.tax_status
-    what = order.symbol, order.company, order.issue, order.type, order.quantity
-    [row] = session.call("trade_order_estimate", (*who, *what, order.lifo, order.on_margin, limit))
+    content = order.symbol, order.company, order.issue, order.type, order.quantity
+    [row] = session.call("trade_order_estimate", (*who, *content, order.lifo, order.on_margin, limit))
     estimate = _Estimate(*row)
     if None in (estimate.symbol, estimate.bid, estimate.commission, estimate.charge):
         name = order.symbol or f"{order.issue} of {order.company}"
@@ -216,12 +216,12 @@ def _candidates(context: Context, rng: random.Random) -> Iterator[_Candidate]:
     """Yield choices without end, each with what NumPy derives for many as quickly as for one."""
     choices = context.choices(rng)
     while True:
-        some = list(islice(choices, AT_ONCE))
-        accounts = np.array([choice.account for choice in some])
-        securities = np.array([choice.security for choice in some])
+        batch = list(islice(choices, AT_ONCE))
+        accounts = np.array([choice.account for choice in batch])
+        securities = np.array([choice.security for choice in batch])
         others = others_permitted(context.seed, accounts)
         another = [permitted(context.seed, context.population, accounts, which).tolist() for which in (1, 2)]
         issues = np.where(is_preferred(securities), "PREF_A", "COMMON").tolist()
         yield from map(
-            _Candidate, some, others.tolist(), zip(*another, strict=True), company_of(securities).tolist(), issues
+            _Candidate, batch, others.tolist(), zip(*another, strict=True), company_of(securities).tolist(), issues
         )

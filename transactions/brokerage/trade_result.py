@@ -13,7 +13,7 @@ from stallmark.transactions.brokerage.context import Context, dollars
 from stallmark.transactions.brokerage.market_emulator import Order
 from stallmark.transactions.workload import Outcome, Transaction, as_text
 
-TAXED_NOT_AT_ALL, TAXED_AT_SOURCE = 0, 1  # of an account; 2 is taxed elsewhere
+TAXED_NOT_AT_ALL, TAXED_AT_SOURCE = 0, 1  # tax statuses of an account; 2 is taxed elsewhere
 
 # From a Monday, a Tuesday … to the second business day after it: Saturdays and Sundays are none.
 _DAYS_TO_SETTLE = (2, 2, 2, 4, 4, 3, 2)
@@ -47,12 +47,12 @@ class _Trade(NamedTuple):
         """
         if not rows:
             raise CallFailed(ErrorClass.OTHER, "", f"there is no trade {trade}: run `stallmark check`")
-        found = cls(*rows[0])
-        if found.state != "SBMT":
+        order = cls(*rows[0])
+        if order.state != "SBMT":
             raise CallFailed(
-                ErrorClass.OTHER, "", f"trade {trade} is {found.state}, not SBMT: it was completed or canceled before"
+                ErrorClass.OTHER, "", f"trade {trade} is {order.state}, not SBMT: it was completed or canceled before"
             )
-        return found
+        return order
 
 
 class TradeResult(Transaction):
@@ -104,7 +104,7 @@ class TradeResult(Transaction):
                 [(tax,)] = session.call(
                     "trade_result_tax", (order.trade, trade.customer, str(buy_value), str(sell_value))
                 )
-            commission, security_name = _found(
+            commission, security_name = _first_row(
                 session.call(
                     "trade_result_commission", (trade.customer, trade.symbol, trade.type, trade.quantity, price)
                 ),
@@ -119,7 +119,7 @@ class TradeResult(Transaction):
                 "trade_result_settlement",
                 (order.trade, trade.account, moment, due_date(now.date()), str(amount), trade.cash, paid_for),
             )
-            _found(
+            _first_row(
                 session.call(
                     "trade_result_completion", (order.trade, trade.broker, moment, price, str(commission)), last=True
                 ),
@@ -135,7 +135,7 @@ def due_date(traded: date) -> str:
     return (traded + timedelta(days=_DAYS_TO_SETTLE[traded.weekday()])).isoformat()
 
 
-def _found(rows: Sequence[tuple], missing: str) -> tuple:
+def _first_row(rows: Sequence[tuple], missing: str) -> tuple:
     if not rows:
         raise CallFailed(ErrorClass.OTHER, "", f"there is {missing}: run `stallmark check`")
     return rows[0]

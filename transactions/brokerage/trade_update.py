@@ -30,8 +30,8 @@ class TradeUpdate(Transaction):
         if draw < _EXECUTOR:
             return FrameCall.by_id(EXECUTOR, past.some())
         if draw < _CASH_TYPE:
-            return FrameCall(CASH_TYPE, past.of_account())
-        return FrameCall(CASH_NAME, past.of_security())
+            return FrameCall(CASH_TYPE, past.account_time())
+        return FrameCall(CASH_NAME, past.security_time())
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         with session.transaction(Isolation.REPEATABLE_READ):

@@ -22,7 +22,7 @@ from stallmark.transactions.workload import Background, Condition, UserLoad, Wor
 # One call in ten then comes upon another in the mailbox, and waits if both change something.
 MAILBOXES_PER_USER = 10
 
-_condition = partial(Condition.of_file, __name__)
+_condition = partial(Condition.from_file, __name__)
 
 
 def _numbers(scale: Mapping[str, Any]) -> dict[str, int]:

@@ -26,17 +26,17 @@ class BackgroundScan(Transaction):
         self._context = context
 
     def inputs(self, rng: random.Random) -> tuple[()]:
-        """Return no inputs: it goes on where it has been."""
+        """Return no inputs: it continues where it has been."""
         return ()
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
-        at, mailboxes = self._context.scan, self._context.mailboxes
-        budget = max(1, CHUNK_BYTES - at.ahead)
-        [(last, size, _)] = session.call("background_scan", (at.mailbox, at.message, budget), commits=False)
+        position, mailboxes = self._context.scan, self._context.mailboxes
+        budget = max(1, CHUNK_BYTES - position.ahead)
+        [(last, size, _)] = session.call("background_scan", (position.mailbox, position.message, budget), commits=False)
         if last is None:
-            following = at.mailbox + 1
-            at.mailbox, at.message = following if following in mailboxes else mailboxes.start, 1
+            following = position.mailbox + 1
+            position.mailbox, position.message = following if following in mailboxes else mailboxes.start, 1
             return Outcome.COMMITTED
-        at.message = last + 1
-        at.ahead = max(0, at.ahead + size - CHUNK_BYTES)
+        position.message = last + 1
+        position.ahead = max(0, position.ahead + size - CHUNK_BYTES)
         return Outcome.COMMITTED

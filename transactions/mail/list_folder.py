@@ -1,4 +1,4 @@
-"""List-Folder: somebody opens a folder and sees its newest messages, without their bodies."""
+"""List-Folder: someone opens a folder and sees its newest messages, without their bodies."""
 
 import random
 from typing import ClassVar, NamedTuple

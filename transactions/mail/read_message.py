@@ -31,12 +31,12 @@ class ReadMessage(Transaction):
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         for _ in range(_ATTEMPTS):
-            if found := session.call("read_message", inputs, commits=False):
+            if rows := session.call("read_message", inputs, commits=False):
                 break
         else:
             raise CallFailed(ErrorClass.OTHER, "", f"there is no message in mailbox {inputs[0]}: run `stallmark check`")
-        *_, size, body = found[0]
+        *_, size, body = rows[0]
         if len(body) != size:
-            message = f"message {found[0][0]} of mailbox {inputs[0]} has {len(body):,} bytes of its {size:,}"
+            message = f"message {rows[0][0]} of mailbox {inputs[0]} has {len(body):,} bytes of its {size:,}"
             raise CallFailed(ErrorClass.OTHER, "", f"{message}: run `stallmark check`")
         return Outcome.COMMITTED

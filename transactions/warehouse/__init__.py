@@ -13,7 +13,7 @@ from stallmark.schema.warehouse import scale as warehouse_scale
 from stallmark.transactions.warehouse.queries import QUERIES, streams_for
 from stallmark.transactions.workload import Condition, QueryStreams, Workload
 
-_condition = partial(Condition.of_file, __name__)
+_condition = partial(Condition.from_file, __name__)
 
 CONDITIONS = (
     _condition("rows", "tables have the rows that the scale says", "scan"),

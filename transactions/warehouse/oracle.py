@@ -15,7 +15,7 @@ import duckdb
 
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
-from stallmark.leftovers import own_name
+from stallmark.leftovers import temporary_name
 from stallmark.schema.warehouse import refresh as warehouse_refresh
 from stallmark.schema.warehouse import scale
 from stallmark.schema.warehouse.tables import METADATA
@@ -81,25 +81,25 @@ def differences(query: int, ours: Rows, theirs: Rows) -> list[str]:
     if wide := {len(row) for rows in (ours, theirs) for row in rows} - {len(columns)}:
         return [f"rows have {wide.pop()} columns, and not {len(columns)}"]
     mine, other = ([tuple(map(_plain, row)) for row in rows] for rows in (ours, theirs))
-    found = [] if len(mine) == len(other) else [f"there are {len(mine)} rows, and not {len(other)}"]
+    differences_found = [] if len(mine) == len(other) else [f"there are {len(mine)} rows, and not {len(other)}"]
     keys, others = Counter(_key(columns, row) for row in mine), Counter(_key(columns, row) for row in other)
-    found += [f"{_shown(key)} is too much" for key in list(keys - others)[:SHOWN]]
-    found += [f"{_shown(key)} is missing" for key in list(others - keys)[:SHOWN]]
-    if found:
-        return found
+    differences_found += [f"{_format_row(key)} is too much" for key in list(keys - others)[:SHOWN]]
+    differences_found += [f"{_format_row(key)} is missing" for key in list(others - keys)[:SHOWN]]
+    if differences_found:
+        return differences_found
     by_key = {_key(columns, row): row for row in other}
     for row in mine:
         expected = by_key[_key(columns, row)]
-        found += [
-            f"column {number} of {_shown(row)} is {value}, and not {wanted}"
+        differences_found += [
+            f"column {number} of {_format_row(row)} is {value}, and not {wanted}"
             for number, (kind, value, wanted) in enumerate(zip(columns, row, expected, strict=True), 1)
             if not _same(kind, value, wanted)
         ]
     if (first := ORDERED_BY.get(query)) is not None:
         pairs = zip(mine, other, strict=True)
         if any(not _same(columns[first], row[first], expected[first]) for row, expected in pairs):
-            found.append(f"the rows are in another order, which is first by column {first + 1}")
-    return found
+            differences_found.append(f"the rows are in another order, which is first by column {first + 1}")
+    return differences_found
 
 
 def _key(columns: str, row: tuple) -> tuple:
@@ -119,10 +119,10 @@ def _same(kind: str, value: Any, wanted: Any) -> bool:
     if kind == "s":
         return abs(value - wanted) <= MONEY
     # The rule compares two decimals; on the edge between two of them the values themselves are as near.
-    return _within_a_percent(_cents(value), _cents(wanted)) or _within_a_percent(value, wanted)
+    return _is_within_a_percent(_cents(value), _cents(wanted)) or _is_within_a_percent(value, wanted)
 
 
-def _within_a_percent(value: Decimal, wanted: Decimal) -> bool:
+def _is_within_a_percent(value: Decimal, wanted: Decimal) -> bool:
     return abs(value - wanted) * 100 <= abs(wanted)
 
 
@@ -130,7 +130,7 @@ def _cents(value: Any) -> Decimal:
     return Decimal(value).quantize(Decimal("0.01"), ROUND_HALF_UP)
 
 
-def _shown(row: Sequence[Any]) -> str:
+def _format_row(row: Sequence[Any]) -> str:
     return "(" + ", ".join(map(str, row)) + ")"
 
 
@@ -143,7 +143,7 @@ def _shown(row: Sequence[Any]) -> str:
 class Oracle:
     """The warehouse in DuckDB; while it is open its data take about 350 MB of disk for each 1 of the scale factor.
 
-    `inserted` and `deleted`: how many refresh sets had their RF1 and their RF2. Raises StallmarkError where the
+    `inserted` and `deleted`: how many refresh sets had their RF1 and their RF2. Raises StallmarkError if the
     generator is not installed, or one of them fails, as on a disk that is too small.
     """
 
@@ -154,11 +154,11 @@ class Oracle:
         self._within = folder
 
     def __enter__(self) -> "Oracle":
-        self._folder = Path(tempfile.mkdtemp(prefix=own_name("oracle"), dir=self._within))
+        self._folder = Path(tempfile.mkdtemp(prefix=temporary_name("oracle"), dir=self._within))
         try:
             _generate(self._factor, self._folder)
             self._connection = duckdb.connect(self._folder / "oracle.duckdb")
-            with self._said("the data in the generator's files"):
+            with self._reporting("the data in the generator's files"):
                 self._fill()
         except BaseException:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -173,16 +173,16 @@ class Oracle:
 
     def answers(self, query: int, parameters: Mapping[str, str]) -> list[tuple]:
         """Return the rows of a query, in order. Raise StallmarkError."""
-        with self._said(f"the answer to q{query}"):
+        with self._reporting(f"the answer to q{query}"):
             return self._connection.execute(text(query, "postgresql", parameters)).fetchall()
 
     @contextmanager
-    def _said(self, what: str) -> Iterator[None]:
+    def _reporting(self, action: str) -> Iterator[None]:
         """Raise DuckDB's errors as StallmarkError."""
         try:
             yield
         except duckdb.Error as error:
-            raise StallmarkError(f"DuckDB did not find {what}: {str(error).splitlines()[0].rstrip('.')}.") from None
+            raise StallmarkError(f"DuckDB did not find {action}: {str(error).splitlines()[0].rstrip('.')}.") from None
 
     def _fill(self) -> None:
         execute = self._connection.execute
@@ -233,10 +233,10 @@ def validate(engine: Engine, factor: float, folder: Path | None = None) -> Itera
         for query in QUERIES:
             parameters = validation(query, factor)
             ours = engine.query(text(query, engine.dialect, parameters))
-            found = differences(query, ours, oracle.answers(query, parameters))
+            differing = differences(query, ours, oracle.answers(query, parameters))
             if factor == 1 and state.set == 0 and len(ours) != (known := VALIDATION_ROWS[query]):
-                found.insert(0, f"{len(ours):,} rows answer it, and {known:,} are known to be right")
-            yield query, found
+                differing.insert(0, f"{len(ours):,} rows answer it, and {known:,} are known to be right")
+            yield query, differing
 
 
 def _generate(factor: float, folder: Path) -> None:
@@ -249,5 +249,5 @@ def _generate(factor: float, folder: Path) -> None:
         [program, "parquet", f"--scale-factor={factor:g}", f"--output-dir={folder}"], capture_output=True, text=True
     )
     if done.returncode:
-        said = (done.stderr.strip().splitlines() or ["it did not say why"])[-1]
-        raise StallmarkError(f"{scale.GENERATOR} could not write the warehouse's tables into {folder}: {said}.")
+        message = (done.stderr.strip().splitlines() or ["it did not say why"])[-1]
+        raise StallmarkError(f"{scale.GENERATOR} could not write the warehouse's tables into {folder}: {message}.")

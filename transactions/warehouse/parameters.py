@@ -107,9 +107,9 @@ def _brand(rng: random.Random) -> str:
     return f"Brand#{rng.randint(1, 5)}{rng.randint(1, 5)}"
 
 
-def _one(rng: random.Random, *of: tuple[str, ...]) -> str:
+def _one(rng: random.Random, *word_lists: tuple[str, ...]) -> str:
     """Return a word of each list, with blanks between them."""
-    return " ".join(rng.choice(each) for each in of)
+    return " ".join(rng.choice(words) for words in word_lists)
 
 
 def _numbered(name: str, values: Sequence[int]) -> Parameters:

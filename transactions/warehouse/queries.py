@@ -30,7 +30,7 @@ def text(query: int, dialect: str, parameters: Mapping[str, str], dop: int | Non
     for name, value in parameters.items():
         if not _PLAIN.fullmatch(value):
             raise ValueError(f"q{query}: {name} cannot be {value!r}")
-    statement = _NAMED.sub(lambda found: parameters[found[1]], template)
+    statement = _NAMED.sub(lambda match: parameters[match[1]], template)
     if dop is None:
         return statement
     if dialect != "mssql" or dop < 1:
@@ -121,5 +121,5 @@ def order(stream: int) -> tuple[int, ...]:
 
 
 def streams_for(factor: float) -> int:
-    """Return how many streams a throughput run at that scale factor has by default; 2 below 1."""
+    """Return the number of streams that a throughput run at that scale factor has by default; 2 below 1."""
     return max((streams for least, streams in _STREAMS.items() if factor >= least), default=2)

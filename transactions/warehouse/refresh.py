@@ -51,7 +51,7 @@ class Refresh:
         self._next: tuple[int, tuple[pa.Table, pa.Table]] | None = None
 
     def state(self) -> RefreshState:
-        """Return the state. Raise StallmarkError where the row is missing or says what no refresh leaves."""
+        """Return the state. Raise StallmarkError if the row is missing or says what no refresh leaves."""
         with connected(self._engine) as connection:
             rows = connection.execute(sa.select(REFRESH)).all()
         if len(rows) != 1 or not rows[0].inserted:
@@ -66,7 +66,7 @@ class Refresh:
         return _undone(self.state())
 
     def repair(self) -> RefreshResult | None:
-        """Execute the RF2 that a run has left undone; return None where there is none."""
+        """Execute the RF2 that a run has left undone; return None if nothing is undone."""
         return None if self.state().deleted else self.delete()
 
     def check_left(self, sets: int) -> None:
@@ -86,11 +86,12 @@ class Refresh:
         self._rows_of(self.state().set + 1)
 
     def insert(self) -> RefreshResult:
-        """Execute RF1 of the next set. Raise StallmarkError when there is none, or the RF2 of the last is still
-        to come."""
+        """Execute RF1 of the next set. Raise StallmarkError without a next set, or if the RF2 of the last one is still
+        to come.
+        """
         state = self.state()
-        if why := _undone(state):
-            raise StallmarkError(f"{why} These are to be deleted before others are inserted.")
+        if reason := _undone(state):
+            raise StallmarkError(f"{reason} These are to be deleted before others are inserted.")
         number = state.set + 1
         orders, lineitem = self._rows_of(number)
         with self._engine.transactional_writer() as writer:
@@ -102,7 +103,7 @@ class Refresh:
         return RefreshResult(number, orders.num_rows + lineitem.num_rows)
 
     def delete(self) -> RefreshResult:
-        """Execute RF2 of the set that RF1 has inserted. Raise StallmarkError when there is none."""
+        """Execute RF2 of the set that RF1 has inserted. Raise StallmarkError without such a set."""
         state = self.state()
         if state.deleted:
             raise StallmarkError(

@@ -26,6 +26,7 @@ def knee(compared: Sequence[Point], claims: Claims) -> Iterator[Finding]:
     variants = group(compared, lambda point: point.first.variant)
     for same in variants:
         same = sorted(same, key=lambda point: point.first.users)
+        # A single number of users has no curve.
         if len(same) < 2:
             continue
         variant = same[0].first.variant if len(variants) > 1 else None
@@ -43,6 +44,7 @@ def knee(compared: Sequence[Point], claims: Claims) -> Iterator[Finding]:
         bend = next(point for point in same if point.tps >= best.tps * (1 - SAME))
         last = same[-1]
         before, after = bend.mean("latency"), last.mean("latency")
+        # Without further users, or without more latency, the last step is no worse than the bend.
         if bend is last or before is None or after is None or after <= before:
             continue
         if any(step.validity.driver_bound for point in same for step in point.steps):
@@ -91,11 +93,13 @@ def _conclusions(
         yield from ceiling_findings(ceilings, claims)
         yield from mailboxes_of_ceilings(ceilings)
         return
+    # Steps with invalid figures are named once, and support no conclusion.
     valid = [step for step in steps if not step.validity.invalid and step.result_tps > 0]
     if len(valid) < len(steps):
         yield caution(ExperimentKind.STEPS_LEFT_OUT, left_out=len(steps) - len(valid), steps=len(steps))
     valid_points = points(valid)
     compared = _fullest_points(axis, valid_points)
+    # Computed first: the pairs that it names are not repeated below.
     devices = list(_devices(compared, claims)) if axis in ("buffer_pool", "device") else []
     yield from _incomparable_variants(
         compared, claims, {name for device in devices for name in device.facts["variants"]}
@@ -110,6 +114,7 @@ def _conclusions(
         yield from _pools(compared, claims, gains=not curves)
     yield from devices
     yield from _flash(valid_points)
+    # A comparison has its own verdicts on the variants.
     if axis == "variant" and not claims.judged:
         alike = claims.comparable_points(compared)
         yield from _variants(alike, claims, len(alike) == len(points(steps)))

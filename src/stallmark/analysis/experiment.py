@@ -49,11 +49,13 @@ def answer(
         return findings[0]
     if curve := next((finding for finding in findings if finding.kind in (*ANSWERS, *OF_CEILINGS)), None):
         return curve
+    # Several pairs have several verdicts, and no single answer.
     if judged and len(judged.pairs) == 1:
         return judged.pairs[0].finding
     if not any(run.queries for run in runs) and (against := _rates_against_first(runs, claims or Claims(runs, judged))):
         return against
     apart = next((finding for finding in findings if finding.kind is PairKind.NOT_COMPARABLE), None)
+    # With two variants, the reason not to compare them is the answer.
     if apart and len({step.variant for run in runs for step in run.steps}) == 2:
         return apart
     return next(

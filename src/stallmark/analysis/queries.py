@@ -261,6 +261,7 @@ def query_findings(compared: QueryComparison, runs: Sequence[RunSummary], claims
                 yield caution(QueryKind.LACKS, run=run.title, because=lacks)
     alike: list[QueryVariant] = []
     for variant in compared.variants:
+        # Each variant must be comparable with all kept so far, so that the extremes are comparable too.
         if not any(claims.reasons_against(other.name, variant.name) for other in alike):
             alike.append(variant)
         elif reasons := claims.reasons_against(compared.baseline, variant.name):

@@ -9,7 +9,6 @@ import numpy as np
 from stallmark import capabilities
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.read.active_set import active_over_time
-from stallmark.analysis.read.driver_tables import DriverTables, Load, Part
 from stallmark.analysis.read.interval import Span, measured_intervals
 from stallmark.analysis.read.io import Io, read_checkpoints, read_io
 from stallmark.analysis.read.load_io import IoByLoad, LoadSessions
@@ -20,6 +19,7 @@ from stallmark.analysis.read.series import RunSeries, make_series, server_lines
 from stallmark.analysis.read.server_io import read_server_io
 from stallmark.analysis.read.server_state import read_state_views
 from stallmark.analysis.read.server_views import ServerViews, our_databases, read_server_views, restart_findings
+from stallmark.analysis.read.throughput import DriverTables, Load, Part
 from stallmark.analysis.read.transactions import read_deferred_queue, read_errors, read_workload
 from stallmark.analysis.read.waits import BlockedPair, DeadlockShape, SessionWaits, read_blocking, read_deadlocks
 from stallmark.analysis.steady import checkpoint_marks, cut_to_whole_cycles

@@ -116,6 +116,7 @@ def judge(per_second: np.ndarray, rate: Rate = Rate.TPS) -> Steadiness:
     if seconds < BATCHES_FEWEST:
         few = caution(SteadyKind.TOO_FEW_SECONDS, seconds=seconds, needed_s=BATCHES_FEWEST)
         return Steadiness(Judgement.TOO_SHORT, few, rate, seconds)
+    # Nothing ended, so there is no level to be steady at.
     if not len(series) or series.mean() <= 0:
         return Steadiness(Judgement.TOO_SHORT, caution(SteadyKind.NOTHING_DONE, of=rate), rate, seconds)
     whole = tests_over(series, seconds)
@@ -131,7 +132,7 @@ def judge(per_second: np.ndarray, rate: Rate = Rate.TPS) -> Steadiness:
         seconds=seconds,
         batches=len(batched.means),
         batch_s=batched.length,
-        alike=float(batched.alike),
+        alike=float(batched.correlation),
         inflation=float(batched.inflation),
         independent=batched.independent,
         drift=growth_of_line(whole.drift),
@@ -142,7 +143,7 @@ def judge(per_second: np.ndarray, rate: Rate = Rate.TPS) -> Steadiness:
         slope_per_h_high=whole.drift_high * per_hour,
         trend_p=whole.trend.p,
         change=_stepped(whole),
-        change_at_s=whole.change.at,
+        change_at_s=whole.change.index,
         change_p=whole.change.p,
         truncation_s=truncated,
         warm_up_s=head,
@@ -174,7 +175,7 @@ def _verdict(series: np.ndarray, whole: StretchTests, head: int, rate: Rate) -> 
     drift = {name: growth_of_line(share) for name, share in ends.items()}
     if whole.unsteady:
         if whole.changing and (not whole.trending or whole.change.p < whole.trend.p):
-            change = {"change": _stepped(whole), "at_s": whole.change.at, "p": whole.change.p}
+            change = {"change": _stepped(whole), "at_s": whole.change.index, "p": whole.change.p}
             return Judgement.NEVER, invalid(SteadyKind.LEVEL_CHANGED, **facts, **change)
         return Judgement.NEVER, invalid(SteadyKind.TREND, **facts, **drift, p=whole.trend.p)
     if whole.unknown:

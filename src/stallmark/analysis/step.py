@@ -13,7 +13,6 @@ from stallmark.analysis.finding import info
 from stallmark.analysis.probe.against_database import compare_step_with_probe
 from stallmark.analysis.read.active_set import active_set, flash_use
 from stallmark.analysis.read.counters import Delta
-from stallmark.analysis.read.driver_tables import Latencies, Load
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import (
     DEVICE,
@@ -31,6 +30,7 @@ from stallmark.analysis.read.io_latency import summarise_io_latency
 from stallmark.analysis.read.server_io import summarise_processes
 from stallmark.analysis.read.server_summary import IoSummary, ServerState, TransactionReads
 from stallmark.analysis.read.server_views import ServerViews, transaction_reads, volume_summaries
+from stallmark.analysis.read.throughput import Latencies, Load
 from stallmark.analysis.read.transactions import TOTALS, RecordedWorkload, mean_ms, transaction_summaries
 from stallmark.analysis.read.waits import SampledWaits, WaitParts
 from stallmark.analysis.steady import Rate, Steadiness, judge, missing_checkpoint

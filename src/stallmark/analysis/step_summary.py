@@ -97,7 +97,7 @@ class StorageFigures:
     writes_per_transaction: float | None = None  # the same of all processes' writes; a file that grew was written
     reads_per_write: float | None = None  # data files
     writes_partial: Finding | None = None  # why these two are not of whole checkpoint cycles
-    probe: AgainstProbe | None = None  # its reads next to those of the probe before its run
+    probe: AgainstProbe | None = None  # comparison with the probe before the run
 
     @property
     def uncertainty(self) -> float:
@@ -152,7 +152,7 @@ class StepValidity:
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """The limit of the throughput, and what moved with it. `is_device` is what `device_verdict` says: None where the
+    """The limit of the throughput, and what moved with it. `is_device` is what `device_verdict` says: None if the
     device is one limit among others, or it is not known."""
 
     device_verdict: Finding | None  # is the device the bottleneck?

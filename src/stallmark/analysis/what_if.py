@@ -29,7 +29,7 @@ class WhatIf:
     tps: float  # the measured result
     read_ms: float  # measured
     read_source: Source
-    predictions: list[Prediction]  # in the requested order
+    predictions: list[Prediction]  # ordered as requested
 
 
 @dataclass(frozen=True)

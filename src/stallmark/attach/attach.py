@@ -39,8 +39,7 @@ _NAMED = 6  # counters named in a refusal
 
 @dataclass(frozen=True)
 class Wanted:
-    """The request to a file: counters by pattern (all if there is none), the column that holds the times, or when
-    the reports were."""
+    """The request to a file: counters by pattern (all without one), the column of times, or the time of the reports."""
 
     file: Path
     counters: tuple[str, ...] = ()
@@ -48,19 +47,19 @@ class Wanted:
     schedule: Schedule | None = None
 
     def has(self, name: str) -> bool:
-        """Tell whether `name` contains one of the patterns; `*` and `?` stand for any text and any character."""
+        """Return whether `name` contains one of the patterns; `*` and `?` stand for any text and any character."""
         return not self.counters or any(_contains(name, pattern) for pattern in self.counters)
 
-    def refuse_nothing(self, found: bool, names: Iterable[str]) -> None:
-        """Raise StallmarkError where nothing was `found` among the counters called `names`."""
-        if found:
+    def refuse_nothing(self, any_left: bool, names: Iterable[str]) -> None:
+        """Raise StallmarkError if nothing was `found` among the counters called `names`."""
+        if any_left:
             return
-        if not (there := list(dict.fromkeys(names))):
+        if not (names_left := list(dict.fromkeys(names))):
             raise StallmarkError(f"{self.file} holds no measurements.")
-        if not any(self.has(name) for name in there):
-            some = ", ".join(there[:_NAMED]) + (", …" if len(there) > _NAMED else "")
+        if not any(self.has(name) for name in names_left):
+            shown = ", ".join(names_left[:_NAMED]) + (", …" if len(names_left) > _NAMED else "")
             asked = " or ".join(self.counters)
-            raise StallmarkError(f"No counter of {self.file} matches {asked}: it has {some}.")
+            raise StallmarkError(f"No counter of {self.file} matches {asked}: it has {shown}.")
         raise StallmarkError(f"{self.file} has no value in the counters asked for.")
 
 
@@ -88,7 +87,7 @@ def samples(file: Recorded, has: Has = lambda _: True) -> Iterator[Sample]:
 
 
 def notes_on(file: Recorded) -> list[str]:
-    """Return what was left out of a file that was read, a phrase each."""
+    """Return a phrase for each part of the file that was omitted."""
     first = "the first report, which may cover the time since the machine was started"
     return [first] * file.first_since_start + file.notes
 
@@ -112,7 +111,7 @@ class Span:
     def overlaps(self, other: "Span") -> bool:
         return self.begin <= other.end and other.begin <= self.end
 
-    def moved(self, seconds: float) -> "Span":
+    def shift(self, seconds: float) -> "Span":
         return Span(self.begin + seconds, self.end + seconds)
 
     def __str__(self) -> str:
@@ -139,18 +138,18 @@ class Aligned:
 
 
 def align(stamps: Sequence[str], file: Recorded, zone: str | None, offset_s: float, runs: Sequence[Span]) -> Aligned:
-    """Find out when the samples were taken; at least one of the `runs` must lie in their span.
+    """Find out when the samples were taken; at least one of the `runs` must be in their span.
 
     Raise StallmarkError for times that cannot be understood or do not fit.
     """
     readings = read_times(stamps)
-    found, refused = [], []
+    recorded, refused = [], []
     for reading in readings:
         try:
-            found.append(_understand(reading, file, zone, offset_s, runs))
+            recorded.append(_understand(reading, file, zone, offset_s, runs))
         except StallmarkError as error:
             refused.append(error)
-    fitting = [one for one in found if any(one.span.overlaps(run) for run in runs)]
+    fitting = [candidate for candidate in recorded if any(candidate.span.overlaps(run) for run in runs)]
     if len(fitting) > 1:
         orders = " and as ".join(reading.order for reading in readings)
         raise StallmarkError(
@@ -159,7 +158,7 @@ def align(stamps: Sequence[str], file: Recorded, zone: str | None, offset_s: flo
     if not fitting and refused:
         raise refused[0]
     if not fitting:
-        raise StallmarkError(_no_overlap(found[0].span, file, runs))
+        raise StallmarkError(_overlap_message(recorded[0].span, file, runs))
     return fitting[0]
 
 
@@ -198,11 +197,11 @@ def _zone(reading: Reading, file: Recorded, asked: str | None) -> tuple[tzinfo |
     if asked:
         return find_zone(asked), f"{asked}, as given"
     if file.zone:
-        said = f" ({file.zone_words})" if file.zone_words != "UTC" else ""
-        return file.zone, f"{file.zone}, as the file says{said}"
+        text = f" ({file.zone_words})" if file.zone_words != "UTC" else ""
+        return file.zone, f"{file.zone}, as the file says{text}"
     but = f", only “{file.zone_words}”" if file.zone_words else ""
     raise StallmarkError(
-        f"{file.path} does not say in which time zone its times are{but}: give it with --timezone, as "
+        f"{file.path} does not specify the time zone of its times{but}: give it with --timezone, as "
         "Europe/Berlin or UTC."
     )
 
@@ -220,12 +219,12 @@ def _refuse_ambiguous(when: Instants, file: Recorded, zone: str, offset_s: float
             )
 
 
-def _no_overlap(span: Span, file: Recorded, runs: Sequence[Span]) -> str:
+def _overlap_message(span: Span, file: Recorded, runs: Sequence[Span]) -> str:
     whole = Span(min(run.begin for run in runs), max(run.end for run in runs))
-    said = "the run" if len(runs) == 1 else "the runs"
-    sentence = f"{file.path} does not overlap {said}: it spans {span}, {said} {whole}"
+    text = "the run" if len(runs) == 1 else "the runs"
+    sentence = f"{file.path} does not overlap {text}: it spans {span}, {text} {whole}"
     for hours in sorted(range(-14, 15), key=abs):
-        if hours and any(span.moved(hours * 3600).overlaps(run) for run in runs):
+        if hours and any(span.shift(hours * 3600).overlaps(run) for run in runs):
             way = "later" if hours > 0 else "earlier"
             return f"{sentence}; {abs(hours)} h {way} it would: say with --timezone whose time it is."
     return f"{sentence}."

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import escape, json_option, out, runs_argument, schedule_options, tell
+from stallmark.cli.common import escape, json_option, out, print_markup, runs_argument, schedule_options
 from stallmark.errors import StallmarkError, as_sentence, mistake
 
 if TYPE_CHECKING:
@@ -50,13 +50,13 @@ def attach(
     request = Request(name, format, None if schedule else zone, offset_s(offset), replace)
     attached = attach_to(find_records(runs), Wanted(file, counters, time_column, schedule), request)
     if as_json:
-        told = [{"run": one.run, "entry": one.entry.model_dump(mode="json")} for one in attached]
-        click.echo(json.dumps(told, indent=2))
+        entries = [{"run": source.run, "entry": source.entry.model_dump(mode="json")} for source in attached]
+        click.echo(json.dumps(entries, indent=2))
         return
-    for one in attached:
-        for sentence in _sentences(one):
-            tell(out, escape(sentence))
-    tell(out, escape(f"stallmark report {' '.join(map(str, runs))} draws it beside the throughput."))
+    for entry in attached:
+        for sentence in _sentences(entry):
+            print_markup(out, escape(sentence))
+    print_markup(out, escape(f"stallmark report {' '.join(map(str, runs))} draws it beside the throughput."))
 
 
 def offset_s(text: str) -> float:
@@ -67,7 +67,7 @@ def offset_s(text: str) -> float:
 
     sign, rest = (text[0], text[1:]) if text[:1] in ("+", "-") else ("+", text)
     if rest[:1] in ("+", "-"):
-        raise StallmarkError(f"{text} is no offset: write it as 2.5s or -300ms.")
+        raise StallmarkError(f"{text} is not an offset: write it as 2.5s or -300ms.")
     try:
         return math.copysign(TypeAdapter(Seconds).validate_python(rest), -1.0 if sign == "-" else 1.0)
     except ValidationError as error:

@@ -37,17 +37,17 @@ HEAD, PLOT, GAP, FOOT = 34, 70, 26, 74  # px: above the first plot, a plot, betw
 
 def figures(experiment: ExperimentSummary) -> list[Figure]:
     """Return a chart for every file and run: throughput, and below it at most six counters on the same axis of time."""
-    found = [(run, source) for run in experiment.runs for source in run.external if source.counters]
+    sources = [(run, source) for run in experiment.runs for source in run.external if source.counters]
     colours = looks([step.variant for step in experiment.steps])
     return [
         _figure(run, source, number, colours[run.steps[0].variant].colour)
-        for number, (run, source) in enumerate(found)
+        for number, (run, source) in enumerate(sources)
         if run.steps and len(run.series.second)
     ]
 
 
 def clocks(experiment: ExperimentSummary) -> Table | None:
-    """Return the files with the clock of each; None where nothing was attached."""
+    """Return the files with the clock of each; None if nothing was attached."""
     sources = {source.name: source for _, source in _all(experiment)}.values()
     return Rows(list(_all(experiment))).table_if_any(
         word("run", lambda row: row[0].title, when=len(experiment.runs) > 1),
@@ -65,7 +65,7 @@ def clocks(experiment: ExperimentSummary) -> Table | None:
 
 
 def correlations(experiment: ExperimentSummary) -> Table | None:
-    """Return the correlation of the drawn counters with throughput; None where nothing was attached."""
+    """Return the correlation of the drawn counters with throughput; None if nothing was attached."""
     rows = [(run, source, counter) for run, source in _all(experiment) for counter in source.counters]
     return Rows(rows).table_if_any(
         word("run", lambda row: row[0].title, when=len(experiment.runs) > 1),
@@ -99,14 +99,14 @@ def _all(experiment: ExperimentSummary) -> Iterator[tuple[RunSummary, ExternalSu
     return ((run, source) for run in experiment.runs for source in run.external)
 
 
-def _interval(found: Correlation | None) -> str:
-    return f"{coefficient(found.low)} to {coefficient(found.high)}" if found else format.NONE
+def _interval(correlation: Correlation | None) -> str:
+    return f"{coefficient(correlation.low)} to {coefficient(correlation.high)}" if correlation else format.NONE
 
 
 def _figure(run: RunSummary, source: ExternalSummary, number: int, colour: str) -> Figure:
     lines = [_throughput(run), *(_samples(counter) for counter in source.counters)]
     span = float(run.series.second[-1]) + 1
-    divisor, unit = format.of_time(span)
+    divisor, unit = format.time_unit(span)
     made, tops = stacked([(GAP if row else 0, PLOT) for row in range(len(lines))], HEAD, FOOT)
     made.update_xaxes(title={"text": f"{unit} since the run started"}, range=[0, span / divisor])
     for place, top, (title, x, y) in zip(places(len(lines)), tops, lines, strict=True):
@@ -152,7 +152,7 @@ def _name(counter: ExternalCounter) -> str:
 
 def _warm_ups(run: RunSummary, divisor: int, plots: Sequence[str]) -> list[dict[str, Any]]:
     spans = [(step.begin_s, step.measure_s) for step in run.manifest.steps]
-    return [one for begin, end in spans if end > begin for one in shade(begin / divisor, end / divisor, plots)]
+    return [shape for begin, end in spans if end > begin for shape in shade(begin / divisor, end / divisor, plots)]
 
 
 def _rows(lines: list[Line], span: float, divisor: int) -> Iterator[list[str]]:

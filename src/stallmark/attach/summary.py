@@ -97,19 +97,19 @@ def choose(counters: Sequence[Sampled]) -> list[tuple[str, Sampled]]:
     busiest = _busiest(by_kind)
 
     def best(kind: str) -> Sampled | None:
-        return _of(by_kind.get(kind, []), busiest)
+        return _choose_counter(by_kind.get(kind, []), busiest)
 
     chosen = [(kind, best(kind) or _sum(*map(best, _OTHERWISE.get(kind, ())))) for kind in KINDS]
-    if not any(one for kind, one in chosen if kind.endswith("latency")):
+    if not any(counter for kind, counter in chosen if kind.endswith("latency")):
         chosen.insert(0, ("latency", best("latency")))
-    return [(kind, _in_common_units(one)) for kind, one in chosen if one is not None]
+    return [(kind, _in_common_units(counter)) for kind, counter in chosen if counter is not None]
 
 
 def _busiest(by_kind: dict[str, list[Sampled]]) -> tuple[str, str] | None:
     """Return the source and instance with most I/O; sums over all instances only where there is nothing else."""
     amounts: dict[tuple[str, str], float] = {}
     for kind, parts in _OTHERWISE.items():
-        for counter in (counter for one in (kind, *parts) for counter in by_kind.get(one, [])):
+        for counter in (counter for part in (kind, *parts) for counter in by_kind.get(part, [])):
             key = counter.source, counter.instance
             amounts[key] = amounts.get(key, 0.0) + float(counter.values.mean())
         if amounts:
@@ -118,7 +118,7 @@ def _busiest(by_kind: dict[str, list[Sampled]]) -> tuple[str, str] | None:
     return max(single or amounts, key=lambda key: amounts[key]) if amounts else None
 
 
-def _of(counters: Sequence[Sampled], busiest: tuple[str, str] | None) -> Sampled | None:
+def _choose_counter(counters: Sequence[Sampled], busiest: tuple[str, str] | None) -> Sampled | None:
     def order(counter: Sampled) -> tuple[bool, bool]:
         return (counter.source, counter.instance) != busiest, bool(_TOTAL.fullmatch(counter.instance))
 
@@ -141,7 +141,7 @@ def _in_common_units(counter: Sampled) -> Sampled:
 
 
 LAGS_S = 60
-"""How far two clocks may lie apart for a hint; the record keeps samples of so long before and after the run."""
+"""How far two clocks may be apart for a hint; the record keeps samples of so long before and after the run."""
 
 HINT_Z = 3.6
 """Standard errors of Fisher's z by which the best of 121 offsets must be clear of the present one: 5 % among all
@@ -203,8 +203,8 @@ def read_external(record: Record, tps: np.ndarray, intervals: Sequence[Interval]
 def _summarise(
     entry: External, counters: list[Sampled], tps: np.ndarray, intervals: Sequence[Interval]
 ) -> ExternalSummary:
-    chosen = choose([counter for counter in counters if len(_within(counter, len(tps)).t)])
-    drawn = {part for _, one in chosen for part in (one.summed or (one.counter,))}
+    chosen = choose([counter for counter in counters if len(_cut_to_run(counter, len(tps)).t)])
+    drawn = {part for _, choice in chosen for part in (choice.summed or (choice.counter,))}
     every = entry.interval_s
     return ExternalSummary(
         name=entry.name,
@@ -215,17 +215,17 @@ def _summarise(
         span=entry.span,
         samples=entry.samples,
         interval_s=every,
-        counters=[_summarise_counter(kind, one, every, tps, intervals) for kind, one in chosen],
+        counters=[_summarise_counter(kind, counter, every, tps, intervals) for kind, counter in chosen],
         others=list(dict.fromkeys(c.counter for c in counters if c.counter not in drawn)),
         notes=list(entry.notes),
-        hint=_hint(entry, [one for _, one in chosen], tps, intervals),
+        hint=_hint(entry, [counter for _, counter in chosen], tps, intervals),
     )
 
 
 def _summarise_counter(
     kind: str, whole: Sampled, every: float, tps: np.ndarray, intervals: Sequence[Interval]
 ) -> ExternalCounter:
-    drawn = _within(whole, len(tps))
+    drawn = _cut_to_run(whole, len(tps))
     return ExternalCounter(
         kind=kind,
         name=whole.counter,
@@ -243,7 +243,7 @@ def correlate(
 ) -> Correlation | None:
     """Return the correlation of a counter's changes with those of TPS, with its clock moved by `lag` seconds.
 
-    n counts pairs of neighbouring samples whose intervals both lie within one measured interval.
+    n counts pairs of neighbouring samples whose intervals both are within one measured interval.
     """
     end = counter.t + lag
     begin = end - _widths(counter.t, every)
@@ -283,38 +283,38 @@ def _hint(entry: External, chosen: Sequence[Sampled], tps: np.ndarray, intervals
     """Return a hint where a counter's changes agree with TPS clearly better at another offset; None otherwise."""
     every = entry.interval_s
     best: tuple[float, int, Correlation, Correlation | None, str] | None = None
-    for one in chosen:
-        now = correlate(one, every, tps, intervals)
+    for counter in chosen:
+        now = correlate(counter, every, tps, intervals)
         for lag in range(-LAGS_S, LAGS_S + 1):
             if abs(lag) < max(2.0, every):
                 continue
-            found = correlate(one, every, tps, intervals, lag)
-            if found and (best is None or abs(found.r) > best[0]) and _clearly_better(found, now):
-                best = abs(found.r), lag, found, now, one.label
+            lagged = correlate(counter, every, tps, intervals, lag)
+            if lagged and (best is None or abs(lagged.r) > best[0]) and _clearly_better(lagged, now):
+                best = abs(lagged.r), lag, lagged, now, counter.label
     if best is None:
         return None
-    _, lag, found, now, label = best
+    _, lag, lagged, now, label = best
     return caution(
         AttachKind.CLOCK_OFFSET,
         name=entry.name,
         counter=label,
         lag_s=lag,
         offset_s=entry.offset_s + lag,
-        r=found.r,
+        r=lagged.r,
         r_now=now.r if now else None,
-        n=found.n,
+        n=lagged.n,
     )
 
 
-def _clearly_better(found: Correlation, now: Correlation | None) -> bool:
-    z = math.atanh(abs(found.r))
+def _clearly_better(lagged: Correlation, now: Correlation | None) -> bool:
+    z = math.atanh(abs(lagged.r))
     # The 95 % interval is ±1.96 standard errors wide in z.
-    error = (math.atanh(found.high) - math.atanh(found.low)) / 2 / 1.96
+    error = (math.atanh(lagged.high) - math.atanh(lagged.low)) / 2 / 1.96
     present = math.atanh(abs(now.r)) if now else 0.0
-    return abs(found.r) >= HINT_R and z - HINT_Z * error > present
+    return abs(lagged.r) >= HINT_R and z - HINT_Z * error > present
 
 
-def _within(counter: Sampled, seconds: int) -> Sampled:
+def _cut_to_run(counter: Sampled, seconds: int) -> Sampled:
     keep = (counter.t >= 0) & (counter.t <= seconds)
     return replace(counter, t=counter.t[keep], values=counter.values[keep])
 

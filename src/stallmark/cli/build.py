@@ -6,7 +6,7 @@ import os
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import err, escape, json_option, out, target_options, tell, workload_options
+from stallmark.cli.common import err, escape, json_option, out, print_markup, target_options, workload_options
 from stallmark.experiment.progress import Show
 
 
@@ -52,6 +52,6 @@ def build(choice, scenario, target, workers: int | None, part: str | None, as_js
         pages = f" Its pages are compressible {ratio:.1f} to 1 (LZ4)." if ratio else ""
         deep = f" Its history: {depth(history.days, history.trades_per_account)}." if history else ""
         slow = f" {escape(result.caution)}" if result.caution else ""
-        tell(
+        print_markup(
             out, f"{choice}: {result.outcome}, {result.rows:,} rows in {result.seconds:.1f} s.{rest}{pages}{deep}{slow}"
         )

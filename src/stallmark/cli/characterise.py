@@ -15,8 +15,8 @@ from stallmark.cli.common import (
     json_option,
     out_option,
     page_file,
+    print_markup,
     target_options,
-    tell,
     timezone_option,
 )
 from stallmark.cli.document import Outputs
@@ -68,8 +68,10 @@ def characterise(
     if page:
         refuse_target(page)
     given: dict[str, int | str] = {} if users is None else {"users": users}
-    given |= {name: f"{one}s" for name, one in (("warm_up", warm_up), ("measure", measure)) if one is not None}
-    records = [Path(one) for one in load]
+    given |= {
+        name: f"{seconds}s" for name, seconds in (("warm_up", warm_up), ("measure", measure)) if seconds is not None
+    }
+    records = [Path(path) for path in load]
     is_named = load[0] in (*WORKLOADS, *shipped())  # whatever folder has that name, as wherever else one is given
     if len(load) > 1 or (records[0].is_dir() and not is_named):
         if scale or seed is not None or pools or given:
@@ -147,7 +149,7 @@ def _run(scenario: "Scenario", target, out_dir: Path) -> tuple[Path, bool]:
         runner = Runner(scenario, engine, out_dir, show)
         finished = runner.run()
     if finished.incomplete_because:
-        tell(err, f"[bold red]Incomplete:[/] {escape(as_sentence(finished.incomplete_because))}")
+        print_markup(err, f"[bold red]Incomplete:[/] {escape(as_sentence(finished.incomplete_because))}")
         sys.exit(INCOMPLETE)
     return runner.folder, finished.conditions_hold
 
@@ -159,5 +161,5 @@ def show_locality(runs: "Sequence[Path]", page: Path | None, as_json: bool) -> N
     from stallmark.record.reader import find_records
     from stallmark.report.locality.document import locality_document, locality_in_json
 
-    found = on_all_cores(find_records(runs), summarise)
-    Outputs(page, as_json).show(found, locality_document, locality_in_json, name="page")
+    summary = on_all_cores(find_records(runs), summarise)
+    Outputs(page, as_json).show(summary, locality_document, locality_in_json, name="page")

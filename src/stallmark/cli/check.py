@@ -10,7 +10,16 @@ import click
 from click.core import ParameterSource
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import escape, item, json_option, out, say, target_options, tell, workload_options
+from stallmark.cli.common import (
+    escape,
+    item,
+    json_option,
+    out,
+    print_markup,
+    print_plain,
+    target_options,
+    workload_options,
+)
 from stallmark.cli.exit_codes import CONDITION_BROKEN
 from stallmark.errors import StallmarkError
 
@@ -49,7 +58,7 @@ def check(choice, scenario, target, quick: bool, with_answers: bool, as_json: bo
     workload = find_workload(choice.name)
     if target.is_absent(choice):
         raise _absent(choice)
-    with target.engine(choice, scenario, make=False) as engine, telling_blockers(engine, say):
+    with target.engine(choice, scenario, make=False) as engine, telling_blockers(engine, print_plain):
         entry = ledger.read(engine)
         if not choice.scale:
             choice = _as_built(choice, entry)
@@ -85,8 +94,10 @@ def _as_built(choice: "WorkloadChoice", entry: "Entry | None") -> "WorkloadChoic
 
 
 def _only_built(choice: "WorkloadChoice", target: "Target") -> "WorkloadChoice":
-    """Return the choice with scale and seed of the one embedded database of the workload in its usual place. Raise
-    StallmarkError if there is none, or several."""
+    """Return the choice with scale and seed of the one embedded database of the workload in its usual place.
+
+    Raise StallmarkError unless there is exactly one.
+    """
     from stallmark.engines.postgres.embedded.engine import find
     from stallmark.experiment.target import home
     from stallmark.schema.several import parts_of
@@ -148,12 +159,12 @@ def show_findings(findings: Sequence["ConditionResult"]) -> None:
     _part("Exact", [f for f in findings if not f.statistical])
     _part("Statistical, each with the tolerance that its SQL states", [f for f in findings if f.statistical])
     if any(finding.holds is None and not finding.refused for finding in findings):
-        tell(out, "Left out is what holds for a database as it was loaded: transactions have run on this one.")
+        print_markup(out, "Left out is what holds for a database as it was loaded: transactions have run on this one.")
 
 
 def _part(title: str, findings: Sequence["ConditionResult"]) -> None:
     if findings:
-        tell(out, f"[bold]{title}[/]")
+        print_markup(out, f"[bold]{title}[/]")
     for finding in findings:
         took = "" if finding.holds is None else f" ({finding.seconds:.1f} s)"
         detail = f": {finding.offending:,} {finding.counted}, {finding.detail}" if finding.holds is False else ""

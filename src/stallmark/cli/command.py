@@ -40,7 +40,9 @@ class Command(click.Command):
                 sentence = f"No such option {error.option_name!r}: write {ours}."
                 raise click.NoSuchOption(error.option_name, sentence, ctx=ctx) from None
             raise
-        for option in {one for one in given if isinstance(one, click.Option) and given.count(one) > 1}:
+        for option in {
+            duplicate for duplicate in given if isinstance(duplicate, click.Option) and given.count(duplicate) > 1
+        }:
             if not (option.multiple or option.count):
                 raise click.UsageError(f"{option.opts[0]} is given twice: leave one out.", ctx)
         return super().parse_args(ctx, args)
@@ -67,9 +69,11 @@ class Extensible(Command):
             self.help = "\n\n".join(cleandoc(help) for help in (self.help, addition.help) if help)
 
     def invoke(self, ctx: click.Context) -> Any:
-        given = [{each.name: ctx.params.pop(each.name) for each in one.params} for one in self._additions]
-        made = [ctx.invoke(one.callback, **options) for one, options in zip(self._additions, given, strict=True)]
-        ctx.params["added"] = [each for each in made if each is not None]
+        given = [{param.name: ctx.params.pop(param.name) for param in added.params} for added in self._additions]
+        made = [
+            ctx.invoke(addition.callback, **options) for addition, options in zip(self._additions, given, strict=True)
+        ]
+        ctx.params["added"] = [value for value in made if value is not None]
         return super().invoke(ctx)
 
 
@@ -90,7 +94,9 @@ class Unloaded(click.Command):
         """Import the command: the attribute of its module that is a command of this name."""
         with later():  # a package that is being imported may take an interruption for its own absence
             module = import_module(self._module)
-        return next(one for one in vars(module).values() if isinstance(one, click.Command) and one.name == self.name)
+        return next(
+            member for member in vars(module).values() if isinstance(member, click.Command) and member.name == self.name
+        )
 
 
 class LazyGroup(Group):

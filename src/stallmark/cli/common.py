@@ -34,20 +34,20 @@ out = Terminal(emoji=False)  # ":x:" in a path is no picture
 err = Terminal(stderr=True, emoji=False)
 
 
-def tell(console: Console, markup: str) -> None:
+def print_markup(console: Console, markup: str) -> None:
     """Print a sentence: broken between words on a terminal, in one line in a file or a pipe."""
     console.print(markup, highlight=False, soft_wrap=not console.is_terminal)
 
 
-def say(sentence: str) -> None:
+def print_plain(sentence: str) -> None:
     """Print plain words on standard error."""
-    tell(err, escape(sentence))
+    print_markup(err, escape(sentence))
 
 
 def item(mark: str, markup: str) -> None:
     """Print a sentence beside its mark; on a terminal it stays there when it takes several lines."""
     if not out.is_terminal:
-        return tell(out, f"{mark} {markup}")
+        return print_markup(out, f"{mark} {markup}")
     grid = Table.grid(padding=(0, 1, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column()
@@ -55,7 +55,7 @@ def item(mark: str, markup: str) -> None:
     out.print(grid, highlight=False)
 
 
-def _no_password(context: click.Context, _: click.Parameter, url: str | None) -> str | None:
+def _refuse_password(context: click.Context, _: click.Parameter, url: str | None) -> str | None:
     if not url:
         return None
     from stallmark.experiment.target import server_url
@@ -75,7 +75,7 @@ def server_option(*, without: str = "", required: bool = False) -> Callable:
         envvar="STALLMARK_SERVER",
         metavar="URL",
         required=required,
-        callback=_no_password,
+        callback=_refuse_password,
         help="A server of yours, mssql://user@host:1433/database or postgresql://user@host:5432/database; @FILE holds "
         f"one (or STALLMARK_SERVER). {without}".rstrip(),
     )
@@ -123,7 +123,7 @@ def as_seconds(text: str) -> float:
     from stallmark.quantities import parse_seconds
 
     if (seconds := parse_seconds(text)) <= 0:
-        raise ValueError(f"{text} is no time that passes")
+        raise ValueError(f"{text} is not a duration")
     return seconds
 
 
@@ -195,7 +195,7 @@ def workload_options(*, as_built: bool = False) -> Callable:
                 near = difflib.get_close_matches(workload, WORKLOADS, 1)
                 hint = f"did you mean {near[0]}?" if near else "a scenario says scale and seed itself"
                 raise click.BadParameter(
-                    f"{workload!r} is no workload ({', '.join(WORKLOADS)}): {hint}", param_hint="WORKLOAD"
+                    f"{workload!r} is not a workload ({', '.join(WORKLOADS)}): {hint}", param_hint="WORKLOAD"
                 )
             from stallmark.scenarios.read import read_scenario
 

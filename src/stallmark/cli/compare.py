@@ -14,11 +14,11 @@ from stallmark.cli.common import (
     markdown_option,
     out,
     page_file,
+    print_markup,
     runs_argument,
-    tell,
     timezone_option,
 )
-from stallmark.cli.document import STANDARD_OUTPUT, Outputs, say_where
+from stallmark.cli.document import STANDARD_OUTPUT, Outputs, print_path
 from stallmark.cli.exit_codes import INCONCLUSIVE, VERDICT
 from stallmark.errors import StallmarkError
 
@@ -53,7 +53,7 @@ def compare(
     """
     from stallmark.analysis.compare.verdicts import compare_runs
     from stallmark.analysis.thresholds import fail_rule
-    from stallmark.cli.summaries import of_each, summarise_each
+    from stallmark.cli.summaries import make_each, summarise_each
     from stallmark.report.comparison.document import comparison_document, summary_for_a_ticket
     from stallmark.report.junit import FAIL_IF, Case, comparison_case
     from stallmark.report.renderers import dumped, in_json, in_terminal, page_beside, write_pages
@@ -66,28 +66,30 @@ def compare(
     outputs = Outputs(target, as_json, markdown=markdown, junit=junit)
     outputs.refuse()
     experiments = summarise_each(runs)
-    compared, failed = of_each(experiments, lambda one: compare_runs(one.runs, between, baseline))  # type: ignore[arg-type]
+    compared, failed = make_each(experiments, lambda experiment: compare_runs(experiment.runs, between, baseline))  # type: ignore[arg-type]
     for name, error in failed.items():
-        tell(err, escape(f"{name}: {error}"))
+        print_markup(err, escape(f"{name}: {error}"))
     pages = {name: page_beside(target, name) if name else target for name in compared} if target else {}
     documents = {name: comparison_document(experiments[name], compared[name]) for name in pages}
     for name, page in pages.items():
         write_pages(documents[name], page)
-    outputs.write_markdown("\n\n".join(summary_for_a_ticket(found, name) for name, found in compared.items()))
+    outputs.write_markdown("\n\n".join(summary_for_a_ticket(comparison, name) for name, comparison in compared.items()))
     if as_json:
         where = {name: str(page.resolve()) for name, page in pages.items()}
-        each = {name: in_json(found) | {"report": where.get(name)} for name, found in compared.items()}
-        click.echo(dumped(each.get("", {"loads": each})))
+        documents_by_name = {
+            name: in_json(comparison) | {"report": where.get(name)} for name, comparison in compared.items()
+        }
+        click.echo(dumped(documents_by_name.get("", {"loads": documents_by_name})))
     elif outputs.in_words:
         for name, document in documents.items():
             out.print(*([f"[bold]{escape(name)}[/]\n"] if name else []), in_terminal(document.brief), sep="")
-            say_where(pages[name])
+            print_path(pages[name])
     if rule is None or failing is None:
         return
-    cases = [comparison_case(failing, rule, found, name) for name, found in compared.items()]
+    cases = [comparison_case(failing, rule, comparison, name) for name, comparison in compared.items()]
     cases += [Case(FAIL_IF, f"{name}: {rule}", False, f"{name}: it was not compared") for name in failed]
     outputs.write_junit(cases)
     for word, code, passed in (("Failed", VERDICT, False), ("Inconclusive", INCONCLUSIVE, None)):
         if reasons := [case.reason for case in cases if case.passed is passed]:
-            tell(err, f"[bold red]{word}:[/] {escape('; '.join(reasons))}.")
+            print_markup(err, f"[bold red]{word}:[/] {escape('; '.join(reasons))}.")
             sys.exit(code)

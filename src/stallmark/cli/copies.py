@@ -6,7 +6,7 @@ import click
 
 from stallmark import format
 from stallmark.cli.command import Command
-from stallmark.cli.common import escape, json_option, out, server_option, tell
+from stallmark.cli.common import escape, json_option, out, print_markup, server_option
 from stallmark.errors import StallmarkError
 
 
@@ -17,7 +17,7 @@ from stallmark.errors import StallmarkError
 def copies(server: str, remove: bool, as_json: bool) -> None:
     """List the backups that `reset: restore` has left on a SQL Server; with --remove, remove those of a database.
 
-    The copy of an embedded database lies in its folder, and goes with it.
+    The copy of an embedded database is in its folder, and goes with it.
     """
     from stallmark.engines import open_engine
     from stallmark.engines.mssql.backup import kept_copies
@@ -27,20 +27,20 @@ def copies(server: str, remove: bool, as_json: bool) -> None:
     engine = open_engine(server)
     if not isinstance(engine, MssqlEngine):
         raise StallmarkError("Copies are kept on SQL Server alone: name one, mssql://user@host:1433/database.")
-    found = kept_copies(engine)
-    gone = [copy for copy in found if remove and copy.database == engine.address.database]
+    copies = kept_copies(engine)
+    gone = [copy for copy in copies if remove and copy.database == engine.address.database]
     for copy in gone:
         remove_file(engine, copy)
     if as_json:
-        click.echo(json.dumps([copy._asdict() | {"removed": copy in gone} for copy in found], indent=2, default=str))
+        click.echo(json.dumps([copy._asdict() | {"removed": copy in gone} for copy in copies], indent=2, default=str))
         return
-    for copy in found:
+    for copy in copies:
         facts = [
             escape(copy.path),
             format.size(copy.bytes) if copy.bytes is not None else "size not known",
             f"{copy.finished:%Y-%m-%d %H:%M}" if copy.finished else "time not known",
             *(["removed"] if copy in gone else []),
         ]
-        tell(out, f"[bold]{escape(copy.database or 'database not known')}[/]  {', '.join(facts)}")
-    if not found:
-        tell(out, "None.")
+        print_markup(out, f"[bold]{escape(copy.database or 'database not known')}[/]  {', '.join(facts)}")
+    if not copies:
+        print_markup(out, "None.")

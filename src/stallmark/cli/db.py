@@ -14,7 +14,7 @@ from stallmark import format
 from stallmark.cli.build import build
 from stallmark.cli.check import check
 from stallmark.cli.command import Group
-from stallmark.cli.common import escape, json_option, out, say, server_option, tell
+from stallmark.cli.common import escape, json_option, out, print_markup, print_plain, server_option
 from stallmark.errors import CallFailed, StallmarkError
 
 if TYPE_CHECKING:
@@ -50,17 +50,17 @@ def list_(server: str | None, data_dir: Path | None, as_json: bool) -> None:
     """
     if server:
         with _opened(server) as engine:
-            listed = [one] if (one := _in_server(engine)) else []
+            listed = [server_facts] if (server_facts := _in_server(engine)) else []
     else:
-        listed = [_facts(one) for one in _embedded(data_dir)]
+        listed = [_facts(database) for database in _embedded(data_dir)]
     if as_json:
         click.echo(json.dumps(listed, indent=2, default=str))
         return
-    for each in listed:
-        tell(out, f"[bold]{escape(each['name'])}[/]  {escape(_in_words(each))}")
+    for facts in listed:
+        print_markup(out, f"[bold]{escape(facts['name'])}[/]  {escape(_in_words(facts))}")
     if not listed:
         place = "this database" if server else " and ".join(map(str, _places(data_dir)))
-        tell(out, f"None in {escape(place)}: `stallmark db build` makes one.")
+        print_markup(out, f"None in {escape(place)}: `stallmark db build` makes one.")
 
 
 @db.command()
@@ -80,16 +80,16 @@ def remove(name: str | None, server: str | None, data_dir: Path | None, yes: boo
         return
     if not name:
         raise click.UsageError("Missing argument 'NAME': `stallmark db list` shows them.")
-    found = _named(name, data_dir)
-    if found.in_use_by:
-        raise StallmarkError(f"{found.name} is in use by process {found.in_use_by}: wait for it or stop it.")
-    said = f"{found.name} in {found.folder.parent} ({format.size(found.bytes)})"
+    database = _find_database(name, data_dir)
+    if database.in_use_by:
+        raise StallmarkError(f"{database.name} is in use by process {database.in_use_by}: wait for it or stop it.")
+    text = f"{database.name} in {database.folder.parent} ({format.size(database.bytes)})"
     if not yes:
         if not sys.stdin.isatty():
-            raise StallmarkError(f"{said} is not removed without --yes, as nobody can be asked here.")
-        click.confirm(f"Remove {said}?", abort=True)
-    found.remove()
-    tell(out, escape(f"{said} is gone."))
+            raise StallmarkError(f"{text} is not removed without --yes, as there is no terminal to ask at.")
+        click.confirm(f"Remove {text}?", abort=True)
+    database.remove()
+    print_markup(out, escape(f"{text} is gone."))
 
 
 def _places(data_dir: Path | None) -> list[Path]:
@@ -104,34 +104,34 @@ def _embedded(data_dir: Path | None) -> "list[FoundDatabase]":
     return list(find(*_places(data_dir)))
 
 
-def _named(name: str, data_dir: Path | None) -> "FoundDatabase":
+def _find_database(name: str, data_dir: Path | None) -> "FoundDatabase":
     from stallmark.engines.postgres.embedded.engine import find
 
-    there = _embedded(data_dir)
+    databases = _embedded(data_dir)
     folder = Path(name)
-    if one := next((one for one in there if one.name == name), None):
-        return one
-    if one := next((one for one in find(folder) if one.folder == folder), None):
-        return one
-    near = difflib.get_close_matches(name, [one.name for one in there], 1, cutoff=0.4)
+    if database := next((one for one in databases if one.name == name), None):
+        return database
+    if database := next((one for one in find(folder) if one.folder == folder), None):
+        return database
+    near = difflib.get_close_matches(name, [database.name for database in databases], 1, cutoff=0.4)
     hint = f"did you mean {near[0]}?" if near else "`stallmark db list` shows what there is."
-    raise StallmarkError(f"{name} is no database of Stallmark: {hint}")
+    raise StallmarkError(f"{name} is not a database of Stallmark: {hint}")
 
 
-def _facts(found: "FoundDatabase") -> dict[str, Any]:
+def _facts(database: "FoundDatabase") -> dict[str, Any]:
     return {
-        "name": found.name,
-        "folder": found.folder,
-        "wal_folder": found.wal_folder,
-        "holds": list(map(_with_depth, found.holds)),
-        "bytes": found.bytes,
-        "used": found.used.isoformat(timespec="seconds"),
-        "in_use_by": found.in_use_by,
+        "name": database.name,
+        "folder": database.folder,
+        "wal_folder": database.wal_folder,
+        "holds": list(map(_with_depth, database.holds)),
+        "bytes": database.bytes,
+        "used": database.used.isoformat(timespec="seconds"),
+        "in_use_by": database.in_use_by,
     }
 
 
 def _with_depth(holds: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a database holds, with the depth of a brokerage's history."""
+    """Return the contents of a database, with the depth of a brokerage's history."""
     from stallmark.record.manifest.workload import trade_history
 
     history = trade_history(holds.get("workload"), holds.get("scale"))
@@ -154,21 +154,21 @@ def _in_server(engine: "Engine") -> dict[str, Any] | None:
     }
 
 
-def _in_words(each: dict[str, Any]) -> str:
-    said = [
-        f"{one['workload']}, {', '.join(f'{name} {format.exact(value)}' for name, value in _measures(one).items())}"
-        for one in each["holds"]
+def _in_words(facts: dict[str, Any]) -> str:
+    text = [
+        f"{part['workload']}, {', '.join(f'{name} {format.exact(value)}' for name, value in _measures(part).items())}"
+        for part in facts["holds"]
     ] or ["content not noted by the version that built it"]
-    said.append(format.size(each["bytes"]))
-    if "complete" in each:
-        said += [] if each["complete"] else ["not loaded to its end"]
-        said += ["load was driven against it"] if each["driven"] else []
+    text.append(format.size(facts["bytes"]))
+    if "complete" in facts:
+        text += [] if facts["complete"] else ["not loaded to its end"]
+        text += ["load was driven against it"] if facts["driven"] else []
     else:
-        said.append(
-            f"in use by process {each['in_use_by']}" if each["in_use_by"] else f"used {format.moment(each['used'])}"
+        text.append(
+            f"in use by process {facts['in_use_by']}" if facts["in_use_by"] else f"used {format.moment(facts['used'])}"
         )
-        said.append(f"in {each['folder']}")
-    return "; ".join(said)
+        text.append(f"in {facts['folder']}")
+    return "; ".join(text)
 
 
 def _measures(holds: Mapping[str, Any]) -> dict[str, float]:
@@ -197,17 +197,17 @@ def _drop(url: str, *, yes: bool) -> None:
             raise StallmarkError("The database holds nothing that Stallmark built: nothing was removed.")
         if not yes:
             raise StallmarkError(_unconfirmed(entry, engine))
-        if why := engine.why_not_writable(()):
-            raise StallmarkError(why)
+        if reason := engine.not_writable_reason(()):
+            raise StallmarkError(reason)
         workload = find_workload(known_name(entry.identity.workload))  # another version may have made it
         try:
-            with engine.hold(), telling_blockers(engine, say):
+            with engine.hold(), telling_blockers(engine, print_plain):
                 gone = drop_schemas(engine, [workload])
         except CallFailed as error:
             raise StallmarkError(
                 f"Not all was dropped: {error.message.rstrip('.')}. Remove what keeps it, then give this command again."
             ) from error
-    tell(out, escape(f"Dropped: schemas {', '.join(gone)}. All else in the database is as it was."))
+    print_markup(out, escape(f"Dropped: schemas {', '.join(gone)}. All else in the database is as it was."))
 
 
 def _unconfirmed(entry: "Entry", engine: "Engine") -> str:

@@ -40,19 +40,22 @@ def doctor(target: "Target", remove_leftovers: bool, as_json: bool, added: Seque
         return added[0](target, as_json=as_json)
     findings = [*examine(target), *_leftovers(remove_leftovers)]
     if as_json:
-        click.echo(json.dumps([vars(finding) for finding in findings], indent=2))
+        shown = [
+            {"what": finding.subject, "state": finding.state, "sentence": finding.sentence} for finding in findings
+        ]
+        click.echo(json.dumps(shown, indent=2))
     else:
         for finding in findings:
             mark = {"ok": "[green]ok     [/]", "limited": "[yellow]limited[/]", "missing": "[red]missing[/]"}[
                 finding.state
             ]
-            item(mark, f"{escape(finding.what)}: {escape(finding.sentence)}")
+            item(mark, f"{escape(finding.subject)}: {escape(finding.sentence)}")
     if any(finding.state == "missing" for finding in findings):
         sys.exit(FAILED)
 
 
 def examine(target: "Target") -> list[Examined]:
-    """Return what was found of this machine, and of the server."""
+    """Return the findings on this machine and on the server."""
     return [*_machine(), *(_server(target.url) if target.url else _embedded())]
 
 
@@ -63,8 +66,8 @@ def _machine() -> Iterator[Examined]:
 
     cores, memory = os.cpu_count() or 1, format.size(psutil.virtual_memory().total)
     yield Examined("machine", "ok", f"{cores} cores, {memory} of memory, Python {sys.version.split()[0]}.")
-    if why := can_probe():
-        yield Examined("raw storage", "limited", why)
+    if reason := can_probe():
+        yield Examined("raw storage", "limited", reason)
     else:
         yield Examined("raw storage", "ok", "it can be probed (`stallmark probe FOLDER`).")
 
@@ -73,16 +76,16 @@ def _leftovers(remove: bool) -> Iterator[Examined]:
     """Say what killed processes have left here, and remove it where that is asked for."""
     from stallmark.cli.leftovers import everything
 
-    for one in everything():
-        what = f"{one.place}, {format.size(one.bytes)} {one.what}"
+    for leftover in everything():
+        thing = f"{leftover.place}, {format.size(leftover.bytes)} {leftover.kind}"
         if not remove:
-            yield Examined("left behind", "limited", f"{what}; --remove-leftovers removes it.")
+            yield Examined("left behind", "limited", f"{thing}; --remove-leftovers removes it.")
             continue
         try:
-            one.remove()
-            yield Examined("left behind", "ok", f"{what}: removed.")
+            leftover.remove()
+            yield Examined("left behind", "ok", f"{thing}: removed.")
         except (OSError, StallmarkError) as error:
-            yield Examined("left behind", "limited", f"{what}: it cannot be removed ({as_reason(error)}).")
+            yield Examined("left behind", "limited", f"{thing}: it cannot be removed ({as_reason(error)}).")
 
 
 def _embedded() -> Iterator[Examined]:
@@ -121,10 +124,10 @@ def _server(url: str) -> Iterator[Examined]:
         except StallmarkError as error:
             yield Examined("server", "missing", str(error))
             return
-        yield from _examined(engine)
+        yield from _examine_engine(engine)
 
 
-def _examined(engine: "Engine") -> Iterator[Examined]:
+def _examine_engine(engine: "Engine") -> Iterator[Examined]:
     from stallmark.collectors import ON_REQUEST, collectors_for
 
     yield from engine.examine()
@@ -136,33 +139,33 @@ def _examined(engine: "Engine") -> Iterator[Examined]:
         "place files": engine.placement,
         "emulated array": engine.devices,
     }
-    for what, ability in abilities.items():
-        if why := ability.refusal():
-            yield Examined(what, "limited", f"{why}.")
+    for title, ability in abilities.items():
+        if reason := ability.refusal():
+            yield Examined(title, "limited", f"{reason}.")
     limits: dict[str, list[str]] = {}  # those of one reason together: a server without the views lacks them all
     for collector in collectors_for(engine, tuple(ON_REQUEST.get(engine.dialect, ()))):
-        if why := collector.unavailable() or collector.limited():
-            limits.setdefault(why, []).append(collector.title)
+        if reason := collector.unavailable() or collector.limitation():
+            limits.setdefault(reason, []).append(collector.title)
         else:
             yield Examined(collector.title, "ok", "can be measured.")
-    for why, titles in limits.items():
-        yield Examined(", ".join(titles), "limited", why)
+    for reason, titles in limits.items():
+        yield Examined(", ".join(titles), "limited", reason)
 
 
 def _others(engine: "Engine") -> Iterator[Examined]:
     from stallmark.experiment.target import others_in
 
     try:
-        found, hidden, unseen = others_in(engine), engine.why_sessions_are_hidden(), engine.why_things_are_hidden()
+        others, hidden, unseen = others_in(engine), engine.hidden_sessions_reason(), engine.hidden_objects_reason()
     except (StallmarkError, CallFailed) as error:
         yield Examined("others", "limited", f"what others have in the database is not known ({as_reason(error)}).")
         return
-    if found:
-        yield Examined("others", "limited", f"the database holds {found}: a build or a run there needs --shared.")
+    if others:
+        yield Examined("others", "limited", f"the database holds {others}: a build or a run there needs --shared.")
     if unseen:
-        said = (
+        text = (
             f"whether others have something in the database is not known, so a build or a run needs --shared: {unseen}."
         )
-        yield Examined("others", "limited", said)
+        yield Examined("others", "limited", text)
     if hidden:
         yield Examined("others", "limited", f"whether others have sessions in the database is not known: {hidden}.")

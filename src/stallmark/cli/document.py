@@ -72,8 +72,8 @@ class Outputs:
             click.echo(dumped(values(summary) | {name: own or None} | beside))
         elif document and self.in_words:
             out.print(in_terminal(document.brief))
-            say_where(self.page, name)
-            say_where(self.slide, "summary")
+            print_path(self.page, name)
+            print_path(self.slide, "summary")
 
     def write_markdown(self, text: str) -> None:
         """Write Markdown to the file or standard output that was asked for, and to the summary of a job on GitHub."""
@@ -101,6 +101,6 @@ def step_summary() -> Path | None:
     return Path(name) if (name := os.environ.get("GITHUB_STEP_SUMMARY")) else None
 
 
-def say_where(target: Path | None, name: str = "report") -> None:
+def print_path(target: Path | None, name: str = "report") -> None:
     if target:
         out.print(f"{name.capitalize()}: {target.resolve()}", soft_wrap=True, highlight=False, markup=False)

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 
 import click
 
-from stallmark.stopping import StopSignal, held, lost_in
+from stallmark.stopping import StopSignal, defer_signals, lost_in
 
 
 @contextmanager
@@ -27,7 +27,7 @@ def one_sentence() -> Iterator[None]:
         if isinstance(error, click.Abort) and isinstance(error.__context__, StopSignal):  # click's word for Ctrl-C
             error = error.__context__
         error = lost_in(error) or error
-        with held():
+        with defer_signals():
             from stallmark.cli.exit_codes import sentence_and_code, show  # not for --help
 
             sentence, code = sentence_and_code(error, unread=bool(_unread_outputs()))

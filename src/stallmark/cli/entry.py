@@ -13,9 +13,9 @@ def main() -> None:
             from stallmark.cli.main import main as command
         command()
     except StopSignal as stopped:  # before its command had begun
-        said = f"{stopped}."
+        text = f"{stopped}."
         with suppress(OSError):  # nobody may be left to read it
-            print(said[0].upper() + said[1:], file=sys.stderr, flush=True)
+            print(text[0].upper() + text[1:], file=sys.stderr, flush=True)
         sys.exit(stopped.exit_code)
     finally:
         deafen()  # the interpreter takes a moment to end

@@ -12,7 +12,7 @@ import click
 import platformdirs
 
 import stallmark
-from stallmark.cli.common import err, escape, tell
+from stallmark.cli.common import err, escape, print_markup
 from stallmark.errors import CallFailed, ServerLost, StallmarkError, in_words
 from stallmark.redact import without_secrets
 from stallmark.stopping import StopSignal
@@ -25,13 +25,13 @@ CUT_OFF = 141  # as a shell has it of a command that SIGPIPE ended
 # The log of an error that Stallmark did not foresee: what a maintainer needs, without secrets.
 def write_crash_log(error: BaseException) -> Path | None:
     """Write the log and return its path: in the user's folder of logs, or where that cannot be, a temporary one. None
-    where neither can."""
-    at = datetime.now(UTC)
+    if neither can."""
+    now = datetime.now(UTC)
     text = without_secrets(
         f"stallmark {stallmark.__version__}, Python {platform.python_version()}, {platform.platform()}\n"
-        f"{at:%Y-%m-%d %H:%M:%S} UTC: {' '.join(sys.argv)}\n\n{''.join(traceback.format_exception(error))}"
+        f"{now:%Y-%m-%d %H:%M:%S} UTC: {' '.join(sys.argv)}\n\n{''.join(traceback.format_exception(error))}"
     )
-    name = f"error-{at:%Y%m%d-%H%M%S}-{os.getpid()}.log"
+    name = f"error-{now:%Y%m%d-%H%M%S}-{os.getpid()}.log"
     for folder in (Path(platformdirs.user_log_dir("stallmark")), Path(tempfile.gettempdir())):
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,7 @@ def write_crash_log(error: BaseException) -> Path | None:
 
 def show(sentence: str) -> None:
     if sentence:
-        tell(err, sentence)
+        print_markup(err, sentence)
 
 
 def sentence_and_code(error: BaseException, *, unread: bool) -> tuple[str, int]:
@@ -74,11 +74,11 @@ def sentence_and_code(error: BaseException, *, unread: bool) -> tuple[str, int]:
         case click.ClickException():
             return _error(error.format_message()), FAILED
     log = write_crash_log(error)
-    what = f"a bug in Stallmark ({type(error).__name__})."
+    summary = f"a bug in Stallmark ({type(error).__name__})."
     if log:
-        return _error(f"{what} Look through {log} and send it to us."), UNEXPECTED
+        return _error(f"{summary} Look through {log} and send it to us."), UNEXPECTED
     shown = without_secrets("".join(traceback.format_exception(error)))
-    return f"{escape(shown)}{_error(f'{what} Look through the lines above and send them to us.')}", UNEXPECTED
+    return f"{escape(shown)}{_error(f'{summary} Look through the lines above and send them to us.')}", UNEXPECTED
 
 
 def _error(sentence: str) -> str:

@@ -6,7 +6,7 @@ from typing import TextIO
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import escape, out, runs_argument, tell
+from stallmark.cli.common import escape, out, print_markup, runs_argument
 
 
 @click.command(cls=Command)
@@ -48,4 +48,4 @@ def _export_tables(runs: tuple[Path, ...], folder: Path) -> None:
         place = record.folder.resolve()
         target = folder / place.parent.name / place.name if several else folder
         files = write(record, target)
-        tell(out, escape(f"{target}: {len(files)} files"))
+        print_markup(out, escape(f"{target}: {len(files)} files"))

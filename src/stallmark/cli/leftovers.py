@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from stallmark.errors import StallmarkError
-from stallmark.leftovers import Leftover, of_the_killed
+from stallmark.leftovers import Leftover, leftovers_of_dead_processes
 
 
 def ours() -> Iterator[Leftover]:
-    """Yield what is certainly Stallmark's own."""
-    yield from of_the_killed()
+    """Yield the leftovers that are certainly Stallmark's."""
+    yield from leftovers_of_dead_processes()
     if os.name == "posix":
         from stallmark.engines.postgres.embedded.ownership import leftover_servers
 
@@ -18,7 +18,7 @@ def ours() -> Iterator[Leftover]:
 
 
 def everything() -> Iterator[Leftover]:
-    """Yield that, and shared memory of PostgreSQL servers, of which nobody can tell whether they were ours."""
+    """Yield all leftovers, with shared memory of PostgreSQL servers that may or may not be Stallmark's."""
     yield from ours()
     if os.name == "posix":
         from stallmark.engines.postgres.embedded.ownership import leftover_segments
@@ -30,6 +30,6 @@ def sweep() -> None:
     """Remove what is ours: every command begins with it. A failure is nothing that a command should end for; `doctor`
     says what is left."""
     with suppress(OSError, StallmarkError):
-        for one in ours():
+        for leftover in ours():
             with suppress(OSError, StallmarkError):
-                one.remove()
+                leftover.remove()

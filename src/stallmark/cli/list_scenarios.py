@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import escape, item, json_option, out, tell
+from stallmark.cli.common import escape, item, json_option, out, print_markup
 
 
 @click.command(cls=Command, name="list")
@@ -28,11 +28,11 @@ def list_scenarios(scenarios: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(words))
         return
-    for one in words:
-        tell(out, f"[bold]{one['name']}[/]  {escape(one['title'])}")
+    for word in words:
+        print_markup(out, f"[bold]{word['name']}[/]  {escape(word['title'])}")
         for label in ("answers", "needs", "history", "takes"):
-            if one.get(label):
-                item(f"    {label:8}", escape(one[label]))
+            if word.get(label):
+                item(f"    {label:8}", escape(word[label]))
 
 
 def _history(scenario) -> dict[str, str | float]:
@@ -57,11 +57,11 @@ def _takes(scenario, pace: float) -> dict[str, str | float]:
 
     absent = isinstance(scenario, ProbeScenario) or Target().is_absent(scenario.contents)
     expected = estimate(scenario, to_build=float(absent), to_copy=absent, pace=pace)
-    said = experiment.takes(
+    text = experiment.takes(
         expected.total_s,
         expected.build_s,
         at_most=expected.ends_sooner,
         asks=expected.asks,
         longest_s=expected.longest_s,
     )
-    return {"takes": said, "takes_s": round(expected.total_s)}
+    return {"takes": text, "takes_s": round(expected.total_s)}

@@ -50,9 +50,14 @@ class _Commands(LazyGroup):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, lines in GROUPS.items():
-            added = [each for one in capabilities.installed() for each in one.commands if each.group == title]
+            added = [
+                command
+                for capability in capabilities.installed()
+                for command in capability.commands
+                if command.group == title
+            ]
             with formatter.section(title):
-                formatter.write_dl([*lines.items(), *((each.name, each.help) for each in added)])
+                formatter.write_dl([*lines.items(), *((command.name, command.help) for command in added)])
 
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
         with one_sentence():  # --help and --version write here

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from stallmark.cli.command import Extensible
-from stallmark.cli.common import escape, out, tell
+from stallmark.cli.common import escape, out, print_markup
 from stallmark.errors import StallmarkError
 
 OF_THE_SHIPPED = r"^(title|answers|needs):.*\n(?:[ \t].*\n)*"
@@ -42,4 +42,6 @@ def new(file: Path | None, source: str, added: Sequence[Any]) -> None:
     except FileExistsError:
         raise StallmarkError(f"{file} is there: name another file, or remove it.") from None
     read_any_scenario(str(file))
-    tell(out, escape(f"{file} holds a copy of {source}: change it, then stallmark run {shlex.quote(str(file))}"))
+    print_markup(
+        out, escape(f"{file} holds a copy of {source}: change it, then stallmark run {shlex.quote(str(file))}")
+    )

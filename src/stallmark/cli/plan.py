@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import err, escape, json_option, out, runs_argument, tell
+from stallmark.cli.common import err, escape, json_option, out, print_markup, runs_argument
 from stallmark.errors import StallmarkError
 
 
@@ -19,19 +19,19 @@ def plan(runs: tuple[Path, ...], difference: str, as_json: bool) -> None:
     With the probability of 80 % (power), by the test at 5 %, two-sided, that `compare` uses for such runs.
     """
     from stallmark.analysis.compare.plan import plan_runs
-    from stallmark.cli.summaries import of_each, summarise_each_alike
+    from stallmark.cli.summaries import make_each, summarise_each_alike
     from stallmark.report.comparison.document import plan_in_brief
     from stallmark.report.renderers import dumped, in_json, in_terminal
 
     wanted = _share(difference)
-    plans, failed = of_each(summarise_each_alike(runs), lambda one: plan_runs(one.runs, wanted))
+    plans, failed = make_each(summarise_each_alike(runs), lambda experiment: plan_runs(experiment.runs, wanted))
     for name, error in failed.items():
-        tell(err, escape(f"{name}: {error}"))
+        print_markup(err, escape(f"{name}: {error}"))
     if as_json:
         click.echo(dumped(in_json(plans.get("", {"loads": plans}))))
         return
-    for name, found in plans.items():
-        out.print(*([f"[bold]{escape(name)}[/]\n"] if name else []), in_terminal(plan_in_brief(found)), sep="")
+    for name, plan in plans.items():
+        out.print(*([f"[bold]{escape(name)}[/]\n"] if name else []), in_terminal(plan_in_brief(plan)), sep="")
 
 
 def _share(text: str) -> float:

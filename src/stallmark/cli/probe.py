@@ -55,7 +55,7 @@ def probe(
     outstanding I/Os, and removed. Nothing else is ever written to: an existing file or device is read at most, with
     --i-know.
     """
-    from stallmark.experiment.probe_run import shown_file, told
+    from stallmark.experiment.probe_run import shown_file, step_callback
     from stallmark.record.manifest.course import Scenario, Variant
     from stallmark.record.probe import Asked
     from stallmark.record.writer import experiment_folder
@@ -79,7 +79,7 @@ def probe(
     try:
         with opened as file, show.bar(f"{place}: probing", seconds * len(steps)):
             made = ProbePlace(folder.name, 1, Scenario(name="probe"), Variant(name=file.place))
-            record_probe(folder, made, file, steps, seconds, now(), None, told(show, seconds))
+            record_probe(folder, made, file, steps, seconds, now(), None, step_callback(show, seconds))
     finally:
         if (folder / "manifest.json").exists():
             show_report([folder], Outputs(folder / "report.html", as_json))
@@ -102,8 +102,8 @@ def run_probe_scenario(
         )
     show.say(f"{scenario.title or scenario.name}: {scenario.answers}")
     expected, many = estimate(scenario), len(scenario.variants)
-    said = experiment.takes(expected.total_s, 0.0)
-    show.say(experiment.before_the_load(f"{many} probe{'s' * (many > 1)}", many * expected.load_s, said))
+    text = experiment.takes(expected.total_s, 0.0)
+    show.say(experiment.before_the_load(f"{many} probe{'s' * (many > 1)}", many * expected.load_s, text))
     runner = RawRunner(scenario, home(), out_dir, show)
     try:
         runner.run()

@@ -16,8 +16,8 @@ from stallmark.cli.common import (
     junit_option,
     markdown_option,
     page_file,
+    print_markup,
     runs_argument,
-    tell,
     timezone_option,
 )
 from stallmark.cli.document import STANDARD_OUTPUT, Outputs
@@ -74,7 +74,7 @@ def report(
     cases = show_report(runs, outputs, failing, rule or "")
     outputs.write_junit(cases)
     if failed := [case.reason for case in cases if case.group == FAIL_IF and not case.passed]:
-        tell(err, f"[bold red]Failed:[/] {escape('; '.join(failed))}.")
+        print_markup(err, f"[bold red]Failed:[/] {escape('; '.join(failed))}.")
         sys.exit(VERDICT)
 
 

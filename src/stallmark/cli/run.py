@@ -17,8 +17,8 @@ from stallmark.cli.common import (
     junit_option,
     markdown_option,
     out_option,
+    print_markup,
     target_options,
-    tell,
     timezone_option,
 )
 from stallmark.cli.document import Outputs
@@ -84,9 +84,9 @@ def run(
         model = read_document(quick.document, overrides)
     else:
         raise click.UsageError("Name a scenario (`stallmark list`), or --resume RUNS/… an experiment.")
-    machines = next((each for each in added if isinstance(each, LoadMachines)), None)
-    followers = [each for each in added if isinstance(each, Follower)]
-    own = [each for each in added if isinstance(each, OwnExperiment) and each.takes(model)]
+    machines = next((addition for addition in added if isinstance(addition, LoadMachines)), None)
+    followers = [addition for addition in added if isinstance(addition, Follower)]
+    own = [addition for addition in added if isinstance(addition, OwnExperiment) and addition.takes(model)]
     if (markdown or junit) and (own or isinstance(model, ProbeScenario)):
         raise StallmarkError(
             f"{model.name} has no limits for --junit and --markdown: leave them out, and make its summary by "
@@ -122,7 +122,7 @@ def run(
                 because = in_words(error)
                 if any(runner.folder.glob("*/manifest.json")):
                     _report_if_possible(runner.folder, show, outputs)
-                    _say_how_to_resume(runner.folder, model)
+                    _print_resume_hint(runner.folder, model)
                 raise
         because = finished.incomplete_because or ""
         state = "incomplete" if because else "complete"
@@ -140,14 +140,14 @@ def run(
         for follower in followers:
             follower.end(state == "complete", because)
     if because:
-        tell(err, f"[bold red]Incomplete:[/] {escape(as_sentence(because))}")
-        _say_how_to_resume(runner.folder, model)
+        print_markup(err, f"[bold red]Incomplete:[/] {escape(as_sentence(because))}")
+        _print_resume_hint(runner.folder, model)
         sys.exit(INCOMPLETE)
     if not finished.conditions_hold:
-        tell(err, "[bold red]Failed:[/] the data are wrong: the report names the condition that does not hold.")
+        print_markup(err, "[bold red]Failed:[/] the data are wrong: the report names the condition that does not hold.")
         sys.exit(CONDITION_BROKEN)
     if broken:
-        tell(err, f"[bold red]Failed:[/] {escape('; '.join(broken))}.")
+        print_markup(err, f"[bold red]Failed:[/] {escape('; '.join(broken))}.")
         sys.exit(VERDICT)
 
 
@@ -169,7 +169,7 @@ def _report_if_possible(folder: Path, show: Show, outputs: Outputs) -> None:
         show.say(f"There is no report: {as_sentence(as_reason(error))}")
 
 
-def _say_how_to_resume(folder: Path, model: "AnyScenario") -> None:
+def _print_resume_hint(folder: Path, model: "AnyScenario") -> None:
     from stallmark.experiment.remaining_runs import command, with_records
     from stallmark.record.reader import find_records
     from stallmark.report.text import experiment
@@ -177,4 +177,4 @@ def _say_how_to_resume(folder: Path, model: "AnyScenario") -> None:
     if not (places := with_records(folder)):  # somebody has removed them
         return
     made = [record.manifest for record in find_records(places)]
-    tell(err, escape(experiment.go_on(command(folder, model.contents, made))))
+    print_markup(err, escape(experiment.go_on(command(folder, model.contents, made))))

@@ -10,7 +10,7 @@ import click
 
 from stallmark import format
 from stallmark.cli.command import Command
-from stallmark.cli.common import err, escape, item, json_option, out, out_option, tell, timezone_option
+from stallmark.cli.common import err, escape, item, json_option, out, out_option, print_markup, timezone_option
 from stallmark.errors import StallmarkError, in_words
 
 if TYPE_CHECKING:
@@ -28,30 +28,32 @@ def runs(scenario: str | None, out_dir: Path, as_json: bool) -> None:
     from stallmark.report.terminal import InTerminal
 
     everything = list(_past(out_dir))
-    past = [one for one in everything if scenario in (None, one.scenario)]
+    past = [experiment for experiment in everything if scenario in (None, experiment.scenario)]
     if not past:
-        near = difflib.get_close_matches(scenario or "", [one.scenario for one in everything], 1)
+        near = difflib.get_close_matches(scenario or "", [experiment.scenario for experiment in everything], 1)
         hint = f": did you mean {near[0]}?" if near else "."
         raise StallmarkError(f"{out_dir} holds no experiment{f' of {scenario}' if scenario else ''}{hint}")
     if as_json:
         names = ("folder", "begun", "scenario", "state", "whole", "planned")
         listed = [
-            {name: getattr(one, name) for name in names} | {"result": result(one), "thresholds_kept": kept(one)}
-            for one in past
+            {name: getattr(experiment, name) for name in names}
+            | {"result": result(experiment), "thresholds_kept": kept(experiment)}
+            for experiment in past
         ]
         click.echo(json.dumps(listed, indent=2, default=str))
         return
-    for one in past:
-        of = f" of {one.planned}" if one.planned is not None else ""
-        when = format.moment(one.begun)
-        tell(
+    for experiment in past:
+        planned_text = f" of {experiment.planned}" if experiment.planned is not None else ""
+        when = format.moment(experiment.begun)
+        print_markup(
             out,
-            f"[bold]{escape(one.scenario)}[/]  {when}, {one.whole}{of} runs, {one.state}, {escape(str(one.folder))}",
+            f"[bold]{escape(experiment.scenario)}[/]  {when}, {experiment.whole}{planned_text} runs, "
+            f"{experiment.state}, {escape(str(experiment.folder))}",
         )
-        if thresholds := kept(one):
+        if thresholds := kept(experiment):
             item("   ", f"{thresholds[0]} of {thresholds[1]} thresholds kept")
-        if said := result(one):
-            item("   ", escape(said))
+        if text := result(experiment):
+            item("   ", escape(text))
     if scenario:
         out.print()
         out.print(InTerminal(trend(past)))
@@ -71,12 +73,12 @@ def _past(out_dir: Path) -> Iterator["Past"]:
             records = find_records([folder])
             summary = None if any(record.is_probe or record.loads for record in records) else summarise(records)
         except StallmarkError as error:  # damaged, or of another version: the others are listed all the same
-            tell(err, f"{escape(folder.name)}: {escape(in_words(error))}")
+            print_markup(err, f"{escape(folder.name)}: {escape(in_words(error))}")
             continue
         begun, name = records[0].manifest.started, records[0].manifest.scenario.name
         try:
-            found = status(folder)
-            yield Past(folder, begun, name, found.state, found.whole, found.planned, summary)
+            progress = status(folder)
+            yield Past(folder, begun, name, progress.state, progress.whole, progress.planned, summary)
         except StallmarkError:  # of probes, and of a scenario that this version cannot run, the plan is not known
             whole = sum(record.incomplete_because is None for record in records)
             state = State.COMPLETE if whole == len(records) else State.ENDED

@@ -14,7 +14,7 @@ import click
 
 from stallmark import format
 from stallmark.cli.command import Command
-from stallmark.cli.common import err, json_option, out, runs_argument, tell
+from stallmark.cli.common import err, json_option, out, print_markup, runs_argument
 from stallmark.errors import StallmarkError
 from stallmark.redact import spreadsheet
 
@@ -63,7 +63,7 @@ def _show(answered: "Answer") -> None:
     may_leave = {column: column for column in columns if column and any(row[column] != format.NONE for row in cells)}
     out.print(InTerminal(Table(list(answered.columns), cells, words, importance=may_leave)))
     if more:
-        tell(err, f"The first {ROWS_SHOWN:,} rows: --csv and --json write all of them.")
+        print_markup(err, f"The first {ROWS_SHOWN:,} rows: --csv and --json write all of them.")
 
 
 def _is_text(value: Any) -> bool:
@@ -98,9 +98,9 @@ def _write_json(answered: "Answer") -> None:
 def _in_json(value: Any) -> Any:
     """Return a value as every strict reader of JSON takes it."""
     if isinstance(value, list | tuple):
-        return [_in_json(one) for one in value]
+        return [_in_json(item) for item in value]
     if isinstance(value, dict):
-        return {str(key): _in_json(one) for key, one in value.items()}
+        return {str(key): _in_json(item) for key, item in value.items()}
     if isinstance(value, Decimal):
         value = float(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value

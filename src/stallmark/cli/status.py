@@ -10,7 +10,7 @@ import click
 
 from stallmark import capabilities, format
 from stallmark.cli.command import Command
-from stallmark.cli.common import escape, experiment_options, json_option, out, tell, timezone_option
+from stallmark.cli.common import escape, experiment_options, json_option, out, print_markup, timezone_option
 
 if TYPE_CHECKING:
     from stallmark.experiment.status import Status
@@ -30,13 +30,13 @@ def status(folder: Path | None, out_dir: Path, as_json: bool) -> None:
     progress = capabilities.part(other_kind(folder) or "", "progress")
     own = progress(folder) if progress else None
     experiment = experiment_of(folder)
-    found = read_status(experiment) if experiment else None
+    progress = read_status(experiment) if experiment else None
     if as_json:
         parts = own.values if own else {}
-        click.echo(json.dumps(parts | (asdict(found) if found else {}), default=str, allow_nan=False))
+        click.echo(json.dumps(parts | (asdict(progress) if progress else {}), default=str, allow_nan=False))
         return
-    for sentence in [*(own.sentences if own else ()), *(_sentences(found) if found else ())]:
-        tell(out, escape(sentence))
+    for sentence in [*(own.sentences if own else ()), *(_sentences(progress) if progress else ())]:
+        print_markup(out, escape(sentence))
 
 
 class Progress(NamedTuple):
@@ -47,30 +47,30 @@ class Progress(NamedTuple):
     """The same as JSON."""
 
 
-def _sentences(found: "Status"):
+def _sentences(status: "Status"):
     from stallmark.experiment.status import State
     from stallmark.report.text import experiment
 
-    yield f"{found.title} ({found.folder}), begun {format.moment(found.started)}"
-    because = f": {found.because}" if found.because else ""
-    yield f"{found.state}{because}, {found.whole} of {found.planned} runs are whole"
-    if found.state is State.SILENT and found.silent_s and found.resume:
-        yield experiment.silent(found.silent_s, found.resume)
-    if found.state is State.BETWEEN and found.silent_s:
-        ago = format.duration(found.silent_s)
+    yield f"{status.title} ({status.folder}), begun {format.moment(status.started)}"
+    because = f": {status.because}" if status.because else ""
+    yield f"{status.state}{because}, {status.whole} of {status.planned} runs are whole"
+    if status.state is State.SILENT and status.silent_s and status.resume:
+        yield experiment.silent(status.silent_s, status.resume)
+    if status.state is State.BETWEEN and status.silent_s:
+        ago = format.duration(status.silent_s)
         yield f"The last run ended {ago} ago; the next one is being prepared, or the experiment was killed."
-        if found.asks:
-            yield experiment.asks(*found.asks)
-    if found.state is State.ENDED and found.resume:
-        yield experiment.go_on(found.resume)
-    if now := found.now:
-        of = f" of {format.duration(now.ends_s)}" if now.ends_s else ""
+        if status.asks:
+            yield experiment.asks(*status.asks)
+    if status.state is State.ENDED and status.resume:
+        yield experiment.go_on(status.resume)
+    if now := status.now:
+        end_text = f" of {format.duration(now.ends_s)}" if now.ends_s else ""
         spent_s = min(now.elapsed_s, now.ends_s or now.elapsed_s)
         users = f", {format.users(now.users)}" if now.users is not None else ""
-        yield f"[{now.number}/{found.planned}] {now.variant}: {now.phase}{users}, {format.duration(spent_s)}{of}"
+        yield f"[{now.number}/{status.planned}] {now.variant}: {now.phase}{users}, {format.duration(spent_s)}{end_text}"
         tps = None if now.tps is None else f"{format.number(now.tps)} TPS"
         read = None if now.read_ms is None else f"{format.number(now.read_ms)} ms a read"
         if lately := ", ".join(filter(None, (tps, read))):
             yield f"in the last seconds {lately}"
-    if found.left_s is not None:
-        yield experiment.time_left(found.left_s, refined=found.refined)
+    if status.left_s is not None:
+        yield experiment.time_left(status.left_s, refined=status.refined)

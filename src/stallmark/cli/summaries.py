@@ -43,10 +43,12 @@ def summarise_each_alike(folders: Sequence[Path]) -> dict[str, ExperimentSummary
     return experiments
 
 
-def of_each(
+def make_each(
     experiments: Mapping[str, ExperimentSummary], make: Callable[[ExperimentSummary], T]
 ) -> tuple[dict[str, T], dict[str, StallmarkError]]:
-    """Return what is made of each load, and why nothing is of others. Raise StallmarkError where nothing is of any."""
+    """Return the result of `make` for each load, and the error of each load that has none. Raise StallmarkError if all
+    fail.
+    """
     made: dict[str, T] = {}
     failed: dict[str, StallmarkError] = {}
     for name, experiment in experiments.items():
@@ -64,13 +66,13 @@ def summarise_records(records: Sequence[Record]) -> ExperimentSummary:
 
 
 def on_all_cores(records: Sequence[Record], make: Callable[..., T]) -> T:
-    """Return what `make(records, map)` does, long records each in a process of its own where there is room for two."""
+    """Return the result of `make(records, map)`, with each long record in a process of its own if memory allows two."""
     stored = sum(file.stat().st_size for record in records for file in record.folder.iterdir() if file.is_file())
     workers = min(len(records), os.cpu_count() or 1, (ROOM_BYTES - OURS_BYTES) // max(map(_takes_bytes, records)))
-    _take_memory_once()
+    _share_memory_pool()
     if workers < 2 or stored < LONG_BYTES or "gevent" in sys.modules:  # which has patched what a pool needs
         return make(records, map)
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_take_memory_once) as pool:
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_share_memory_pool) as pool:
         return make(records, pool.map)
 
 
@@ -80,6 +82,6 @@ def _takes_bytes(record: Record) -> int:
     return START_BYTES + round(seconds) * SECOND_BYTES
 
 
-def _take_memory_once() -> None:
+def _share_memory_pool() -> None:
     """Let Arrow take memory where NumPy does: a pool of its own keeps for itself what neither uses any more."""
     pa.set_memory_pool(pa.system_memory_pool())

@@ -30,15 +30,15 @@ def whatif(runs: tuple[Path, ...], reads: tuple[str, ...], as_json: bool) -> Non
     from stallmark.report.what_if import what_ifs_in_brief
 
     times_ms = [_milliseconds(text) for text in reads] or list(WHAT_IF_MS)
-    all_found = {name: what_if(one.steps, times_ms) for name, one in summarise_each_alike(runs).items()}
-    if not any(found.found for found in all_found.values()):
-        left_out = [sentence(one) for found in all_found.values() for one in found.left_out]
+    all_found = {name: what_if(summary.steps, times_ms) for name, summary in summarise_each_alike(runs).items()}
+    if not any(answer.found for answer in all_found.values()):
+        left_out = [sentence(finding) for answer in all_found.values() for finding in answer.left_out]
         raise StallmarkError(" ".join(dict.fromkeys(left_out)))
     if as_json:
         click.echo(dumped(in_json(all_found.get("", {"loads": all_found}))))
         return
-    for name, found in all_found.items():
-        out.print(*([f"[bold]{escape(name)}[/]\n"] if name else []), in_terminal(what_ifs_in_brief(found)), sep="")
+    for name, answer in all_found.items():
+        out.print(*([f"[bold]{escape(name)}[/]\n"] if name else []), in_terminal(what_ifs_in_brief(answer)), sep="")
 
 
 def _milliseconds(text: str) -> float:
@@ -51,5 +51,5 @@ def _milliseconds(text: str) -> float:
     except ValidationError:
         seconds = 0.0
     if not 0 < seconds <= 60:
-        raise StallmarkError(f"--read {text} is no time of a read: write it as 1ms or 0.2ms, above zero.")
+        raise StallmarkError(f"--read {text} is not a time of a read: write it as 1ms or 0.2ms, above zero.")
     return seconds * 1000

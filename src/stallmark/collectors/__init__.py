@@ -48,19 +48,20 @@ REGISTRY: dict[str, Sequence[type[Collector]]] = {
         *((Volumes,) if sys.platform == "win32" else ()),  # elsewhere it would be a line that helps nobody
     ),
 }
-"""By the engine's dialect."""
+"""Collectors by the engine's dialect."""
 
 ON_REQUEST: Mapping[str, Mapping[str, Sequence[type[Collector]]]] = {
     "mssql": {"query_store": (QueryStore, QueryStoreWaits, QueryStoreState), "io_latency": (IoLatency,)},
     "postgresql": {"io_trace": (IoTrace, IoFiles)},
 }
-"""By the engine's dialect, and by what a scenario asks for with `observe`: they cost the server something."""
+"""Collectors by the engine's dialect and by the word of a scenario's `observe`: they cost the server something."""
 
 
 def collectors_for(engine: Engine, observe: Sequence[str] = ()) -> list[Collector]:
-    """Return one of each collector for this engine and of those asked for; `unavailable` says which cannot measure.
+    """Return one of each collector for this engine and of the requested ones; `unavailable` marks those that cannot
+    measure.
 
-    One that is asked for takes the place of another of its name.
+    A requested collector takes the place of another of its name.
     """
     requested = ON_REQUEST.get(engine.dialect, {})
     kinds = [*REGISTRY.get(engine.dialect, ()), *(kind for name in observe for kind in requested[name])]
@@ -76,5 +77,5 @@ def drop_left_behind(engine: Engine) -> None:
 
 
 def storage_alarm(collectors: Sequence[Collector]) -> str | None:
-    """Return why a run must stop and gives no verdict: the server's storage failed, as a collector saw."""
+    """Return the reason why a run must stop and gives no verdict: the server's storage failed, as a collector saw."""
     return next((collector.alarm for collector in collectors if collector.alarm), None)

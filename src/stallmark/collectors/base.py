@@ -24,7 +24,7 @@ Sink = Callable[[str, Sequence[Row]], None]
 """The taker of the rows of a table, by its name."""
 
 DATABASE = "database"
-"""The column of an answer that says which of our databases a row is of."""
+"""The column of an answer that names the database of a row, if several databases are ours."""
 OF_SEVERAL = "the database; null where one alone is under load"
 
 
@@ -54,7 +54,7 @@ class Collector(ABC):
     """The ends of the measured intervals as they are planned, in seconds since the run's start."""
 
     alarm: str | None = None
-    """Why the run must stop and gives no verdict, once there is a reason."""
+    """The reason why the run must stop without a verdict, once there is one."""
 
     incomplete: str | None = None
     """The part that its rows lack because it could not be read, as a clause without a full stop; None if nothing."""
@@ -65,35 +65,38 @@ class Collector(ABC):
 
     @property
     def several(self) -> bool:
-        """Tell whether several databases are ours."""
+        """Return whether several databases are ours."""
         return len(self.databases) > 1
 
-    def told_apart(self, rows: Sequence[Row]) -> Sequence[Row]:
+    def with_database_names(self, rows: Sequence[Row]) -> Sequence[Row]:
         """Return rows with their database's name where it belongs; it is left out where one database is ours."""
         if not (self.named or self.of_each_database) or not rows:
             return rows
         if not self.several and DATABASE not in {*rows[0], *self.columns.names}:
             return rows
-        found = list(rows)
-        for row in found:
+        copied = list(rows)
+        for row in copied:
             database = row.pop(DATABASE, None)
             if self.several:
                 row |= {name: f"{database}.{row[name]}" for name in self.named}
             if DATABASE in self.columns.names:
                 row[DATABASE] = database if self.several else None
-        return found
+        return copied
 
     def unavailable(self) -> str | None:
-        """Return why it can measure nothing here, as a sentence; None when it can. Called once, before the run."""
+        """Return the reason why it can measure nothing here, as a sentence; None when it can. Called once, before the
+        run.
+        """
         return None
 
-    def limited(self) -> str | None:
-        """Return which of its columns stay empty here and why, as a sentence; None when all is measured."""
+    def limitation(self) -> str | None:
+        """Return a sentence on the columns that stay empty here, with the reason; None when all is measured."""
         return None
 
     def open(self) -> None:
         """Get ready to sample (connect). Called in the sampler's thread, and again after a failure, for what that has
-        broken: a query that was refused is no reason for another login."""
+        broken: a query that was refused is not a reason for another login.
+        """
 
     @abstractmethod
     def sample(self, now: float) -> Sequence[Row]:
@@ -127,7 +130,7 @@ class ServerConnection(ABC):
     def rows(self, sql: str) -> Rows:
         """Return the rows of a query.
 
-        Raise StallmarkError when there is no connection, the server refuses, or does not answer.
+        Raise StallmarkError without a connection, or if the server refuses or does not answer.
         """
 
     @abstractmethod
@@ -218,18 +221,18 @@ class EachDatabase(ServerConnection):
             connection.open()
 
     def rows(self, sql: str) -> Rows:
-        found: list[tuple[Any, ...]] = []
+        together: list[tuple[Any, ...]] = []
         for engine, connection in self._connections:
             name = name_of(engine)
             try:
                 rows = connection.rows(sql)
             except StallmarkError as error:
                 raise StallmarkError(f"{name}: {error}") from error
-            found += [(*row, name) for row in rows.values]
-        if found and "server_time" in rows.names:
-            at = rows.names.index("server_time")
-            found = [(*row[:at], found[0][at], *row[at + 1 :]) for row in found]
-        return Rows([*rows.names, DATABASE], found)
+            together += [(*row, name) for row in rows.values]
+        if together and "server_time" in rows.names:
+            index = rows.names.index("server_time")
+            together = [(*row[:index], together[0][index], *row[index + 1 :]) for row in together]
+        return Rows([*rows.names, DATABASE], together)
 
     def close(self) -> None:
         for _, connection in self._connections:
@@ -255,14 +258,14 @@ class EndedSessions:
         self._held: defaultdict[str, set[str]] = defaultdict(set)
         self._losses: Counter[str] = Counter()
 
-    def noted(self, rows: Iterable[Row]) -> list[Row]:
+    def with_session_counts(self, rows: Iterable[Row]) -> list[Row]:
         """Put the number of sessions in place of their names, and the losses so far into the epoch."""
-        found = []
+        counted = []
         for row in rows:
             if row["sessions"] is None:
                 continue
             name, sessions = row["application"], set(row["sessions"].split(","))
             self._losses[name] += not self._held[name] <= sessions
             self._held[name] = sessions
-            found.append(row | {"sessions": len(sessions), "epoch": f"{row['epoch']} losses {self._losses[name]}"})
-        return found
+            counted.append(row | {"sessions": len(sessions), "epoch": f"{row['epoch']} losses {self._losses[name]}"})
+        return counted

@@ -108,7 +108,7 @@ is executed, and no other file is read. At most 1,000 rows are shown, `--csv` an
 
 @dataclass(frozen=True)
 class RecordTable:
-    """A table of a record. `engine` is the dialect of the servers that have it; empty where all do."""
+    """A table of a record. `engine` is the dialect of the servers that have it; empty if all do."""
 
     name: str
     engine: str
@@ -121,8 +121,8 @@ class RecordTable:
             "engine": self.engine,
             "meaning": self.meaning,
             "columns": [
-                {"name": one.name, "type": type_of(one), "unit": unit_of(one), "meaning": meaning_of(one)}
-                for one in self.columns
+                {"name": column.name, "type": type_of(column), "unit": unit_of(column), "meaning": meaning_of(column)}
+                for column in self.columns
             ],
         }
 
@@ -140,8 +140,8 @@ def tables() -> Iterator[RecordTable]:
     for name, (schema, meaning) in _OTHERS.items():
         yield RecordTable(name, "", meaning, schema)
     for engine, kinds in REGISTRY.items():
-        requested = [kind for some in ON_REQUEST.get(engine, {}).values() for kind in some]
-        for kind in {one.name: one for one in (*kinds, *requested, *_ON_WINDOWS.get(engine, ()))}.values():
+        requested = [kind for kinds_of_engine in ON_REQUEST.get(engine, {}).values() for kind in kinds_of_engine]
+        for kind in {kind.name: kind for kind in (*kinds, *requested, *_ON_WINDOWS.get(engine, ()))}.values():
             yield RecordTable(kind.name, engine, kind.help, pa.schema([*SAMPLED, *kind.columns]))
     for name, meaning in _PROBE.items():
         yield RecordTable(name, "", meaning, PROBE_TABLES[name])
@@ -149,7 +149,7 @@ def tables() -> Iterator[RecordTable]:
 
 def in_json() -> dict[str, Any]:
     """Return the tables, and the JSON schema of the manifest."""
-    return {"tables": [one.facts() for one in tables()], "manifest": Manifest.model_json_schema()}
+    return {"tables": [table.facts() for table in tables()], "manifest": Manifest.model_json_schema()}
 
 
 def markdown() -> str:
@@ -158,7 +158,7 @@ def markdown() -> str:
     for table in tables():
         engine = {"postgresql": " (PostgreSQL)", "mssql": " (SQL Server)"}.get(table.engine, "")
         rows = ["| column | type | unit | meaning |", "|---|---|---|---|"]
-        for one in table.columns:
-            rows.append(f"| `{one.name}` | {type_of(one)} | {unit_of(one)} | {meaning_of(one)} |")
+        for column in table.columns:
+            rows.append(f"| `{column.name}` | {type_of(column)} | {unit_of(column)} | {meaning_of(column)} |")
         parts += [f"## {table.name}{engine}", table.meaning, "\n".join(rows)]
     return "\n\n".join(parts) + "\n"

@@ -15,7 +15,7 @@ from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.processes import ProcessTree, read_stat
 from stallmark.record.schema import column
-from stallmark.storage.array_facts import behind
+from stallmark.storage.array_facts import emulated_array_under
 from stallmark.storage.block_devices import BlockDevice, NoBlockDevice, device_behind, read_counters
 from stallmark.storage.emulator import EXTENT_BYTES, ActiveExtents, ArrayCounters, EmulatedArrays, FlashCounters, layout
 from stallmark.storage.emulator.arrays import SharedState
@@ -238,7 +238,7 @@ class DeviceIO(Collector):
         roles, reasons = self._resolve()
         return None if roles or self.engine.devices.array else " ".join(reasons)
 
-    def limited(self) -> str | None:
+    def limitation(self) -> str | None:
         roles, reasons = self._resolve()
         unsynced = [device.name for device in roles if not device.counts_syncs]
         if unsynced:
@@ -285,24 +285,24 @@ class DeviceIO(Collector):
 
     def _resolve(self) -> tuple[dict[BlockDevice, str], list[str]]:
         """Return the block devices with their roles, and sentences on the directories that have none."""
-        found: dict[BlockDevice, list[str]] = {}
+        purposes: dict[BlockDevice, list[str]] = {}
         reasons: list[str] = []
         for role, directory in sorted(self._storage.items()):
             try:
-                found.setdefault(device_behind(directory), []).append(role)
+                purposes.setdefault(device_behind(directory), []).append(role)
             except NoBlockDevice as reason:
                 reasons.append(str(reason))
             except OSError as error:
                 reasons.append(f"{directory} is not for us to see ({error.strerror}).")
         if self.engine.devices.array is not None:
-            return dict.fromkeys(found, "underlying"), reasons
-        return {device: "+".join(roles) for device, roles in found.items()}, reasons
+            return dict.fromkeys(purposes, "underlying"), reasons
+        return {device: "+".join(roles) for device, roles in purposes.items()}, reasons
 
 
 def _emulated_arrays(devices: Iterable[BlockDevice]) -> dict[BlockDevice, layout.EmulatedDevice | None]:
-    """Return the devices of emulated arrays, with the array's state; None where that may not be opened."""
-    found = {device: behind(device.name) for device in devices}
-    return {device: _state(array[1]) for device, array in found.items() if array is not None}
+    """Return the devices of emulated arrays, with the array's state; None if that may not be opened."""
+    arrays = {device: emulated_array_under(device.name) for device in devices}
+    return {device: _state(array[1]) for device, array in arrays.items() if array is not None}
 
 
 def _state(file: Path | None) -> layout.EmulatedDevice | None:

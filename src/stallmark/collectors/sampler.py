@@ -104,7 +104,7 @@ class Sampler:
 
     @property
     def incomplete(self) -> dict[str, str]:
-        """Return what the rows of collectors lack, by the collectors' names."""
+        """Return the gaps of collectors' rows as text, by collector name."""
         collectors = (lane.collector for lane in self._lanes)
         return {collector.name: collector.incomplete for collector in collectors if collector.incomplete}
 
@@ -202,7 +202,7 @@ class _Lane:
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """Note what goes wrong with one collector, which is nobody else's trouble."""
+        """Record the failure of one collector without disturbing the others."""
         began = self._sampler.now()
         try:
             yield

@@ -19,7 +19,7 @@ def did_you_mean(scheme: str, port: int | None) -> str | None:
 
 
 def open_engine(url: str) -> "Engine":
-    """Return the engine for a server by its URL, whose scheme says which. No connection is made yet."""
+    """Return the engine for a server by its URL, whose scheme names the engine. No connection is made yet."""
     scheme = url.partition(":")[0].partition("+")[0].lower()
     if scheme == "mssql":
         from stallmark.engines.mssql.engine import MssqlEngine

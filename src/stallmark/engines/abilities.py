@@ -1,6 +1,6 @@
-"""The optional abilities of an engine, and what they answer with.
+"""The optional abilities of an engine, and the types of their results.
 
-An ability is an object, or `Missing` with the reason why there is none.
+An ability is an object, or `Missing` with the reason why the engine lacks it.
 """
 
 from abc import ABC, abstractmethod
@@ -23,7 +23,7 @@ Availability = Literal["ok", "limited", "missing"]
 
 @dataclass(frozen=True)
 class Examined:
-    what: str
+    subject: str
     state: Availability
     sentence: str
 
@@ -57,9 +57,10 @@ PAGE_BYTES = 8192
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer as it came. `plan`: as the server wrote it, with what its execution did where that stands in it; None
-    where it sent none. `rows` are those of the answer; None where only the plan knows. `noted`: what the server noted
-    of the execution beside the plan."""
+    """The answer as it came. `plan`: as the server wrote it, with what its execution did where that is in it; None if
+    it sent none. `rows` are those of the answer; None if only the plan knows. `noted`: what the server noted of the
+    execution beside the plan.
+    """
 
     rows: int | None
     plan: str | None
@@ -78,8 +79,8 @@ class Measures:
     grant_kib: int | None = None  # memory the server set aside for it
     cpu_ms: float | None = None
     actual_dop: int | None = None  # 1: nothing ran in parallel
-    wait_ms: Mapping[str, float] | None = None  # by what was waited for, as the server calls it
-    plan_hash: str | None = None  # of the plan's shape: operators, tables and indexes
+    wait_ms: Mapping[str, float] | None = None  # milliseconds by the server's wait type
+    plan_hash: str | None = None  # hash of the plan's shape: operators, tables and indexes
 
 
 class QuerySession(Protocol):
@@ -89,11 +90,12 @@ class QuerySession(Protocol):
     """Of the files that plans are kept in."""
 
     limited: str | None
-    """A sentence on what it cannot tell of a query here and why; final after the first execution."""
+    """A sentence on what is unknown of queries here, with the reason; final after the first execution."""
 
     def set_dop(self, dop: int | None) -> None:
-        """Let at most so many work on a query at once; None: as the server is set. Do nothing where that stands
-        in the text of the query."""
+        """Let at most `dop` processors work on a query at once; None: as the server is set. Do nothing if the degree is
+        in the text of the query.
+        """
 
     def execute(self, text: str) -> Answer:
         """Execute a query and take its whole answer. Raises CallFailed; TIMEOUT after the session's timeout."""
@@ -143,7 +145,7 @@ def required(ability: AnyAbility | Missing) -> AnyAbility:
 
 class Ability:
     def refusal(self) -> str | None:
-        """Return why it cannot be had on this server, as a clause without a full stop; None when it can."""
+        """Return the reason why it cannot be had on this server, as a clause without a full stop; None when it can."""
         return None
 
 
@@ -154,10 +156,10 @@ class Memory(Ability, ABC):
     """`cap` cannot go below this."""
 
     scarce_bytes: int = 0
-    """Below this a cap is possible, and the server hardly works."""
+    """Below this a cap is possible, and the server barely works."""
 
     largest_bytes: int | None = None
-    """The memory of the server's machine, above which no pool can be; None where it is not known."""
+    """The memory of the server's machine, above which no pool can be; None if it is not known."""
 
     @abstractmethod
     def cap(self, size_bytes: int) -> int:
@@ -165,14 +167,14 @@ class Memory(Ability, ABC):
 
     @abstractmethod
     def give_back(self) -> None:
-        """Restore the size that the buffer pool had before the first cap. Do nothing where it was not capped."""
+        """Restore the size that the buffer pool had before the first cap. Do nothing if it was not capped."""
 
 
 class Caches(Ability, ABC):
     """Empty the buffer pool for a cold start."""
 
     allowed: bool = False
-    """True where the owner of a server that others may use allows it."""
+    """True if the owner of a server that others may use allows it."""
 
     @abstractmethod
     def empty(self) -> Sequence[str]:
@@ -201,7 +203,8 @@ class BackupOptions:
 @dataclass(frozen=True)
 class Folders:
     """Folders of the server's machine for the files of a database. `log` None: with the data; `filegroups`: those of
-    SQL Server that lie elsewhere than `data`, by name."""
+    SQL Server that are elsewhere than `data`, by name.
+    """
 
     data: str
     log: str | None = None
@@ -212,14 +215,14 @@ class Backup(Ability, ABC):
     """Keep a copy of the database that `restore` brings back: a backup, or a copy of its files."""
 
     options: BackupOptions | None = None
-    """None where there are none to choose."""
+    """None if the server has no such options."""
 
     of_server: bool = False
-    """True where a copy holds every database of the server."""
+    """True if a copy holds every database of the server."""
 
     @abstractmethod
     def label(self) -> str | None:
-        """Return the label of the copy, as `keep` was told; None without a copy."""
+        """Return the label of the copy, as given to `keep`; None without a copy."""
 
     @abstractmethod
     def keep(self, label: str) -> None:
@@ -231,11 +234,11 @@ class Backup(Ability, ABC):
 
     @abstractmethod
     def refuse_folders(self, to: Folders, size_bytes: int) -> None:
-        """Raise StallmarkError where a database of `size_bytes` cannot lie in the folders."""
+        """Raise StallmarkError if a database of `size_bytes` cannot be in the folders."""
 
     @abstractmethod
     def bring_home(self) -> None:
-        """Have the database lie where it was built again, or at its next use. Do nothing where it does."""
+        """Move the database back to where it was built, now or at its next use. Do nothing if it is there."""
 
     def drop(self) -> None:
         """Remove the copy, if there is one."""
@@ -260,11 +263,11 @@ class VariantSetting(Ability, ABC):
 
     @abstractmethod
     def make(self, wanted: Any) -> None:
-        """Make it as a variant wants it. Raise StallmarkError where that cannot be now."""
+        """Make it as a variant wants it. Raise StallmarkError if that cannot be now."""
 
     @abstractmethod
     def give_back(self) -> None:
-        """Restore what was found, also by a run that was killed. Do nothing where nothing was changed.
+        """Restore what was found, also by a run that was killed. Do nothing if nothing was changed.
 
         Raise NotGivenBack.
         """
@@ -289,7 +292,7 @@ class Maintenance(Ability, ABC):
     """Maintenance of the database that a scenario may have beside its users."""
 
     @abstractmethod
-    def open(self, what: str) -> MaintenanceWork:
+    def open(self, name: str) -> MaintenanceWork:
         """Connect for it. `what`: the file of a backup, the table of a rebuild."""
 
 

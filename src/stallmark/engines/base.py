@@ -1,7 +1,7 @@
 """The interface of a database engine: what the layers above may ask of a server.
 
 Engines know SQL dialects, settings and error codes, nothing of workloads or runs. What not every server can do is an
-ability of its own (see `abilities`), which says why it cannot be had.
+ability of its own (see `abilities`), which gives the reason it cannot be had.
 """
 
 from abc import ABC, abstractmethod
@@ -45,8 +45,11 @@ class Isolation(StrEnum):
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """Names and values of what a server is set to. `placement`: where data lie and how large the files are;
-    `momentary`: what describes the moment of reading; `unreadable`: parts that it did not tell, each with its words."""
+    """Names and values of a server's settings.
+
+    `placement` holds the places and sizes of data files, `momentary` values of the moment of reading, and `unreadable`
+    the parts that the server refused, each with its words.
+    """
 
     configuration: dict[str, str]
     placement: dict[str, str] = field(default_factory=dict)
@@ -89,8 +92,8 @@ class Session(Protocol):
 
         Raises CallFailed. The class is UNKNOWN_OUTCOME where the server may or may not have committed: the connection
         broke while a call that `commits` was under way, or such a call was given up (timeout, `cancel`) and the server
-        does not say whether that came before its end; the session then goes on. Inside `transaction` only the `last`
-        call commits.
+        does not report whether that came before its end; the session then continues. Inside `transaction` only the
+        `last` call commits.
         """
 
     def count(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> int:
@@ -135,13 +138,13 @@ class Session(Protocol):
         """Begin a transaction, at the latest with the next call."""
 
     def commit(self) -> None:
-        """Commit; do nothing where no transaction is open. Raise as a `call` that commits does."""
+        """Commit; do nothing if no transaction is open. Raise as a `call` that commits does."""
 
     def roll_back(self) -> None:
-        """Roll back; do nothing where no transaction is open."""
+        """Roll back; do nothing if no transaction is open."""
 
     def own_io(self) -> OwnIO | None:
-        """Return the I/O since the session was opened, outside a transaction; None where the server does not say.
+        """Return the I/O since the session was opened, outside a transaction; None if the server does not report.
 
         Raise CallFailed.
         """
@@ -174,15 +177,15 @@ class BulkWriter(Protocol):
     """Write Arrow tables in a transaction that the caller ends; leaving without `commit` rolls back."""
 
     transactional: bool
-    """False where rows are in for good as they are written, and only what is executed can be rolled back."""
+    """False if rows are in for good as they are written, and only what is executed can be rolled back."""
 
     limited: str | None
-    """A clause that says why rows are written more slowly than this engine can; None where they are not."""
+    """A clause with the reason why rows are written more slowly than this engine can; None if they are not."""
 
     def write(self, table: str, rows: "pa.Table") -> None: ...
 
     def execute(self, sql: str) -> int:
-        """Return how many rows the statement changed, -1 for one that changes none."""
+        """Return the number of rows that the statement changed, -1 for one that changes none."""
 
     def commit(self) -> None: ...
 
@@ -232,7 +235,7 @@ class Engine(ABC):
     """By the key of a variant that asks for it."""
 
     by_workload: Mapping[str, "Engine"] = MappingProxyType({})
-    """The engines of databases that hold one workload each. Empty where all lie in the database of this engine."""
+    """The engines of databases that hold one workload each. Empty where all are in the database of this engine."""
 
     @abstractmethod
     def database_name(self) -> str:
@@ -244,11 +247,11 @@ class Engine(ABC):
 
     @abstractmethod
     def has_database(self, name: str) -> bool:
-        """Tell whether the server has a database of that name."""
+        """Return whether the server has a database of that name."""
 
     @abstractmethod
     def make_database(self, name: str) -> None:
-        """Create a database on the server. Raise StallmarkError where this login may not."""
+        """Create a database on the server. Raise StallmarkError if this login may not."""
 
     def databases(self) -> tuple["Engine", ...]:
         """Return the engines of the databases that are ours, each of one database."""
@@ -307,7 +310,7 @@ class Engine(ABC):
         yield
 
     def close_idle(self) -> None:
-        """Close the connections of `few_logins` that nobody uses."""
+        """Close the connections of `few_logins` that are not in use."""
 
     @abstractmethod
     def settings(self) -> ServerSettings:
@@ -323,7 +326,7 @@ class Engine(ABC):
 
     @abstractmethod
     def free_bytes(self) -> int | None:
-        """Return the free bytes where the data lies; None where the server cannot say."""
+        """Return the free bytes at the data's place; None if the server does not report them."""
 
     @abstractmethod
     def schemas_in_use(self) -> dict[str, list[str]]:
@@ -332,32 +335,36 @@ class Engine(ABC):
         What this login may not see is missing.
         """
 
-    def why_things_are_hidden(self) -> str | None:
-        """Return why this login does not see what others have in the database, as a clause; None if it does."""
+    def hidden_objects_reason(self) -> str | None:
+        """Return the reason why this login does not see what others have in the database, as a clause; None if it
+        does."""
         return None
 
     def other_sessions(self) -> list[ServerSession]:
         """Return the sessions in the database that are not Stallmark's, as far as this login may see them."""
         return []
 
-    def why_sessions_are_hidden(self) -> str | None:
-        """Return why this login does not see the sessions of others, as a clause; None if it does."""
+    def hidden_sessions_reason(self) -> str | None:
+        """Return the reason why this login does not see the sessions of others, as a clause; None if it does."""
         return None
 
     def blockers(self) -> list[ServerSession]:
         """Return the sessions that keep one of ours in the database from a lock, as far as this login may see them."""
         return []
 
-    def why_not_writable(self, schemas: Sequence[str]) -> str | None:
-        """Return why nothing can be written in the database, as a sentence, or None. `schemas`: those of a workload."""
+    def not_writable_reason(self, schemas: Sequence[str]) -> str | None:
+        """Return the reason why nothing can be written in the database, as a sentence, or None. `schemas`: those of a
+        workload.
+        """
         return None
 
     def unfit(self) -> str | None:
-        """Return why no workload can be built in the database as it is set, as a sentence; None when it can."""
+        """Return the reason why no workload can be built in the database as it is set, as a sentence; None when it
+        can."""
         return None
 
     def examine(self) -> Iterator[Examined]:
-        """Yield what else the doctor reports."""
+        """Yield further findings for the doctor."""
         return iter(())
 
     def hold(self) -> AbstractContextManager[Callable[[], None]]:
@@ -370,12 +377,14 @@ class Engine(ABC):
         return nullcontext(lambda: None)
 
     def directories(self) -> Mapping[str, Path]:
-        """Return where "data" and "wal" lie on this machine; empty for a server that is not ours."""
+        """Return the folders of "data" and "wal" on this machine; empty for a server that is not ours."""
         return {}
 
     def storage_here(self) -> Mapping[str, Path]:
-        """Return where "data" and "wal" lie, of a server that runs on this machine, whoever started it; empty if that
-        is not known, or each lies in several places."""
+        """Return the folders of "data" and "wal" of a server on this machine, whoever started it.
+
+        Empty if the folders are unknown, or one of them is in several places.
+        """
         return self.directories()
 
     def built_in(self) -> Mapping[str, Path]:
@@ -390,7 +399,7 @@ class Engine(ABC):
         """Return the server's first process, or None if it is not seen on this machine."""
         return None
 
-    def gone(self) -> str | None:
+    def unexpected_end(self) -> str | None:
         """Return a sentence when a server of ours has ended by itself."""
         return None
 
@@ -398,19 +407,21 @@ class Engine(ABC):
         """Write out what is dirty, so that every run starts from the same state."""
 
     def buffer_pool_bytes(self) -> int | None:
-        """Return the size of the buffer pool now, in bytes; None where the server does not say."""
+        """Return the size of the buffer pool now, in bytes; None if the server does not report."""
         return None
 
     def cores(self) -> int | None:
-        """Return how many CPUs the server may use at once; None where it does not say."""
+        """Return the number of CPUs that the server may use at once; None if it is not reported."""
         return None
 
     def most_users(self) -> int | None:
-        """Return how many virtual users the server has connections for beside our own; None without a limit."""
+        """Return the number of virtual users that the server has connections for, next to our own; None without a
+        limit.
+        """
         return None
 
     def users_limited_by(self) -> str:
-        """Return what is to be raised for more users, as words that follow the verb."""
+        """Return the limit to raise for more users, as words that follow the verb."""
         return "the limit of its connections"
 
     def close(self) -> None:

@@ -27,8 +27,8 @@ BROWSER_ASKED = 3  # UDP may be lost
 _ASK_FOR_INSTANCE, _ANSWER = 4, 5  # MC-SQLR, CLNT_UCAST_INST and SVR_RESP
 
 
-def why_unreachable(host: str, port: int) -> str | None:
-    """Return why a port takes no connection, as a clause without a full stop; None if it does."""
+def unreachable_reason(host: str, port: int) -> str | None:
+    """Return the reason why a port takes no connection, as a clause without a full stop; None if it does."""
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (socket.gaierror, UnicodeError) as error:
@@ -43,9 +43,11 @@ def why_unreachable(host: str, port: int) -> str | None:
     return f"port {port} cannot be reached ({os.strerror(errors[0])})"
 
 
-def why_instance_unreachable(host: str, instance: str) -> str | None:
-    """Return why a named instance of SQL Server takes no connection, as `why_unreachable` does. SQL Server Browser
-    is asked for its port."""
+def instance_unreachable_reason(host: str, instance: str) -> str | None:
+    """Return the reason why a named instance of SQL Server takes no connection, as `unreachable_reason` does.
+
+    SQL Server Browser is asked for its port.
+    """
     try:
         port = _instance_port(host, instance)
     except (socket.gaierror, UnicodeError) as error:
@@ -55,7 +57,7 @@ def why_instance_unreachable(host: str, instance: str) -> str | None:
             f"SQL Server Browser (UDP port {BROWSER_PORT}) does not tell the TCP port of {instance}: start it there, "
             f"or write {host}:1433 with the instance's port"
         )
-    return why_unreachable(host, port)
+    return unreachable_reason(host, port)
 
 
 def _connect(addresses: Iterable[tuple[Any, ...]]) -> list[int] | None:
@@ -68,7 +70,7 @@ def _connect(addresses: Iterable[tuple[Any, ...]]) -> list[int] | None:
         for family, kind, protocol, _, address in addresses:
             try:
                 trial = sockets.enter_context(socket.socket(family, kind, protocol))
-            except OSError as error:  # as of IPv6 on a machine without it
+            except OSError as error:  # for instance an IPv6 address on a machine without IPv6
                 errors.append(error.errno or 0)
                 continue
             trial.setblocking(False)
@@ -88,8 +90,8 @@ def _connect(addresses: Iterable[tuple[Any, ...]]) -> list[int] | None:
 
 
 def _unknown(host: str, error: Exception) -> str:
-    why = error.strerror if isinstance(error, OSError) else error
-    return f"the host name {host} is unknown here ({why})"
+    reason = error.strerror if isinstance(error, OSError) else error
+    return f"the host name {host} is unknown here ({reason})"
 
 
 def _instance_port(host: str, instance: str) -> int | None:
@@ -99,7 +101,7 @@ def _instance_port(host: str, instance: str) -> int | None:
     with ExitStack() as sockets:
         asked = sockets.enter_context(selectors.DefaultSelector())
         for family, kind, protocol, _, address in socket.getaddrinfo(host, BROWSER_PORT, type=socket.SOCK_DGRAM):
-            with suppress(OSError):  # as of IPv6 on a machine without it
+            with suppress(OSError):  # for instance an IPv6 address on a machine without IPv6
                 browser = sockets.enter_context(socket.socket(family, kind, protocol))
                 browser.connect(address)  # so that a refusal is heard
                 browser.setblocking(False)
@@ -151,7 +153,7 @@ def _is_here(host: str) -> bool:
     with suppress(ValueError):
         return _is_own(host)
     with suppress(OSError, UnicodeError):
-        addresses = {str(found[4][0]) for found in socket.getaddrinfo(host, None)}
+        addresses = {str(info[4][0]) for info in socket.getaddrinfo(host, None)}
         return bool(addresses) and all(map(_is_own, addresses))
     return False
 
@@ -160,7 +162,7 @@ def _is_own(address: str) -> bool:
     """Return whether an IP address is of this machine. Raise ValueError if it is not an IP address."""
     if ipaddress.ip_address(address.partition("%")[0]).is_loopback:
         return True
-    own = (one.address.partition("%")[0] for several in psutil.net_if_addrs().values() for one in several)
+    own = (interface.address.partition("%")[0] for several in psutil.net_if_addrs().values() for interface in several)
     return address.partition("%")[0] in own
 
 
@@ -172,14 +174,14 @@ def find_server(
     `names`: those of its programs. `session`: the process of a session that is open, as the server numbers it. Without
     one, a server is not known if another of its kind started within `apart_s`.
     """
-    found = set()
+    servers = set()
     for process in psutil.process_iter():
         with suppress(psutil.Error):
-            if process.name() in names and session in (None, _own_number(process.pid)):
+            if process.name() in names and session in (None, _pid_in_namespace(process.pid)):
                 root = _root(process, names)
                 if abs(started - root.create_time()) <= apart_s:
-                    found.add(root.pid)
-    return found.pop() if len(found) == 1 else None
+                    servers.add(root.pid)
+    return servers.pop() if len(servers) == 1 else None
 
 
 def _root(process: psutil.Process, names: Sequence[str]) -> psutil.Process:
@@ -190,10 +192,10 @@ def _root(process: psutil.Process, names: Sequence[str]) -> psutil.Process:
 
 def shares_paths(pid: int) -> bool:
     """Return whether a process sees the files of this machine: one in a container sees its own."""
-    return _own_number(pid) == pid
+    return _pid_in_namespace(pid) == pid
 
 
-def _own_number(pid: int) -> int:
+def _pid_in_namespace(pid: int) -> int:
     """Return a process's number as it sees itself: in a container that is another one."""
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines():

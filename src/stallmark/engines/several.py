@@ -17,7 +17,7 @@ def with_databases(engine: Engine, workloads: Iterable[str]) -> list[str]:
 
 
 def make_databases(engine: Engine, names: Iterable[str]) -> None:
-    """Create the databases that are not there. Raise StallmarkError where this login may not."""
+    """Create the databases that are not there. Raise StallmarkError if this login may not."""
     for name in names:
         if not engine.has_database(name):
             engine.make_database(name)
@@ -25,13 +25,13 @@ def make_databases(engine: Engine, names: Iterable[str]) -> None:
 
 def bytes_used(engine: Engine) -> int:
     """Return the bytes in all its databases."""
-    return sum(one.bytes_used() for one in engine.databases())
+    return sum(database.bytes_used() for database in engine.databases())
 
 
 def checkpoint(engine: Engine) -> None:
     """Write out what is dirty in all its databases."""
-    for one in engine.databases():
-        one.checkpoint()
+    for database in engine.databases():
+        database.checkpoint()
 
 
 def copied(engine: Engine) -> tuple[Engine, ...]:
@@ -43,17 +43,17 @@ def settings(engine: Engine) -> ServerSettings:
     """Return the settings of the server with those of all its databases: of a second one, what differs from the first
     one, behind its name."""
     first, *others = engine.databases()
-    found = first.settings()
+    settings = first.settings()
     for other in others:
         own, name = other.settings(), other.database_name()
-        found = replace(
-            found,
-            configuration=found.configuration | dict(_differing(name, own.configuration, found.configuration)),
-            placement=found.placement | dict(_differing(name, own.placement, found.placement)),
-            momentary=found.momentary | dict(_differing(name, own.momentary, found.momentary)),
-            unreadable=found.unreadable | dict(_differing(name, own.unreadable, found.unreadable)),
+        settings = replace(
+            settings,
+            configuration=settings.configuration | dict(_differing(name, own.configuration, settings.configuration)),
+            placement=settings.placement | dict(_differing(name, own.placement, settings.placement)),
+            momentary=settings.momentary | dict(_differing(name, own.momentary, settings.momentary)),
+            unreadable=settings.unreadable | dict(_differing(name, own.unreadable, settings.unreadable)),
         )
-    return found
+    return settings
 
 
 def _differing(database: str, own: dict[str, str], of_first: dict[str, str]) -> Iterator[tuple[str, str]]:

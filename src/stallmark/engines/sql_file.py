@@ -25,4 +25,4 @@ def newest(package: str, name: str, major: int) -> str | None:
 def versions(package: str, name: str) -> list[int]:
     """Return the major versions of the server from which on there is a statement `<name>.<major>.sql`."""
     named = re.compile(rf"{re.escape(name)}\.(\d+)\.sql")
-    return [int(found[1]) for path in files(package).iterdir() if (found := named.fullmatch(path.name))]
+    return [int(match[1]) for path in files(package).iterdir() if (match := named.fullmatch(path.name))]

@@ -35,8 +35,10 @@ class LoadPace:
         return self._rate(0, -1) if self._is_known() else None
 
     def left_s(self, rows: int) -> tuple[float, float] | None:
-        """Return how long so many rows will take at least and at most: at the rates of the two halves of what was
-        seen. None where that cannot be said: too little was loaded, or these rates have nothing in common."""
+        """Return the shortest and the longest time for `rows` more rows, at the rates of the two halves seen so far.
+
+        None if too little was loaded, or if the two rates have nothing in common.
+        """
         if not self._is_known():
             return None
         middle = len(self._seen) // 2

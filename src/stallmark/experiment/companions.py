@@ -32,7 +32,7 @@ class LoadMachines(ABC):
 
     @abstractmethod
     def expected(self, engine: "Engine") -> "ExpectedMachines":
-        """Return what the driver waits for, with the facts that hold once the database is there."""
+        """Return the machines that the driver waits for, with the facts that hold once the database exists."""
 
 
 class Follower(ABC):

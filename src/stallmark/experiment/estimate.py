@@ -48,9 +48,10 @@ QUERY_EMULATED_BYTES_PER_S = 14 * MIB
 class Estimate:
     """The time of an experiment. `build_s`: its database and the copy of it that runs start from. `runs_s`: each run
     with all that belongs to it, in run order; `load_s` the load alone of each, 0 where that is not planned by time.
-    `at_most`: runs wait until they are steady. `asks`: an operator is asked, whose time nobody knows. `chooses`: there
+    `at_most`: runs wait until they are steady. `asks`: an operator is asked, whose time it is unknown. `chooses`: there
     may be fewer runs, as the sizes of a curve are chosen. `longest_s`: the whole at most, where runs search for a
-    ceiling, which usually ends long before."""
+    ceiling, which usually ends long before.
+    """
 
     build_s: float
     runs_s: tuple[float, ...]
@@ -62,7 +63,7 @@ class Estimate:
 
     @property
     def ends_sooner(self) -> bool:
-        """Tell whether it takes as long at most."""
+        """Return whether it takes as long at most."""
         return self.longest_s is None and (self.at_most or self.chooses)
 
     @property
@@ -96,13 +97,13 @@ def estimate(
     """Estimate an experiment. `to_build`: the share of its database that is still to be loaded; `to_copy`: no copy of
     it is kept yet; `pace`: how many times as long as by the rates all takes here that is not planned by time."""
     if isinstance(scenario, ProbeScenario):
-        return _of_probe(scenario, pace)
+        return _estimate_probe(scenario, pace)
     for estimate_own in capabilities.parts("estimate"):
         if expected := estimate_own(scenario, dialect, to_build=to_build, to_copy=to_copy, pace=pace):
             return expected
     contents = scenario.contents
     sizes = [
-        (part, expected_bytes(dialect, part, loader_for(part.name).own(contents.scale)))
+        (part, expected_bytes(dialect, part, loader_for(part.name).own_scale(contents.scale)))
         for part in find_workload(contents.name).parts
     ]
     data_bytes = sum(size for _, size in sizes)
@@ -111,30 +112,32 @@ def estimate(
     if to_copy and scenario.reset == "restore":
         build_s += data_bytes / COPY_BYTES_PER_S
     order = scenario.run_order()
-    timelines = [scenario.timeline(one) for one in scenario.variants] if isinstance(scenario, TimedScenario) else []
+    timelines = (
+        [scenario.timeline(variant) for variant in scenario.variants] if isinstance(scenario, TimedScenario) else []
+    )
     load_s, longest_s = max((timeline.end_s for timeline in timelines), default=0.0), None
     if isinstance(scenario, TimedScenario) and any(map(scenario.searched_of, scenario.variants)):
         usual_s = max(map(scenario.usual_s, scenario.variants))
         load_s, longest_s = usual_s, len(order) * (load_s - usual_s)
-    found = Estimate(
+    estimate = Estimate(
         build_s=pace * build_s,
         runs_s=tuple(
             load_s
-            + pace * (check_s + _beside_s(scenario, one.variant, data_bytes))
+            + pace * (check_s + _overhead_s(scenario, planned.variant, data_bytes))
             + _writes_s(scenario, data_bytes)
-            * (not scenario.same_storage(one.variant, before.variant if before else None))
-            for before, one in zip([None, *order], order, strict=False)
+            * (not scenario.same_storage(planned.variant, before.variant if before else None))
+            for before, planned in zip([None, *order], order, strict=False)
         ),
         load_s=load_s,
         at_most=any(timeline.warm_up_limits for timeline in timelines),
         asks=any(variant.before and variant.before.ask for variant in scenario.variants),
         chooses=scenario.curve is not None,
     )
-    return found if longest_s is None else replace(found, longest_s=found.total_s + longest_s)
+    return estimate if longest_s is None else replace(estimate, longest_s=estimate.total_s + longest_s)
 
 
-def _beside_s(scenario: AnyScenario, variant: Variant, data_bytes: int) -> float:
-    """Return what belongs to a run beside a load that is planned by time, and the check of its data."""
+def _overhead_s(scenario: AnyScenario, variant: Variant, data_bytes: int) -> float:
+    """Return the seconds of a run outside its planned load, without the check of its data."""
     seconds = RUN_S
     if scenario.reset == "restore":
         seconds += data_bytes / COPY_BYTES_PER_S
@@ -153,25 +156,25 @@ def _beside_s(scenario: AnyScenario, variant: Variant, data_bytes: int) -> float
 
 
 def _writes_s(scenario: AnyScenario, data_bytes: int) -> float:
-    """Return what preconditioning takes at most, whenever another variant comes."""
+    """Return the longest time for preconditioning, which every change of variant needs."""
     if (choice := scenario.precondition) is None:
         return 0.0
     return choice.size.resolve(data_bytes) / WRITE_BYTES_PER_S + choice.rounds * (choice.round + STEP_S)
 
 
 def _queries_s(scenario: QueryScenario, variant: Variant, data_bytes: int) -> float:
-    """Return what the queries take; none takes longer than it may."""
+    """Return the time of the queries, none of them longer than its limit."""
     asked, known = scenario.queries, len(scenario.query_streams.queries)
-    at = QUERY_EMULATED_BYTES_PER_S if scenario.emulates(variant) else QUERY_READ_BYTES_PER_S
+    bytes_per_s = QUERY_EMULATED_BYTES_PER_S if scenario.emulates(variant) else QUERY_READ_BYTES_PER_S
     pool = scenario.pool_of(variant)
     read_bytes = max(0, data_bytes - (pool.resolve(data_bytes) if pool else 0))
-    query_s = data_bytes / QUERY_BYTES_PER_S + read_bytes / at
-    each = len(asked.only or scenario.query_streams.queries) * len(asked.dop or [None])
-    queries = {"power": known, "throughput": known * scenario.streams, "each": each}
+    query_s = data_bytes / QUERY_BYTES_PER_S + read_bytes / bytes_per_s
+    query_count = len(asked.only or scenario.query_streams.queries) * len(asked.dop or [None])
+    queries = {"power": known, "throughput": known * scenario.streams, "each": query_count}
     return min(asked.timeout, query_s) * sum(queries[phase] for phase in asked.phases)
 
 
-def _of_probe(scenario: ProbeScenario, pace: float) -> Estimate:
+def _estimate_probe(scenario: ProbeScenario, pace: float) -> Estimate:
     asked = scenario.probe
     load_s = len(asked.steps()) * asked.seconds
     beside_s = asked.size_bytes / WRITE_BYTES_PER_S + len(asked.steps()) * STEP_S

@@ -21,7 +21,7 @@ from stallmark.record.manifest.course import Scenario as RecordedScenario
 from stallmark.record.manifest.course import Variant as RecordedVariant
 from stallmark.record.manifest.storage import Array, Device, Devices, EmulatedArray, HookResult, Precondition
 from stallmark.scenarios.model import AnyScenario, Variant
-from stallmark.scenarios.search import described as described_slo
+from stallmark.scenarios.search import objective as described_slo
 from stallmark.stopping import StopSignal
 from stallmark.storage.direct_io import describe, direct_io
 
@@ -106,26 +106,26 @@ def manifest(
 
 
 def _describe(collector: Collector) -> RecordedCollector:
-    why = collector.unavailable()
+    reason = collector.unavailable()
     return RecordedCollector(
         title=collector.title,
         help=collector.help,
         interval_s=collector.interval_s,
-        unavailable=why,
-        limited=None if why else collector.limited(),
+        unavailable=reason,
+        limited=None if reason else collector.limitation(),
     )
 
 
 def devices_of(engine: Engine) -> Devices:
-    """Describe what data and log of a server of ours lie on; nothing for a server that is not ours."""
+    """Describe what data and log of a server of ours are on; nothing for a server that is not ours."""
     folders, server = engine.directories(), engine.process()
-    found = {name: describe(folder, server) for name, folder in folders.items()}
+    folder_facts = {name: describe(folder, server) for name, folder in folders.items()}
     for name, model in engine.devices.models.items():
-        found[name] = Device(emulated_array=EmulatedArray(**asdict(model)))
+        folder_facts[name] = Device(emulated_array=EmulatedArray(**asdict(model)))
     lay = {name: str(folder) for name, folder in folders.items()}
     built_in = {name: str(folder) for name, folder in engine.built_in().items()}
     tried = direct_io(folders["data"]) if "data" in folders and not engine.devices.models.get("data") else None
-    return Devices.model_validate({"folders": lay, "built_in": built_in, "direct_io": tried, **found})
+    return Devices.model_validate({"folders": lay, "built_in": built_in, "direct_io": tried, **folder_facts})
 
 
 # The note in an experiment's last record that no other run followed, though one was to, and why.
@@ -140,11 +140,11 @@ class EndNote:
 
     @property
     def applies(self) -> bool:
-        """Tell whether a run is being prepared after which there is a record of another."""
+        """Return whether a run is being prepared after which there is a record of another."""
         return self._last is not None
 
     def preparing(self, last: Path | None, variant: str) -> None:
-        """Note that a variant is being prepared; `last` is the folder of the record made last, None where it is the
+        """Note that a variant is being prepared; `last` is the folder of the record made last, None if it is the
         first."""
         self._last, self._before = last, variant
         if last:
@@ -156,7 +156,7 @@ class EndNote:
         self._write(None)
         self._last = None
 
-    def ended(self, error: BaseException) -> None:
+    def record_failure(self, error: BaseException) -> None:
         """Write down for which error the variant was not run."""
         self.free()
         foreseen = isinstance(error, StallmarkError | CallFailed | OSError | StopSignal)

@@ -30,18 +30,19 @@ _PAGE_CACHE = {
 
 
 def locations(engine: Engine, scenario: AnyScenario | None = None) -> Iterator[str]:
-    """Yield a sentence for each folder of an embedded server, and of variants that lie elsewhere: device and file
-    system; none for a server by URL."""
+    """Yield a sentence for each folder of an embedded server, and of variants that are elsewhere: device and file
+    system; none for a server by URL.
+    """
     for name, folder in (folders := engine.directories()).items():
-        yield f"{name}: {_described(name, folder)}"
+        yield f"{name}: {_describe_folder(name, folder)}"
     for variant in scenario.variants if scenario and folders else ():
         if variant.place:
-            yield f"{variant.name}: data: {_described('data', Path(variant.place.data))}"
-            log = _described("log", Path(variant.place.log)) if variant.place.log else "with the data"
+            yield f"{variant.name}: data: {_describe_folder('data', Path(variant.place.data))}"
+            log = _describe_folder("log", Path(variant.place.log)) if variant.place.log else "with the data"
             yield f"{variant.name}: log: {log}"
 
 
-def _described(name: str, folder: Path) -> str:
+def _describe_folder(name: str, folder: Path) -> str:
     nearest = folder if folder.is_dir() else folder.parent  # it is made when the first run begins
     tried = direct_io(nearest) if name == "data" else None
     return f"{folder}, {_disk(nearest)}{_PAGE_CACHE[tried.goes] if tried else ''}"
@@ -60,7 +61,7 @@ def _disk(folder: Path) -> str:
 def place(engine: Engine, scenario: AnyScenario) -> None:
     """Make the database, or each of several, as the scenario designs it; one that exists must already be so.
 
-    Raises StallmarkError where the server cannot have it so, naming what differs.
+    Raises StallmarkError if the server cannot have it so, naming what differs.
     """
     for workload, design in scenario.designs().items():
         choice = scenario.contents if workload == scenario.contents.name else scenario.contents.part(workload)
@@ -92,10 +93,10 @@ def _place_one(engine: Engine, scenario: AnyScenario, choice: WorkloadChoice, de
     master = engine.on_database("master")  # the other one may not be there yet
     if any(group.sequential_key for group in design.tables) and not master.has_version(SQL_SERVER_2019):
         raise StallmarkError(f"{scenario.name} asks for `sequential_key`, which SQL Server has from 2019 on.")
-    if why := master.placement.refusal():
-        raise StallmarkError(f"{scenario.name} asks for `database`, but {why}.")
-    if design.tempdb and (why := master.service.why_no_tempdb):
-        raise StallmarkError(f"{scenario.name} asks for `database.tempdb`, but {why}.")
+    if reason := master.placement.refusal():
+        raise StallmarkError(f"{scenario.name} asks for `database`, but {reason}.")
+    if design.tempdb and (reason := master.service.no_tempdb_reason):
+        raise StallmarkError(f"{scenario.name} asks for `database.tempdb`, but {reason}.")
     with master.hold():  # two runs never change one server at once
         _place(engine, choice, design)
 

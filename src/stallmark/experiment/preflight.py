@@ -15,7 +15,7 @@ from stallmark.engines.several import copied
 from stallmark.errors import StallmarkError
 from stallmark.experiment import raw_loads, storage_work
 from stallmark.experiment.work import most_sessions, search_plan
-from stallmark.loaders.databases import of_others
+from stallmark.loaders.databases import foreign_object
 from stallmark.loaders.ledger import Entry
 from stallmark.loaders.load import expected_bytes
 from stallmark.processes import most_open_files
@@ -61,7 +61,7 @@ def advice(scenario: AnyScenario, machines: int) -> list[str]:
     """
     if not isinstance(scenario, TimedScenario):
         return []
-    return list(dict.fromkeys(said for load in users_loads(scenario) for said in _advice_on(load, machines)))
+    return list(dict.fromkeys(text for load in users_loads(scenario) for text in _advice_on(load, machines)))
 
 
 def _refuse_raw(scenario: TimedScenario, engine: Engine) -> None:
@@ -93,7 +93,7 @@ def _advice_on(load: UsersLoad, machines: int) -> Iterator[str]:
 
 
 def advice_on_pools(scenario: AnyScenario, engine: Engine, loaded_bytes: int | None) -> list[str]:
-    """Return the same for buffer pools that the server takes, and hardly works with."""
+    """Return the same for buffer pools that the server takes, and barely works with."""
     scarce_bytes = engine.memory.scarce_bytes if engine.memory else 0
     pools = [(variant.name, scenario.pool_of(variant)) for variant in scenario.sized()]
     scarce = [name for name, pool in pools if pool and pool.resolve(loaded_bytes or 0) < scarce_bytes]
@@ -194,7 +194,7 @@ def refuse_restoring_others(scenario: AnyScenario, engine: Engine) -> None:
     """
     if scenario.reset != "restore" or engine.is_local:
         return
-    if other := of_others(engine, find_workload(scenario.contents.name)):
+    if other := foreign_object(engine, find_workload(scenario.contents.name)):
         raise StallmarkError(
             f"{scenario.name} asks for `reset: restore`, but the database holds {other}, which Stallmark did not make: "
             "every restore would take back what others have changed since. Name a database of its own, or use `reset: "
@@ -208,7 +208,7 @@ def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> Non
         ("buffer_pool", engine.memory, any(map(scenario.pool_of, scenario.sized()))),
         ("start_cache: cold", engine.caches, scenario.start_cache == "cold"),
         ("start_cache: prefilled", engine.prefill, scenario.start_cache == "prefilled"),
-        *(("reset: restore", one.backup, scenario.reset == "restore") for one in engine.databases()),
+        *(("reset: restore", database.backup, scenario.reset == "restore") for database in engine.databases()),
         ("emulated_array", engine.devices, any(map(scenario.emulates, variants))),
         ("observe: io_trace", engine.tracing, "io_trace" in scenario.observe),
     ]
@@ -226,8 +226,8 @@ def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> Non
             "write `reset: continue`, and restore it by a hook if runs are to start alike."
         )
     for key, ability, wanted in asked:
-        if wanted and (why := ability.refusal()):
-            raise StallmarkError(f"{scenario.name} asks for `{key}`, but {why}.")
+        if wanted and (reason := ability.refusal()):
+            raise StallmarkError(f"{scenario.name} asks for `{key}`, but {reason}.")
     if scenario.backup and not (engine.backup and engine.backup.options):
         raise StallmarkError(
             f"{scenario.name} says how SQL Server writes its `backup`, and this is none: remove it, or name such a "
@@ -263,7 +263,7 @@ def _refuse_more_users_than_sessions(scenario: TimedScenario, engine: Engine, ma
     if users + background + streams <= most:
         return
     all_background = [find_workload(load.workload).background for load in users_loads(scenario)]
-    executed_by = dict.fromkeys(one.executed_by for one in all_background if one.sessions_per_user)
+    executed_by = dict.fromkeys(work.executed_by for work in all_background if work.sessions_per_user)
     others = f" and {background:,} sessions of {' and '.join(executed_by)}" if background else ""
     others += f" and {streams:,} streams of queries" if streams else ""
     raise StallmarkError(
@@ -295,9 +295,9 @@ def _refuse_unseen_io(scenario: TimedScenario, engine: Engine, needed: str | Non
     """Refuse what goes by the server's I/O if the server does not report it: it would end without an answer."""
     if not needed:
         return
-    [server_io] = (one for one in collectors_for(engine) if one.name == "server_io")
-    if why := server_io.unavailable():
-        raise StallmarkError(f"{scenario.name} goes by {needed}, which is not known here. {why}")
+    [server_io] = (collector for collector in collectors_for(engine) if collector.name == "server_io")
+    if reason := server_io.unavailable():
+        raise StallmarkError(f"{scenario.name} goes by {needed}, which is not known here. {reason}")
 
 
 def _io_needed(scenario: TimedScenario) -> str | None:
@@ -324,8 +324,7 @@ def _refuse_cores(scenario: QueryScenario, engine: Engine) -> None:
     for dop in scenario.queries.dop or ():
         if dop == "all" and cores is None:
             raise StallmarkError(
-                f"{scenario.name} asks for `dop: all`, but the server does not say how many cores it has: write the "
-                "number."
+                f"{scenario.name} asks for `dop: all`, but the server does not report its cores: write the number."
             )
         if dop != "all" and cores is not None and dop > cores:
             raise StallmarkError(

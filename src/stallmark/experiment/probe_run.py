@@ -8,14 +8,14 @@ from stallmark.errors import StallmarkError
 from stallmark.experiment.manifest import EndNote
 from stallmark.experiment.progress import Show
 from stallmark.format import number, size
-from stallmark.leftovers import SHARED_MEMORY, own_name
+from stallmark.leftovers import SHARED_MEMORY, temporary_name
 from stallmark.record.manifest.course import Scenario, Variant
 from stallmark.record.probe import ProbeStep
 from stallmark.record.writer import experiment_folder, folder_of
 from stallmark.scenarios.model import ProbeScenario, ProbeVariant
 from stallmark.storage.emulator import EmulatedArrays
 from stallmark.storage.probe.measurement import ProbePlace, Progress, now, record_probe, refuse_memory
-from stallmark.storage.probe.probe_file import ProbeFile, own_file
+from stallmark.storage.probe.probe_file import ProbeFile, make_probe_file
 from stallmark.storage.probe.tool import find_tool
 
 DEVICE = "probe"
@@ -42,7 +42,7 @@ class RawRunner:
                 self._note.preparing(self._last, variant.name)
                 self._probe(sequence, variant)
         except BaseException as error:
-            self._note.ended(error)
+            self._note.record_failure(error)
             raise
         finally:
             self._note.free()
@@ -79,7 +79,7 @@ class RawRunner:
                     asked.seconds,
                     now(),
                     devices,
-                    told(self._show, asked.seconds),
+                    step_callback(self._show, asked.seconds),
                 )
 
     @contextmanager
@@ -88,12 +88,12 @@ class RawRunner:
             yield None
             return
         model = variant.emulated_array.resolve(self._scenario.probe.size_bytes)
-        state = SHARED_MEMORY / f"{own_name('probe')}array"
+        state = SHARED_MEMORY / f"{temporary_name('probe')}array"
         with EmulatedArrays.create(state, {DEVICE: where}, {DEVICE: model}, build_dir=self._home / "build") as devices:
             yield devices
 
 
-def told(show: Show, seconds: float) -> Progress:
+def step_callback(show: Show, seconds: float) -> Progress:
     """Return a callback for `measure` that moves the bar on after each step of `seconds` seconds."""
 
     def progress(done: int, step: ProbeStep) -> None:
@@ -108,5 +108,5 @@ def shown_file(show: Show, title: str, folder: Path, size_bytes: int) -> Iterato
     """Make a file for a probe, showing a bar while it is written; remove it at the end."""
     with ExitStack() as kept:
         with show.bar(f"{title}: writing a file of {size(size_bytes)}", None):
-            file = kept.enter_context(own_file(folder, size_bytes))
+            file = kept.enter_context(make_probe_file(folder, size_bytes))
         yield file

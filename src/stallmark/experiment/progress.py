@@ -36,7 +36,7 @@ class Phase(StrEnum):
 @dataclass(frozen=True)
 class Doing:
     """The work of this moment, for the live page. `run` is the number of the run in its experiment, None before the
-    first; `done` of `total` is in the unit of the work, `total` None where it is not known. `asks`: the variant
+    first; `done` of `total` is in the unit of the work, `total` None if it is not known. `asks`: the variant
     before which the operator is asked, and the question."""
 
     phase: Phase = Phase.LOADING
@@ -72,7 +72,7 @@ class Show:
         """Show a finding, on a display that has words for it."""
 
     def expect(self, expected: "Estimate") -> None:
-        """Note the time left of the whole, for the live page as long as there is no record to go by."""
+        """Note the time left in all, for the live page while nothing is recorded yet."""
         self._ends = time.monotonic() + expected.total_s
 
     @property

@@ -13,7 +13,7 @@ from stallmark.driver.query_streams import Query, QueryDrive, Refreshing, Stopwa
 from stallmark.engines.base import Engine
 from stallmark.experiment import progress
 from stallmark.experiment.run import AnyRun, RunOrder
-from stallmark.experiment.work import Work, of_queries, phase_step
+from stallmark.experiment.work import Work, phase_step, work_of_queries
 from stallmark.record.manifest.course import LeftWaiting, now
 from stallmark.record.manifest.workload import application
 from stallmark.record.writer import RecordWriter
@@ -32,8 +32,8 @@ PHASE = "concurrent"
 
 
 def drawn_query(query: int, stream: int, choice: WorkloadChoice, dialect: str, dop: int | None = None) -> Query:
-    """Return a query with its drawn parameters. On SQL Server `dop` stands in the text; on PostgreSQL the session
-    sets it."""
+    """Return a query with its drawn parameters. On SQL Server `dop` is in the text; on PostgreSQL the session sets
+    it."""
     drawn = parameters(query, choice.seed, stream, choice.scale["factor"])
     in_text = dop if dialect == "mssql" else None
     return Query(f"Q{query}", text(query, dialect, drawn, dop=in_text), dop)
@@ -81,22 +81,22 @@ class RunningStreams:
         if self._due and self._rate:
             every = self._steps(1, 1)
             self._drive.begin(PHASE, [(number, every) for number in range(1, streams + 1)], due=self._due)
-            self._due.take_rate(cells * self._rate)
+            self._due.set_rate(cells * self._rate)
         else:
             steps = [(number, self._steps(number, streams)) for number in range(1, streams + 1)]
             self._drive.begin(PHASE, steps, over_and_over=True)
 
-    def take_rate(self, rate: float) -> None:
-        """Let queries come due at this rate from now on. Those under way go on; those that wait are forgotten."""
+    def set_rate(self, rate: float) -> None:
+        """Let queries come due at this rate from now on. Those under way continue; those that wait are forgotten."""
         self._rate = rate
         if self._due and self._streams:
-            self._due.take_rate(rate)
+            self._due.set_rate(rate)
             self._record_left(self._due)
 
     def finish(self) -> None:
         """End the streams, and give up what is under way."""
         if self._due:
-            self._due.take_rate(0)
+            self._due.set_rate(0)
         self._drive.finish()
         if self._due:
             self._record_left(self._due)
@@ -107,17 +107,19 @@ class RunningStreams:
         return self._due.queue(self._streams) if self._due else None
 
     def left(self) -> dict[str, Any]:
-        """Return what was not done, for the manifest. Call it after `finish`."""
+        """Return the work left undone, for the manifest. Call it after `finish`."""
         return {"left_waiting": LeftWaiting(arrivals=self._forgotten), "given_up": len(self._drive.given_up)}
 
     def _record_left(self, due: DueQueries) -> None:
-        """Record the queries that were due and of which there will be no row."""
-        left = [Taken(due_s, None) for due_s in due.take_forgotten()]
+        """Record the queries that were due and will have no row."""
+        left = [Taken(due_s, None) for due_s in due.pop_forgotten()]
         self._forgotten += len(left)
         left += self._drive.given_up[self._recorded :]
         self._recorded = len(self._drive.given_up)
         now_s = self._clock()
-        self._writer.append("queries_left", [{"load": self._name, **one._asdict(), "left_s": now_s} for one in left])
+        self._writer.append(
+            "queries_left", [{"load": self._name, **taken._asdict(), "left_s": now_s} for taken in left]
+        )
 
     def _steps(self, number: int, streams: int) -> list[Query]:
         """Return the steps of a stream: the orders of the table from its number on, so that no two streams have the
@@ -147,7 +149,7 @@ class QueryRun(AnyRun):
         self._done = 0
 
     def _work(self) -> Work:
-        return of_queries(self._scenario, self._workload, self._dops())
+        return work_of_queries(self._scenario, self._workload, self._dops())
 
     def _mend(self) -> None:
         if left := self._refresh.pending():
@@ -157,11 +159,11 @@ class QueryRun(AnyRun):
             self._refresh.check_left(self._sets())
 
     def _sets(self) -> int:
-        """Return how many refresh sets are still needed: by this run, and by later ones that begin where it ends."""
+        """Return the number of refresh sets still needed: by this run, and by later ones that begin at its end."""
         sets = {"power": 1, "throughput": self._scenario.streams, "each": 0}
         runs = len(self._scenario.run_order()) - self._order.place.sequence + 1
-        each = sum(sets[phase] for phase in self._queries.phases)
-        return each * (runs if self._scenario.reset == "continue" else 1)
+        executions = sum(sets[phase] for phase in self._queries.phases)
+        return executions * (runs if self._scenario.reset == "continue" else 1)
 
     def _drive(self, writer: RecordWriter) -> str | None:
         phases = [(phase, list(self._streams(phase))) for phase in self._queries.phases]
@@ -181,10 +183,10 @@ class QueryRun(AnyRun):
                 clock.start()
                 sampler.start()
                 for phase, streams in phases:
-                    show = partial(self._say, phase, total)
+                    show = partial(self._show_phase, phase, total)
                     began, ended = drive.follow(phase, streams, show, self._check_server)
                     self._done += sum(len(steps) for _, steps in streams)
-                    users = sum(any(isinstance(one, Query) for one in steps) for _, steps in streams)
+                    users = sum(any(isinstance(step, Query) for step in steps) for _, steps in streams)
                     writer.update(steps=(*writer.manifest.steps, phase_step(phase, users, began, ended)))
                     writer.save_manifest()
         except Interrupted as interruption:
@@ -221,7 +223,7 @@ class QueryRun(AnyRun):
         cores = self._engine.cores()
         return list(dict.fromkeys(cores if dop == "all" else dop for dop in self._queries.dop))
 
-    def _say(self, phase: Phase, total: int, progress: StreamProgress) -> None:
+    def _show_phase(self, phase: Phase, total: int, progress: StreamProgress) -> None:
         done = self._done + progress.done
         note = f"{PHASES[phase]}, {', '.join(progress.under_way) or 'at its end'}, {done} of {total} done"
         if progress.failed:

@@ -21,7 +21,7 @@ from stallmark.storage.direct_io import direct_io, least_direct_bytes
 from stallmark.storage.emulator import PROBE_FOLDER
 from stallmark.storage.probe.measurement import refuse_memory
 from stallmark.storage.probe.patterns import with_least_block
-from stallmark.storage.probe.probe_file import own_file, refuse_little_space, remove_leftovers
+from stallmark.storage.probe.probe_file import make_probe_file, refuse_little_space, remove_leftovers
 from stallmark.storage.probe.tool import find_tool
 from stallmark.storage.raw_load.arrivals import Plan, Work
 from stallmark.storage.raw_load.process import RawProcess, command
@@ -41,7 +41,7 @@ class _Cell:
 def refuse_impossible(plans: Mapping[str, tuple[RawPlan, int]], engine: Engine, emulated: bool) -> None:
     """Raise StallmarkError for raw loads that cannot run, each with the number of its cells, before anything starts.
 
-    `emulated`: the data of the server lie on an emulated array.
+    `emulated`: the data of the server are on an emulated array.
     """
     if plans and sys.platform == "win32":
         raise StallmarkError(f"The raw load {next(iter(plans))} cannot run: there are none on Windows; remove it.")
@@ -57,9 +57,9 @@ def refuse_impossible(plans: Mapping[str, tuple[RawPlan, int]], engine: Engine, 
         if not on_array:
             refuse_memory(folder)
         remove_leftovers(folder)
-        there = folder if folder.exists() else folder.parent
-        _, size = needed.get(there.stat().st_dev, (there, 0))
-        needed[there.stat().st_dev] = there, size + cells * plan.size_bytes
+        existing = folder if folder.exists() else folder.parent
+        _, size = needed.get(existing.stat().st_dev, (existing, 0))
+        needed[existing.stat().st_dev] = existing, size + cells * plan.size_bytes
     for folder, size in needed.values():
         try:
             refuse_little_space(folder, size)
@@ -68,8 +68,8 @@ def refuse_impossible(plans: Mapping[str, tuple[RawPlan, int]], engine: Engine, 
 
 
 class RawLoads:
-    """The raw loads among the loads of a run. A load that ends early is in `ended`, with the whole seconds
-    after which it did and the reason; the others go on.
+    """The raw loads among the loads of a run. A load that ends early is in `ended`, with the whole seconds after which
+    it did and the reason; the others continue.
 
     Call `prepare`, then `set` at every step, `poll` often, and `finish` in any case.
     """
@@ -95,7 +95,7 @@ class RawLoads:
             blocks: dict[int, float] = {}
             for number in range(1, max(load.counts) + 1):
                 say(f"{name}: writing file {number} of {max(load.counts)}")
-                file = self._files.enter_context(own_file(folder, load.raw.size_bytes))
+                file = self._files.enter_context(make_probe_file(folder, load.raw.size_bytes))
                 blocks = with_least_block(load.raw.blocks, least_direct_bytes(file.path))
                 seed = len(self._cells) + 1  # no two cells go to the same places
                 argv = _argv(file.path, load.raw, blocks, seed, emulated)
@@ -119,18 +119,18 @@ class RawLoads:
     def poll(self) -> None:
         """Write down what was done in the seconds that are over, and note which loads have ended early."""
         for key, process in list(self._running.items()):
-            if process.ended:
+            if process.has_ended:
                 cell = self._cells[key]
                 which = f"cell {cell.number} of it ended: " if self._loads[cell.load].cells > 1 else ""
-                self.ended.setdefault(cell.load, (int(self._clock()), which + process.why()))
+                self.ended.setdefault(cell.load, (int(self._clock()), which + process.end_reason()))
                 self._stop(key)
         working = [(self._cells[key], process) for key, process in self._running.items()]
-        over = [(cell, process) for cell, process in self._ending if process.ended]
+        over = [(cell, process) for cell, process in self._ending if process.has_ended]
         rows = defaultdict(list)
         for cell, process in [*working, *self._ending]:
-            for second, work, waiting in process.take():
+            for second, work, waiting in process.pop_work():
                 rows[second].append(_row(second, cell, work, waiting))
-        self._ending = [one for one in self._ending if one not in over]
+        self._ending = [ending for ending in self._ending if ending not in over]
         self._writer.append("raw_io", [row for second in sorted(rows) for row in rows[second]])
 
     def finish(self) -> None:
@@ -168,10 +168,10 @@ def _argv(
 
 
 def _row(second: int, cell: _Cell, work: Work, waiting: np.ndarray | None) -> dict[str, object]:
-    of = cell.operation
+    operation = cell.operation
     counts = {"reads": 0, "read_bytes": 0, "writes": 0, "write_bytes": 0} | {
-        f"{of}s": work.ios,
-        f"{of}_bytes": work.bytes,
+        f"{operation}s": work.ios,
+        f"{operation}_bytes": work.bytes,
     }
     return {
         "second": second,
@@ -188,7 +188,7 @@ def _folder(name: str, plan: RawPlan, engine: Engine) -> Path:
     if plan.folder:
         if not Path(plan.folder).is_dir() or not os.access(plan.folder, os.W_OK):
             raise StallmarkError(
-                f"The raw load {name} cannot run: {plan.folder} is no folder that can be written to: name another."
+                f"The raw load {name} cannot run: {plan.folder} is not a folder that can be written to: name another."
             )
         return Path(plan.folder)
     data = engine.directories().get("data")

@@ -1,4 +1,4 @@
-"""The runs that are still to be made: chosen as a curve goes on, and after an early end those that are left."""
+"""The runs that are still to be made: chosen as a curve continues, and after an early end those that are left."""
 
 import shlex
 import shutil
@@ -21,7 +21,7 @@ from stallmark.record.manifest.course import ChosenSize
 from stallmark.record.reader import Record, find_records, recorded_seconds
 from stallmark.scenarios.model import AnyScenario, ProbeScenario, Variant, WorkloadChoice, model_for
 from stallmark.scenarios.run_order import PlannedRun
-from stallmark.stats.curve_search import Asked, Values, next_size
+from stallmark.stats.curve_search import CurveSpec, Values, next_size
 from stallmark.transactions import find_workload
 
 # The runs of an experiment in their order. Those of a curve of memory are chosen as it goes, from what was seen.
@@ -46,12 +46,14 @@ def order_of(scenario: AnyScenario, made: Sequence[Manifest]) -> list[PlannedRun
     if not scenario.curve:
         return scenario.run_order()
     chosen = _chosen(made)
-    return scenario.run_order([one.bytes for one in chosen.values()], ended=any(one.last for one in chosen.values()))
+    return scenario.run_order(
+        [choice.bytes for choice in chosen.values()], ended=any(one.last for one in chosen.values())
+    )
 
 
 def _chosen(made: Sequence[Manifest]) -> dict[int, ChosenSize]:
     """Return the sizes that runs were made with for the first time, by number, in order."""
-    known = {one.sequence or 1: one.memory.chosen for one in made if one.memory.chosen}
+    known = {manifest.sequence or 1: manifest.memory.chosen for manifest in made if manifest.memory.chosen}
     return dict(sorted(known.items()))
 
 
@@ -59,7 +61,7 @@ class RemainingRuns:
     """The runs that an experiment lacks: iterate over them, and `add` each that was made. `asked` is the curve of its
     scenario, in bytes, or None if it has none."""
 
-    def __init__(self, scenario: AnyScenario, asked: Asked | None, done: Mapping[int, Record]):
+    def __init__(self, scenario: AnyScenario, asked: CurveSpec | None, done: Mapping[int, Record]):
         self._scenario = scenario
         self._asked = asked
         self._done = set(done)
@@ -74,12 +76,12 @@ class RemainingRuns:
                 continue
             planned, chosen = order[number - 1], None
             if self._asked and planned.variant.buffer_pool is None:  # its size is not chosen yet
-                if (choice := next_size(self._asked, self._seen())) is None:
+                if (choice := next_size(self._asked, self._measured_values())) is None:
                     self._end()
                     continue
                 planned = replace(planned, variant=self._scenario.with_size(choice.size))
                 chosen = ChosenSize(
-                    bytes=choice.size, why=choice.why.value, between_bytes=choice.between, error=choice.error
+                    bytes=choice.size, why=choice.reason.value, between_bytes=choice.between, error=choice.error
                 )
             yield Turn(number, len(order), planned, chosen)
             if number not in self._done:
@@ -97,21 +99,21 @@ class RemainingRuns:
         return [number for number in range(1, len(self._order()) + 1) if number not in self._done]
 
     @property
-    def _made(self) -> list[Manifest]:
+    def _manifests(self) -> list[Manifest]:
         return [record.manifest for record in self._records.values()]
 
     def _order(self) -> list[PlannedRun[Variant]]:
-        return order_of(self._scenario, self._made)
+        return order_of(self._scenario, self._manifests)
 
-    def _seen(self) -> dict[int, Values]:
-        """Return what whole runs say of their sizes; each is read once."""
-        chosen = _chosen(self._made)
+    def _measured_values(self) -> dict[int, Values]:
+        """Return the measured values of complete runs by size; each run is read once."""
+        chosen = _chosen(self._manifests)
         self._values |= {n: _values(self._records[n]) for n in chosen.keys() - self._values.keys()}
-        return {one.bytes: self._values[number] for number, one in chosen.items()}
+        return {choice.bytes: self._values[number] for number, choice in chosen.items()}
 
     def _end(self) -> None:
         """Note with the last size that no further one is needed."""
-        number, last = list(_chosen(self._made).items())[-1]
+        number, last = list(_chosen(self._manifests).items())[-1]
         record = self._records[number]
         memory = record.manifest.memory.changed(chosen=last.changed(last=True))
         write_manifest(record.folder, record.manifest.changed(memory=memory))
@@ -119,7 +121,7 @@ class RemainingRuns:
 
 
 def _values(record: Record) -> Values:
-    """Return what a run says of its size; nothing where its figures are not to be believed."""
+    """Return the values of a run for its size; unknown if the run is invalid."""
     steps = summarise_run(record, "seen").steps
     if not steps or steps[0].validity.invalid:
         return Values(None, None)
@@ -163,40 +165,40 @@ class EarlierExperiment:
 
     def refuse_another_server(self, engine: Engine) -> None:
         """Refuse a server, data, or a Stallmark, of another version than the runs that are there were made with."""
-        here, there = engine.identity(), self.last.server
-        if (here.product, here.version_text) != (there.product, there.version):
+        here, recorded = engine.identity(), self.last.server
+        if (here.product, here.version_text) != (recorded.product, recorded.version):
             raise StallmarkError(
-                f"{self.folder} was begun on {there.product} {there.version}, and this is {here.product} "
+                f"{self.folder} was begun on {recorded.product} {recorded.version}, and this is {here.product} "
                 f"{here.version_text}: runs on both would not compare. Name the server it was begun on."
             )
-        versions = {one.name: one.version for one in find_workload(self.scenario.contents.name).parts}
+        versions = {part.name: part.version for part in find_workload(self.scenario.contents.name).parts}
         for made in [load.workload for load in self.last.loads if load.workload] or [self.last.workload]:
             ours = versions.get(made.name)
             if made.version is not None and ours is not None and made.version != ours:
                 raise StallmarkError(
                     f"{self.folder} was begun on data version {made.version} of the {made.name}, and this Stallmark "
-                    f"has version {ours}: run the experiment anew."
+                    f"has version {ours}: run the experiment again."
                 )
         if self.last.stallmark != stallmark.__version__:
             raise StallmarkError(
                 f"{self.folder} was begun with Stallmark {self.last.stallmark}, and this is {stallmark.__version__}: "
-                "go on with that one, or run the experiment anew."
+                "go on with that one, or run the experiment again."
             )
 
     def refuse_another_place(self, engine: Engine) -> None:
-        """Refuse data that would lie elsewhere on this machine than those of the runs that are there."""
+        """Refuse data that would be elsewhere on this machine than those of the runs that are there."""
         elsewhere = {variant.name for variant in self.scenario.variants if variant.place}
         made = [self.last, *(record.manifest for record in self.records.values())]
-        there = next((one.devices.folders for one in made if one.variant.name not in elsewhere), {})
+        folders = next((manifest.devices.folders for manifest in made if manifest.variant.name not in elsewhere), {})
         here = {name: str(folder) for name, folder in engine.directories().items()}
-        if there and here and here != there:
+        if folders and here and here != folders:
             raise StallmarkError(
-                f"{self.folder} was begun on data in {there.get('data')} and a log in {there.get('wal')}; now they "
+                f"{self.folder} was begun on data in {folders.get('data')} and a log in {folders.get('wal')}; now they "
                 f"would lie in {here.get('data')} and {here.get('wal')}: name it with --data-dir and --wal-dir."
             )
 
     def gap_s(self) -> float:
-        """Return the seconds since the last whole run ended; since the experiment began where there is none."""
+        """Return the seconds since the last complete run ended, or since the experiment began."""
         ended = [
             datetime.fromisoformat(record.manifest.started) + timedelta(seconds=recorded_seconds(record))
             for record in self.records.values()
@@ -230,7 +232,7 @@ def command(folder: Path, choice: WorkloadChoice, made: Sequence[Manifest]) -> s
     It places data and load as they were. A server's URL may hold a password, so no record has it.
     """
     words = ["--resume", str(folder), *_placing(choice, made[-1])]
-    for machines in [one.expected_machines for one in reversed(made) if one.expected_machines][:1]:
+    for machines in [manifest.expected_machines for manifest in reversed(made) if manifest.expected_machines][:1]:
         words += ["--expect-workers", str(machines.count)]
         words += ["--master-bind-host", machines.host] if machines.host != "*" else []
         words += ["--master-bind-port", str(machines.port)] if machines.port != MASTER_PORT else []
@@ -258,12 +260,12 @@ def refuse_run(folder: Path) -> None:
 
 def scenario_of(folder: Path, manifest: Manifest) -> AnyScenario:
     """Return the scenario of an experiment from the manifest of one of its runs. Raise StallmarkError for a probe."""
-    said = manifest.scenario.facts()
-    model = model_for(said)
+    text = manifest.scenario.facts()
+    model = model_for(text)
     if manifest.kind == "probe" or model is ProbeScenario:
-        raise StallmarkError(f"{folder} holds a probe of storage, which is short: run it anew.")
+        raise StallmarkError(f"{folder} holds a probe of storage, which is short: run it again.")
     try:
-        return model.model_validate(said)  # type: ignore[return-value]
+        return model.model_validate(text)  # type: ignore[return-value]
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise StallmarkError(

@@ -48,7 +48,7 @@ WITHIN_S = 600.0  # many orders may be left over
 
 
 def open_run(engine: Engine, workload: TransactionWorkload, scale: Mapping[str, Any], seed: int) -> Opening | None:
-    """Execute the workload's opening transaction; return its name and what it did, None where there is none.
+    """Execute the workload's opening transaction; return its name and its result, or None without one.
 
     Raises StallmarkError when it fails.
     """
@@ -67,10 +67,10 @@ def open_run(engine: Engine, workload: TransactionWorkload, scale: Mapping[str, 
     return Opening(name=opening.name, done=dict(opening.done))
 
 
-def counted(engine: Engine, workload: TransactionWorkload) -> dict[str, int]:
+def commit_counts(engine: Engine, workload: TransactionWorkload) -> dict[str, int]:
     """Return, by transaction name, the number in the database that grows by one with each commit of it."""
-    found = {kind.name: engine.query(query)[0][0] for kind, query in workload.users.counted.items()}
-    return {name: int(number or 0) for name, number in found.items()}
+    counts = {kind.name: engine.query(query)[0][0] for kind, query in workload.users.counted.items()}
+    return {name: int(number or 0) for name, number in counts.items()}
 
 
 def _post(kind: type[Transaction], inputs: tuple, after_s: float) -> None:
@@ -179,7 +179,7 @@ class AnyRun(ABC):
             for part in self._workload.parts:
                 own = engine.database_of(part.name)
                 self._openings[part.name] = open_run(own, part, contents.scale, contents.seed)
-                self._counted[part.name] = counted(own, part)
+                self._counted[part.name] = commit_counts(own, part)
         engine.devices.use(scenario.emulated_arrays_of(self._variant, self._order.loaded.loaded_bytes))
         if "io_trace" in scenario.observe:
             required(engine.tracing).use()
@@ -209,10 +209,10 @@ class AnyRun(ABC):
     def _restore(self) -> None:
         refuse_restoring_others(self._scenario, self._engine)  # who may have come since the last one
         place = self._variant.place
-        for one in several.copied(self._engine):
-            required(one.backup).restore(place.folders() if place else None)
-        found = ledger.read(self._engine)
-        if found is None or found.driven or found.label != self._order.loaded.label:
+        for database in several.copied(self._engine):
+            required(database.backup).restore(place.folders() if place else None)
+        entries = ledger.read(self._engine)
+        if entries is None or entries.driven or entries.label != self._order.loaded.label:
             raise StallmarkError(
                 f"The copy that {self._scenario.contents} was restored from is not of the database as loaded: "
                 "drop it (the embedded one: remove its folder) and run again."
@@ -232,21 +232,21 @@ class AnyRun(ABC):
             collectors=collectors,
             notes=self._notes,
         )
-        writer = RecordWriter(self._order.folder, _of_each(described, self._before))
+        writer = RecordWriter(self._order.folder, _change_workloads(described, self._with_counts_before))
         self._collectors = [c for c in collectors if described.collectors[c.name].unavailable is None]
         for collector in self._collectors:
             collector.step_ends = [step.end_s for step in described.steps]
             writer.add_table(collector.name, pa.schema([*SAMPLED, *collector.columns]))
         return writer
 
-    def _before(self, workload: Workload) -> Workload:
+    def _with_counts_before(self, workload: Workload) -> Workload:
         """Return a workload with what was counted in the database before it began."""
         counted = {name: Counted(before=number) for name, number in self._counted.get(workload.name, {}).items()}
         return workload.changed(opening=self._openings.get(workload.name), counted=counted)
 
     def _probe(self, writer: RecordWriter, when: str) -> None:
-        if found := self._order.storage.probe(self._title, self._order.loaded.loaded_bytes or 0):
-            writer.update(probes=writer.manifest.probes.changed(**{when: found}))
+        if probed := self._order.storage.probe(self._title, self._order.loaded.loaded_bytes or 0):
+            writer.update(probes=writer.manifest.probes.changed(**{when: probed}))
             writer.save_manifest()
 
     @contextmanager
@@ -272,8 +272,13 @@ class AnyRun(ABC):
             (folder / name).write_text(text, encoding="utf-8")
 
     def _check_server(self) -> None:
-        if why := self._writer.failed or self._engine.gone() or storage_alarm(self._collectors) or self._watch.why:
-            raise Interrupted(why)
+        if (
+            reason := self._writer.failed
+            or self._engine.unexpected_end()
+            or storage_alarm(self._collectors)
+            or self._watch.why
+        ):
+            raise Interrupted(reason)
 
     def _check(self, writer: RecordWriter) -> None:
         checking = self._show.bar(f"{self._title}: checking consistency", None, Phase.CHECKING)
@@ -311,18 +316,18 @@ class AnyRun(ABC):
 
     def _count(self, writer: RecordWriter) -> None:
         """Put into the manifest what is counted in the database now that the load is over."""
-        after = {part.name: counted(self._engine.database_of(part.name), part) for part in self._workload.parts}
+        after = {part.name: commit_counts(self._engine.database_of(part.name), part) for part in self._workload.parts}
 
         def at_end(workload: Workload) -> Workload:
             known = after.get(workload.name, {})
-            numbers = {name: one.changed(after=known.get(name)) for name, one in workload.counted.items()}
+            numbers = {name: number.changed(after=known.get(name)) for name, number in workload.counted.items()}
             return workload.changed(counted=numbers)
 
-        checked = _of_each(writer.manifest, at_end)
+        checked = _change_workloads(writer.manifest, at_end)
         writer.update(workload=checked.workload, loads=checked.loads)
 
 
-def _of_each(made: Manifest, change: Callable[[Workload], Workload]) -> Manifest:
+def _change_workloads(made: Manifest, change: Callable[[Workload], Workload]) -> Manifest:
     """Return a manifest with the workload of every load changed. Where two loads have one workload, nobody can tell
     whose the commits are that the database counts."""
     names = Counter(load.workload.name for load in made.loads if load.workload)
@@ -345,9 +350,9 @@ def _write_down(sampler: Sampler, writer: RecordWriter) -> None:
                 incomplete=sampler.incomplete.get(name),
                 missed=sampler.missed[name],
                 outages=[
-                    Outage(since_s=one.since, until_s=one.until, reason=one.reason)
-                    for one in sampler.failures
-                    if one.collector == name
+                    Outage(since_s=failure.since, until_s=failure.until, reason=failure.reason)
+                    for failure in sampler.failures
+                    if failure.collector == name
                 ],
             )
             for name, collector in writer.manifest.collectors.items()

@@ -127,29 +127,29 @@ class Runner:
             finally:
                 if any(variant.place for variant in self._scenario.variants):
                     with later():
-                        for one in several.copied(self._engine):
-                            required(one.backup).bring_home()
+                        for database in several.copied(self._engine):
+                            required(database.backup).bring_home()
 
     def _make_runs(self, check: Callable[[], None], machines: int) -> ExperimentEnd:
         if self._machines:
             self._machines.refuse(self._scenario, self._engine)
         storage = StorageWork(self._scenario, self._engine, self._show)
         storage.refuse_impossible()
-        said = [*advice(self._scenario, machines), *advice_on_unseen(self._engine)]
-        for sentence in (*locations(self._engine, self._scenario), *said):
+        advices = [*advice(self._scenario, machines), *advice_on_unseen(self._engine)]
+        for sentence in (*locations(self._engine, self._scenario), *advices):
             self._show.say(sentence)
         if shallow := caution_on_history(self._scenario, self._engine):
             self._show.tell(shallow)
         several.checkpoint(self._engine)  # every run begins with one: a server that refuses it says so before the load
         original_pool_bytes = self._engine.buffer_pool_bytes()
         expected = self._expect()
-        loaded = self._prepare_database(said)
+        loaded = self._prepare_database(advices)
         self._examine()
-        asked = curve.asked(loaded.loaded_bytes or 0) if (curve := self._scenario.curve) else None
+        asked = curve.spec(loaded.loaded_bytes or 0) if (curve := self._scenario.curve) else None
         refuse_pool_sizes(self._scenario, self._engine, loaded.loaded_bytes)
         for sentence in (scarce := advice_on_pools(self._scenario, self._engine, loaded.loaded_bytes)):
             self._show.say(sentence)
-        said += scarce
+        advices += scarce
         refuse_impossible_devices(self._scenario, loaded.loaded_bytes)
         refuse_places(self._scenario, self._engine, loaded.loaded_bytes)
         storage.refuse_sizes(loaded.loaded_bytes or 0)
@@ -158,9 +158,11 @@ class Runner:
         if self._begun:
             done, resumed_after_s = self._begun.records, self._begun.gap_s()
         self._expected = self._machines.expected(self._engine) if self._machines else None
-        holds = all(one.holds is not False for record in done.values() for one in record.manifest.conditions)
-        there, prepared = None, PreparedStorage()
-        took_s = {n: took.seconds for n, one in done.items() if (took := one.manifest.took) and took.seconds}
+        holds = all(
+            condition.holds is not False for record in done.values() for condition in record.manifest.conditions
+        )
+        present, prepared = None, PreparedStorage()
+        took_s = {n: took.seconds for n, made in done.items() if (took := made.manifest.took) and took.seconds}
         last = done[max(done)].folder if done else None
         remaining, note = RemainingRuns(self._scenario, asked, done), EndNote()
         try:
@@ -170,8 +172,8 @@ class Runner:
                 check()
                 self._show.enter(Phase.PREPARING, number)
                 began = time.monotonic()
-                if not self._scenario.same_storage(planned.variant, there):
-                    there, prepared = planned.variant, storage.make(planned.variant)
+                if not self._scenario.same_storage(planned.variant, present):
+                    present, prepared = planned.variant, storage.make(planned.variant)
                 if self._begun:
                     self._begun.make_room(number)
                 last = folder_of(self.folder, number, planned.variant.name)
@@ -186,7 +188,7 @@ class Runner:
                     loaded=loaded,
                     original_pool_bytes=original_pool_bytes,
                     check=check,
-                    notes=said,
+                    notes=advices,
                     storage=storage,
                     prepared=prepared,
                     opened=note.opened,
@@ -208,10 +210,10 @@ class Runner:
         except (StallmarkError, CallFailed, OSError) as failed:  # a hook, a restore, an operator, a disk that is full
             if not note.applies:  # there is no record yet that could say so
                 raise
-            note.ended(failed)
+            note.record_failure(failed)
             return ExperimentEnd(as_reason(failed), holds)
         except BaseException as failed:
-            note.ended(failed)
+            note.record_failure(failed)
             raise
         finally:
             note.free()
@@ -232,12 +234,16 @@ class Runner:
         return Run(self._scenario, self._engine, order, self._expected)
 
     def _expect(self) -> Estimate:
-        """Return how long all of it will take, and show it before the first run."""
+        """Return the expected duration of the experiment, and show it before the first run."""
         scenario, choice = self._scenario, self._scenario.contents
         workload = find_workload(choice.name)
-        given = workload.is_given and not self._engine.is_local
-        to_build = 0.0 if given else missing(self._engine, workload, choice.scale, choice.seed)
-        copies = [required(one.backup) for one in several.copied(self._engine)] if scenario.reset == "restore" else []
+        is_given = workload.is_given and not self._engine.is_local
+        to_build = 0.0 if is_given else missing(self._engine, workload, choice.scale, choice.seed)
+        copies = (
+            [required(database.backup) for database in several.copied(self._engine)]
+            if scenario.reset == "restore"
+            else []
+        )
         expected = estimate(
             scenario,
             self._engine.dialect,
@@ -249,7 +255,7 @@ class Runner:
             self._show.expect(expected)
         return expected
 
-    def _prepare_database(self, said: list[str]) -> Entry:
+    def _prepare_database(self, advices: list[str]) -> Entry:
         """Load the database unless it is there; add to `said` what the records are to keep of it."""
         choice, to_be_copied = self._scenario.contents, self._scenario.reset == "restore"
         workload = find_workload(choice.name)
@@ -270,7 +276,7 @@ class Runner:
             )
         if built.caution:
             self._show.say(built.caution)
-            said.append(built.caution)
+            advices.append(built.caution)
         if not built.complete:
             raise StallmarkError(f"Another build is still loading {choice}: run again when it has ended.")
         loaded = ledger.read(self._engine)
@@ -280,10 +286,10 @@ class Runner:
         return loaded
 
     def _keep_copies(self) -> None:
-        for one in several.copied(self._engine):
-            entry, backup = ledger.read(one), required(one.backup)
+        for database in several.copied(self._engine):
+            entry, backup = ledger.read(database), required(database.backup)
             assert entry
             if backup.label() != entry.label:
-                refuse_driven(self._scenario, one, entry)
+                refuse_driven(self._scenario, database, entry)
                 with self._show.bar("Keeping a copy to start every variant from", None):
                     backup.keep(entry.label)

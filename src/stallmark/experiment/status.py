@@ -37,35 +37,36 @@ def estimate_for(scenario: AnyScenario, out: Path, made: Manifest) -> Estimate:
 
 
 def pace(out: Path, machine: Machine | None = None) -> float:
-    """Return how many times as long as by the rates everything took that is not planned by time, in the newest
-    experiments that a machine (by default this one) has made in `out`; 1.0 where there are none."""
-    found = islice(_experiments(out, machine or machine_facts()), NEWEST)
-    took_s, expected_s = (sum(one) for one in zip((0.0, 0.0), *found, strict=True))
+    """Return the ratio of measured to expected times, without planned loads, of the newest experiments in `out`.
+
+    Those of a machine count, by default of this one; 1.0 without any.
+    """
+    experiments = islice(_experiments(out, machine or machine_facts()), NEWEST)
+    took_s, expected_s = (sum(column) for column in zip((0.0, 0.0), *experiments, strict=True))
     return took_s / expected_s if expected_s else 1.0
 
 
 def _experiments(out: Path, machine: Machine) -> Iterator[tuple[float, float]]:
-    """Yield by experiment, the newest first, the seconds beside the planned load that its runs took, and those that
-    were expected."""
+    """Yield the measured and the expected seconds outside planned loads for each experiment, the newest first."""
     folders = {path.parent.parent for path in out.glob(f"*/*/{FILE}") if path.parent.parent != out}
-    for folder in sorted(folders, key=lambda one: one.name, reverse=True):
+    for folder in sorted(folders, key=lambda folder_path: folder_path.name, reverse=True):
         with suppress(StallmarkError):  # of another version, or no scenario that could be run
             made = [
-                one
-                for one in map(read_manifest, sorted(path.parent for path in folder.glob(f"*/{FILE}")))
-                if _tells(one, machine)
+                manifest
+                for manifest in map(read_manifest, sorted(path.parent for path in folder.glob(f"*/{FILE}")))
+                if _is_representative(manifest, machine)
             ]
             if not made:
                 continue
             of_runs = estimate(scenario_of(folder, made[0]), to_build=0.0)
             yield (
-                sum(((one.took and one.took.seconds) or 0.0) - of_runs.load_s for one in made),
-                sum(of_runs.runs_s[(one.sequence or 1) - 1] - of_runs.load_s for one in made),
+                sum(((manifest.took and manifest.took.seconds) or 0.0) - of_runs.load_s for manifest in made),
+                sum(of_runs.runs_s[(manifest.sequence or 1) - 1] - of_runs.load_s for manifest in made),
             )
 
 
-def _tells(made: Manifest, machine: Machine) -> bool:
-    """Tell whether a run is of that machine and its embedded server, and nothing but these and its users decided how
+def _is_representative(made: Manifest, machine: Machine) -> bool:
+    """Return whether a run is of that machine and its embedded server, and nothing but these and its users decided how
     long it took."""
     same = (made.machine.cpu, made.machine.cores) == (machine.cpu, machine.cores) and bool(made.devices.built_in)
     whole = made.kind == "transactions" and made.took is not None and made.took.seconds is not None
@@ -91,7 +92,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Now:
-    """The run that is being made. `tps` and `read_ms` are means of the last LATELY_S whole seconds, None where nothing
+    """The run that is being made. `tps` and `read_ms` are means of the last LATELY_S whole seconds, None if nothing
     was measured."""
 
     number: int
@@ -109,9 +110,12 @@ Lately = Callable[[Record], dict[str, float | None]]
 
 @dataclass(frozen=True)
 class Status:
-    """`left_s` is the time that is left, from how long whole runs took with all that belongs to them (`refined`), or as
-    estimated before there are any. None where it is not known. `resume` is the command that makes
-    the runs still lacking; None where none is lacking, or there is no record."""
+    """The progress of an experiment.
+
+    `left_s` is the time left, from complete runs with all that belongs to them (`refined`), or as estimated before the
+    first one; None if unknown. `resume` is the command for the missing runs; None if none is missing, or nothing is
+    recorded.
+    """
 
     folder: Path
     title: str
@@ -130,8 +134,9 @@ class Status:
 
 
 def newest(out: Path) -> Path:
-    """Return the folder of the experiment begun last in `out`, or of a capability's that has several in it. Raise
-    StallmarkError if there is none."""
+    """Return the folder of the experiment begun last in `out`, or the folder of several that a capability keeps
+    together. Raise StallmarkError for an empty `out`.
+    """
     folders = {path.parent.parent for path in out.glob("*/*/manifest.json") if path.parent.parent != out}
     folders |= {folder for folder in out.glob("*/") if _holds_experiments(folder)}
     if not folders:
@@ -152,7 +157,7 @@ def _holds_experiments(folder: Path) -> bool:
 
 
 def status(folder: Path) -> Status:
-    """Return how far the experiment in `folder` is."""
+    """Return the progress of the experiment in `folder`."""
     records = find_records(with_records(folder)[:1] or [folder])
     scenario = scenario_of(folder, records[-1].manifest)
     refuse_run(folder)
@@ -167,8 +172,9 @@ def status_of(
     records: Sequence[Record],
     lately: Lately = lambda record: {},
 ) -> Status:
-    """Return how far the experiment is of which these are the records, and which was `expected` to take so long;
-    `lately` gives the figures of the present run."""
+    """Return the progress of an experiment from its records and its `expected` duration; `lately` returns the metrics
+    of the present run.
+    """
     last, made = records[-1], [record.manifest for record in records]
     order = order_of(scenario, made)
     planned = len(order)
@@ -176,7 +182,7 @@ def status_of(
     state, because, silent_s = _state(records, planned, len(whole))
     now = _now(last, lately) if last.manifest.status == "running" else None
     live = state in (State.RUNNING, State.BETWEEN)
-    to_make = set(range(1, planned + 1)) - {one.sequence or 1 for one in whole}
+    to_make = set(range(1, planned + 1)) - {manifest.sequence or 1 for manifest in whole}
     return Status(
         folder=folder,
         title=last.manifest.scenario.title or last.manifest.scenario.name,
@@ -190,7 +196,7 @@ def status_of(
         left_s=_left_s(expected, made, to_make, now, silent_s or 0.0) if live else None,
         refined=bool(_took_s(made)),
         resume=command(folder, scenario.contents, made) if len(whole) < planned else None,
-        asks=_asks(scenario, order, {one.sequence for one in whole}) if state is State.BETWEEN else None,
+        asks=_asks(scenario, order, {manifest.sequence for manifest in whole}) if state is State.BETWEEN else None,
     )
 
 
@@ -262,4 +268,8 @@ def _left_s(
 
 
 def _took_s(made: Sequence[Manifest]) -> dict[int, float]:
-    return {one.sequence or 1: one.took.seconds for one in made if one.took and one.took.seconds is not None}
+    return {
+        manifest.sequence or 1: manifest.took.seconds
+        for manifest in made
+        if manifest.took and manifest.took.seconds is not None
+    }

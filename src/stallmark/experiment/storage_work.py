@@ -20,7 +20,7 @@ from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.manifest import PreparedStorage
 from stallmark.experiment.progress import Phase, Show
-from stallmark.processes import how_ended
+from stallmark.processes import exit_clause
 from stallmark.record.manifest.storage import Array, HookResult, Precondition
 from stallmark.record.probe import Asked, ProbeResult
 from stallmark.redact import environment, without_secrets
@@ -61,22 +61,22 @@ class HookFailed(StallmarkError):
     """The array is not what the variant needs."""
 
 
-def refuse_impossible_hook(what: str, hook: Hook) -> None:
+def refuse_impossible_hook(key: str, hook: Hook) -> None:
     """Raise HookFailed for a hook that cannot be carried out, before anything is loaded."""
     if hook.ask and not (sys.stdin and sys.stdin.isatty()):
         raise HookFailed(
-            f"{what} asks the operator (ask), and nobody is at a terminal here: run it in one, or "
+            f"{key} asks the operator (ask), and nobody is at a terminal here: run it in one, or "
             "write a command ({command: […]})."
         )
     if hook.command and not _program(hook.command[0], environment()):
-        raise HookFailed(f"{what}: the command {hook.command[0]!r} is not there to be run.")
+        raise HookFailed(f"{key}: the command {hook.command[0]!r} is not there to be run.")
 
 
 def carry_out_hook(variant: str, hook: Hook, show: Show) -> HookResult:
     """Carry out a hook; return what the record says of it. Raise HookFailed."""
     began = time.monotonic()
     if hook.ask:
-        answer = _asked(variant, hook.ask, show)
+        answer = _ask(variant, hook.ask, show)
         return HookResult(ask=hook.ask, answer=answer, seconds=_since(began))
     assert hook.command
     with show.bar(f"{variant}: {' '.join(hook.command)}", None):
@@ -103,7 +103,7 @@ def _since(began: float) -> float:
     return round(time.monotonic() - began, 1)
 
 
-def _asked(variant: str, question: str, show: Show) -> str:
+def _ask(variant: str, question: str, show: Show) -> str:
     """Ask the operator until the answer is yes or no: a typing error must not end days of measuring. Raise HookFailed
     for a no, and when nobody answers."""
     _forget_typed()
@@ -117,15 +117,15 @@ def _asked(variant: str, question: str, show: Show) -> str:
             answer = ""
         if not answer:
             raise HookFailed(f"Nobody answered whether the array is ready for {variant!r}.")
-        said = answer.strip()
-        if said.lower() in YES:
-            return said or "Enter"
-        if said.lower() in NO:
-            raise HookFailed(f"The operator said {said!r} when asked whether the array is ready for {variant!r}.")
+        reply = answer.strip()
+        if reply.lower() in YES:
+            return reply or "Enter"
+        if reply.lower() in NO:
+            raise HookFailed(f"The operator said {reply!r} when asked whether the array is ready for {variant!r}.")
 
 
 def _forget_typed() -> None:
-    """Discard what was typed before the question: an Enter pressed hours ago is no answer."""
+    """Discard all typing before the question: an Enter pressed hours ago does not answer it."""
     if sys.platform == "win32":
         import msvcrt
 
@@ -166,11 +166,11 @@ def _run(which: str, command: Sequence[str], timeout_s: float) -> str:
             with later():
                 _end(process)
             raise
-        said = _text(output)
+        output_text = _text(output)
     if code:
-        how = f"it {how_ended(code)}"
-        raise HookFailed(f"{which} failed ({how}){_with_output(said)}")
-    return said
+        how = f"it {exit_clause(code)}"
+        raise HookFailed(f"{which} failed ({how}){_with_output(output_text)}")
+    return output_text
 
 
 def _end(process: subprocess.Popen) -> None:
@@ -179,15 +179,15 @@ def _end(process: subprocess.Popen) -> None:
     with suppress(psutil.Error):
         family.append(psutil.Process(process.pid))  # not waited for yet, so its number is nobody else's
         family += family[0].children(recursive=True)
-    for one in family:
+    for member in family:
         with suppress(psutil.Error):
-            one.terminate()
+            member.terminate()
     until = time.monotonic() + GRACE_S
     while any(map(_runs, family)) and time.monotonic() < until:
         time.sleep(0.05)
-    for one in filter(_runs, family):
+    for member in filter(_runs, family):
         with suppress(psutil.Error):
-            one.kill()
+            member.kill()
     if hasattr(os, "killpg"):  # what has lost its parents is in the group still
         with suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -208,8 +208,8 @@ def _text(output: IO[bytes]) -> str:
     return without_secrets(output.read().decode(errors="replace").strip())[-MOST_OUTPUT:]
 
 
-def _with_output(said: str) -> str:
-    return f"; it said: {said}" if said else "; it said nothing."
+def _with_output(text: str) -> str:
+    return f"; it said: {text}" if text else "; it said nothing."
 
 
 def _program(name: str, among: dict[str, str]) -> str | None:
@@ -238,8 +238,8 @@ class StorageWork:
             if variant.before:
                 refuse_impossible_hook(f"`before` of variant {variant.name!r}", variant.before)
         for key, choice in self._files():
-            if why := probe.can_probe():
-                raise StallmarkError(f"{self._scenario.name} asks for `{key}`, but {why[0].lower()}{why[1:]}")
+            if reason := probe.can_probe():
+                raise StallmarkError(f"{self._scenario.name} asks for `{key}`, but {reason[0].lower()}{reason[1:]}")
             self._folder(key, choice.folder)
             if size := choice.size.size_bytes:
                 _refuse_small(key, size)
@@ -255,7 +255,7 @@ class StorageWork:
                 probe.refuse_little_space(folder if folder.exists() else folder.parent, size)
 
     def _files(self) -> Iterator[tuple[str, ProbeChoice | PreconditionChoice]]:
-        """Yield what the scenario asks for that needs a file of its own, each with its key."""
+        """Yield the parts of the scenario that need a file of their own, each with its key."""
         if self._scenario.probe:
             yield "probe", self._scenario.probe
         if self._scenario.precondition:
@@ -270,10 +270,10 @@ class StorageWork:
             hook = carry_out_hook(variant.name, variant.before, self._show)
         if self._scenario.precondition:
             precondition = self._precondition(variant)
-        return PreparedStorage(Array(**array.described()) if array else None, hook, precondition)
+        return PreparedStorage(Array(**array.in_bytes()) if array else None, hook, precondition)
 
     def probe(self, title: str, loaded_bytes: int) -> ProbeResult | None:
-        """Probe the storage with reads and writes on a file of its own; return None where the scenario asks for no
+        """Probe the storage with reads and writes on a file of its own; return None if the scenario asks for no
         probe.
 
         A share is of the database as loaded: the file must not grow with the database, or two probes could not
@@ -300,7 +300,7 @@ class StorageWork:
         rounds: list[float] = []
         with (
             self._show.bar(f"{variant.name}: writing until writes are steady", choice.round * choice.rounds),
-            probe.own_file(folder, size) as file,
+            probe.make_probe_file(folder, size) as file,
         ):
             while len(rounds) < choice.rounds and not steady_rounds(rounds):
                 # Each round at other places, or the same few would be overwritten again and again.
@@ -327,7 +327,7 @@ class StorageWork:
                 array.empty_flash("data")
 
     def _refuse_emulated_twice(self, variant: Variant) -> None:
-        """Refuse a variant that emulates an array on a folder that already lies on an emulated one."""
+        """Refuse a variant that emulates an array on a folder that already is on an emulated one."""
         folders = list(self._engine.directories().values())
         if place := variant.place:
             folders = [Path(place.data), Path(place.log or place.data)]

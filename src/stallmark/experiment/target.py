@@ -31,8 +31,8 @@ from stallmark.transactions import find_workload, known_name
 
 def others_in(engine: Engine) -> str | None:
     """Return names of what others have in a database, things and sessions; None if nothing is seen."""
-    found = [*things_in(engine), *map(str, engine.other_sessions())]
-    return in_short(found) if found else None
+    foreign = [*things_in(engine), *map(str, engine.other_sessions())]
+    return in_short(foreign) if foreign else None
 
 
 def things_in(engine: Engine) -> list[str]:
@@ -49,14 +49,15 @@ def things_in(engine: Engine) -> list[str]:
 def refuse_others(engine: Engine) -> None:
     """Raise StallmarkError if others have something in a database that is to be built or driven."""
     for database in engine.databases():
-        if found := others_in(database):
+        if foreign := others_in(database):
             raise StallmarkError(
-                f"The database {database.database_name()} holds what is not Stallmark's: {found}. Name a database of "
+                f"The database {database.database_name()} holds what is not Stallmark's: {foreign}. Name a database of "
                 "its own, or add --shared to build and drive load beside it."
             )
-        if why := database.why_things_are_hidden():
+        if reason := database.hidden_objects_reason():
             raise StallmarkError(
-                f"Whether the database {database.database_name()} holds what is not Stallmark's is not known: {why}, "
+                f"Whether the database {database.database_name()} holds what is not Stallmark's is not known: "
+                f"{reason}, "
                 "or add --shared to build and drive load beside it."
             )
 
@@ -64,9 +65,9 @@ def refuse_others(engine: Engine) -> None:
 def advice_on_unseen(engine: Engine) -> list[str]:
     """Return a sentence on each database in which sessions of others would not be seen."""
     return [
-        f"Whether others have sessions in the database {database.database_name()} is not known: {why}."
+        f"Whether others have sessions in the database {database.database_name()} is not known: {reason}."
         for database in engine.databases()
-        if (why := database.why_sessions_are_hidden())
+        if (reason := database.hidden_sessions_reason())
     ]
 
 
@@ -129,7 +130,7 @@ class Target:
         return self.data_dir or home() / "embedded" / f"{choice.name}-{scale}{seed}"
 
     def is_absent(self, choice: WorkloadChoice) -> bool:
-        """Tell whether there is no embedded database in its place. False for a URL: only the server could tell."""
+        """Return whether there is no embedded database in its place. False for a URL: only the server could tell."""
         return not self.url and not EmbeddedServer(self.folder(choice)).exists
 
     def _refuse_writing(self, databases: Iterable[Engine], choice: WorkloadChoice) -> None:
@@ -140,8 +141,8 @@ class Target:
             return
         schemas = schemas_of(workload.metadata)
         for database in databases:
-            if why := database.why_not_writable(schemas):
-                raise StallmarkError(why)
+            if reason := database.not_writable_reason(schemas):
+                raise StallmarkError(reason)
             if workload.is_given and not self.may_share:
                 raise StallmarkError(
                     f"{workload.name} writes into the database {database.database_name()}, whose rows are not "
@@ -214,17 +215,18 @@ class Target:
 
 
 def _finish_restores(engine: Engine, scenario: AnyScenario) -> None:
-    """Bring back what a restore that was cut has left closed, before anybody has to open it."""
-    for one in engine.databases():
-        if scenario.backup and one.backup and one.backup.options:
-            one.backup.options = scenario.backup.options()
-        if scenario.reset == "restore" and one.backup:
-            one.backup.finish_restore()
+    """Bring back what a restore that was cut has left closed, before anyone has to open it."""
+    for database in engine.databases():
+        if scenario.backup and database.backup and database.backup.options:
+            database.backup.options = scenario.backup.options()
+        if scenario.reset == "restore" and database.backup:
+            database.backup.finish_restore()
 
 
 def _refuse_unmounted(*folders: Path | None) -> None:
-    """Refuse a folder whose parent is not there, or of a file system of /etc/fstab that is not mounted: it would lie on
-    the disk of the root directory."""
+    """Refuse a folder whose parent is not there, or of a file system of /etc/fstab that is not mounted: it would be on
+    the disk of the root directory.
+    """
     for folder in filter(None, folders):
         for point in _mount_points():
             if folder.absolute().is_relative_to(point) and not os.path.ismount(point):
@@ -234,7 +236,7 @@ def _refuse_unmounted(*folders: Path | None) -> None:
                 )
         if not folder.absolute().parent.is_dir():
             raise StallmarkError(
-                f"{folder.parent} is not there, so {folder} would not lie where you mean: mount its file system, or "
+                f"{folder.parent} is not there, so {folder} would not be where you mean: mount its file system, or "
                 "make that folder."
             )
 
@@ -249,7 +251,7 @@ def _mount_points() -> Iterator[Path]:
 
 
 def _holds_nothing(engine: Engine) -> bool:
-    """Tell whether no build has begun in it; False where that cannot be told, as of a server that is gone."""
+    """Return whether no build has begun in it; False if that cannot be told, as of a server that is gone."""
     try:
         return ledger.is_empty(engine)
     except (StallmarkError, CallFailed):

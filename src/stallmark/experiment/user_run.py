@@ -21,7 +21,7 @@ from stallmark.experiment.progress import Phase
 from stallmark.experiment.query_run import RunningStreams
 from stallmark.experiment.raw_loads import RawLoads
 from stallmark.experiment.run import AnyRun, RunOrder
-from stallmark.experiment.work import Work, load_specs, of_load, on_machines, placed, search_plan
+from stallmark.experiment.work import Work, load_specs, on_machines, search_plan, with_databases, work_of_loads
 from stallmark.format import exact
 from stallmark.record.manifest.course import ExpectedMachines as RecordedMachines
 from stallmark.record.manifest.course import now
@@ -41,13 +41,13 @@ def io_sink(store: Sink, load: SearchedLoad) -> Sink:
 
     def sink(table: str, rows: Sequence[Row]) -> None:
         store(table, rows)
-        if table == "server_io" and (sample := _of_data_files(rows)):
+        if table == "server_io" and (sample := _data_file_sample(rows)):
             load.count_io(sample)
 
     return sink
 
 
-def _of_data_files(rows: Sequence[Row]) -> IOSample | None:
+def _data_file_sample(rows: Sequence[Row]) -> IOSample | None:
     data = [row for row in rows if row["kind"] == "data"]
     if not data:
         return None
@@ -147,16 +147,16 @@ class LoadsBeside:
             streams.run(counts.get(name, 0), cells)
         self._raw.set(counts)
 
-    def take_rate(self, name: str, rate: float) -> None:
+    def set_rate(self, name: str, rate: float) -> None:
         """Let the queries of a load come due at this rate per second from now on."""
-        self._streams[name].take_rate(rate)
+        self._streams[name].set_rate(rate)
 
     def queues(self) -> dict[str, QueryQueue]:
         """Return the queries that are due now, of each load that has them at a rate."""
         return {name: queue for name, streams in self._streams.items() if (queue := streams.queue())}
 
     def poll(self) -> None:
-        """Record what has been done. Raise Interrupted where the server is lost."""
+        """Record what has been done. Raise Interrupted if the server is lost."""
         for streams in self._streams.values():
             streams.poll()
         self._raw.poll()
@@ -168,7 +168,7 @@ class LoadsBeside:
                 ends.callback(streams.finish)
 
     def left(self, name: str) -> dict[str, Any]:
-        """Return what a load left undone, for the manifest; nothing of raw I/O. Call it after `finish`."""
+        """Return the work that a load left undone, for the manifest; empty for raw I/O. Call it after `finish`."""
         return self._streams[name].left() if name in self._streams else {}
 
     def notes(self) -> list[str]:
@@ -193,19 +193,20 @@ class Run(AnyRun):
         self._expected = expected
 
     def _plan_of(self, step: str) -> PlannedStep:
-        """Return how large each load is in a step. In one that a search has added, all but its own are as in the
-        first."""
+        """Return the size of each load in a step. In a step that a search has added, only the searched load differs
+        from the first.
+        """
         return self._planned.get(step) or self._planned[self._timeline.steps[0].name]
 
     def _work(self) -> Work:
-        return of_load(self._scenario, self._variant)
+        return work_of_loads(self._scenario, self._variant)
 
     def _drive(self, writer: RecordWriter) -> str | None:
         if expected := self._expected:
             waited_for = RecordedMachines(count=expected.count, host=expected.host, port=expected.port)
             writer.update(expected_machines=waited_for)
             writer.save_manifest()
-        loads = placed(load_specs(self._scenario, self._variant, self._order.place.repeat), self._engine)
+        loads = with_databases(load_specs(self._scenario, self._variant, self._order.place.repeat), self._engine)
         search = search_plan(self._scenario, self._variant)
         drive = Drive(self._timeline, self._engine.spec(), loads, writer, self._expected, search)
         sink = io_sink(writer.append, drive.searched) if drive.searched else writer.append
@@ -256,10 +257,10 @@ class Run(AnyRun):
                 writer.save_manifest()
                 sampler.start()
                 enter(self._timeline.steps[0].name)
-                drive.follow(show, check, beside.take_rate)
+                drive.follow(show, check, beside.set_rate)
         except Interrupted as interruption:
             return str(interruption)
-        return ended_early(writer.manifest.loads) or drive.fruitless()
+        return ended_early(writer.manifest.loads) or drive.no_result_reason()
 
     def _show_progress(self, progress: LoadProgress) -> None:
         phase = Phase.WARM_UP if progress.elapsed_s < progress.step.measure_s else Phase.MEASURING
@@ -275,7 +276,7 @@ class Run(AnyRun):
         self._show.advance(progress.elapsed_s, note, self._ends_s(progress), phase)
 
     def _ends_s(self, progress: LoadProgress) -> float:
-        """Return when the load ends: at the latest, or of a search as it usually does."""
+        """Return the time at which the load ends: at the latest, or of a search as it usually does."""
         if not self._scenario.searched_of(self._variant):
             return progress.ends_s
         return min(progress.ends_s, max(self._scenario.usual_s(self._variant), progress.step.end_s))
@@ -293,4 +294,6 @@ def _finish(drive: Drive, beside: LoadsBeside, writer: RecordWriter) -> None:
             for load in cut_short(writer.manifest.loads, drive.ended | beside.ended)
         ]
         writer.update(loads=loads)
-        writer.update(unheard=drive.unheard(), left_waiting=drive.left_waiting(), load_machines=drive.load_machines)
+        writer.update(
+            unheard=drive.lost_reports(), left_waiting=drive.left_waiting(), load_machines=drive.load_machines
+        )

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from stallmark.analysis.read.driver_tables import PERCENTILES
 from stallmark.analysis.read.queries import PHASES
+from stallmark.analysis.read.throughput import PERCENTILES
 from stallmark.analysis.thresholds import parse_threshold
-from stallmark.driver.load import LoadSpec, Timeline, background_sessions, executors
+from stallmark.driver.load import LoadSpec, Timeline, background_sessions, executor_counts
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.searched_load import SearchPlan, TransactionLimit
 from stallmark.engines.base import Engine
@@ -20,7 +20,7 @@ from stallmark.record.manifest.workload import Transaction as RecordedTransactio
 from stallmark.record.manifest.workload import Workload as RecordedWorkload
 from stallmark.scenarios.load import Load, RawLoad, StreamsLoad, UsersLoad
 from stallmark.scenarios.model import QueryScenario, Scenario, TimedScenario, Variant
-from stallmark.scenarios.search import described as described_slo
+from stallmark.scenarios.search import objective as described_slo
 from stallmark.scenarios.search import transactions_of
 from stallmark.scenarios.timed import PlannedStep
 from stallmark.transactions import find_workload
@@ -63,21 +63,21 @@ def load_specs(scenario: TimedScenario, variant: Variant, repeat: int = 1) -> li
     return specs
 
 
-def placed(specs: Sequence[LoadSpec], engine: Engine) -> list[LoadSpec]:
+def with_databases(specs: Sequence[LoadSpec], engine: Engine) -> list[LoadSpec]:
     """Return the loads with the database that each has of its own, where they have one."""
     if not engine.by_workload:
         return list(specs)
-    names = {workload: one.database_name() for workload, one in engine.by_workload.items()}
-    return [msgspec.structs.replace(one, database=names[one.workload]) for one in specs]
+    names = {workload: database.database_name() for workload, database in engine.by_workload.items()}
+    return [msgspec.structs.replace(spec, database=names[spec.workload]) for spec in specs]
 
 
 def search_plan(scenario: TimedScenario, variant: Variant) -> SearchPlan | None:
-    """Return the plan of the search for a ceiling; None where there is none."""
+    """Return the plan of the search for a ceiling, or None."""
     if not (searched := scenario.searched_of(variant)):
         return None
     return SearchPlan(
         searched.load,
-        searched.search.asked(),
+        searched.search.spec(),
         described_slo(searched.slo).read_ms,
         tuple(
             TransactionLimit(rule.transaction, rule.metric, 1 - PERCENTILES[rule.metric], rule.limit)
@@ -92,13 +92,13 @@ def search_plan(scenario: TimedScenario, variant: Variant) -> SearchPlan | None:
 
 def most_sessions(scenario: TimedScenario, machines: int = 1) -> tuple[int, int, int]:
     """Return the `sessions` of the variant that has most of them together."""
-    return max((sessions(scenario, one, machines) for one in scenario.variants), key=sum)
+    return max((sessions(scenario, planned, machines) for planned in scenario.variants), key=sum)
 
 
 def sessions(scenario: TimedScenario, variant: Variant, machines: int) -> tuple[int, int, int]:
     """Return the most users, background sessions and streams of queries that a variant's runs have at once."""
     specs, steps, loads = load_specs(scenario, variant), scenario.steps_of(variant), scenario.loads_of(variant)
-    background = sum(background_sessions(specs, [executors(specs, machines)] * machines).values())
+    background = sum(background_sessions(specs, [executor_counts(specs, machines)] * machines).values())
     searched = [load for load in loads.values() if isinstance(load, UsersLoad) and load.search]
     more = sum(load.most_users - load.counts[0] for load in searched)
     users = max(step.users for step in scenario.timeline(variant).steps) + more
@@ -123,11 +123,11 @@ class Work:
     search: Search | None = None
 
 
-def of_load(scenario: TimedScenario, variant: Variant) -> Work:
+def work_of_loads(scenario: TimedScenario, variant: Variant) -> Work:
     """Describe the loads of a variant, and when each of them runs."""
     steps = scenario.steps_of(variant)
     specs = load_specs(scenario, variant)
-    background = background_sessions(specs, [executors(specs)])
+    background = background_sessions(specs, [executor_counts(specs)])
     loads = [
         _load(scenario, name, load, steps, background.get(name, 0)) for name, load in scenario.loads_of(variant).items()
     ]
@@ -209,7 +209,7 @@ def _load(
 
 
 def on_machines(manifest: Manifest, sessions: Mapping[str, int]) -> dict[str, Any]:
-    """Return what load machines change of a manifest: the background sessions of each load, by name."""
+    """Return the changes of a manifest by load machines: the background sessions of each load, by name."""
     if not manifest.loads:
         return {"workload": manifest.workload.changed(background_sessions=sum(sessions.values()))}
     return {
@@ -222,7 +222,7 @@ def on_machines(manifest: Manifest, sessions: Mapping[str, int]) -> dict[str, An
     }
 
 
-def of_queries(scenario: QueryScenario, workload: Workload, dops: Sequence[int | None]) -> Work:
+def work_of_queries(scenario: QueryScenario, workload: Workload, dops: Sequence[int | None]) -> Work:
     """Describe what streams do. `dops`: those that queries are to have, None as the server is set."""
     choice, asked = scenario.workload, scenario.queries
     return Work(
@@ -246,16 +246,18 @@ def phase_step(name: str, streams: int, began_s: float, ended_s: float) -> Step:
 def _transactions(workload: Workload, deck: Mapping[str, int]) -> Iterator[RecordedTransaction]:
     """Describe what may happen in a run. `cards` of those that others give rise to: how many come of one whole deck."""
 
-    def described(kind: type[Transaction], **more: Any) -> RecordedTransaction:
+    def record_transaction(kind: type[Transaction], **more: Any) -> RecordedTransaction:
         return RecordedTransaction(name=kind.name, limit_s=kind.limit_s, reads_only=kind.reads_only, **more)
 
     for kind in workload.users.deck:
-        yield described(kind, source="users", cards=deck[kind.name])
-    for kind, (of, each) in workload.background.followers.items():
-        follows = Follows(transaction=of.name, each=each)
-        yield described(kind, source="followers", cards=round(deck[of.name] * each, 2), follows=follows)
+        yield record_transaction(kind, source="users", cards=deck[kind.name])
+    for kind, (kind_of_user, share) in workload.background.followers.items():
+        follows = Follows(transaction=kind_of_user.name, each=share)
+        yield record_transaction(
+            kind, source="followers", cards=round(deck[kind_of_user.name] * share, 2), follows=follows
+        )
     for kind, every_s in workload.background.timers.items():
-        yield described(kind, source="timer", every_s=every_s)
+        yield record_transaction(kind, source="timer", every_s=every_s)
 
 
 def steps_of(timeline: Timeline, arrivals: Arrivals) -> tuple[Step, ...]:

@@ -10,7 +10,7 @@ import click
 
 from stallmark import format
 from stallmark.cli.command import Group
-from stallmark.cli.common import as_bytes, err, escape, json_option, out, tell
+from stallmark.cli.common import as_bytes, err, escape, json_option, out, print_markup
 from stallmark.engines.abilities import Examined
 from stallmark.errors import StallmarkError
 from stallmark.stats.thresholds import LATE
@@ -58,8 +58,8 @@ def create(name: str, size: int, as_json: bool, **options: Any) -> None:
     """
     made = _array(name)
     facts = made.create(size, model_of(options))
-    if warning := long_way(made.done().path_ms):
-        tell(err, f"[yellow]{warning}[/]")
+    if warning := long_way(made.work_done().path_ms):
+        print_markup(err, f"[yellow]{warning}[/]")
     _show(facts, as_json, f"A new block device of {format.size(facts.size)}.")
 
 
@@ -73,8 +73,8 @@ def change(name: str, as_json: bool, no_flash: bool, **options: Any) -> None:
 
     What is on the block device stays; cache and tier are empty. This is what a variant's `before` command calls.
     """
-    found = _array(name)
-    facts = found.change(model_of(options, found.facts.model, no_flash=no_flash))
+    array = _array(name)
+    facts = array.change(model_of(options, array.facts.model, no_flash=no_flash))
     _show(facts, as_json, "Changed; its flash is empty.")
 
 
@@ -83,19 +83,19 @@ def change(name: str, as_json: bool, no_flash: bool, **options: Any) -> None:
 @json_option
 def status(name: str, as_json: bool) -> None:
     """Say what the array is, whether it works, and what it has done since it is what it is."""
-    found = _array(name)
-    facts, why = found.facts, found.broken()
+    array = _array(name)
+    facts, reason = array.facts, array.broken()
     if as_json:
-        known = _for_machines(name, facts, why)
-        if not why:
-            done = found.done()
+        known = _for_machines(name, facts, reason)
+        if not reason:
+            done = array.work_done()
             known |= done._asdict() | {"counters": asdict(done.counters)}
         click.echo(json.dumps(known))
         return
-    tell(out, escape(sentence(facts, why)))
-    if not why:
-        for line in sentences(found.done()):
-            tell(out, line)
+    print_markup(out, escape(sentence(facts, reason)))
+    if not reason:
+        for line in sentences(array.work_done()):
+            print_markup(out, line)
 
 
 @array.command(name="list")
@@ -104,14 +104,14 @@ def list_(as_json: bool) -> None:
     """List the emulated arrays that are block devices of this machine, also what a crash has left of one."""
     from stallmark.lab.block_device.lifecycle import arrays
 
-    found = [(each.name, *_looked_at(each)) for each in arrays(_home())]
+    states = [(array.name, *_looked_at(array)) for array in arrays(_home())]
     if as_json:
-        click.echo(json.dumps([_for_machines(*one) for one in found]))
+        click.echo(json.dumps([_for_machines(*state) for state in states]))
         return
-    for name, facts, why in found:
-        tell(out, escape(sentence(facts, why) if facts else unreadable(name, str(why))))
-    if not found:
-        tell(out, "None: `stallmark array create` makes one.")
+    for name, facts, reason in states:
+        print_markup(out, escape(sentence(facts, reason) if facts else unreadable(name, str(reason))))
+    if not states:
+        print_markup(out, "None: `stallmark array create` makes one.")
 
 
 @array.command()
@@ -119,15 +119,15 @@ def list_(as_json: bool) -> None:
 def destroy(name: str) -> None:
     """Remove the array and all that is on it, or what a crash has left of one."""
     _array(name).destroy()
-    tell(out, f"The emulated array {name} is gone, with all that was on it.")
+    print_markup(out, f"The emulated array {name} is gone, with all that was on it.")
 
 
 def examine() -> Iterator[Examined]:
     """Say whether this machine can have an emulated array as a block device."""
     from stallmark.lab.block_device.parts import missing_needs
 
-    if why := missing_needs():
-        yield Examined("emulated array", "limited", f"not as a block device: {why}.")
+    if reason := missing_needs():
+        yield Examined("emulated array", "limited", f"not as a block device: {reason}.")
     else:
         yield Examined("emulated array", "ok", "possible as a block device (`stallmark array create`).")
 
@@ -144,22 +144,22 @@ def _array(name: str) -> "BlockDeviceArray":
     return BlockDeviceArray(_home(), name)
 
 
-def _looked_at(found: "BlockDeviceArray") -> tuple["ArrayFacts | None", str | None]:
+def _looked_at(array: "BlockDeviceArray") -> tuple["ArrayFacts | None", str | None]:
     """Return the facts of an array, and its fault; one that cannot be read does not hide the others."""
     from stallmark.storage.array_facts import BlockDeviceError
 
     try:
-        return found.facts, found.broken()
+        return array.facts, array.broken()
     except BlockDeviceError as why:
         return None, str(why)
 
 
-def _show(facts: "ArrayFacts", as_json: bool, what: str) -> None:
+def _show(facts: "ArrayFacts", as_json: bool, title: str) -> None:
     if as_json:
         click.echo(json.dumps(_for_machines(facts.name, facts, None)))
     else:
-        tell(out, escape(f"{sentence(facts, None)} {what}"))
-        tell(out, f"[bold]{facts.loop}[/]")
+        print_markup(out, escape(f"{sentence(facts, None)} {title}"))
+        print_markup(out, f"[bold]{facts.loop}[/]")
 
 
 def model_of(options: Mapping[str, Any], base: "ArrayModel | None" = None, *, no_flash: bool = False) -> "ArrayModel":
@@ -172,28 +172,28 @@ def model_of(options: Mapping[str, Any], base: "ArrayModel | None" = None, *, no
     sizes = {name: options[name] for name in ("cache", "tier") if options[name] is not None}
     if len(sizes) + no_flash > 1:
         raise StallmarkError("An array has a cache, a tier or neither: give one of --cache, --tier and --no-flash.")
-    said = {name: value for name, value in options.items() if value is not None and name not in sizes}
+    given = {name: value for name, value in options.items() if value is not None and name not in sizes}
     try:
         if sizes or no_flash:
-            said |= {"cache": None, "tier": None}
+            given |= {"cache": None, "tier": None}
         if "cache" in sizes:
-            said["cache"] = FlashCache(sizes["cache"])
+            given["cache"] = FlashCache(sizes["cache"])
         elif "tier" in sizes:
-            said["tier"] = FlashTier(sizes["tier"])
-        return replace(base or DISK_SHELF, **said)
+            given["tier"] = FlashTier(sizes["tier"])
+        return replace(base or DISK_SHELF, **given)
     except ValueError as error:
         raise StallmarkError(str(error)) from None
 
 
 def sentence(facts: "ArrayFacts", why_broken: str | None) -> str:
-    """Return what it is, on one line."""
+    """Return a description of the array on one line."""
     state = f"broken: {why_broken}; `stallmark array destroy {facts.name}` removes it" if why_broken else facts.loop
     return f"{facts.name} (EMULATED), {state}: {in_words(facts.model)}."
 
 
-def unreadable(name: str, why: str) -> str:
+def unreadable(name: str, reason: str) -> str:
     """Return the same line of an array whose facts cannot be read."""
-    return f"{name} (EMULATED), broken: {why}"
+    return f"{name} (EMULATED), broken: {reason}"
 
 
 def in_words(model: "ArrayModel") -> str:

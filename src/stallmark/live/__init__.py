@@ -8,5 +8,5 @@ _LIVE = "Show an experiment in a browser, from its records: also one that was st
 CAPABILITY = Capability(
     name="live",
     commands=(CommandEntry("Measure", "live", _LIVE, "stallmark.live.command"),),
-    options={"run": "stallmark.live.command:shown"},
+    options={"run": "stallmark.live.command:make_shown"},
 )

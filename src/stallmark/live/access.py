@@ -30,12 +30,12 @@ class PageAddress:
         host, _, port = text.rpartition(":")
         host = host.removeprefix("[").removesuffix("]") or HERE[1]
         if not port.isdecimal() or not 1 <= int(port) <= 65535:
-            raise ValueError(f"{text!r} is no port: write 8089, or an address of this machine too, 0.0.0.0:8089")
+            raise ValueError(f"{text!r} is not a port: write 8089, or an address of this machine too, 0.0.0.0:8089")
         return cls(host, int(port))
 
     @property
     def is_here(self) -> bool:
-        """Tell whether only this machine can reach it."""
+        """Return whether only this machine can reach it."""
         return self.host in HERE
 
     @property
@@ -55,24 +55,24 @@ class Access:
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
 
     def knows_host(self, asked: str) -> bool:
-        """Tell whether the `Host` of a request is this machine: by an address, or by a name it has itself. The port may
-        be that of a tunnel."""
+        """Return whether the `Host` of a request is this machine: by an address, or by a name it has itself. The port
+        may be that of a tunnel."""
         try:
             name = urlsplit(f"//{asked}").hostname or ""
         except ValueError:
             return False
         if self.address.is_here:
             return name in HERE
-        return _is_address(name) or name in (*HERE, self.address.host.lower(), *_own_names())
+        return _is_address(name) or name in (*HERE, self.address.host.lower(), *_host_names())
 
     def may_see(self, cookie: str | None, authorization: str | None) -> bool:
-        """Tell whether a request may read: anybody on this machine, elsewhere who has the token."""
+        """Return whether a request may read: anyone on this machine, elsewhere who has the token."""
         bearer = (authorization or "").removeprefix("Bearer ")
         return self.address.is_here or self.fits(cookie) or self.fits(bearer)
 
     def is_own(self, headers: Mapping[str, str], host: str) -> bool:
-        """Tell whether no other site's page makes the request, but our own, a program, or somebody who follows a link.
-        Browsers say which (Origin, Fetch Metadata)."""
+        """Return whether our own page, a program or a followed link makes the request, and no page of another site.
+        Browsers report which (Origin, Fetch Metadata)."""
         origin, site = headers.get("Origin"), headers.get("Sec-Fetch-Site", "none")
         if origin is not None and origin.partition("://")[2] != host:
             return False
@@ -90,5 +90,5 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def _own_names() -> tuple[str, ...]:
+def _host_names() -> tuple[str, ...]:
     return socket.gethostname().lower(), socket.getfqdn().lower()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import err, escape, experiment_options, tell
+from stallmark.cli.common import err, escape, experiment_options, print_markup
 from stallmark.errors import StallmarkError
 from stallmark.experiment.companions import Follower
 from stallmark.stopping import StopSignal, ask
@@ -62,7 +62,7 @@ class Shown(Follower):
 
 @click.command()
 @web_option(help="Show it live in a browser, with metrics for Prometheus; another address needs a token.")
-def shown(web: "PageAddress | None") -> Shown | None:
+def make_shown(web: "PageAddress | None") -> Shown | None:
     return Shown(web) if web else None
 
 
@@ -81,6 +81,6 @@ def live(folder: Path | None, out_dir: Path, web: "PageAddress") -> None:
     if shown is None:
         raise StallmarkError(f"{folder} has no run of a stand-in yet: `stallmark status` says how far its replay is.")
     page = LivePage(View(shown), web)
-    tell(err, escape(f"Live page: {page.start()} (Ctrl-C ends it, and leaves the experiment alone)"))
+    print_markup(err, escape(f"Live page: {page.start()} (Ctrl-C ends it, and leaves the experiment alone)"))
     with suppress(StopSignal):
         threading.Event().wait()

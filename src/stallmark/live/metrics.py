@@ -37,14 +37,14 @@ class _Metrics(Collector):
         self._seen = seen
 
     def collect(self) -> Iterator[Metric]:
-        yield from _of_experiment(self._seen)
+        yield from _experiment_metrics(self._seen)
         if run := self._seen.running:
-            yield from _of_run(run)
-            yield from _of_transactions(run)
-            yield from _of_files(run)
+            yield from _run_metrics(run)
+            yield from _transaction_metrics(run)
+            yield from _file_metrics(run)
 
 
-def _of_experiment(seen: Seen) -> Iterator[Metric]:
+def _experiment_metrics(seen: Seen) -> Iterator[Metric]:
     status = seen.status
     info = GaugeMetricFamily(
         "stallmark_experiment_info", "The experiment. Always 1.", labels=["experiment", "scenario", "stallmark"]
@@ -63,7 +63,7 @@ def _of_experiment(seen: Seen) -> Iterator[Metric]:
         )
 
 
-def _of_run(run: FollowedRun) -> Iterator[Metric]:
+def _run_metrics(run: FollowedRun) -> Iterator[Metric]:
     made = run.record.manifest
     info = GaugeMetricFamily(
         "stallmark_run_info", "The run under way. Always 1.",
@@ -106,13 +106,13 @@ def _gauge(
     number, _ = run.step_at(run.seconds - 1)
     steps = run.record.manifest.steps
     here = [run.record.manifest.variant.name, steps[number].name if steps else ""]
-    found = GaugeMetricFamily(name, help, labels=["variant", "step", *labels])
+    metric = GaugeMetricFamily(name, help, labels=["variant", "step", *labels])
     for more, value in values:
-        found.add_metric([*here, *more], value)
-    return found
+        metric.add_metric([*here, *more], value)
+    return metric
 
 
-def _of_transactions(run: FollowedRun) -> Iterator[Metric]:
+def _transaction_metrics(run: FollowedRun) -> Iterator[Metric]:
     labels = ["variant", "step", "phase", "transaction"]
     ended = CounterMetricFamily("stallmark_transactions", "Transactions that ended.", labels=[*labels, "outcome"])
     retries = CounterMetricFamily("stallmark_transaction_retries", "Attempts after the first.", labels=labels)
@@ -128,13 +128,13 @@ def _of_transactions(run: FollowedRun) -> Iterator[Metric]:
             ended.add_metric([*here, outcome], tally.counts[outcome])
         retries.add_metric(here, tally.counts["retries"])
         below = np.append(0, np.cumsum(tally.latencies.counts))
-        at = np.searchsorted(hdr.TOPS_US, np.array(BUCKETS_S) * 1e6, side="right")
-        counted = [(str(limit), float(below[place])) for limit, place in zip(BUCKETS_S, at, strict=True)]
+        places = np.searchsorted(hdr.TOPS_US, np.array(BUCKETS_S) * 1e6, side="right")
+        counted = [(str(limit), float(below[place])) for limit, place in zip(BUCKETS_S, places, strict=True)]
         times.add_metric(here, [*counted, ("+Inf", float(below[-1]))], tally.counts["latency_us"] / 1e6)
     yield from (ended, retries, times)
 
 
-def _of_files(run: FollowedRun) -> Iterator[Metric]:
+def _file_metrics(run: FollowedRun) -> Iterator[Metric]:
     labels = ["variant", "file", "role", "kind"]
     stall = CounterMetricFamily("stallmark_io_stall_seconds", "Time that the server waited for I/O.", labels=labels)
     operations = CounterMetricFamily("stallmark_io_operations", "I/Os of the server.", labels=labels)

@@ -69,7 +69,7 @@ class Ending:
 
 
 class LivePage:
-    """The live page of an experiment. `stop` ends the experiment; None where another process runs it."""
+    """The live page of an experiment. `stop` ends the experiment; None if another process runs it."""
 
     def __init__(self, view: View, address: PageAddress, stop: Callable[[], None] | None = None):
         """Take the address; raise StallmarkError where it is not free."""
@@ -81,8 +81,10 @@ class LivePage:
                 address.host, address.port, app, threaded=True, request_handler=_Quiet
             )
         except (OSError, SystemExit) as error:  # werkzeug exits where a port is taken
-            why = getattr(error, "strerror", None) or "it is in use"
-            raise StallmarkError(f"Port {address.port} is not free for the live page ({why}): name another.") from None
+            reason = getattr(error, "strerror", None) or "it is in use"
+            raise StallmarkError(
+                f"Port {address.port} is not free for the live page ({reason}): name another."
+            ) from None
         self._thread = threading.Thread(target=self._server.serve_forever, name="live page", daemon=True)
 
     def start(self) -> str:

@@ -22,7 +22,7 @@ POINTS = 600
 LATELY_S = 10
 TOP_WAITS = 3
 QUIET_S = 5
-"""A run that goes on writes every second; to check consistency takes longer."""
+"""A run that continues writes every second; to check consistency takes longer."""
 UNDER_LOAD = (Phase.WARM_UP, Phase.UNSTEADY, Phase.MEASURING, "queries")
 """The phases in which there is something to be seen of the last seconds."""
 
@@ -30,11 +30,11 @@ Json = dict[str, Any]
 
 
 def state(seen: Seen) -> Json:
-    """Return what changes from second to second."""
+    """Return the part of the page that changes every second."""
     status = seen.status
     run = seen.running
     planned = seen.order[seen.present - 1] if seen.present else None
-    repeats = Counter(one.variant.name for one in seen.order)
+    repeats = Counter(turn.variant.name for turn in seen.order)
     place = None
     if planned:
         name = planned.variant.name
@@ -51,8 +51,8 @@ def state(seen: Seen) -> Json:
         "left": None if status.left_s is None else experiment.time_left(status.left_s, refined=status.refined),
         "note": _note(seen),
         "progress": min(1.0, doing.done / doing.total) if doing and doing.total else None,
-        "said": _said(seen),
-        "emulated": any(is_emulated(one.record.manifest) for one in seen.runs.values()),
+        "said": _message(seen),
+        "emulated": any(is_emulated(run.record.manifest) for run in seen.runs.values()),
         "present": seen.present,
         "charts": [{"line": line, "title": LINES[line].title, "unit": LINES[line].unit} for line in _charts(seen)],
         "lately": _lately(loaded),
@@ -69,32 +69,34 @@ def lines(run: FollowedRun) -> Json:
     steps = run.record.manifest.steps
     began = steps[0].measure_s if steps else 0.0
     width = max(1, math.ceil(run.seconds / POINTS))
-    at = np.arange(0, run.seconds, width)
+    seconds = np.arange(0, run.seconds, width)
     return {
-        "seconds": np.round(at + min(width, max(run.seconds, 1)) / 2 - began, 1).tolist(),
+        "seconds": np.round(seconds + min(width, max(run.seconds, 1)) / 2 - began, 1).tolist(),
         "width": width,
-        "steps": [[step.name, *(round(at - began, 1) for at in (step.begin_s, step.measure_s))] for step in steps],
+        "steps": [
+            [step.name, *(round(index - began, 1) for index in (step.begin_s, step.measure_s))] for step in steps
+        ],
         **{line: _rounded(means(run.sums, line, width)) for line in LINES if run.sums},
     }
 
 
 def _note(seen: Seen) -> str:
-    """Return what is said beside the phase: by the process that runs it, or that nothing was written for a while."""
+    """Return the note next to the phase: from the process that runs it, or that nothing was written for a while."""
     if asks := seen.doing.asks if seen.doing else seen.status.asks:
         return experiment.asks(*asks)
     if seen.doing:
-        told = seen.phase in UNDER_LOAD and not isinstance(seen.scenario, QueryScenario)  # by the page itself
-        return "" if told else seen.doing.note
+        is_told = seen.phase in UNDER_LOAD and not isinstance(seen.scenario, QueryScenario)  # by the page itself
+        return "" if is_told else seen.doing.note
     silent_s = seen.status.silent_s or 0.0
     return text.quiet(silent_s) if seen.status.state is State.RUNNING and silent_s > QUIET_S else ""
 
 
-def _said(seen: Seen) -> str | None:
+def _message(seen: Seen) -> str | None:
     status, report = seen.status, seen.folder / "report.html"
     if status.state is State.COMPLETE:
         return text.complete(status.planned, str(report) if report.exists() else None)
     if status.state is State.ENDED:
-        return text.ended(status.because, status.whole, status.planned, status.resume)
+        return text.end_sentence(status.because, status.whole, status.planned, status.resume)
     if status.state is State.SILENT and status.silent_s:
         return experiment.silent(status.silent_s, status.resume or "")
     return None
@@ -127,11 +129,11 @@ def _lately(run: FollowedRun | None) -> list[Json]:
     if run is None or not run.sums:
         return []
     last, errors = slice(max(0, run.seconds - LATELY_S), run.seconds), sum(run.errors.values())
-    found: list[Json] = [
+    rows: list[Json] = [
         {"title": line.title, "unit": line.unit, "value": line.write(mean(run.sums, key, last))}
         for key, line in MEANS.items()
     ]
-    return [*found, {"title": text.ERRORS[0], "unit": text.ERRORS[1], "value": f"{errors:,}", "bad": errors > 0}]
+    return [*rows, {"title": text.ERRORS[0], "unit": text.ERRORS[1], "value": f"{errors:,}", "bad": errors > 0}]
 
 
 def _transactions(run: FollowedRun | None) -> list[list[str]]:
@@ -142,7 +144,7 @@ def _transactions(run: FollowedRun | None) -> list[list[str]]:
     steps = run.record.manifest.steps
     began = (steps[step].measure_s if measured else steps[step].begin_s) if steps else 0.0
     seconds = run.seconds - math.ceil(began)
-    tallies = {name: tally for (*at, name), tally in run.tallies.items() if at == [step, measured]}
+    tallies = {name: tally for (*place, name), tally in run.tallies.items() if place == [step, measured]}
     return [_transaction(name, tally, seconds) for name, tally in sorted(tallies.items())]
 
 
@@ -151,7 +153,7 @@ def _transaction(name: str, tally: LiveTally, seconds: int) -> list[str]:
     counts = tally.counts
     done = counts["committed"] + counts["rolled_back"]
     return [
-        format.spoken(name),
+        format.display_name(name),
         format.number(counts["committed"] / seconds if seconds > 0 else None),
         format.number(counts["latency_us"] / 1000 / done if done else None),
         format.number(tally.latencies.percentile_ms(0.95)),
@@ -161,8 +163,8 @@ def _transaction(name: str, tally: LiveTally, seconds: int) -> list[str]:
 
 
 def _runs(seen: Seen) -> list[Json]:
-    repeated = Counter(one.variant.name for one in seen.order)
-    look = looks([one.variant.name for one in seen.order])
+    repeated = Counter(planned.variant.name for planned in seen.order)
+    look = looks([planned.variant.name for planned in seen.order])
     return [
         {
             "number": number,
@@ -183,7 +185,7 @@ def _runs(seen: Seen) -> list[Json]:
 
 
 def _cut(seen: Seen, number: int) -> bool:
-    """Tell whether a run has ended early."""
+    """Return whether a run has ended early."""
     run = seen.runs.get(number)
     return run is not None and run is not seen.running and run.record.incomplete_because is not None
 

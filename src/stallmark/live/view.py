@@ -1,4 +1,4 @@
-"""The view of an experiment while it goes on: which run and phase, and its lines, by what was added to records."""
+"""The view of an experiment while it continues: which run and phase, and its lines, by what was added to records."""
 
 import threading
 import time
@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stallmark import format
-from stallmark.analysis.read.driver_tables import Latencies, read_load
 from stallmark.analysis.read.io import SERVER, Io, read_io, summed
 from stallmark.analysis.read.rises import Codes
 from stallmark.analysis.read.server_io import read_server_io
 from stallmark.analysis.read.server_state import read_state_views
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
+from stallmark.analysis.read.throughput import Latencies, read_load
 from stallmark.errors import StallmarkError
 from stallmark.experiment.estimate import Estimate
 from stallmark.experiment.progress import Doing, Show
@@ -76,10 +76,10 @@ LINES = MEANS | WAITS
 def sums(record: Record, seconds: int) -> Sums:
     """Return the sums of a run's seconds 0 … seconds − 1."""
     io, unknown = read_io(record, read_server_io(record)), np.full(seconds, np.nan)
-    found: Sums = dict.fromkeys(("committed", "done", "latency_sum_ms", "users"), unknown)
+    series: Sums = dict.fromkeys(("committed", "done", "latency_sum_ms", "users"), unknown)
     if record.manifest.kind != "queries":
         load = read_load(record, seconds, [])
-        found = {
+        series = {
             "committed": load.all("committed"),
             "done": load.all("committed") + load.all("rolled_back"),
             "latency_sum_ms": load.all("latency_us") / 1000,
@@ -88,18 +88,18 @@ def sums(record: Record, seconds: int) -> Sums:
     data = io.data.per_second(seconds) if io.data else {}
     for name, counters in (("reads", SERVER.reads), ("read_stall_ms", SERVER.read_ms)):
         line = summed(data, counters)
-        found[name] = unknown if line is None else line
-    found["log_flushes"], found["log_stall_ms"] = _log(io, seconds)
-    found["hits"], found["asked"] = _asked(record, io, seconds)
-    return found | _waits(record, seconds)
+        series[name] = unknown if line is None else line
+    series["log_flushes"], series["log_stall_ms"] = _log(io, seconds)
+    series["hits"], series["asked"] = _pool_requests(record, io, seconds)
+    return series | _waits(record, seconds)
 
 
-def means(of: Sums, line: str, width: int = 1) -> np.ndarray:
+def means(values: Sums, line: str, width: int = 1) -> np.ndarray:
     """Return a line as means of `width` seconds each, the last of fewer: each I/O, each transaction counts as much as
     every other. NaN where there was none, or nothing was measured."""
     shown = LINES.get(line)
-    above = of[shown.amount if shown else line]
-    below = of[shown.per] if shown and shown.per else np.ones(len(above))
+    above = values[shown.amount if shown else line]
+    below = values[shown.per] if shown and shown.per else np.ones(len(above))
     known = np.isfinite(above) & np.isfinite(below)
     begins = np.arange(0, len(above), width)
     if not len(begins):
@@ -108,11 +108,11 @@ def means(of: Sums, line: str, width: int = 1) -> np.ndarray:
     return np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
 
 
-def mean(of: Sums, line: str, pick: slice | np.ndarray) -> float | None:
-    """Return the mean of a line over some seconds, as `means`; None where there is none."""
-    picked = {name: values[pick] for name, values in of.items()}
-    found = means(picked, line, max(1, len(picked["committed"])))
-    return float(found[0]) if len(found) and np.isfinite(found[0]) else None
+def mean(series: Sums, line: str, pick: slice | np.ndarray) -> float | None:
+    """Return the mean of a line over some seconds, as `means`, or None."""
+    picked = {name: values[pick] for name, values in series.items()}
+    means_of_line = means(picked, line, max(1, len(picked["committed"])))
+    return float(means_of_line[0]) if len(means_of_line) and np.isfinite(means_of_line[0]) else None
 
 
 def _log(io: Io, seconds: int) -> tuple[np.ndarray, np.ndarray]:
@@ -130,7 +130,7 @@ def _log(io: Io, seconds: int) -> tuple[np.ndarray, np.ndarray]:
     return np.where(syncs > 0, syncs, writes), write_ms + sync_ms
 
 
-def _asked(record: Record, io: Io, seconds: int) -> tuple[np.ndarray, np.ndarray]:
+def _pool_requests(record: Record, io: Io, seconds: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the pages per second that the buffer pool had, and those it was asked for: of our database where it is
     counted, else of the server."""
     if io.own_database:
@@ -144,7 +144,7 @@ def _asked(record: Record, io: Io, seconds: int) -> tuple[np.ndarray, np.ndarray
 
 def _waits(record: Record, seconds: int) -> Sums:
     """Return the mean number of sessions that waited, by class; NaN in seconds without a sample."""
-    found = {line: np.zeros(seconds) for line in WAITS}
+    waits = {line: np.zeros(seconds) for line in WAITS}
     sampled, classes = np.zeros(seconds, dtype=bool), Codes()
     for batch in record.batches("waits", ["second", "wait_class", "samples", "polls"]):
         second = batch.column("second").to_numpy()
@@ -154,8 +154,8 @@ def _waits(record: Record, seconds: int) -> Sums:
         sampled[second[second < seconds]] = True
         for line in WAITS:
             rows = (second < seconds) & (line_of[of_row] == line)
-            np.add.at(found[line], second[rows], waiting[rows])
-    return {line: np.where(sampled, values, np.nan) for line, values in found.items()}
+            np.add.at(waits[line], second[rows], waiting[rows])
+    return {line: np.where(sampled, values, np.nan) for line, values in waits.items()}
 
 
 # A run that is followed: its lines, and its totals for Prometheus, from what was added to its record since.
@@ -199,7 +199,7 @@ class FollowedRun:
             self._add()
         elif not self.whole:
             self.whole = True
-            self.seconds = _until(record)
+            self.seconds = _seconds_of(record)
             self.sums = sums(record, self.seconds)
 
     def step_at(self, second: float) -> tuple[int, bool]:
@@ -209,7 +209,7 @@ class FollowedRun:
         return number, bool(steps) and steps[number].measure_s <= second < steps[number].end_s
 
     def measured(self) -> np.ndarray:
-        """Tell of each second if it is measured; all are, where there are no steps yet."""
+        """Return, for each second, whether it is measured; before the first step all are."""
         second = np.arange(self.seconds)
         inside = [(second >= step.measure_s) & (second < step.end_s) for step in self.record.manifest.steps]
         return np.any(inside, axis=0) if inside else np.ones(self.seconds, dtype=bool)
@@ -227,8 +227,10 @@ class FollowedRun:
             self.files |= {row["entity"]: row for row in batch.to_pylist()}
         before = max(0, self.seconds - _SETTLED_S)
         self.seconds = max(self.seconds, self._heard(new))
-        found = sums(RecentRecord(self.record, self._recent), self.seconds)
-        self.sums = {name: np.append(self.sums.get(name, line)[:before], line[before:]) for name, line in found.items()}
+        series = sums(RecentRecord(self.record, self._recent), self.seconds)
+        self.sums = {
+            name: np.append(self.sums.get(name, line)[:before], line[before:]) for name, line in series.items()
+        }
         for batches in self._recent.values():
             batches[:] = [batch for batch in batches if _latest(batch) >= self.seconds - 2 * _SETTLED_S]
 
@@ -244,10 +246,10 @@ class FollowedRun:
             for second, name in zip(rows["second"].to_pylist(), rows["transaction"].to_pylist(), strict=True)
         ]
         for key in set(keys):
-            some = rows.filter(pa.array([one == key for one in keys])).combine_chunks().to_batches()[0]
+            rows_of_key = rows.filter(pa.array([row_key == key for row_key in keys])).combine_chunks().to_batches()[0]
             tally = self.tallies[key]
-            tally.counts.update({name: int(pc.sum(some.column(name)).as_py() or 0) for name in COUNTS})
-            tally.latencies.merge(some.column("latency_gaps"), some.column("latency_counts"))
+            tally.counts.update({name: int(pc.sum(rows_of_key.column(name)).as_py() or 0) for name in COUNTS})
+            tally.latencies.merge(rows_of_key.column("latency_gaps"), rows_of_key.column("latency_counts"))
 
 
 def _latest(batch: pa.RecordBatch) -> float:
@@ -256,7 +258,7 @@ def _latest(batch: pa.RecordBatch) -> float:
     return float(column[-1].as_py()) if len(column) else -1.0
 
 
-def _until(record: Record) -> int:
+def _seconds_of(record: Record) -> int:
     """Return the seconds of an ended run: to the end of its last step, after which users stop one by one."""
     seconds = recorded_seconds(record)
     ends = max((step.end_s for step in record.manifest.steps), default=seconds)
@@ -287,7 +289,7 @@ class Seen:
 
     @property
     def final(self) -> bool:
-        """Tell whether nothing changes any more, and all runs were read to their ends."""
+        """Return whether nothing changes any more, and all runs were read to their ends."""
         over = self.status.state in (State.COMPLETE, State.ENDED)
         return over and all(run.whole for run in self.runs.values())
 
@@ -302,11 +304,12 @@ class Seen:
 
 
 class View:
-    """The view of one experiment's folder; `look` reads what was added since. With `show` of the process that runs it,
-    the phases are known of which there is no record."""
+    """The view of one experiment's folder; `look` reads new records. With the running process's `show`, phases that
+    leave no record are known too.
+    """
 
     def __init__(self, folder: Path, scenario: AnyScenario | None = None, show: Show | None = None):
-        """Without a scenario it is that of the records; raise StallmarkError where there is none."""
+        """Without a scenario, take the records' own. Raise StallmarkError if they have none."""
         if scenario is None:
             refuse_run(folder)
             scenario = scenario_of(folder, find_records(with_records(folder)[:1] or [folder])[-1].manifest)
@@ -366,26 +369,27 @@ class View:
         return sorted((record for _, record in known.values()), key=lambda record: record.manifest.sequence or 1)
 
     def _due(self, runs: dict[int, Record]) -> list[int]:
-        """Return the runs to follow now: those that go on, and of those that ended one at a time, the last first: to
-        read a long one takes a second."""
+        """Return the runs to follow now: those that continue, and of those that ended one at a time, the last first: to
+        read a long one takes a second.
+        """
         ended = [number for number, run in self._runs.items() if not run.whole and not _goes_on(runs[number])]
         return [number for number in runs if _goes_on(runs[number])] + sorted(ended)[-1:]
 
     def _status(self, records: Sequence[Record]) -> Status:
         if records:
             self._expected = self._expected or estimate_for(self.scenario, self.folder.parent, records[0].manifest)
-            found = status_of(self.folder, self.scenario, self._expected, records)
+            progress = status_of(self.folder, self.scenario, self._expected, records)
         else:
             left_s = self._show.left_s if self._show else None
             planned = len(self.scenario.run_order())
-            found = Status(self.folder, self.scenario.title or self.scenario.name, "", planned, 0,
+            progress = Status(self.folder, self.scenario.title or self.scenario.name, "", planned, 0,
                            State.BETWEEN, left_s=left_s)  # fmt: skip
         if self._ended:
             state, because = self._ended
-            return replace(found, state=state, because=because or None, left_s=None)
+            return replace(progress, state=state, because=because or None, left_s=None)
         if self.runs_here:  # whatever its last record says, this process is at work
-            return replace(found, state=State.RUNNING, because=None)
-        return found
+            return replace(progress, state=State.RUNNING, because=None)
+        return progress
 
 
 def _goes_on(record: Record) -> bool:

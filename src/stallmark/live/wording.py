@@ -55,15 +55,15 @@ def name(variant: str, repeat: int, repeats: int, again: bool) -> str:
 
 
 def complete(planned: int, report: str | None) -> str:
-    """Return that the experiment is complete, and where its report lies."""
+    """Return the sentence for a complete experiment, with the place of its report."""
     return f"All {planned} runs are whole." + (f" The report is {report}." if report else "")
 
 
-def ended(because: str | None, whole: int, planned: int, command: str | None) -> str:
-    """Return how the experiment ended early, and the command with which it goes on where there are runs."""
-    why = f": {because.rstrip('.')}" if because else ""
+def end_sentence(because: str | None, whole: int, planned: int, command: str | None) -> str:
+    """Return the sentence for an experiment that ended early, with the command for its missing runs."""
+    reason = f": {because.rstrip('.')}" if because else ""
     others = f" {experiment.go_on(command)}" if command and whole < planned else ""
-    return f"It ended early{why}. {whole} of {planned} runs are whole.{others}"
+    return f"It ended early{reason}. {whole} of {planned} runs are whole.{others}"
 
 
 def quiet(silent_s: float) -> str:

@@ -110,6 +110,6 @@ def from_master(frames: Sequence[bytes], me: str) -> Message:
 def _message(frame: bytes, kinds: Mapping[str, msgspec.msgpack.Decoder]) -> Message:
     kind, raw, name = checked(_ENVELOPE, frame)
     if kind not in kinds:
-        raise Malformed(f"{kind[:40]!r} is no kind of message here")
+        raise Malformed(f"{kind[:40]!r} is not a kind of message here")
     data = checked(kinds[kind], raw)
     return Message(kind, msgspec.to_builtins(data, builtin_types=(bytes,)), name)

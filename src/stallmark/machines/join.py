@@ -16,14 +16,15 @@ _IN_WORDS = {"stallmark": "Stallmark", "bytes_as_loaded": "size as loaded"}
 
 
 def refusal(facts: RunFacts, offered: RunFacts) -> str | None:
-    """Return why a machine may not join, as the end of a sentence: the first difference. None when it may."""
+    """Return the reason why a machine may not join, as the end of a sentence: the first difference. None when it
+    may."""
     for name in RunFacts.__struct_fields__:
         if (ours := getattr(facts, name)) != (theirs := getattr(offered, name)):
-            return f"its {_IN_WORDS.get(name, name)} is {_said(theirs)}, this run's is {_said(ours)}"
+            return f"its {_IN_WORDS.get(name, name)} is {_text_of(theirs)}, this run's is {_text_of(ours)}"
     return None
 
 
-def _said(value: object) -> str:
+def _text_of(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {value[key]}" for key in sorted(value)) or "none"
     return "none" if value is None else str(value)

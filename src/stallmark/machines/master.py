@@ -22,16 +22,16 @@ from zmq import Frame, ZMQError
 from stallmark.driver.executor_pool import LAST_WORD_S
 from stallmark.driver.load import USERS_TOLD_AFTER_S, ExpectedMachines, LoadSpec, MachinesMissing
 from stallmark.driver.messages import (
-    Bye,
-    CameLate,
     ClocksCompared,
     Done,
     EndLoad,
     ExecutorDied,
     ExecutorsReady,
+    FinalReport,
     Finish,
     Go,
     Join,
+    LateMachine,
     LoadMachine,
     LoadOrder,
     MachineLost,
@@ -79,9 +79,12 @@ class TakenMachine:
 
 
 class Master(MasterRunner):
-    """The master of one run, which delivers what the executors of all machines report. It adds Refused and Waiting
-    until all have come, CameLate for one too many, MachineLost when one is gone, MessagesLost when messages of one are
-    missing, ClocksCompared at the end, and NotUnderstood once for each sender of what is no message."""
+    """The master of one run, which delivers the reports of the executors of all machines.
+
+    It adds Refused and Waiting until all machines have come, LateMachine for one too many, MachineLost and MessagesLost
+    when a machine or its messages are lost, and ClocksCompared at the end. It adds NotUnderstood once for each sender
+    of an unknown message.
+    """
 
     def __init__(
         self,
@@ -105,8 +108,9 @@ class Master(MasterRunner):
             environment.shape_class.runner = self
 
     def client_listener(self) -> NoReturn:
-        """Take what is sent to the port, by anybody; Locust's own loop ends with the first message that is none of its
-        kind."""
+        """Take what is sent to the port, by anyone; Locust's own loop ends with the first message that is not one of
+        its kind.
+        """
         while True:
             try:
                 frames: list[Frame] = self.server.socket.recv_multipart(copy=False)
@@ -114,9 +118,9 @@ class Master(MasterRunner):
                 self.connection_broken = True
                 gevent.sleep(FALLBACK_INTERVAL)
                 continue
-            self.take([frame.bytes for frame in frames], str(frames[0].get("Peer-Address")))
+            self.handle([frame.bytes for frame in frames], str(frames[0].get("Peer-Address")))
 
-    def take(self, frames: Sequence[bytes], address: str) -> None:
+    def handle(self, frames: Sequence[bytes], address: str) -> None:
         """Handle a message that came from that address, or leave it out and say so once."""
         try:
             message = from_machine(frames)
@@ -135,7 +139,7 @@ class Master(MasterRunner):
                 if client_id in self._machines or not self._all_there.is_set():
                     super().handle_message(client_id, msg)
                 else:
-                    self._tell_of_late(client_id.rpartition("_")[0] or client_id)  # as Locust makes its ids
+                    self._report_late(client_id.rpartition("_")[0] or client_id)  # as Locust makes its ids
             case kind if kind == STALLMARK:
                 self._receive(client_id, msg.data["body"], msg.data["count"])
             case "stats" if is_known:
@@ -143,7 +147,7 @@ class Master(MasterRunner):
                 self.check_stopped()
             case _ if is_known:
                 if self.clients[client_id].state == STATE_MISSING:
-                    self._tell_of_lost()  # it was, though it has come back: its users were given up
+                    self._report_lost()  # it was, though it has come back: its users were given up
                 super().handle_message(client_id, msg)
 
     def wait_until_ready(self) -> list[LoadMachine]:
@@ -161,7 +165,7 @@ class Master(MasterRunner):
             if (clock := self._compare_clocks(machine)) is None:
                 raise MachinesMissing(f"load machine {machine.number} does not answer")
             machine.clock = clock
-        return [self._described(machine) for machine in machines]
+        return [self._describe_machine(machine) for machine in machines]
 
     def go(self, start_ns: int) -> None:
         for machine in self._machines.values():
@@ -171,12 +175,12 @@ class Master(MasterRunner):
         for machine in self._machines.values():
             self._send(machine, EndLoad(load))
 
-    def take_rate(self, rate: Rate) -> None:
+    def set_rate(self, rate: Rate) -> None:
         for machine in self._machines.values():
             self._send(machine, rate)
 
     def stop(self, send_stop_to_client: bool = True) -> None:
-        self._tell_of_lost()  # before Locust tells of its stop, which a lost machine may be the reason for
+        self._report_lost()  # before Locust tells of its stop, which a lost machine may be the reason for
         self._over = True
         super().stop(send_stop_to_client)
 
@@ -185,7 +189,7 @@ class Master(MasterRunner):
         self.stop(send_stop_to_client=False)
         self._over = True
         machines = [machine for machine in self._machines.values() if not machine.lost]
-        self._tell_of_clocks([machine for machine in machines if machine.ready.is_set()])
+        self._report_clocks([machine for machine in machines if machine.ready.is_set()])
         for machine in machines:
             self._send(machine, Finish())
         gevent.wait([machine.done for machine in machines], timeout=LAST_WORD_S + 3)
@@ -194,7 +198,7 @@ class Master(MasterRunner):
 
     def _wait_for_all(self) -> None:
         """Wait until enough machines have been taken and are still there. Raise MachinesMissing."""
-        began_ns, wanted, said = monotonic_ns(), self._expected.count, -1
+        began_ns, wanted, last_count = monotonic_ns(), self._expected.count, -1
         while len(here := self._still_here()) < wanted:
             waited_s = (monotonic_ns() - began_ns) / 1e9
             if waited_s > self._expected.within_s:
@@ -202,9 +206,9 @@ class Master(MasterRunner):
                     f"{len(here)} of {wanted} load machines came within {self._expected.within_s:g} s; start "
                     f"`stallmark worker --master-host … --master-port {self._expected.port} --server URL` on each"
                 )
-            if waited_s > ANSWER_WITHIN_S and said != len(here):
-                said = len(here)
-                self._deliver(Waiting(said, wanted))
+            if waited_s > ANSWER_WITHIN_S and last_count != len(here):
+                last_count = len(here)
+                self._deliver(Waiting(last_count, wanted))
             gevent.sleep(0.05)
         self._all_there.set()
         self._over = False  # Locust stops when all have left that came, though there was no load yet
@@ -213,15 +217,15 @@ class Master(MasterRunner):
 
     def _still_here(self) -> dict[str, TakenMachine]:
         """Forget machines that have left, so that others may come instead; return those still here."""
-        self._machines = {id: one for id, one in self._machines.items() if not self._is_lost(one)}
+        self._machines = {id: machine for id, machine in self._machines.items() if not self._is_lost(machine)}
         return self._machines
 
     def _watch(self) -> None:
         while True:
             gevent.sleep(0.5)
-            self._tell_of_lost()
+            self._report_lost()
 
-    def _tell_of_lost(self) -> None:
+    def _report_lost(self) -> None:
         """Report lost machines while the load lasts: after its end Locust forgets machines for a moment."""
         if self._over or not self._all_there.is_set():
             return
@@ -231,7 +235,7 @@ class Master(MasterRunner):
                 self._deliver(MachineLost(machine.number))
 
     def _is_lost(self, machine: TakenMachine) -> bool:
-        """Tell whether a machine has left, or has been silent for several seconds."""
+        """Return whether a machine has left, or has been silent for several seconds."""
         node = self.clients.get(machine.id)
         return node is None or node.state == STATE_MISSING
 
@@ -253,7 +257,7 @@ class Master(MasterRunner):
         match message:
             case UsersHere(load):
                 fits = 0 <= load < len(self._loads)
-            case SessionLost(load) | Bye(load):
+            case SessionLost(load) | FinalReport(load):
                 fits = load in names
             case ExecutorDied(loads):
                 fits = names.issuperset(loads)
@@ -271,20 +275,20 @@ class Master(MasterRunner):
 
     def _judge(self, id: str, join: Join) -> None:
         if self._all_there.is_set() or len(self._machines) == self._expected.count:
-            self._tell_of_late(join.name)
-        elif why := refusal(self._expected.facts, join.agreed):
-            refused = Refused(join.name, why)
+            self._report_late(join.name)
+        elif reason := refusal(self._expected.facts, join.agreed):
+            refused = Refused(join.name, reason)
             self._deliver(refused)
             self.send_message(STALLMARK, {"body": encode(refused)}, client_id=id)
             self.clients.pop(id, None)
         else:
             self._machines[id] = TakenMachine(id, join, received=1)
 
-    def _tell_of_late(self, name: str) -> None:
+    def _report_late(self, name: str) -> None:
         """Say once that a machine came when all were there."""
         if name not in self._late:
             self._late.add(name)
-            self._deliver(CameLate(name))
+            self._deliver(LateMachine(name))
 
     def _hear(self, machine: TakenMachine, message: OurMessage) -> None:
         match message:
@@ -296,7 +300,7 @@ class Master(MasterRunner):
             case UsersHere(load, running):
                 machine.running[load] = running
                 if not self._users_changed:
-                    self.greenlet.spawn(self._tell_of_users)
+                    self.greenlet.spawn(self._send_users)
                 self._users_changed.add(load)
             case Done():
                 machine.done.set()
@@ -305,14 +309,14 @@ class Master(MasterRunner):
             case _:
                 self._deliver(msgspec.structs.replace(message, machine=machine.number))
 
-    def _tell_of_users(self) -> None:
+    def _send_users(self) -> None:
         """Tell every machine how many users the others have, of the loads where that has changed."""
         gevent.sleep(USERS_TOLD_AFTER_S)
         changed, self._users_changed = self._users_changed, set()
         for load in changed:
-            everywhere = sum(each.running.get(load, 0) for each in self._machines.values())
-            for each in self._machines.values():
-                self._send(each, UsersElsewhere(load, everywhere - each.running.get(load, 0)))
+            everywhere = sum(machine.running.get(load, 0) for machine in self._machines.values())
+            for other in self._machines.values():
+                self._send(other, UsersElsewhere(load, everywhere - other.running.get(load, 0)))
 
     def _compare_clocks(self, machine: TakenMachine) -> ClockOffset | None:
         """Compare the clock of a machine with ours; return None when it does not answer."""
@@ -323,7 +327,7 @@ class Master(MasterRunner):
                 exchanges.append(machine.pongs.get())
         return ClockOffset.compare(exchanges) if exchanges else None
 
-    def _tell_of_clocks(self, machines: list[TakenMachine]) -> None:
+    def _report_clocks(self, machines: list[TakenMachine]) -> None:
         """Report how far the clocks may have drifted apart since the start."""
         asked = [(machine, gevent.spawn(self._compare_clocks, machine)) for machine in machines]
         gevent.joinall([greenlet for _, greenlet in asked])
@@ -333,7 +337,7 @@ class Master(MasterRunner):
                 within_ns = max(within_ns, machine.clock.within_ns)
                 self._deliver(ClocksCompared(machine.number, round(within_ns / 1e6, 3)))
 
-    def _described(self, machine: TakenMachine) -> LoadMachine:
+    def _describe_machine(self, machine: TakenMachine) -> LoadMachine:
         within_ms = round(machine.clock.within_ns / 1e6, 3)
         join = machine.join
         return LoadMachine(machine.number, join.name, machine.executors, machine.parts, within_ms, join.facts)

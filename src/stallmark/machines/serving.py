@@ -22,14 +22,14 @@ from stallmark.driver.messages import (
     Refused,
     WorkerOrder,
 )
-from stallmark.driver.run_state import not_understood
+from stallmark.driver.run_state import not_understood_notice
 from stallmark.engines import open_engine
 from stallmark.engines.base import Engine
-from stallmark.engines.reach import why_unreachable
+from stallmark.engines.reach import unreachable_reason
 from stallmark.errors import StallmarkError, as_sentence
 from stallmark.experiment.progress import Show
 from stallmark.loaders import ledger
-from stallmark.processes import code_of, how_ended, kill
+from stallmark.processes import exit_clause, kill, wait_for_exit_code
 from stallmark.record import devices
 from stallmark.stopping import hearing, later
 
@@ -38,8 +38,9 @@ FAREWELL_S = 20  # executors give their users 12 s
 
 
 def facts_of(engine: Engine) -> RunFacts:
-    """Return what all machines of a run must agree on. Read anew for each run, because the database may change
-    between two."""
+    """Return the facts that all machines of a run must agree on. They are read for each run, because the database may
+    change between two.
+    """
     facts = RunFacts(stallmark.__version__, str(engine.identity()))
     if not engine.by_workload and (entry := ledger.read(engine)):  # a load machine is told later which there are
         data = entry.identity
@@ -60,17 +61,17 @@ def serve(server: str, host: str, port: int, show: Show) -> None:
     engine = open_engine(server)
     engine.identity()  # an unreachable server is said now
     show.say(f"Waiting for runs of {host}:{port}. Ctrl-C ends this.")
-    if why := hearing(lambda: why_unreachable(host, port)):
-        show.say(f"No run is there yet: {why}. Trying on.")
+    if reason := hearing(lambda: unreachable_reason(host, port)):
+        show.say(f"No run is there yet: {reason}. Trying on.")
     while True:
         process, channel = start_child("stallmark.machines.worker")
         try:
             channel.send(WorkerOrder(host, port, engine.spec()))
             _serve_one(channel, engine, show)
         except Closed:
-            code = code_of(process, EXIT_WITHIN_S)
+            code = wait_for_exit_code(process, EXIT_WITHIN_S)
             above = "; its message stands above" if (code or 0) > 0 else ""
-            raise StallmarkError(f"The load driver {how_ended(code)}{above}.") from None
+            raise StallmarkError(f"The load driver {exit_clause(code)}{above}.") from None
         finally:
             with later():
                 _end(channel)
@@ -87,11 +88,11 @@ def _serve_one(channel: Channel, engine: Engine, show: Show) -> None:
                 channel.send(
                     Join(socket.gethostname(), facts_of(engine), MachineFacts(**vars(devices.machine_facts())))
                 )
-            case Refused(_, why):
-                raise StallmarkError(f"The run refused this machine: {why}.")
-            case ExecutorDied(pid=pid, code=code, why=why):
+            case Refused(_, reason):
+                raise StallmarkError(f"The run refused this machine: {reason}.")
+            case ExecutorDied(pid=pid, code=code, reason=reason):
                 above = "; its message stands above" if (code or 0) > 0 else ""
-                how = f"could not begin: {why}" if why else f"{how_ended(code)}{above}"
+                how = f"could not begin: {reason}" if reason else f"{exit_clause(code)}{above}"
                 raise StallmarkError(as_sentence(f"The load could not start here: executor process {pid} {how}"))
             case Joined(number, machines):
                 show.say(f"This is load machine {number} of {machines}.")
@@ -99,7 +100,7 @@ def _serve_one(channel: Channel, engine: Engine, show: Show) -> None:
                 begun = True
                 show.say("The run has begun.")
             case NotUnderstood() as message:
-                show.say(not_understood(message))
+                show.say(not_understood_notice(message))
             case MasterLost() if begun:
                 show.say("The master went away: the load here was ended.")
             case Finished():

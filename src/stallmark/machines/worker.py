@@ -23,7 +23,7 @@ from zmq import ZMQError
 
 from stallmark.driver.channel import Channel, Closed, inherited_channel
 from stallmark.driver.executor_pool import Executors
-from stallmark.driver.load import MASTER_SILENT_S, TOLD_AFTER_S, USERS_TOLD_AFTER_S, ThisMachine, executors
+from stallmark.driver.load import MASTER_SILENT_S, TOLD_AFTER_S, USERS_TOLD_AFTER_S, ThisMachine, executor_counts
 from stallmark.driver.messages import (
     Begun,
     Connected,
@@ -72,7 +72,7 @@ class _Runner(WorkerRunner):
         hear: Callable[[OurMessage], None],
         leave_out: Callable[[], None],
     ):
-        """Connect. Raise ConnectionError where nothing answers for minutes."""
+        """Connect. Raise ConnectionError if nothing answers for minutes."""
         self._hear, self._leave_out = hear, leave_out
         super().__init__(environment, order.host, order.port)
         environment.runner = self
@@ -85,9 +85,9 @@ class _Runner(WorkerRunner):
             except ZMQError:
                 gevent.sleep(1)
             else:
-                self.take(frames)
+                self.handle(frames)
 
-    def take(self, frames: Sequence[bytes]) -> None:
+    def handle(self, frames: Sequence[bytes]) -> None:
         try:
             message = from_master(frames, self.client_id)
             if message.type == STALLMARK:
@@ -123,14 +123,14 @@ class LoadWorker:
 
     def serve(self) -> None:
         """Serve until the master releases us, or is not heard of any more."""
-        self._tell_parent(Connected())
+        self._send_to_parent(Connected())
         watch = gevent.spawn(self._watch)
         self._runner.greenlet.join()
         watch.kill()
         self.leave()
 
     def join(self, join: Join) -> None:
-        self._tell_master(join)
+        self._send_to_master(join)
 
     def leave(self) -> None:
         """End the load here, whatever the master says."""
@@ -144,7 +144,7 @@ class LoadWorker:
         """Say once that a message of the master made no sense."""
         if not self._has_left_out:
             self._has_left_out = True
-            self._tell_parent(NotUnderstood("the master"))
+            self._send_to_parent(NotUnderstood("the master"))
 
     def _receive(self, message: OurMessage) -> None:
         """Do as the master says. Raise Malformed."""
@@ -152,15 +152,15 @@ class LoadWorker:
             case LoadOrder() as order:
                 gevent.spawn(self._get_ready, order)
             case Refused() as refused:
-                self._tell_parent(refused)
+                self._send_to_parent(refused)
             case Ping(sent_ns):
-                self._tell_master(Pong(sent_ns, time.monotonic_ns()))
+                self._send_to_master(Pong(sent_ns, time.monotonic_ns()))
             case Finish():
                 gevent.spawn(self._finish)
             case Go(start_ns) if self._executors:
                 self._executors.go(start_ns)
                 gevent.spawn(self._report, start_ns, self._executors)
-                self._tell_parent(Begun())
+                self._send_to_parent(Begun())
             case EndLoad(load) if self._executors:
                 self._executors.end_load(load)
             case UsersElsewhere(load, users) if self._executors:
@@ -168,7 +168,7 @@ class LoadWorker:
                     raise Malformed("users of a load that is not here")
                 self._executors.pools[load].note_elsewhere(users)
             case Rate() as rate if self._executors:
-                self._executors.take_rate(rate)
+                self._executors.set_rate(rate)
 
     def _get_ready(self, order: LoadOrder) -> None:
         here = ThisMachine(order.number, order.machines)
@@ -179,8 +179,8 @@ class LoadWorker:
             return
         self._environment.user_classes = [user_class(place, pool) for place, pool in enumerate(started.pools)]
         self._executors = started
-        self._tell_parent(Joined(order.number, order.machines))
-        self._tell_master(ExecutorsReady(len(started), executors(order.loads, order.machines)))
+        self._send_to_parent(Joined(order.number, order.machines))
+        self._send_to_master(ExecutorsReady(len(started), executor_counts(order.loads, order.machines)))
 
     def _deliver(self, message: OurMessage) -> None:
         """Pass on what an executor says, and gather what need not be told at once: a master has many machines."""
@@ -189,36 +189,36 @@ class LoadWorker:
                 try:
                     self._merger.add(message.rows())
                 except Malformed:
-                    self._tell_master(NotUnderstood("an executor process"))
+                    self._send_to_master(NotUnderstood("an executor process"))
             case UsersHere(load, running):
                 if not self._users:
-                    gevent.spawn_later(USERS_TOLD_AFTER_S, self._tell_users)
+                    gevent.spawn_later(USERS_TOLD_AFTER_S, self._send_users)
                 self._users[load] = running
             case _:
-                self._tell_master(message)
+                self._send_to_master(message)
                 if isinstance(message, ExecutorDied) and not self._executors:
-                    self._tell_parent(message)
+                    self._send_to_parent(message)
 
     def _report(self, start_ns: int, executors: Executors) -> None:
         """Report every second of the load once all executors should have reported it, and what comes later at once."""
         while self._executors is executors:
-            self._tell_rows(math.floor((time.monotonic_ns() - start_ns) / 1e9 - TOLD_AFTER_S))
+            self._send_rows(math.floor((time.monotonic_ns() - start_ns) / 1e9 - TOLD_AFTER_S))
             gevent.sleep(LOOK_EVERY_S)
 
-    def _tell_rows(self, before: float) -> None:
-        rows = self._merger.take_before(before)
+    def _send_rows(self, before: float) -> None:
+        rows = self._merger.pop_before(before)
         if rows != Rows():
-            self._tell_master(Report.of(rows))
+            self._send_to_master(Report.from_rows(rows))
 
-    def _tell_users(self) -> None:
+    def _send_users(self) -> None:
         changed, self._users = self._users, {}
         for load, running in changed.items():
-            self._tell_master(UsersHere(load, running))
+            self._send_to_master(UsersHere(load, running))
 
     def _finish(self) -> None:
         self._runner.stop()
         self._end_load()
-        self._tell_master(Done())
+        self._send_to_master(Done())
         gevent.sleep(RELEASED_WITHIN_S)  # the master's "quit" comes in between
         self._runner.quit()
 
@@ -226,21 +226,22 @@ class LoadWorker:
         ending, self._executors = self._executors, None
         if ending:
             ending.quit()
-            self._tell_rows(math.inf)
+            self._send_rows(math.inf)
 
     def _heard(self, **_: Any) -> None:
         self._silent_s = 0
 
     def _watch(self) -> None:
-        """End the run after MASTER_SILENT_S of silence. Seconds are counted here: a clock would go on while this
-        process is kept from reading."""
+        """End the run after MASTER_SILENT_S of silence. Seconds are counted here: a clock would continue while this
+        process is kept from reading.
+        """
         while self._silent_s < MASTER_SILENT_S:
             gevent.sleep(1)
             self._silent_s += 1
-        self._tell_parent(MasterLost())
+        self._send_to_parent(MasterLost())
         self._runner.quit()
 
-    def _tell_master(self, message: OurMessage) -> None:
+    def _send_to_master(self, message: OurMessage) -> None:
         """Send a message to the master, with a count by which it notices when one is missing."""
         self._sent += 1
         try:
@@ -248,7 +249,7 @@ class LoadWorker:
         except RPCError:
             self._runner.quit()
 
-    def _tell_parent(self, message: OurMessage) -> None:
+    def _send_to_parent(self, message: OurMessage) -> None:
         with suppress(Closed):
             self._parent.send(message)
 

@@ -7,7 +7,7 @@ import click
 from rich.table import Table
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import escape, json_option, out, target_options, tell
+from stallmark.cli.common import escape, json_option, out, print_markup, target_options
 from stallmark.own_sql.run_options import document, scripts_definition
 
 
@@ -46,7 +46,7 @@ def check_sql(folder: str | None, target, scripts: tuple[str, ...], defined: tup
         row = [one.transaction, str(one.line), " ".join(one.text.split())[:60], ", ".join(named)]
         table.add_row(*map(escape, row), _shown(one.rows), _shown(one.ms))
     out.print(table)
-    tell(out, f"The server takes all {len(tried)} statements; nothing of them was kept.")
+    print_markup(out, f"The server takes all {len(tried)} statements; nothing of them was kept.")
 
 
 def _shown(value: float | None) -> str:

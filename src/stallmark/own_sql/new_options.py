@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import escape, out, tell
+from stallmark.cli.common import escape, out, print_markup
 from stallmark.errors import StallmarkError
 
 STARTER = Path(__file__).parent / "shop"
@@ -27,5 +27,7 @@ def own_sql(workload: Path | None) -> Path | None:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(file.read_text(encoding="utf-8"), encoding="utf-8")
     named = shlex.quote(str(workload))
-    tell(out, escape(f"{workload} holds a small shop: change it, then stallmark run --sql {named} --server URL"))
+    print_markup(
+        out, escape(f"{workload} holds a small shop: change it, then stallmark run --sql {named} --server URL")
+    )
     return workload

@@ -13,13 +13,21 @@ from rich.live import Live
 from rich.text import Text
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import as_seconds, err, json_option, schedule_options, server_option, tell, timezone_option
+from stallmark.cli.common import (
+    as_seconds,
+    err,
+    json_option,
+    print_markup,
+    schedule_options,
+    server_option,
+    timezone_option,
+)
 from stallmark.cli.document import Outputs
 from stallmark.cli.report import show_profile
 
 if TYPE_CHECKING:
     from stallmark.profile.collection import Seen
-    from stallmark.record.profile.intervals import FileClass
+    from stallmark.record.profile.interval_table import FileClass
 
 _SAY_EVERY_S = 900.0  # into a file or a pipe
 
@@ -94,7 +102,7 @@ def _refuse_both(planned_s: float | None) -> None:
 
 
 def _classes(said: Sequence[str]) -> dict[str, "FileClass"]:
-    from stallmark.record.profile.intervals import FileClass
+    from stallmark.record.profile.interval_table import FileClass
 
     found: dict[str, FileClass] = {}
     for text in said:
@@ -126,7 +134,7 @@ def _line() -> "Iterator":
         def say(seen: "Seen") -> None:
             if time.monotonic() - said[0] >= _SAY_EVERY_S or seen.trouble:
                 said[0] = time.monotonic()
-                tell(err, _words(seen))
+                print_markup(err, _words(seen))
 
         yield say
         return

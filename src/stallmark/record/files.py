@@ -17,7 +17,7 @@ import psutil
 import pydantic_core
 from pydantic import BaseModel, ValidationError
 
-from stallmark.errors import StallmarkError, as_reason, mistake, named
+from stallmark.errors import StallmarkError, as_reason, mistake, with_path
 
 # The files of a record: none is followed out of its folder, each is replaced whole, and damage is found by checksums.
 #
@@ -62,7 +62,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         with suppress(OSError):  # its folder may take no change any more
             draft.unlink(missing_ok=True)
         if isinstance(error, OSError) and not error.filename:
-            raise named(error, path) from error
+            raise with_path(error, path) from error
         raise
 
 
@@ -140,7 +140,7 @@ class Reserve:
                 self._file.flush()
         except OSError as error:
             self._file.close()
-            raise named(error, folder) from None
+            raise with_path(error, folder) from None
 
     def free(self) -> None:
         """Give the space back. A second call does nothing."""

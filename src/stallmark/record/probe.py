@@ -67,7 +67,7 @@ class ProbeStep:
     """A step as measured. Latency is from issuing an I/O to its end, in ms.
 
     `histogram`: ms and the number of I/Os that took about as long, shortest first. `windows`: I/Os per second, with the
-    end of each window in seconds since the step began; empty where the tool does not tell.
+    end of each window in seconds since the step began; empty if the tool does not tell.
     """
 
     pattern: Pattern

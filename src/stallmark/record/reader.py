@@ -89,7 +89,7 @@ class Record:
         return pa.Table.from_batches(batches).cast(schema) if batches else schema.empty_table()
 
     def refuse_damage(self) -> None:
-        """Raise StallmarkError where a table is not as it was written."""
+        """Raise StallmarkError if a table is not as it was written."""
         for name in self.tables():
             self._source(name)
 
@@ -139,8 +139,8 @@ class Record:
             raise StallmarkError(f"{self.folder / name} is damaged ({reason}): restore it, or leave this record out.")
 
     def _source(self, name: str) -> _Source | None:
-        """Return where a table is read from; None where there is no such table. It is the same each time: columns, read
-        one by one, are of one length, though the run goes on. Raise StallmarkError where a table is not as it was
+        """Return where a table is read from, or None if there is no such table. It is the same each time: columns, read
+        one by one, are of one length, though the run goes on. Raise StallmarkError if a table is not as it was
         written."""
         if name not in self._sources:
             self._sources[name] = self._find(name)

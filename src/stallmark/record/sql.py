@@ -18,7 +18,7 @@ import duckdb
 import pyarrow as pa
 
 from stallmark.errors import StallmarkError, as_reason
-from stallmark.leftovers import own_name
+from stallmark.leftovers import temporary_name
 from stallmark.record.reader import Record
 from stallmark.record.schema import ROWS_AT_ONCE
 from stallmark.stopping import hearing
@@ -111,7 +111,7 @@ def answer(records: Sequence[Record], statement: str) -> Iterator[Answer]:
             by_table.setdefault(name, {})[run] = record
     tables = {name: RunTable(name, having) for name, having in by_table.items()}
     with (
-        tempfile.TemporaryDirectory(prefix=own_name("sql"), ignore_cleanup_errors=True) as folder,
+        tempfile.TemporaryDirectory(prefix=temporary_name("sql"), ignore_cleanup_errors=True) as folder,
         closing(_connected(Path(folder))) as connection,
     ):
         for name, table in tables.items():

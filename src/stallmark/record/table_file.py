@@ -100,7 +100,7 @@ def remove(path: Path) -> None:
 def whole_extent(path: Path) -> Extent:
     """Return the part of a stream that was written whole by now; one that has no checksums is not examined.
 
-    Raise FileNotFoundError where it is not there, StallmarkError where it is not as it was written.
+    Raise FileNotFoundError if it is not there, StallmarkError if it was changed after it was written.
     """
     if not is_file(path):
         raise FileNotFoundError(path)
@@ -153,7 +153,7 @@ def read_stream(path: Path, extent: Extent | None = None) -> Iterator[pa.Table]:
     """Return the rows of a stream as far as it was written whole, some 65,000 or 64 MiB at a time; at least one table,
     if its schema was written. It may be removed meanwhile.
 
-    Raise FileNotFoundError where it is not there, StallmarkError where it is not as it was written.
+    Raise FileNotFoundError if it is not there, StallmarkError if it was changed after it was written.
     """
     extent = extent or whole_extent(path)
     return _tables(path, pa.OSFile(str(path)), extent) if extent.bytes else iter(())

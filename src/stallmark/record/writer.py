@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from stallmark.errors import StallmarkError, as_reason, named
+from stallmark.errors import StallmarkError, as_reason, with_path
 from stallmark.record.files import Reserve, sweep
 from stallmark.record.histogram import without_service
 from stallmark.record.manifest import Manifest, write_manifest
@@ -57,7 +57,7 @@ class RecordWriter:
         try:
             self._streams[name].write(batch)
         except OSError as error:
-            error = named(error, self.folder / f"{name}.arrows")
+            error = with_path(error, self.folder / f"{name}.arrows")
             self._failed[name] = as_reason(error)
             raise error from None
         self._rows[name] += len(rows)
@@ -83,7 +83,7 @@ class RecordWriter:
     def close(self, incomplete_because: str | None = None) -> str | None:
         """Turn the streams into Parquet. A stream that cannot be converted is kept, and the record is incomplete.
 
-        Return why it is, which is written down first, in space that was kept for that; None where it is complete.
+        Return why it is, which is written down first, in space that was kept for that, or None if it is complete.
         """
         self._reserve.free()
         if because := incomplete_because or self.failed:

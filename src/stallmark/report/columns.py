@@ -154,7 +154,7 @@ def metric_columns(keys: Iterable[str], step: Callable[[T], StepSummary | None])
 
 
 def primary_of(experiment: ExperimentSummary) -> str | None:
-    """Return the transaction whose rate is the result of every step; None where it is all of them, or steps differ."""
+    """Return the transaction whose rate is the result of every step, or None if it is all of them, or steps differ."""
     found = {step.throughput.primary for step in experiment.steps}
     return found.pop() if len(found) == 1 else None
 

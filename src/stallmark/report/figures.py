@@ -53,7 +53,7 @@ class Look:
 
 @dataclass(frozen=True)
 class KeyItem:
-    """One entry of a chart's key. `dash` and `symbol` are None where the chart draws no line or no mark."""
+    """One entry of a chart's key. `dash` and `symbol` are None if the chart draws no line or no mark."""
 
     text: str
     colour: str
@@ -137,7 +137,7 @@ class Figure(Block):
     title: str
     unit: str
     emulated: bool
-    summary: str  # for readers who cannot see the chart
+    summary: str  # text for readers who cannot see the chart
     method: str
     chart: go.Figure
     header: list[str]
@@ -247,7 +247,7 @@ def highest(made: go.Figure, place: str = "") -> float:
 
 
 def rounded(values: Iterable[float | None], digits: int = 4) -> list[float | None]:
-    """Return values with `digits` significant digits, for JSON, which has no NaN: None where unknown."""
+    """Return values with `digits` significant digits, for JSON, which has no NaN: None if unknown."""
     return [float(f"{v:.{digits}g}") if v is not None and math.isfinite(v) else None for v in values]
 
 
@@ -262,7 +262,7 @@ ROWS = 12  # of a run, in the coarse table below a chart
 
 def scale(runs: Sequence[RunSummary]) -> tuple[int, str]:
     """Return the seconds in a unit of the axis of time, and the unit."""
-    return format.of_time(max(float(run.series.second[-1] - run.series.second[0]) for run in runs))
+    return format.time_unit(max(float(run.series.second[-1] - run.series.second[0]) for run in runs))
 
 
 def bucket_width(samples: int, parts: int = 1) -> int:
@@ -272,7 +272,7 @@ def bucket_width(samples: int, parts: int = 1) -> int:
 
 
 def bucket_means(values: np.ndarray, width: int) -> np.ndarray:
-    """Return means of `width` neighbours each, ignoring NaN; NaN where a bucket holds nothing else."""
+    """Return means of `width` neighbours each, ignoring NaN, or NaN if a bucket holds nothing else."""
     values = np.asarray(values, dtype=float)
     if width == 1 or not len(values):
         return values
@@ -286,7 +286,7 @@ def bucket_means(values: np.ndarray, width: int) -> np.ndarray:
 
 
 def extremes(x: np.ndarray, values: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the least and the greatest of `width` neighbours each, with their own x and in its order; NaN where a
+    """Return the least and the greatest of `width` neighbours each, with their own x and in its order, or NaN if a
     bucket holds nothing else."""
     padded = np.full(math.ceil(len(values) / width) * width, np.nan)
     padded[: len(values)] = values

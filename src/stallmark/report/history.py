@@ -19,7 +19,7 @@ from stallmark.report.text import sentence
 
 @dataclass(frozen=True)
 class Past:
-    """An experiment of the past. `whole` of `planned` runs were made; None where a folder holds no such plan."""
+    """An experiment of the past. `whole` of `planned` runs were made; None if a folder holds no such plan."""
 
     folder: Path
     begun: str
@@ -31,7 +31,7 @@ class Past:
 
 
 def result(past_run: Past) -> str:
-    """Return what came of it in a sentence: the verdict, or the first finding; empty where there is neither."""
+    """Return what came of it in a sentence: the verdict, or the first finding; empty if there is neither."""
     if past_run.summary is None:
         return ""
     if past_run.summary.comparison and past_run.summary.comparison.pairs:

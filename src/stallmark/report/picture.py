@@ -90,7 +90,7 @@ MOST_ROWS = 14
 
 @dataclass(frozen=True)
 class PictureRow:
-    """A variant, or one of its steps: means over runs. `parts_ms` is empty where the cause of the time is not known."""
+    """A variant, or one of its steps: means over runs. `parts_ms` is empty if the cause of the time is not known."""
 
     name: str
     colour: str
@@ -109,7 +109,7 @@ class PictureRow:
 class Picture:
     rows: list[PictureRow]
     unit: str
-    best_steps: bool  # of each variant only its best step
+    best_steps: bool  # only the best step of each variant
 
     @property
     def emulated(self) -> bool:
@@ -147,7 +147,7 @@ class Picture:
 
 
 def picture_of(experiment: ExperimentSummary) -> Picture | None:
-    """Return the picture; None where nothing was measured, or queries were."""
+    """Return the picture, or None if nothing was measured, or queries were."""
     found = points(experiment.steps)
     if not found or experiment.queries:
         return None

@@ -11,8 +11,8 @@ SUFFIXES = (".svg", ".png")
 
 
 def refuse_target(target: Path, replace: bool = True) -> None:
-    """Raise StallmarkError where `target` cannot become a file. With `replace` it may not be a device (/dev/null)
-    either, which an administrator would lose."""
+    """Raise StallmarkError if `target` cannot become a file. With `replace` it may not be a device (/dev/null) either,
+    which an administrator would lose."""
     if target.is_dir():
         raise StallmarkError(f"{target} is a folder: name a file in it.")
     if replace and target.exists() and not target.is_file():

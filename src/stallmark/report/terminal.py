@@ -14,8 +14,8 @@ from stallmark.report.table import Cell, Table, is_known
 from stallmark.report.text.reading import not_shown, percentile_missing
 
 GUTTER = 2
-NAME_MIN, NAME_MAX = 12, 34  # of the first column
-MARK_MAX = 18  # of the marks of a list
+NAME_MIN, NAME_MAX = 12, 34  # width of the first column
+MARK_MAX = 18  # width of the marks of a list
 FULL = 6
 """Number of columns above which columns leave before the first one gets narrower."""
 

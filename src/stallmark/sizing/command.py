@@ -10,7 +10,7 @@ import click
 
 from stallmark import format
 from stallmark.cli.command import Command
-from stallmark.cli.common import err, escape, json_option, markdown_option, page_file, tell, timezone_option
+from stallmark.cli.common import err, escape, json_option, markdown_option, page_file, print_markup, timezone_option
 from stallmark.cli.document import STANDARD_OUTPUT, Outputs
 from stallmark.cli.exit_codes import INCOMPLETE, VERDICT
 from stallmark.cli.status import Progress
@@ -74,7 +74,7 @@ def size(
     found = summary.size(profile, candidates, percentile, growth, _level(level), today)
     show_sizing(found, outputs)
     if not found.carried:
-        tell(err, f"[bold red]Failed:[/] {escape(' '.join(map(sentence, found.answers)))}")
+        print_markup(err, f"[bold red]Failed:[/] {escape(' '.join(map(sentence, found.answers)))}")
         sys.exit(VERDICT)
 
 
@@ -204,7 +204,7 @@ def _run_sizing(
         raise
     _report(runner.folder, show, as_json)
     if because:
-        tell(err, f"[bold red]Incomplete:[/] {escape(as_sentence(because))}")
+        print_markup(err, f"[bold red]Incomplete:[/] {escape(as_sentence(because))}")
         sys.exit(INCOMPLETE)
 
 

@@ -25,5 +25,5 @@ def estimate_sizing(
     runs = [run for part in parts for run in estimate(part, dialect, to_build=0.0, to_copy=False, pace=pace).runs_s]
     choice = scenario.replay
     files_s = pace * (choice.size + choice.log_size) / WRITE_BYTES_PER_S
-    played_s = scenario.search.asked().usual_levels * windows * min(choice.play, choice.window)
+    played_s = scenario.search.spec().usual_levels * windows * min(choice.play, choice.window)
     return Estimate(build_s=built, runs_s=(files_s + played_s, *runs))

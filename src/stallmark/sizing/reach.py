@@ -208,7 +208,7 @@ def _nearest(seen: LimitSeen) -> Verdict:
 
 def _bracket(levels: Sequence[LevelSeen]) -> _Answer:
     """Return the answer that these levels give."""
-    seen = [search.Seen(one.level, search.Verdict(one.verdict)) for one in levels]
+    seen = [search.LevelResult(one.level, search.Verdict(one.verdict)) for one in levels]
     holds, breaks = search.bracket(seen)
     outcome: Outcome | None = "found" if holds and breaks else "at_least" if holds else "none" if breaks else None
     return outcome, holds, breaks

@@ -25,7 +25,7 @@ from stallmark.record.manifest.course import now
 from stallmark.record.reader import Record, find_records
 from stallmark.record.writer import experiment_folder
 from stallmark.scenarios.model import LoadsScenario
-from stallmark.scenarios.search import described
+from stallmark.scenarios.search import objective
 from stallmark.sizing.manifest import Demand, Sizing, StandIn, write_sizing
 from stallmark.sizing.replay.search import replay
 from stallmark.sizing.scenario import SizingScenario
@@ -75,7 +75,7 @@ class SizingRunner:
             started=now(),
             candidate=scenario.candidate.described(),
             demand=demand,
-            service_level=described(scenario.slo),
+            service_level=objective(scenario.slo),
             machine=devices.machine_facts(),
             engine=engine.dialect,
         )
@@ -125,7 +125,7 @@ class SizingRunner:
             with self._show.bar("Replaying the profile’s I/O", None, Phase.PROBING):
                 replay(
                     self._demand.windows,
-                    scenario.search.asked(),
+                    scenario.search.spec(),
                     self._made.service_level,
                     data=self._data,
                     log=self._log,

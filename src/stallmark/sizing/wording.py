@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.errors import as_reason
-from stallmark.format import exact, listed, moment, number, percent, plural, quoted, roughly, short, size, spoken
+from stallmark.format import display_name, exact, listed, moment, number, percent, plural, quoted, roughly, short, size
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.report.text import says
 from stallmark.report.text.ceiling import limit_of
@@ -151,7 +151,7 @@ def _missed(of: str, transaction: str | None, kind: str | None, limit_ms: float 
         return f"ever more queries of {transaction} wait"
     if of == "reads":
         return f"reads take longer than {limit_ms:g} ms"
-    return f"{kind} of {plural(spoken(transaction)) if transaction else 'transactions'} is above {limit_ms:g} ms"
+    return f"{kind} of {plural(display_name(transaction)) if transaction else 'transactions'} is above {limit_ms:g} ms"
 
 
 def _beyond(ends: Finding | None) -> str:

@@ -48,9 +48,11 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The search that is asked for: from `low` to `high`, to within the `tolerance`, a share. `whole`: levels are whole
-    numbers; `multiple`: they are multiples of a load."""
+class SearchSpec:
+    """The specification of a search: levels from `low` to `high`, to within `tolerance`, a share.
+
+    `whole` levels are numbers of users; `multiple` levels are multiples of a load; all others are rates.
+    """
 
     low: float
     high: float
@@ -65,19 +67,21 @@ class Asked:
 
     @property
     def most_levels(self) -> int:
-        """Return how many levels it may take at most. Every level may have to be seen twice, and some more often."""
+        """Return the number of levels that it may take at most. Every level may have to be seen twice, and some more
+        often.
+        """
         return 2 * self.usual_levels + CEILING_VISITS
 
     @property
     def usual_levels(self) -> int:
-        """Return how many levels it takes, up to a ceiling near `high`, where none contradicts another."""
+        """Return the number of levels that it takes, up to a ceiling near `high`, where none contradicts another."""
         doublings = math.ceil(math.log2(self.high / self.low)) if self.high > self.low else 0
         halvings = math.ceil(math.log2(math.log(2) / math.log1p(self.tolerance))) if doublings else 0
         return 1 + doublings + max(0, halvings) + 2 * (CEILING_CONFIRMED - 1)
 
 
 @dataclass(frozen=True)
-class Seen:
+class LevelResult:
     level: float
     verdict: Verdict
 
@@ -85,12 +89,12 @@ class Seen:
 @dataclass(frozen=True)
 class Next:
     level: float
-    why: Why
+    reason: Why
 
 
 @dataclass(frozen=True)
 class Ceiling:
-    """The answer. The highest level that `holds`, None where none does; the lowest above it that `breaks`, None where
+    """The answer. The highest level that `holds`, None if none does; the lowest above it that `breaks`, None if
     none was seen to."""
 
     outcome: Outcome
@@ -98,71 +102,76 @@ class Ceiling:
     breaks: float | None
 
 
-def search(asked: Asked, seen: Sequence[Seen]) -> Next | Ceiling:
+def search(asked: SearchSpec, seen: Sequence[LevelResult]) -> Next | Ceiling:
     """Return the level to try next, or the answer."""
     if not seen:
         return Next(asked.low, Why.FIRST)
     holds, breaks = bracket(seen)
     if len(seen) >= asked.most_levels:
         return Ceiling(Outcome.UNCONFIRMED, holds, breaks)
-    if even := [level for level in sorted({one.level for one in seen}) if _in_balance(seen, level)]:
+    # Contradictions are settled before the bracket is narrowed: all later levels depend on them.
+    if even := [level for level in sorted({result.level for result in seen}) if _in_balance(seen, level)]:
         return Next(even[-1], Why.BALANCE)
+    # Nothing has broken yet: double, up to the highest level.
     if breaks is None:
         assert holds is not None
         if holds < asked.high:
             return Next(min(asked.high, 2 * holds), Why.DOUBLE)
-        return Ceiling(Outcome.AT_LEAST, holds, None) if _confirmed(seen, holds) else Next(holds, Why.CEILING)
+        return Ceiling(Outcome.AT_LEAST, holds, None) if _is_confirmed(seen, holds) else Next(holds, Why.CEILING)
+    # Nothing holds: the lowest level decides.
     if holds is None:
         if breaks > asked.low:
             return Next(asked.low, Why.HALVE)
-        return Ceiling(Outcome.NONE, None, breaks) if _confirmed(seen, breaks) else Next(breaks, Why.ABOVE)
-    if between := _between(asked, holds, breaks):
+        return Ceiling(Outcome.NONE, None, breaks) if _is_confirmed(seen, breaks) else Next(breaks, Why.ABOVE)
+    if between := _middle_of_gap(asked, holds, breaks):
         return Next(between, Why.HALVE)
-    if _confirmed(seen, breaks) and _confirmed(seen, holds) and _after_overload(seen, holds):
+    if _is_confirmed(seen, breaks) and _is_confirmed(seen, holds) and _recovered_from_overload(seen, holds):
         return Ceiling(Outcome.FOUND, holds, breaks)
+    # The ceiling must hold right after an overload, as a slow recovery counts against it.
     overloaded = seen[-1].level > holds and seen[-1].verdict != Verdict.HELD
-    return Next(holds, Why.CEILING) if overloaded and _confirmed(seen, breaks) else Next(breaks, Why.ABOVE)
+    return Next(holds, Why.CEILING) if overloaded and _is_confirmed(seen, breaks) else Next(breaks, Why.ABOVE)
 
 
-def bracket(seen: Sequence[Seen]) -> tuple[float | None, float | None]:
-    """Return the highest level that holds below every one that breaks, and the lowest of these."""
-    levels = sorted({one.level for one in seen})
+def bracket(seen: Sequence[LevelResult]) -> tuple[float | None, float | None]:
+    """Return the highest level that holds below all levels that break, and the lowest level that breaks."""
+    levels = sorted({result.level for result in seen})
     breaks = next((level for level in levels if _balance(seen, level) <= 0), None)
     held = [level for level in levels if breaks is None or level < breaks]
     return (held[-1] if held else None), breaks
 
 
-def _balance(seen: Sequence[Seen], level: float) -> int:
-    """Return how often a level was seen to hold, less how often not."""
+def _balance(seen: Sequence[LevelResult], level: float) -> int:
+    """Return the number of times a level held, minus the number of times it broke."""
     return sum(_votes(seen, level))
 
 
-def _votes(seen: Sequence[Seen], level: float) -> Iterator[int]:
-    for one in seen:
-        if one.level == level:
-            yield 1 if one.verdict == Verdict.HELD else -1
+def _votes(seen: Sequence[LevelResult], level: float) -> Iterator[int]:
+    for result in seen:
+        if result.level == level:
+            yield 1 if result.verdict == Verdict.HELD else -1
 
 
-def _in_balance(seen: Sequence[Seen], level: float) -> bool:
+def _in_balance(seen: Sequence[LevelResult], level: float) -> bool:
     votes = list(_votes(seen, level))
     return sum(votes) == 0 and len(votes) < CEILING_VISITS
 
 
-def _confirmed(seen: Sequence[Seen], level: float) -> bool:
-    """Tell whether a level was seen often enough with one outcome more than with the other."""
+def _is_confirmed(seen: Sequence[LevelResult], level: float) -> bool:
+    """Return whether a level was seen often enough with one outcome more than with the other."""
     votes = list(_votes(seen, level))
     return abs(sum(votes)) >= CEILING_CONFIRMED or len(votes) >= CEILING_VISITS
 
 
-def _after_overload(seen: Sequence[Seen], level: float) -> bool:
-    """Tell whether a level has held right after a higher one had broken."""
+def _recovered_from_overload(seen: Sequence[LevelResult], level: float) -> bool:
+    """Return whether a level has held right after a higher one had broken."""
     return any(
-        then.level == level < one.level and then.verdict == Verdict.HELD != one.verdict for one, then in pairwise(seen)
+        then.level == level < result.level and then.verdict == Verdict.HELD != result.verdict
+        for result, then in pairwise(seen)
     )
 
 
-def _between(asked: Asked, holds: float, breaks: float) -> float | None:
-    """Return the middle of a gap that is wider than the tolerance; None where there is no level in it."""
+def _middle_of_gap(asked: SearchSpec, holds: float, breaks: float) -> float | None:
+    """Return the middle of a gap that is wider than the tolerance; None if no level is in it."""
     if breaks <= holds * (1 + asked.tolerance):
         return None
     middle = math.sqrt(holds * breaks)
@@ -178,23 +187,24 @@ def _between(asked: Asked, holds: float, breaks: float) -> float | None:
 
 @dataclass(frozen=True)
 class WithinLimit:
-    """The outcome: a ratio with its interval, None where too little was seen, against the limit."""
+    """The outcome: a ratio with its interval, None if too little was seen, against the limit."""
 
     value: float | None
     low: float | None
     high: float | None
     limit: float
-    of: float  # what the ratio is of: transactions, or reads
+    total: float  # number of transactions or reads
     verdict: Verdict
 
     def figures(self) -> dict[str, Any]:
         """Return it in the words of a record's limit."""
         words = {"limit": self.limit, "value": self.value, "low": self.low, "high": self.high}
-        return words | {"seen": self.of, "verdict": self.verdict.value}
+        return words | {"seen": self.total, "verdict": self.verdict.value}
 
 
 def enough(allowed: float) -> int:
-    """Return how many transactions a percentile needs that a share `allowed` of them may exceed."""
+    """Return the number of transactions that a percentile needs if a share `allowed` of the transactions may exceed
+    it."""
     return round(SAMPLES_BEYOND / allowed)
 
 
@@ -214,5 +224,5 @@ def judge(parts: Sequence[float], wholes: Sequence[float], limit: float, fewest:
 
 
 def _batches(series: np.ndarray) -> np.ndarray:
-    """Return the sums of batches of seconds, as alike in length as whole seconds allow."""
+    """Return the sums of batches of seconds, of equal length as far as whole seconds allow."""
     return np.array([batch.sum() for batch in np.array_split(series, min(CEILING_BATCHES, max(1, len(series))))])

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-import scipy  # its parts are imported when first asked for
+import scipy  # submodules are imported on first use
 
 from stallmark.stats.thresholds import SAME
 
@@ -25,12 +25,12 @@ from stallmark.stats.thresholds import SAME
 Way = Literal["falls", "rises"]
 
 FEWEST = 4
-"""Sizes below which no error can be told: of three, one alone lies between others, and is left out of two."""
+"""The fewest sizes for an error: of three sizes only one has neighbours on both sides and can be left out."""
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """One size, left out: the value that was seen there, and what the others say of it."""
+    """One size left out of the curve: the value seen there, and the value that the other sizes predict."""
 
     size: int
     seen: float
@@ -54,26 +54,29 @@ class MonotoneCurve:
         return cls(tuple(sizes), tuple(seen[size] for size in sizes), way)
 
     @cached_property
-    def fitted(self) -> tuple[float, ...]:
+    def monotone_values(self) -> tuple[float, ...]:
         """Return the values at its own sizes, with what goes the wrong way levelled."""
-        found = scipy.optimize.isotonic_regression(np.array(self.values, dtype=float), increasing=self.way == "rises")
-        return tuple(map(float, found.x))
+        regression = scipy.optimize.isotonic_regression(
+            np.array(self.values, dtype=float), increasing=self.way == "rises"
+        )
+        return tuple(map(float, regression.x))
 
-    def at(self, size: float) -> float:
+    def value_at(self, size: float) -> float:
         """Return the value at a size; raise ValueError outside the sizes seen."""
         if not self.sizes[0] <= size <= self.sizes[-1]:
             raise ValueError(f"{size} is outside the sizes seen")
         return float(self._line(np.log(size)))
 
     def size_of(self, value: float) -> float | None:
-        """Return the smallest size at which the curve has reached a value; None where it never does."""
+        """Return the smallest size at which the curve has reached a value; None if it never does."""
         sign = 1 if self.way == "rises" else -1
-        if sign * self.fitted[-1] < sign * value:
+        if sign * self.monotone_values[-1] < sign * value:
             return None
-        if sign * self.fitted[0] >= sign * value:
+        if sign * self.monotone_values[0] >= sign * value:
             return float(self.sizes[0])
-        upper = next(n for n, one in enumerate(self.fitted) if sign * one >= sign * value)
+        upper = next(n for n, fitted in enumerate(self.monotone_values) if sign * fitted >= sign * value)
         low, high = (float(np.log(self.sizes[n])) for n in (upper - 1, upper))
+        # Sixty halvings reach the precision of a double.
         for _ in range(60):
             middle = (low + high) / 2
             low, high = (low, middle) if sign * float(self._line(middle)) >= sign * value else (middle, high)
@@ -81,31 +84,34 @@ class MonotoneCurve:
 
     @cached_property
     def left_out(self) -> tuple[LeftOut, ...]:
-        """Return every size between the ends, with what the curve through the others says of it."""
+        """Return each size between the ends with the value that the curve through the other sizes predicts."""
         if len(self.sizes) < FEWEST:
             return ()
         return tuple(
-            LeftOut(self.sizes[n], self.values[n], self._without(n).at(self.sizes[n]))
+            LeftOut(self.sizes[n], self.values[n], self._leave_out(n).value_at(self.sizes[n]))
             for n in range(1, len(self.sizes) - 1)
         )
 
     @property
     def error(self) -> float | None:
-        """Return how far predictions of sizes left out were off: root mean square, as a share of the largest value.
+        """Return the error of predictions of sizes left out: the root mean square, as a share of the largest value.
 
-        A size left out makes its gap twice as wide, so the curve through all of them is off by less. None below FEWEST
+        A size left out makes its gap twice as wide, so the error of the whole curve is smaller. None below FEWEST
         sizes.
         """
         largest = max(map(abs, self.values))
         if not self.left_out or not largest:
             return 0.0 if self.left_out else None
-        return float(np.sqrt(np.mean([(one.predicted - one.seen) ** 2 for one in self.left_out]))) / largest
+        return (
+            float(np.sqrt(np.mean([(prediction.predicted - prediction.seen) ** 2 for prediction in self.left_out])))
+            / largest
+        )
 
     @cached_property
     def _line(self) -> "scipy.interpolate.PchipInterpolator":
-        return scipy.interpolate.PchipInterpolator(np.log(self.sizes), self.fitted)
+        return scipy.interpolate.PchipInterpolator(np.log(self.sizes), self.monotone_values)
 
-    def _without(self, n: int) -> "MonotoneCurve":
+    def _leave_out(self, n: int) -> "MonotoneCurve":
         return MonotoneCurve(self.sizes[:n] + self.sizes[n + 1 :], self.values[:n] + self.values[n + 1 :], self.way)
 
 
@@ -122,9 +128,9 @@ class MonotoneCurve:
 
 PER_OCTAVE = 4
 FOR_ANSWER = 3
-"""Sizes kept back for the one that is enough, with half and twice of it."""
+"""Sizes reserved for the answer: the smallest one that is enough, half of that size, and twice that size."""
 NARROW = 1.5
-"""How many times a size that is not enough the next one may be that is."""
+"""The highest ratio of the smallest size that is enough to the next smaller one."""
 SUSPECT = 0.25
 """The share of a gap's difference that the curve may be off by in any case."""
 MIB = 1024**2
@@ -135,14 +141,15 @@ class Why(StrEnum):
     MIDDLE = "middle"
     BEND = "bend"
     ENOUGH = "enough"  # between the largest size that is not enough and the smallest that is
-    HALF = "half"  # of the smallest size that is enough
+    HALF = "half"  # half of the smallest size that is enough
     DOUBLE = "double"
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The curve that is asked for: from `low` to `high` bytes, at `most` sizes at most, known within the `tolerance`, a
-    share of its largest value."""
+class CurveSpec:
+    """The specification of a curve: from `low` to `high` bytes, at `most` sizes, known within `tolerance`, a share of
+    the largest value.
+    """
 
     low: int
     high: int
@@ -152,25 +159,26 @@ class Asked:
 
 @dataclass(frozen=True)
 class Choice:
-    """The next size. `between`: the sizes on both sides of it that were seen; `error`: the share of the largest value
-    that the curve might be off by between them. None where there was no curve yet."""
+    """The next size. `between` are its measured neighbours, and `error` is the possible error of the curve between
+    them, as a share of the largest value. Both are None before there is a curve.
+    """
 
     size: int
-    why: Why
+    reason: Why
     between: tuple[int, int] | None = None
     error: float | None = None
 
 
 @dataclass(frozen=True)
 class Values:
-    """The values at one size: something that `falls` with it and something that `rises`; None where it was not
+    """The values at one size: something that `falls` with it and something that `rises`; None if it was not
     measured."""
 
     falls: float | None
     rises: float | None
 
 
-def lattice(asked: Asked) -> list[int]:
+def lattice(asked: CurveSpec) -> list[int]:
     """Return the sizes that may be chosen, in whole MiB, ascending; the ends are as asked."""
     nearest = asked.low * 2 ** (0.5 / PER_OCTAVE)
     steps = range(1, 1 + int(PER_OCTAVE * math.log2(asked.high / asked.low)))
@@ -178,8 +186,8 @@ def lattice(asked: Asked) -> list[int]:
     return sorted({asked.low, asked.high, *(size for size in between if nearest <= size < asked.high)})
 
 
-def next_size(asked: Asked, seen: Mapping[int, Values]) -> Choice | None:
-    """Return the next size to measure; None where the curve is known well enough, or there were as many sizes as
+def next_size(asked: CurveSpec, seen: Mapping[int, Values]) -> Choice | None:
+    """Return the next size to measure; None if the curve is known well enough, or there were as many sizes as
     asked."""
     if len(seen) >= asked.most:
         return None
@@ -191,6 +199,7 @@ def next_size(asked: Asked, seen: Mapping[int, Values]) -> Choice | None:
         middle = _middle(sizes, seen, 0, len(sizes) - 1)
         return Choice(middle, Why.MIDDLE, (asked.low, asked.high)) if middle else None
     curves = [curve for curve in (_curve(seen, "falls"), _curve(seen, "rises")) if curve]
+    # Bends come first, but not with the sizes that the answer will need.
     if len(seen) < asked.most - FOR_ANSWER and (bend := _bend(asked, sizes, seen, curves)):
         return bend
     rising = _curve(seen, "rises")
@@ -201,8 +210,8 @@ def next_size(asked: Asked, seen: Mapping[int, Values]) -> Choice | None:
 
 def smallest_enough(curve: MonotoneCurve) -> int:
     """Return the smallest of the sizes seen from which no larger one gives more than SAME more."""
-    sizes = zip(curve.sizes, curve.fitted, strict=True)
-    return next(size for size, value in sizes if curve.fitted[-1] <= value * (1 + SAME))
+    sizes = zip(curve.sizes, curve.monotone_values, strict=True)
+    return next(size for size, value in sizes if curve.monotone_values[-1] <= value * (1 + SAME))
 
 
 def _curve(seen: Mapping[int, Values], way: Way) -> MonotoneCurve | None:
@@ -211,22 +220,25 @@ def _curve(seen: Mapping[int, Values], way: Way) -> MonotoneCurve | None:
 
 
 def _bend(
-    asked: Asked,
+    asked: CurveSpec,
     sizes: Sequence[int],
     seen: Mapping[int, Values],
     curves: Sequence[MonotoneCurve],
     but: int | None = None,
 ) -> Choice | None:
-    """Return the middle of the gap over which a curve may be off by most; None where none is by more than the
+    """Return the middle of the gap over which a curve may be off by most; None if none is by more than the
     tolerance. The gap that ends at `but` is passed over: a size in it might change what is enough."""
     worst: Choice | None = None
     for curve in curves:
-        largest = max(map(abs, curve.fitted))
-        missed = {one.size: abs(one.predicted - one.seen) for one in curve.left_out}
-        for (a, of_a), (b, of_b) in pairwise(zip(curve.sizes, curve.fitted, strict=True)):
+        largest = max(map(abs, curve.monotone_values))
+        missed = {prediction.size: abs(prediction.predicted - prediction.seen) for prediction in curve.left_out}
+        for (a, of_a), (b, of_b) in pairwise(zip(curve.sizes, curve.monotone_values, strict=True)):
+            # A size in this gap might change which one is enough, and the search would begin again.
             if b == but:
                 continue
             differ = abs(of_b - of_a)
+            # At most the difference of the gap's ends, as the curve is monotone; at least SUSPECT of the difference, as
+            # a size on a straight line by chance must not hide a cliff.
             off = min(differ, max(missed.get(a, 0.0), missed.get(b, 0.0), SUSPECT * differ)) / (largest or 1.0)
             if off <= asked.tolerance or (worst and worst.error is not None and off <= worst.error):
                 continue
@@ -236,7 +248,7 @@ def _bend(
 
 
 def _middle(sizes: Sequence[int], seen: Mapping[int, Values], low: int, high: int) -> int | None:
-    """Return the size nearest to the middle between two that was not tried yet; None where none is left."""
+    """Return the size nearest to the middle between two that was not tried yet; None if none is left."""
     free = [n for n in range(low + 1, high) if sizes[n] not in seen]
     return sizes[min(free, key=lambda n: abs(2 * n - low - high))] if free else None
 
@@ -246,9 +258,9 @@ def _for_answer(sizes: Sequence[int], seen: Mapping[int, Values], enough: int) -
     less = max((size for size in seen if size < enough), default=enough)
     if enough > NARROW * less and (middle := _middle(sizes, seen, sizes.index(less), sizes.index(enough))):
         return Choice(middle, Why.ENOUGH, (less, enough))
-    for why, wanted in ((Why.DOUBLE, 2.0 * enough), (Why.HALF, enough / 2)):
+    for reason, wanted in ((Why.DOUBLE, 2.0 * enough), (Why.HALF, enough / 2)):
         if sizes[0] <= wanted <= sizes[-1]:
             nearest = min(sizes, key=lambda size: abs(math.log(size / wanted)))
             if nearest not in seen:
-                return Choice(nearest, why)
+                return Choice(nearest, reason)
     return None

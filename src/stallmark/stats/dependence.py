@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import scipy  # its parts are imported when first asked for
+import scipy  # submodules are imported on first use
 
 from stallmark.stats.thresholds import CONFIDENCE, CORRELATION_PAIRS
 
@@ -34,15 +34,16 @@ def elasticity(y: np.ndarray, x: np.ndarray) -> tuple[float, float, float] | Non
     bring pandas with it.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
-        dy, dx = (np.diff(np.log(np.where(one > 0, one, np.nan))) for one in (y, x))
+        dy, dx = (np.diff(np.log(np.where(series > 0, series, np.nan))) for series in (y, x))
     known = ~(np.isnan(dy) | np.isnan(dx))
     dy, dx = dy[known], dx[known]
     n = len(dx)
     if n < CORRELATION_PAIRS:
         return None
     weight = _weights(dx)
-    dy, dx = (one - np.average(one, weights=weight) for one in (dy, dx))
+    dy, dx = (changes - np.average(changes, weights=weight) for changes in (dy, dx))
     power = float(weight @ dx**2)
+    # x does not change, so no slope can be fitted.
     if power <= 1e-12 * n:
         return None
     slope = float((weight * dx) @ dy) / power
@@ -60,17 +61,18 @@ def _weights(dx: np.ndarray) -> np.ndarray:
     are from the median absolute deviation."""
     far = np.abs(dx - np.median(dx))
     bound = _USUAL * 1.4826 * float(np.median(far))
+    # No spread, no outliers: all weigh the same.
     weights: np.ndarray = np.minimum(1.0, bound / np.maximum(far, 1e-300)) ** 4 if bound > 0 else np.ones(len(dx))
     return weights
 
 
 def lag(y: np.ndarray, x: np.ndarray, reach: int = _REACH) -> tuple[int, int, int] | None:
-    """Return by how many steps y follows x, with its 95 % interval; negative where y comes first.
+    """Return the number of steps by which y follows x, with its 95 % interval; negative if y comes first.
 
     It is where the cross-correlation of the changes is largest, after both went through the filter that makes white
-    noise of those of x (G. E. P. Box and G. M. Jenkins, Time Series Analysis, ch. 11): without it x's own
+    noise of the changes of x (G. E. P. Box and G. M. Jenkins, Time Series Analysis, ch. 11): without it x's own
     autocorrelation spreads the peak. The interval is from a bootstrap of blocks (H. R. Künsch, Annals of Statistics 17,
-    1989; blocks that do not overlap), its draws the same every time. None where nothing stands out of chance.
+    1989; blocks that do not overlap), its draws the same every time. None if no lag is significant.
     """
     dy, dx = np.diff(y), np.diff(x)
     known = ~(np.isnan(dy) | np.isnan(dx))
@@ -91,14 +93,15 @@ def lag(y: np.ndarray, x: np.ndarray, reach: int = _REACH) -> tuple[int, int, in
     chance = float(scipy.special.ndtri(1 - _ALPHA / 2 / len(lags))) / np.sqrt(len(products))
     if abs(mean[best]) <= chance:
         return None
+    # Blocks at least as long as the lags searched, so that a lag's pairs stay within a block.
     length = max(reach, -(-len(products) // _BLOCKS))
     whole = len(products) // length
     sums = products[: whole * length].reshape(whole, length, -1).sum(axis=1)
     draws = np.random.default_rng(1).multinomial(whole, np.full(whole, 1 / whole), size=_DRAWS)
-    found = lags[np.argmax(np.abs(draws @ sums), axis=1)]
-    low, high = np.quantile(found, [_ALPHA / 2, 1 - _ALPHA / 2], method="nearest")
-    at = int(lags[best])
-    return at, min(int(low), at), max(int(high), at)
+    drawn_lags = lags[np.argmax(np.abs(draws @ sums), axis=1)]
+    low, high = np.quantile(drawn_lags, [_ALPHA / 2, 1 - _ALPHA / 2], method="nearest")
+    best_lag = int(lags[best])
+    return best_lag, min(int(low), best_lag), max(int(high), best_lag)
 
 
 def _whitened(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -114,8 +117,7 @@ def _whitened(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def binned(series: np.ndarray, seconds: int) -> np.ndarray:
-    """Return means of stretches of `seconds`, without the last that is not whole; NaN where a second of it
-    is unknown."""
+    """Return the means of `seconds` values each, without an incomplete last one; NaN if a second is unknown."""
     whole = len(series) // seconds
     return series[: whole * seconds].reshape(whole, seconds).mean(axis=1)
 
@@ -130,7 +132,7 @@ def binned(series: np.ndarray, seconds: int) -> np.ndarray:
 
 _LAGS = 5
 _Z95 = 1.959964
-_MOST = 1 - 1e-12  # of which Fisher's z is still finite
+_MOST = 1 - 1e-12  # largest r with a finite Fisher's z
 
 
 @dataclass(frozen=True)
@@ -149,9 +151,9 @@ class Correlation:
 def correlate_changes(
     left: np.ndarray, right: np.ndarray, left_name: str, right_name: str, unit: str
 ) -> Correlation | None:
-    """Return the correlation of the changes of two per-second series (equal length, NaN where unknown).
+    """Return the correlation of the changes of two per-second series (equal length, NaN if unknown).
 
-    None where too few pairs are known, or where one of the series never changes.
+    None if too few pairs are known, or where one of the series never changes.
     """
     x, y = np.diff(left), np.diff(right)
     known = ~(np.isnan(x) | np.isnan(y))
@@ -166,7 +168,7 @@ def correlate_changes(
 
 
 def effective_size(x: np.ndarray, y: np.ndarray) -> float:
-    """Return how many independent pairs are worth as much as these: n / (1 + 2 Σ ρx(k) ρy(k)), never more than n."""
+    """Return the number of independent pairs that are worth as much as these: n / (1 + 2 Σ ρx(k) ρy(k)), at most n."""
     lags = range(1, min(_LAGS, len(x) // 4) + 1)
     shared = sum(_autocorrelation(x, lag) * _autocorrelation(y, lag) for lag in lags)
     return len(x) / max(1.0, 1 + 2 * shared)

@@ -1,11 +1,11 @@
-"""The tests whether a series stands still: of trend, change of level and truncation, over a horizon or rounds."""
+"""Tests whether a series is stationary: of trend, change of level and truncation, over a horizon or rounds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy  # its parts are imported when first asked for
+import scipy  # submodules are imported on first use
 
 from stallmark.stats.thresholds import (
     BATCHES,
@@ -34,30 +34,33 @@ from stallmark.stats.thresholds import (
 
 
 _ROUNDING = 1e-12
-"""Relative to the sum of squares; of a hundred thousand values in double precision it is less, and a throughput that
-scatters by as little as its root, a millionth, does not scatter."""
+"""Relative to the sum of squares. A hundred thousand values in double precision stay below it, and a throughput that
+varies by less than its root, a millionth, counts as constant.
+"""
 
 
 @dataclass(frozen=True)
 class Batches:
-    """Means of successive batches of `length` values each; the first `skipped` values, which fill none, are left out.
+    """Means of successive batches of `length` values each, without the first `skipped` values, which fill no batch.
 
-    `alike` is the correlation of neighbouring batches that is left, 0 where none is seen.
+    `correlation` is the remaining correlation of neighbouring batches, 0 if none is seen. For example, 600 seconds
+    become 30 batches of 20 s. With a correlation of 0.2 their variance is inflated by 1.2 / 0.8 = 1.5, so they are
+    worth 20 independent batches.
     """
 
     means: np.ndarray
     length: int
-    alike: float
+    correlation: float
     skipped: int = 0
 
     @property
     def inflation(self) -> float:
-        """Return how much larger the variance of a mean is than that of independent batches (AR(1))."""
-        return (1 + self.alike) / (1 - self.alike)
+        """Return the factor by which the variance of a mean exceeds that of independent batches (AR(1))."""
+        return (1 + self.correlation) / (1 - self.correlation)
 
     @property
     def independent(self) -> float:
-        """Return how many independent batches say as much as these."""
+        """Return the number of independent batches that are worth as much as these."""
         return len(self.means) / self.inflation
 
 
@@ -77,7 +80,7 @@ class Change:
     """The place where a level changes, if it does: before value `at`. `p` of no change (Pettitt); the means on
     both sides."""
 
-    at: int
+    index: int
     p: float
     before: float
     after: float
@@ -90,31 +93,37 @@ def batch_means(series: np.ndarray, length: int) -> np.ndarray:
 
 
 def batches(series: np.ndarray) -> Batches:
-    """Return about BATCHES of them. Raise ValueError for fewer than BATCHES_FEWEST values."""
+    """Return about BATCHES batches. Raise ValueError for fewer than BATCHES_FEWEST values."""
     if len(series) < BATCHES_FEWEST:
         raise ValueError(f"{len(series)} values, at least {BATCHES_FEWEST} are needed")
     length = max(1, round(len(series) / BATCHES))
     fine = -(-len(series) // VALUES_MOST)
     means = batch_means(series, length)
-    seen = resemblance(means)[0] - RESEMBLANCE_NOISE
-    expected = _expected(batch_means(series, fine), length / fine)
+    seen = lag_correlations(means)[0] - RESEMBLANCE_NOISE
+    expected = _batch_correlation(batch_means(series, fine), length / fine)
     alike = min(max(seen, expected, 0.0), RESEMBLANCE_MOST)
     return Batches(means, length, alike, len(series) % length)
 
 
-def resemblance(values: np.ndarray) -> tuple[float, float]:
-    """Return the correlation of values one and two apart, about a straight line, or two where the level changes. A
-    trend or change that is searched for would otherwise hide itself. What the parameters take from the correlation is
-    added again."""
+def lag_correlations(values: np.ndarray) -> tuple[float, float]:
+    """Return the correlation of values one and two apart, about a straight line, or about two if the level changes.
+
+    A trend or change would otherwise hide itself: it raises the correlation by which its own test is weakened. Fitting
+    lines lowers the correlation, by about 2 / n for each line of n values, which is added again.
+    """
     count = len(values)
     cut, _ = _largest_change(values)
+    # Fewer than five values on one side are too few for a line of their own.
     parts = [values] if min(cut, count - cut) < 5 else [values[:cut], values[cut:]]
     left = np.concatenate([_without_line(part) for part in parts])
     total, lost = float(left @ left), 2 * len(parts)
+    # Everything is on the lines, up to rounding: nothing is left that could be correlated.
     if total <= 1e-18 * float(values @ values):
         return 0.0, 0.0
-    one, two = ((count * float(left[lag:] @ left[:-lag]) / total + lost) / (count - 1.5 * lost) for lag in (1, 2))
-    return one, two
+    # Fitting a line to n values lowers their correlation by about 2 / n: `lost` is added again. In a simulation of 30
+    # to 200 values the result is low by 0.01 to 0.03 for independent ones, and by 0.02 to 0.13 at a correlation of 0.6.
+    lag1, lag2 = ((count * float(left[lag:] @ left[:-lag]) / total + lost) / (count - 1.5 * lost) for lag in (1, 2))
+    return lag1, lag2
 
 
 def _without_line(values: np.ndarray) -> np.ndarray:
@@ -124,23 +133,28 @@ def _without_line(values: np.ndarray) -> np.ndarray:
     return rest
 
 
-def _expected(values: np.ndarray, size: float) -> float:
-    """Return the correlation of an AR(1) process that inflates the variance as much as batches of `size` of these
-    values do. The values are taken as a slow AR(1) process with quick noise. Their correlations are a·φ, a·φ² … for
-    values one, two … apart."""
-    one, two = resemblance(values)
-    if one < 2 / np.sqrt(len(values)):
+def _batch_correlation(values: np.ndarray, size: float) -> float:
+    """Return the correlation of neighbouring batches of `size` values, from the values themselves.
+
+    It is that of an AR(1) process with the same inflation of the variance. The values are modelled as a slow AR(1)
+    process with quick noise: values 1, 2, … apart have correlations a·φ, a·φ², … For example, lag 1 = 0.4 and lag 2 =
+    0.32 give φ = 0.8 and a = 0.5.
+    """
+    lag1, lag2 = lag_correlations(values)
+    # Twice the standard error of a correlation of independent values: less is taken for chance.
+    if lag1 < 2 / np.sqrt(len(values)):
         return 0.0
-    phi = min(max(two / one, one), 0.98)
-    slow = min(one / phi, 1.0)
-    apart = np.arange(1, max(int(size), 1))
-    of_a_batch = (1 + 2 * slow * float(np.sum((1 - apart / size) * phi**apart))) / size
+    # φ cannot be below the correlation at lag 1; above 0.98 the process would count as a trend.
+    phi = min(max(lag2 / lag1, lag1), 0.98)
+    slow = min(lag1 / phi, 1.0)
+    lags = np.arange(1, max(int(size), 1))
+    of_a_batch = (1 + 2 * slow * float(np.sum((1 - lags / size) * phi**lags))) / size
     inflation = (1 + 2 * slow * phi / (1 - phi)) / (size * of_a_batch)
     return (inflation - 1) / (inflation + 1)
 
 
 def truncation(series: np.ndarray) -> int:
-    """Return how many values at the beginning to leave out: MSER-5 (White, Cobb, Spratt: A comparison of five
+    """Return the number of values to drop at the beginning: MSER-5 (White, Cobb, Spratt: A comparison of five
     steady-state truncation heuristics for simulation, WSC 2000).
 
     The rest then has the smallest standard error of its mean. Only the first half is searched: beyond it too little is
@@ -154,10 +168,10 @@ def truncation(series: np.ndarray) -> int:
     centred = means - means.mean()
     total, squares = np.cumsum(centred[::-1])[::-1], np.cumsum((centred**2)[::-1])[::-1]
     error = np.maximum((squares - total**2 / left) / left**2, 0.0)
-    found = error[: count // 2 + 1]
+    searched = error[: count // 2 + 1]
     # The first of those that differ by no more than what rounding leaves of differences of large sums.
-    equal = _ROUNDING * float(means @ means) / left[: len(found)] ** 2
-    best = int(np.argmax(found <= found.min() + equal))
+    equal = _ROUNDING * float(means @ means) / left[: len(searched)] ** 2
+    best = int(np.argmax(searched <= searched.min() + equal))
     return best * MSER_BATCH + (len(series) % MSER_BATCH if best else 0)
 
 
@@ -197,8 +211,11 @@ def change(batched: Batches) -> Change:
 
 
 def _largest_change(means: np.ndarray) -> tuple[int, float]:
-    """Return before which of the means, and Pettitt's K there: of all pairs that the cut separates, how many more are
-    in one order than in the other; pairs on one side of it cancel out."""
+    """Return the index of the mean at which the level changes most, and Pettitt's K there.
+
+    K counts, for all pairs of means on both sides of the cut, the rising minus the falling ones. Pairs on one side
+    cancel out.
+    """
     signs = np.sign(means[:, None] - means[None, :])
     statistic = np.abs(np.cumsum(signs.sum(axis=1)))[:-1]
     return int(np.argmax(statistic)) + 1, float(statistic.max())
@@ -264,8 +281,8 @@ def steady_enough(per_second: np.ndarray, to_measure_s: float) -> bool:
     series = filled(per_second)
     if len(series) < BATCHES_FEWEST or series.mean() <= 0:
         return False
-    found = tests_over(series, to_measure_s)
-    return not found.changing and found.drift_low > -DRIFT and found.drift_high < DRIFT
+    tests = tests_over(series, to_measure_s)
+    return not tests.changing and tests.drift_low > -DRIFT and tests.drift_high < DRIFT
 
 
 def tests_over(series: np.ndarray, horizon: float) -> StretchTests:
@@ -274,7 +291,7 @@ def tests_over(series: np.ndarray, horizon: float) -> StretchTests:
 
 
 def filled(per_second: np.ndarray) -> np.ndarray:
-    """Return the series, with unknown seconds interpolated: a mean of nothing is no sign of anything."""
+    """Return the series, with unknown seconds interpolated: a mean of nothing is not a sign of anything."""
     values = np.asarray(per_second, dtype=float)
     known = np.flatnonzero(~np.isnan(values))
     if not len(known):

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import scipy  # its parts are imported when first asked for
+import scipy  # submodules are imported on first use
 
 from stallmark.stats.thresholds import CONFIDENCE, POWER, REPLICATES
 
@@ -56,8 +56,8 @@ def paired(log_a: np.ndarray, log_b: np.ndarray) -> Student:
 
 
 def welch(log_a: np.ndarray, log_b: np.ndarray) -> Student:
-    """Return the mean of ln b − ln a where no run has a partner; the two may scatter differently. At least two
-    runs each."""
+    """Return the mean of ln b − ln a for runs without partners; the two variances may differ. At least two runs
+    each."""
     a, b = np.asarray(log_a), np.asarray(log_b)
     n, m = a.shape[-1], b.shape[-1]
     va, vb = a.var(axis=-1, ddof=1) / n, b.var(axis=-1, ddof=1) / m
@@ -82,7 +82,7 @@ def pooled_spread(groups: Sequence[Sequence[Sequence[float]]]) -> tuple[float, i
 
     A group has the values of its runs step by step. The steps of one run share its fate, so they make no more degrees
     of freedom than one: a group's mean square is the average over its steps. Groups of one run say nothing of it;
-    None where there are no others. Values must be positive.
+    None if there are no others. Values must be positive.
     """
     squares, df = 0.0, 0
     for group in groups:
@@ -136,8 +136,8 @@ def detectable_with(runs: int, spread: float, paired: bool = True) -> float:
 
 
 def runs_needed(difference: float, spread: float, paired: bool = True) -> int | None:
-    """Return how many runs of each side show a true ratio of 1 + `difference` with the power of POWER, by the t-test of
-    pairs or by Welch's of two sides that scatter alike.
+    """Return the number of runs of each side that show a true ratio of 1 + `difference` with the power of POWER: by the
+    t-test of pairs, or by Welch's with equal variances.
 
     REPLICATES at least; None beyond MOST_RUNS. `spread` is the standard deviation of ln of a single run.
     """

@@ -7,8 +7,9 @@ DRIVER_OVERHEAD = 0.05
 driver would reach is at most 5 % higher: the size of effect we do not report either."""
 
 EXECUTOR_CPU = 0.90
-"""Of one core. Python holds one interpreter lock per process: at 90 % the queue for it is as long as an M/M/1
-queue at 0.9, nine others wait, and users start late whatever the server does."""
+"""The highest share of one core that an executor may use. Python holds one interpreter lock per process: at 90 % the
+queue for it is as long as an M/M/1 queue at 0.9, nine others wait, and users start late whatever the server does.
+"""
 
 LAG_SHARE = 0.05
 LAG_FLOOR_MS = 0.2
@@ -44,7 +45,7 @@ tenth of the slowest device there is, however small our own share is because the
 check of an idle database reads 100 blocks at once, which in a short interval is 5 per second."""
 
 FOREIGN_BUSY = 0.05
-"""A real device less busy than this is no delay, whatever else reads from it."""
+"""A real device below this utilisation does not delay I/Os, whatever else reads from it."""
 
 FOREIGN_CPU = 0.05
 """Share of the CPUs of the server's machine that other programs used. They take no larger share of what it can do."""
@@ -56,7 +57,8 @@ waking up costs) there were 372 transactions per second, at 9 % 366, at 12 % 351
 5 %, the size of effect that is not reported, at about a tenth."""
 
 LATE = 0.05
-"""Share of an emulated array's I/Os for which the real device was slower: the emulation was not what it says."""
+"""Share of an emulated array's I/Os for which the real device was slower, so that the emulation was not as configured.
+"""
 
 ACTIVE_COUNTED = 32 << 30
 """Bytes. An emulated array counts active extents in a table of 64 GiB of them, in buckets of 16 (model.h). Half full,
@@ -67,8 +69,9 @@ GAP_S = 3.0
 collector with a longer interval, so many intervals."""
 
 LOST_WITHIN_S = 10
-"""Seconds within which a server that is lost is missed by all its users: each at its next call. As many connections
-lost one by one over a whole step are no loss of the server."""
+"""Seconds within which all users of a lost server notice: each at its next call. The same number of connections lost
+one by one over a whole step does not mean that the server was lost.
+"""
 
 DATED_ROUGHLY = 0.01
 """Share of the measured interval by which the dates of its first and last sample may be off, and with them every rate:
@@ -102,7 +105,9 @@ CYCLES_COVER = 0.5
 fill at least three fifths, as no more than two are cut off at the ends; less, and they are not regular."""
 
 CHECKPOINT_WRITES = 0.05
-"""Of the fastest second's pages: a checkpoint writes at full speed, and what trickles between two is none."""
+"""Share of the fastest second's pages: a checkpoint writes at full speed, and a trickle between two is not part of
+either.
+"""
 
 CHECKPOINT_QUIET_S = 10.0
 """Two samples of SQL Server's counters: writes that pause for less are one checkpoint's."""
@@ -135,7 +140,7 @@ HISTOGRAM_LOST = 0.001
 """Share of I/Os whose duration the server lost above which its histogram says nothing of the slowest."""
 
 ROUNDING = 1e-9
-"""Relative fall of a counter that is no fall but the rounding of what it was computed from: doubles have 16 digits."""
+"""Relative fall of a counter that is not a reset but the rounding of its inputs: doubles have 16 digits."""
 
 # Is the load the workload's? (analysis/validity) -------------------------------------------------------------
 
@@ -261,7 +266,7 @@ HOST_FREE = 0.10
 System Storage DS5020 with mixed real-world workloads, 2010)."""
 
 REPLICATES = 3
-"""Runs per variant below which there is no verdict."""
+"""The fewest runs per variant for a verdict."""
 
 # Is it steady? (stats/steady_state.py, analysis/steady) --------------------------------------------------------
 
@@ -269,39 +274,47 @@ MSER_BATCH = 5
 """Values in a batch of MSER-5: the size its authors found best, and all the evaluations since use."""
 
 BATCHES = 30
-"""More gain hardly anything (Schmeiser: Batch size effects in the analysis of simulation output, Operations Research 30
-(1982) 556), and the longer batches are the less neighbours have in common."""
+"""More gain barely anything (Schmeiser: Batch size effects in the analysis of simulation output, Operations Research 30
+(1982) 556), and the longer batches are the less neighbours have in common.
+"""
 
 BATCHES_FEWEST = 20
-"""Seconds below which nothing is judged: Pettitt's approximation gives no p below 0.0125 for fewer than 14 batches, and
-with autocorrelation some of them only repeat what others say."""
+"""The fewest seconds that are judged: Pettitt's approximation gives no p below 0.0125 for fewer than 14 batches, and
+with autocorrelation some batches only repeat others.
+"""
 
 RESEMBLANCE_NOISE = 0.25
-"""Standard deviation of a correlation estimated from BATCHES values; less is not told from none. Where it is really
-there, it shows in the many shorter means."""
+"""Standard deviation of a correlation estimated from BATCHES values; a smaller one may be chance. A true correlation
+shows in the many shorter means.
+"""
 
 RESEMBLANCE_MOST = 0.9
-"""A correlation above cannot be told from it by 30 batches, and would make any trend one of chance."""
+"""The highest correlation that 30 batches can tell from 1. A higher one would make any trend one of chance."""
 
 VALUES_MOST = 200
-"""Of them: with so many a correlation is known to 0.07, and half an interval of ten minutes still has its seconds."""
+"""Maximum number of values: 200 give a correlation to within 0.07, and half an interval of ten minutes still has its
+seconds.
+"""
 
 UNSTEADY_P = 0.025
-"""Of each of the two tests: together they call one steady interval in twenty unsteady."""
+"""The p-value of each of the two tests: together they call one steady interval in twenty unsteady."""
 
 DRIFT = 0.05
 """Change over the measured interval that matters, as a share of the mean. The two halves then differ by half of it, as
 much as runs of one variant do on a quiet machine (2-3 %); less is there to be tested in any long run, and harmless."""
 
 DRIFT_UNKNOWN = 0.25
-"""When the interval of the drift reaches beyond this, five times what matters, there was not enough to judge by."""
+"""The reach of the drift's interval beyond which there was not enough to judge by: five times the drift that matters.
+"""
 
 NO_RANGE = 1.0
-"""An interval of the drift that reaches beyond this, a rate that doubled or went to nothing, says nothing."""
+"""The reach of the drift's interval, a rate that doubled or went to nothing, beyond which the interval is meaningless.
+"""
 
 HEAD_ERRORS = 4.0
-"""Standard errors by which the beginning must lie off the rest to be a warm-up: MSER seeks the cut that makes it
-lie off most, and by chance alone finds two or three."""
+"""Standard errors by which the beginning must be off the rest to be a warm-up: MSER seeks the cut that makes it lie off
+most, and by chance alone finds two or three.
+"""
 
 HEAD_MATTERS = DRIFT / 2
 """Shift of the interval's mean by a warm-up inside it that makes figures incomparable: what a drift of DRIFT does."""
@@ -309,14 +322,15 @@ HEAD_MATTERS = DRIFT / 2
 # Comparing variants (analysis/compare) -----------------------------------------------------------------------
 
 CONFIDENCE = 0.95
-"""Of intervals, and 1 − it what a difference's p-value must not exceed: one false verdict in twenty equal pairs."""
+"""The confidence of intervals. A p-value must not exceed 1 − CONFIDENCE: one false verdict in twenty equal pairs."""
 
 POWER = 0.8
 """Probability with which a difference that is there is to be shown: the usual one (J. Cohen, 1988)."""
 
 READS_OF_ONE_RUN = 0.2
-"""The same between single runs, whose scatter nobody knows: less than this is open. A pool that is still filling makes
-them differ by some percent."""
+"""The same between single runs, whose scatter is unknown: less than this is open. A pool that is still filling makes
+them differ by some percent.
+"""
 
 READS_AT_ONE_POOL = 0.05
 """Relative difference of physical reads per transaction between sides that have the same buffer pool. They are a matter
@@ -344,7 +358,8 @@ processes, and a sampled wait ends when the session runs again, not when its I/O
 experiment on the embedded server; it closed in all nine fresh ones of an idle machine (benchmarks/causes.py)."""
 
 SERVICE_ACCOUNTED = 0.25
-"""How far an emulated array's busy time may be from I/Os × service time, which counts no I/O as sequential."""
+"""The largest difference of an emulated array's busy time from I/Os × service time, which counts no I/O as sequential.
+"""
 
 CPU_ACCOUNTED = 0.25
 """Share of the busy cores that need not be sessions or the driver: the kernel's work for an I/O is done while the
@@ -356,7 +371,8 @@ LAW_FLOOR_USERS = 0.1
 CAUSE_MOST = 0.5
 CAUSE_LITTLE = 0.2
 """Share of a change in response time. Above one half a part is more than all others together, and is called the cause;
-below one fifth it is none (the same bounds as DEVICE_LIMITS and DEVICE_FREE, of a change instead of a level)."""
+below one fifth it is not a cause (the same bounds as DEVICE_LIMITS and DEVICE_FREE, of a change instead of a level).
+"""
 
 RARE = 0.1
 """I/Os that a transaction waits for on one side, relative to the other's. Fewer than a tenth explain nine tenths of the
@@ -386,16 +402,18 @@ machine whose other work comes and goes."""
 # The counters themselves. ----------------------------------------------------------------------------------
 
 COUNTS_AGREE = 0.02
-"""Rates of server and device that lie this close are called equal: their samples are not of the same moments, and I/O
-under way at the ends of an interval is counted by one of them alone."""
+"""Rates of server and device that differ by less are called equal: their samples are not of the same moments, and only
+one of them counts I/O under way at the ends of an interval.
+"""
 
 # The storage itself. ------------------------------------------------------------------------------------------
 
 STEADY_ROUNDS = 5
 STEADY_ROUNDS_RANGE = 0.20
 STEADY_ROUNDS_SLOPE = 0.10
-"""Preconditioned when over five rounds the largest and the smallest mean lie within 20 % of their mean, and a straight
-line through them rises or falls by no more than 10 % (SNIA, Solid State Storage Performance Test Specification)."""
+"""Preconditioned when over five rounds the largest and the smallest mean are within 20 % of their mean, and a straight
+line through them rises or falls by no more than 10 % (SNIA, Solid State Storage Performance Test Specification).
+"""
 
 WARMING = DRIFT
 WARMING_ERRORS = HEAD_ERRORS
@@ -421,8 +439,9 @@ PROBE_COLLAPSE = 0.20
 seconds the rates of one disk differ by some percent by themselves."""
 
 PROBE_TAIL = 3.0
-"""How much faster than the outstanding I/Os p99 may grow from the knee on. In a fair queue it grows with them; three
-times that is a queue in which some I/Os are passed over again and again."""
+"""The factor by which p99 may grow faster than the outstanding I/Os from the knee on. In a fair queue it grows with
+them; three times that is a queue in which some I/Os are passed over repeatedly.
+"""
 
 PROBE_UNSTABLE = 0.5
 """Share of the step's median rate below which a window is a slump."""
@@ -451,10 +470,11 @@ step has fewer windows."""
 # The ceiling (ceiling_search.py) ------------------------------------------------------------------------------
 
 CEILING_CONFIRMED = 2
-"""How much oftener a level must be seen with one outcome than with the other. One look is wrong where other work, a
-checkpoint or a cold cache falls into it; two that agree are wrong as often as the square of that."""
+"""The margin by which one outcome of a level must outnumber the other. One look is wrong if other work, a checkpoint or
+a cold cache falls into it; two that agree are wrong as often as the square of that.
+"""
 CEILING_VISITS = 4
-"""Looks at a level after which it is not looked at again: if it holds in two of four, nobody should count on it."""
+"""Looks at a level after which it is final: if it holds in two of four, it cannot be relied on."""
 
 CEILING_BATCHES = 10
 """Parts of a measured interval by which a level is judged: their means scatter as the interval's own would from one to
@@ -464,5 +484,6 @@ CEILING_LONGEST = 3
 long as planned. Its interval is then 1/√3 as wide: what is in the balance even so is so near the ceiling that it may
 count as either."""
 MATCHED_WITHIN = 0.1
-"""A load that stands in for a server comes so near to each quantity that its profile tells. Two trials of one load
-differed by up to 7 % in their writes, because a checkpoint falls into one and not into the other."""
+"""The largest difference of a stand-in load from each quantity of a profile. Two trials of one load differed by up to 7
+% in their writes, because a checkpoint falls into one and not into the other.
+"""

@@ -1,5 +1,6 @@
-"""The facts kept about an emulated array that is a block device, and which devices lie on one: measurements there are
-EMULATED."""
+"""The facts kept about an emulated array that is a block device, and which devices are on one: measurements there are
+EMULATED.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ SYS = Path("/sys/class/block")
 
 
 class BlockDeviceError(StallmarkError):
-    """The error that an emulated array cannot be made, changed or destroyed; the message says what to do."""
+    """An error: an emulated array cannot be made, changed or destroyed. The message names the remedy."""
 
 
 class ReadTimes(NamedTuple):
@@ -55,7 +56,7 @@ def runtime_folder(folder: Path) -> Path:
 
 
 def read_facts(file: Path) -> ArrayFacts | None:
-    """Return the facts in a file; None if there is none. Raise BlockDeviceError for facts that cannot be read."""
+    """Return the facts in a file, or None. Raise BlockDeviceError for facts that cannot be read."""
     try:
         return ArrayFacts.model_validate_json(file.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
@@ -67,19 +68,20 @@ def read_facts(file: Path) -> ArrayFacts | None:
         ) from None
 
 
-def beneath(device: str) -> list[str]:
+def base_devices(device: str) -> list[str]:
     """Return the names of the lowest devices: `["loop0"]` of `loop0p1`, or of an encrypted volume on it (LVM, dm-crypt,
-    md, bcache: `slaves`). Return the device itself where nothing lies beneath it, or outside Linux."""
+    md, bcache: `slaves`). Return the device itself where nothing is under it, or outside Linux.
+    """
     folder = (SYS / device).resolve()
     if (folder / "partition").exists():
-        return beneath(folder.parent.name)
+        return base_devices(folder.parent.name)
     slaves = folder / "slaves"
-    parts = [each.name for each in slaves.iterdir()] if slaves.is_dir() else []
-    return sorted({bottom for part in parts for bottom in beneath(part)}) or [device]
+    parts = [slave.name for slave in slaves.iterdir()] if slaves.is_dir() else []
+    return sorted({bottom for part in parts for bottom in base_devices(part)}) or [device]
 
 
 def file_behind(loop: str) -> Path | None:
-    """Return the present file of a loop device, even a removed one; None where the kernel names none."""
+    """Return the present file of a loop device, even a removed one; None if the kernel names none."""
     try:
         named = (SYS / loop / "loop" / "backing_file").read_text()
     except OSError:
@@ -87,13 +89,13 @@ def file_behind(loop: str) -> Path | None:
     return Path(named.removesuffix("\n").removesuffix(" (deleted)"))
 
 
-def behind(device: str) -> tuple[ArrayFacts, Path | None] | None:
-    """Return the emulated array that a block device (`loop0`, `loop0p1`, `dm-0`) is or lies on, even in part.
+def emulated_array_under(device: str) -> tuple[ArrayFacts, Path | None] | None:
+    """Return the emulated array that a block device (`loop0`, `loop0p1`, `dm-0`) is or is on, even in part.
 
-    With it comes the array's state file, which only root may open. It is None for a partition or a volume, as the array
-    counts the I/O of all that lie on it. None altogether where there is no emulated array.
+    With it comes the array's state file, which only root may open. The file is None for a partition or a volume, as the
+    array counts the I/O of everything on it. The result is None without an emulated array.
     """
-    bottom = beneath(device)
+    bottom = base_devices(device)
     for published in RUNTIME.glob("stallmark-array-*/facts"):
         try:
             facts = read_facts(published)
@@ -106,14 +108,14 @@ def behind(device: str) -> tuple[ArrayFacts, Path | None] | None:
 
 
 def _still_has(loop: str, runtime: Path) -> bool:
-    """Tell whether the loop device is still this array's: after a crash it may belong to another by now."""
+    """Return whether the loop device is still this array's: after a crash it may belong to another by now."""
     file = file_behind(loop)
     return file is not None and runtime_folder(file.parent.parent) == runtime
 
 
 def emulated_array_of(device: str) -> EmulatedArray | None:
-    """Return the emulated array that a block device is or lies on, in the form of the manifest; None without one."""
-    if (found := behind(device)) is None:
+    """Return the emulated array that a block device is or is on, in the form of the manifest; None without one."""
+    if (array := emulated_array_under(device)) is None:
         return None
-    facts, _ = found
+    facts, _ = array
     return EmulatedArray(block_device=True, name=facts.name, **asdict(facts.model))

@@ -1,4 +1,4 @@
-"""The block device behind a directory, the Linux kernel's counters of it, and limits on a process's I/O to it."""
+"""The block device under a directory, its counters in the Linux kernel, and limits on a process's I/O."""
 
 import os
 import stat
@@ -15,12 +15,12 @@ from stallmark.record.manifest.storage import IoLimit, Limited
 SYS_BLOCK = Path("/sys/dev/block")
 DISKSTATS = Path("/proc/diskstats")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-SECTOR_BYTES = 512  # of /proc/diskstats, whatever the device's own sector is
+SECTOR_BYTES = 512  # unit of /proc/diskstats, independent of the device's sector
 _IN_MEMORY = ("tmpfs", "ramfs")
 
 
 class NoBlockDevice(Exception):
-    """The error that not exactly one block device of this machine is behind a directory; the message says why."""
+    """An error: not exactly one block device of this machine is under a directory. The message is the reason."""
 
 
 class InMemory(NoBlockDevice):
@@ -39,7 +39,7 @@ class BlockDevice:
 
 @dataclass(frozen=True)
 class DiskCounters:
-    """Counters of a device, cumulative since it appeared; times in ms. Syncs are None where the kernel does not
+    """Counters of a device, cumulative since it appeared; times in ms. Syncs are None if the kernel does not
     count them."""
 
     reads: int
@@ -94,8 +94,8 @@ def device_behind(directory: Path) -> BlockDevice:
     directory = directory.resolve()
     number = os.stat(directory).st_dev
     if not _sys(number).exists():  # the file system has an anonymous number: btrfs, overlay, tmpfs, network …
-        return _behind_mount(directory, mount_of(directory))
-    return described(number)
+        return _device_of_mount(directory, mount_of(directory))
+    return device_of_number(number)
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def mount_of(directory: Path) -> Mount:
     return [mount for mount in mounts if len(mount.point.parts) == longest][-1]  # the last one covers the others
 
 
-def _behind_mount(directory: Path, mount: Mount) -> BlockDevice:
+def _device_of_mount(directory: Path, mount: Mount) -> BlockDevice:
     if mount.file_system in _IN_MEMORY:
         raise InMemory(f"{directory} is in memory ({mount.file_system}): no device is behind it.")
     if mount.file_system == "overlay":
@@ -135,15 +135,15 @@ def _behind_mount(directory: Path, mount: Mount) -> BlockDevice:
     except OSError:
         source = None
     if source is None or not stat.S_ISBLK(source.st_mode) or not _sys(source.st_rdev).exists():
-        raise NoBlockDevice(f"{directory} is on {mount.file_system}, which is no block device of this machine.")
-    device = described(source.st_rdev)
+        raise NoBlockDevice(f"{directory} is on {mount.file_system}, which is not a block device of this machine.")
+    device = device_of_number(source.st_rdev)
     if (members := _btrfs_members(device.name)) > 1:
         raise NoBlockDevice(f"{directory} is on a {mount.file_system} file system spread over {members} devices.")
     return device
 
 
 def _btrfs_members(name: str) -> int:
-    """Return how many devices share a btrfs with the device of this name; 0 when there is none."""
+    """Return the number of devices that share a btrfs with the device of this name, or 0 without a btrfs."""
     for member in Path("/sys/fs/btrfs").glob(f"*/devices/{name}"):
         return len(list(member.parent.iterdir()))
     return 0
@@ -153,7 +153,7 @@ def _sys(number: int) -> Path:
     return SYS_BLOCK / f"{os.major(number)}:{os.minor(number)}"
 
 
-def described(number: int) -> BlockDevice:
+def device_of_number(number: int) -> BlockDevice:
     """Return the block device of a device number (st_dev of a file on it, st_rdev of its node)."""
     folder = _sys(number).resolve()
     is_partition = (folder / "partition").exists()
@@ -185,7 +185,7 @@ _V2: dict[str, Limited] = {"riops": "reads", "wiops": "writes", "rbps": "bytes r
 
 
 def io_limits(pid: int, devices: set[str]) -> tuple[IoLimit, ...]:
-    """Return the limits on a process's I/O to devices, by their numbers ("7:1"). What cannot be read is left out."""
+    """Return the limits on a process's I/O to devices, by their numbers ("7:1"). Unreadable limits are omitted."""
     return tuple(limit for folder in _groups(pid) for limit in _limits(folder, devices))
 
 
@@ -198,11 +198,11 @@ def _groups(pid: int) -> Iterator[Path]:
         if kind is None or (root := mounts.get(kind)) is None:
             continue
         folder = root / path.lstrip("/")
-        yield from (each for each in (folder, *folder.parents) if each.is_relative_to(root))
+        yield from (parent for parent in (folder, *folder.parents) if parent.is_relative_to(root))
 
 
 def _mounts() -> dict[str, Path]:
-    """Return where the groups of version 1 ("blkio") and of version 2 ("") are mounted."""
+    """Return the mount points of the groups of version 1 ("blkio") and of version 2 ("")."""
     mounts = {}
     for line in _read(PROC / "self" / "mounts").splitlines():
         _, point, kind, options, *_ = line.split(" ")

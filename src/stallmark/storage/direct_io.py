@@ -11,7 +11,7 @@ from pathlib import Path
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.storage import Device
 from stallmark.record.probe import DirectIo
-from stallmark.storage.array_facts import beneath, emulated_array_of
+from stallmark.storage.array_facts import base_devices, emulated_array_of
 from stallmark.storage.block_devices import SECTOR_BYTES, SYS_BLOCK, NoBlockDevice, device_behind, io_limits, mount_of
 
 # A trial of direct I/O: a small file tells if I/O with O_DIRECT really goes past the page cache in a folder.
@@ -24,30 +24,34 @@ _BYTES = 512 * 1024
 _PIECE_BYTES = 64 * 1024
 _JOURNALLED = "data=journal"
 _HIDES_A_CACHE = ("fuse", "virtiofs", "9p", "zfs")
-"""Types of file systems with a cache that mincore does not see: their files lie in another file system, on this machine
-or below it, or they have one of their own, as ZFS, which takes O_DIRECT and uses it all the same up to 2.2."""
+"""Types of file systems with a cache that mincore does not see: their files are in another file system, on this machine
+or below it, or they have one of their own, as ZFS, which takes O_DIRECT and uses it all the same up to 2.2.
+"""
 
 
 def direct_io(folder: Path) -> DirectIo | None:
-    """Return where direct I/O goes in `folder`, or in the next one above that exists. A file is made there and
-    removed, but not beside a file that is named in the folder's place. None for a block device and outside Linux."""
+    """Return the target of direct I/O in `folder`, or in its next parent that exists.
+
+    A file is made there and removed, but not beside a file that is named in the folder's place. None for a block device
+    and outside Linux.
+    """
     if not sys.platform.startswith("linux"):
         return None
     if folder.is_block_device():
         return None
-    there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.is_dir())
-    file_system = _file_system(there)
+    existing = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.is_dir())
+    file_system = _file_system(existing)
     if file_system and file_system.startswith(_HIDES_A_CACHE):
         return DirectIo("unknown", file_system)
     if folder.is_file():  # nothing is written beside another's file
         return DirectIo("through" if file_system and _JOURNALLED in file_system else "unknown", file_system)
     try:
-        cached = _is_cached(there)
+        cached = _is_cached(existing)
     except OSError:
         return DirectIo("unknown", file_system)
     if cached:
         return DirectIo("through", file_system)
-    loop = _cached_loop(there)
+    loop = _cached_loop(existing)
     return DirectIo("unknown" if loop else "past", file_system, loop)
 
 
@@ -84,7 +88,7 @@ def _is_cached(folder: Path) -> bool:
 
 
 def _resident_pages(name: str) -> int:
-    """Return how many pages of a file are in the page cache. Nothing is read for it."""
+    """Return the number of pages of a file that are in the page cache. Nothing is read for it."""
     libc = ctypes.CDLL(None, use_errno=True)
     with open(name, "rb+", buffering=0) as file, mmap.mmap(file.fileno(), _BYTES, flags=mmap.MAP_PRIVATE) as mapped:
         pages = (ctypes.c_ubyte * (_BYTES // mmap.PAGESIZE))()
@@ -107,14 +111,15 @@ def _file_system(folder: Path) -> str | None:
 
 def _cached_loop(folder: Path) -> str | None:
     """Return the loop device under a folder whose file is used through the page cache; None without one. Emulated
-    arrays are loop devices too: how long their I/O takes is what they were told."""
+    arrays are loop devices too: the duration of their I/O is their model's.
+    """
     try:
         device = device_behind(folder).name
     except NoBlockDevice:
         return None
     if emulated_array_of(device):
         return None
-    for name in beneath(device):
+    for name in base_devices(device):
         with suppress(OSError):
             if Path("/sys/block", name, "loop", "dio").read_text().strip() == "0":
                 return name
@@ -125,20 +130,21 @@ def _cached_loop(folder: Path) -> str | None:
 
 
 def describe(folder: Path, server: int | None = None) -> Device:
-    """Describe the block device under `folder` as the system reports it; without a device, say why. `server`: a process
-    whose limits are told; None if it is not known."""
+    """Describe the block device under `folder` as the system reports it, or the reason why it is unknown. `server` is a
+    process whose limits are reported; None if it is unknown.
+    """
     try:
         device = device_behind(folder)
     except NoBlockDevice as reason:
         return Device(why=str(reason))
-    found = SYS_BLOCK / device.number
-    queue = found / "queue"
+    entry = SYS_BLOCK / device.number
+    queue = entry / "queue"
     if not queue.exists():  # a partition: its disk has the queue
-        queue = found.resolve().parent / "queue"
+        queue = entry.resolve().parent / "queue"
     mount = mount_of(folder.resolve())
-    sectors, tags = _read(found / "size"), _read(queue / "nr_requests")
+    sectors, tags = _read(entry / "size"), _read(queue / "nr_requests")
     disk = queue.parent.resolve().name
-    numbers = {_read(Path("/sys/class/block", name, "dev")) or "" for name in (device.name, disk, *beneath(disk))}
+    numbers = {_read(Path("/sys/class/block", name, "dev")) or "" for name in (device.name, disk, *base_devices(disk))}
     return Device(
         name=device.name,
         disk=disk,
@@ -168,8 +174,9 @@ _SIZES = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 
 
 def least_direct_bytes(file: Path) -> int:
-    """Return the size of the smallest read that the file's device takes, its sector. It is tried: what the file system
-    asks for may be more than what the device tells. Raise StallmarkError where none is taken.
+    """Return the size of the smallest read that the file's device takes, its sector.
+
+    Reads are tried: the file system may need more than the device reports. Raise StallmarkError if no size is taken.
     """
     if not hasattr(os, "O_DIRECT"):  # macOS asks for no size
         return _SIZES[0]
@@ -194,8 +201,8 @@ def _takes(descriptor: int, part: memoryview, offset: int) -> bool:
         return False
 
 
-def _refusal(file: Path, why: str | None) -> StallmarkError:
+def _refusal(file: Path, reason: str | None) -> StallmarkError:
     return StallmarkError(
-        f"Files in {file.parent} take no direct I/O ({why}), and the system's memory would be measured: choose a "
+        f"Files in {file.parent} take no direct I/O ({reason}), and the system's memory would be measured: choose a "
         "folder on a file system that has it (ext4, XFS)."
     )

@@ -14,7 +14,7 @@ from stallmark.analysis.profile.intervals import intervals_of
 from stallmark.analysis.profile.rates import PEAKS, Measure, ProfileKind, busiest, rates_of
 from stallmark.analysis.profile.summary import ProfileSummary, summarise_profile
 from stallmark.errors import StallmarkError
-from stallmark.record.profile.intervals import Waited
+from stallmark.record.profile.interval_table import Waited
 from stallmark.record.profile.manifest import Gap, ProfiledServer
 
 Make = Callable[..., ProfileSummary]

@@ -12,7 +12,7 @@ from support.whole_profile import WholeTable
 
 from stallmark.analysis.profile import intervals as room
 from stallmark.analysis.profile.intervals import Samples, intervals_of
-from stallmark.record.profile.intervals import FILE_IO
+from stallmark.record.profile.interval_table import FILE_IO
 from stallmark.record.profile.raw import GONE, RAW_TABLES
 
 NOWHERE, TAKEN = Path("nowhere"), 6

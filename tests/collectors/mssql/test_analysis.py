@@ -357,7 +357,7 @@ def test_the_report_shows_who_blocked_whom_and_deadlocks_by_their_shape(tmp_path
         "Blocked sessions and their blockers" in (page := Page(render(experiment)).text)
         and "a.t (pk): X held, S wanted" in page
     )
-    assert [check.what for check in selftest_deadlocks(Record(folder))] == ["deadlocks (2)"]
+    assert [check.subject for check in selftest_deadlocks(Record(folder))] == ["deadlocks (2)"]
 
 
 # The error log

@@ -121,7 +121,7 @@ class Scripted:
 
 def ask(collector: MssqlCollector) -> None:
     """Ask all of a collector, as a run does: what it tells beforehand is nothing or a sentence."""
-    for told in (collector.unavailable(), collector.limited()):
+    for told in (collector.unavailable(), collector.limitation()):
         assert told is None or (told[0].isupper() and "Error (" not in told)
     with suppress(StallmarkError):
         read(collector)

@@ -278,13 +278,13 @@ def test_waits_that_it_does_not_count(server: Server) -> None:
 @pytest.mark.parametrize("capture", ["AUTO", "NONE", "CUSTOM"])
 def test_what_it_leaves_out_is_said(server: Server, capture: str) -> None:
     server.script.sql(STATE, states(("READ_WRITE", capture, "ON", 0)))
-    assert answered(server, QueryStore).limited() == (
+    assert answered(server, QueryStore).limitation() == (
         f"Query Store captures {capture}, so it leaves out statements that it thinks do not matter."
     )
-    assert answered(server, QueryStoreWaits).limited() is None
+    assert answered(server, QueryStoreWaits).limitation() is None
 
 
 def test_totals_are_stored_as_they_come(server: Server) -> None:
     [row] = read(answered(server, QueryStore))
     assert (row["executions"], row["worker_us"], row["physical_reads"]) == (40, 9000.5, 129.5)
-    assert answered(server, QueryStore).limited() is None
+    assert answered(server, QueryStore).limitation() is None

@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 from sqlfluff.core import Linter
 
 from stallmark.collectors import ON_REQUEST, REGISTRY
-from stallmark.collectors.mssql.collector import MssqlCollector, azure_statement, known_as, of_databases, statement
+from stallmark.collectors.mssql.collector import MssqlCollector, azure_statement, known_as, statement, with_databases
 from stallmark.collectors.mssql.counters import (
     _NAMED,
     _PHYSICAL,
@@ -117,8 +117,8 @@ def test_the_way_to_our_counters_on_azure_is_documented() -> None:
 @pytest.mark.parametrize("kind", [ServerIO, Performance, UserWaits])
 def test_what_is_asked_of_several_databases_is_documented(kind: type[MssqlCollector]) -> None:
     text = statement(kind.name, 17)
-    assert text != of_databases(text, ["bank", "o'mail"])
-    check(of_databases(text, ["bank", "o'mail"]), 17)
+    assert text != with_databases(text, ["bank", "o'mail"])
+    check(with_databases(text, ["bank", "o'mail"]), 17)
 
 
 @pytest.mark.parametrize("sql", [_FILES, _PRESENT])

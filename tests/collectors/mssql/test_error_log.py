@@ -92,9 +92,9 @@ def test_what_is_logged_before_the_first_turn_or_in_an_outage_or_at_the_end_coun
 
 def test_a_log_that_takes_long_to_read_is_said(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     collector = watching(server, [])
-    assert collector.unavailable() is None and collector.limited() is None
+    assert collector.unavailable() is None and collector.limitation() is None
     monkeypatch.setattr(error_log, "LONG_READ_S", 0.0)
-    assert "to read its error log, and does so every 60 s: EXEC sp_cycle_errorlog" in str(collector.limited())
+    assert "to read its error log, and does so every 60 s: EXEC sp_cycle_errorlog" in str(collector.limitation())
 
 
 def test_no_log_no_alarm(server: Server) -> None:
@@ -168,7 +168,7 @@ def test_a_language_that_is_not_known_is_not_taken_for_english(server: Server) -
     server.script.sql("msglangid", denied)
     collector = watching(server, [])
     assert collector.unavailable() is None
-    said = str(collector.limited())
+    said = str(collector.limitation())
     assert said.startswith("Whether the error log is in English is not known (VIEW SERVER PERF") and "833" in said
 
 
@@ -176,5 +176,5 @@ def test_a_server_of_another_language_says_what_is_not_understood(server: Server
     server.script.sql("msglangid", rows(["name"], ["Deutsch"]))
     collector = watching(server, [])
     assert collector.unavailable() is None
-    assert "default language of logins is Deutsch. If the error log is written in it" in str(collector.limited())
-    assert "833" in str(collector.limited())
+    assert "default language of logins is Deutsch. If the error log is written in it" in str(collector.limitation())
+    assert "833" in str(collector.limitation())

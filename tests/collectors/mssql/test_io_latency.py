@@ -115,7 +115,7 @@ def test_a_histogram_that_cannot_be_read_is_counted_and_the_others_are_kept(serv
 def test_a_session_that_somebody_stopped_is_made_again(server: Server) -> None:
     server.script.sql("dm_xe_session_targets", rows(COLUMNS, session("stallmark_reads", None)), times=1)
     collector = answered(server, IoLatency)
-    with opened(collector), pytest.raises(StallmarkError, match="somebody stopped the event session stallmark_log_w"):
+    with opened(collector), pytest.raises(StallmarkError, match="someone stopped the event session stallmark_log_w"):
         collector.sample(0.0)
     with opened(collector):  # as the sampler does at its next turn
         assert collector.sample(5.0)

@@ -23,14 +23,14 @@ def test_server_io_keeps_files_without_a_name(server: Server) -> None:
     assert {row["kind"] for row in found.values()} == {"data", "wal", "temp", "foreign"}
     assert found["database 9/file 1"]["reads"] == 9
     assert found["bank/bank"]["write_stall_ms"] == 0 and found["bank/bank"]["writes"] == 10
-    assert collector.limited() == (
+    assert collector.limitation() == (
         "The names of other databases' files (1) are hidden from this login, their I/O is counted: to see them it "
         "needs VIEW ANY DEFINITION."
     )
 
 
 def test_server_io_says_nothing_when_it_sees_all(server: Server) -> None:
-    assert answered(server, ServerIO, rows(ServerIO.columns.names, *FILES[:3])).limited() is None
+    assert answered(server, ServerIO, rows(ServerIO.columns.names, *FILES[:3])).limitation() is None
 
 
 def test_statements_are_named_by_place_and_plan_and_each_plan_is_kept_once(server: Server) -> None:
@@ -188,14 +188,14 @@ def test_azure_names_our_counters_by_its_files(new_server, edition: int, by_file
     guid = "2f1c9c7e-5d0e-4a0e-9f57-0f0a4c8a1b11"
     flushes = (1.5, "start", "Databases", "Log Flushes/sec", guid if by_files else "bank", 272696576, 400)
     collector = answered(server, Performance, rows(Performance.columns.names, flushes))
-    assert collector.unavailable() is None and collector.limited() is None
+    assert collector.unavailable() is None and collector.limitation() is None
     assert bool(server.asked("physical_database_name")) is by_files
 
 
 def test_counters_without_our_database_say_so(server: Server) -> None:
     tempdb = (1.5, "start", "Databases", "Log Flushes/sec", "tempdb", 272696576, 400)
     assert "no counters of our database" in str(
-        answered(server, Performance, rows(Performance.columns.names, tempdb)).limited()
+        answered(server, Performance, rows(Performance.columns.names, tempdb)).limitation()
     )
 
 

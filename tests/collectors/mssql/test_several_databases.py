@@ -16,7 +16,7 @@ from support.tds.requests import Request
 
 from stallmark.collectors import collectors_for, drop_left_behind
 from stallmark.collectors.base import Collector
-from stallmark.collectors.mssql.collector import MssqlCollector, of_databases, statement
+from stallmark.collectors.mssql.collector import MssqlCollector, statement, with_databases
 from stallmark.collectors.mssql.counters import (
     LoadIO,
     LogSpace,
@@ -91,8 +91,8 @@ def test_a_query_of_the_server_lists_ours(kind: type[Collector]) -> None:
     text = statement(kind.name, 17)
     bare = re.sub(r"SELECT DB_ID\(\) AS database_id", "", text)
     assert len(re.findall(r"DB_(?:ID|NAME)\(\)", bare)) == len(re.findall(r"IN \(DB_(?:ID|NAME)\(\)", bare))
-    assert of_databases(text, NAMES).count("N'o''mail]'") >= 1
-    assert not re.search(r"DB_(ID|NAME)\(\)", of_databases(text, NAMES))
+    assert with_databases(text, NAMES).count("N'o''mail]'") >= 1
+    assert not re.search(r"DB_(ID|NAME)\(\)", with_databases(text, NAMES))
 
 
 def test_one_query_is_sent_for_both_and_always_the_same(server: Server, two: Two) -> None:
@@ -208,7 +208,7 @@ def flushes(*instances: str) -> Rows:
 @pytest.mark.parametrize(("counted", "missing"), [((BANK, "tempdb"), [MAIL]), (("tempdb",), [BANK, MAIL]), (NAMES, [])])
 def test_a_database_without_counters_is_named(server: Server, two: Two, counted: list[str], missing: list[str]) -> None:
     server.script.sql(words_of(Performance), flushes(*counted))
-    said = Performance(two).limited() or ""
+    said = Performance(two).limitation() or ""
     assert [name for name in NAMES if name in said] == missing
 
 
@@ -221,7 +221,7 @@ def test_the_names_of_files_are_those_of_databases_on_azure(new_server) -> None:
     assert [row["instance"] for row in read(Performance(two))] == list(NAMES)
     [asked] = server.asked("dm_os_performance_counters AS counters")
     assert asked.count("N'2f1c9c7e-0' COLLATE Latin1_General_CI_AS, N'2f1c9c7e-1' COLLATE Latin1_General_CI_AS") == 2
-    assert Performance(two).limited() is None
+    assert Performance(two).limitation() is None
 
 
 def test_nothing_is_told_of_several_on_azure_sql_database(new_server) -> None:

@@ -65,7 +65,7 @@ def may(script: Script, *denied: str) -> None:
 
 
 def found(engine: MssqlEngine) -> dict[str, tuple[str, str]]:
-    return {one.what: (one.state, one.sentence) for one in examine(engine)}
+    return {one.subject: (one.state, one.sentence) for one in examine(engine)}
 
 
 # Rights
@@ -313,7 +313,7 @@ def test_what_needs_the_management_views_is_said_once(script, server):
     says_it_is(script, banner=BABELFISH)
     url = f"mssql://tester:secret@127.0.0.1:{server.port}/bank?TrustServerCertificate=yes"
     said = [one for one in doctor.examine(Target(url)) if "management views" in one.sentence]
-    assert len(said) == 1 and said[0].what.count(",") > 10
+    assert len(said) == 1 and said[0].subject.count(",") > 10
 
 
 def test_a_server_without_encryption_names_the_option_that_lets_it_in(script):
@@ -330,7 +330,7 @@ def test_a_database_that_keeps_its_log_is_told(engine, script, monkeypatch, mode
     monkeypatch.setitem(RECOVERY, "is", model)
     says_it_is(script, edition=edition)
     may(script)
-    found = [(one.state, model in one.sentence) for one in examine(engine) if one.what == "recovery model"]
+    found = [(one.state, model in one.sentence) for one in examine(engine) if one.subject == "recovery model"]
     assert found == ([("limited", True)] if says else [])
 
 
@@ -463,7 +463,7 @@ def test_files_are_known_to_a_login_without_a_right(script, engine):
     ],
 )
 def test_a_server_that_was_reached_is_not_told_as_one_that_is_off(engine, state, text, remedy):
-    why = engine.why_no_connection(
+    why = engine.no_connection_reason(
         Exception(state, f"[{state}] [Microsoft][ODBC Driver 18 for SQL Server]{text} (SQLDriverConnect)")
     )
     assert remedy in why and ("that the server is running" in why) == ("running" in remedy)

@@ -107,7 +107,7 @@ def test_a_deadlock_between_the_calls_leaves_both_sessions_clean(database, sessi
 
 
 def test_only_one_run_has_the_lock(database):
-    with lock.held(database), pytest.raises(StallmarkError, match="Another Stallmark drives"), lock.held(database):
+    with lock.hold(database), pytest.raises(StallmarkError, match="Another Stallmark drives"), lock.hold(database):
         pass
-    with lock.held(database) as look:
+    with lock.hold(database) as look:
         look()

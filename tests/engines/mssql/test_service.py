@@ -150,8 +150,8 @@ def test_what_it_keeps_to_itself_is_refused_whatever_the_login_may(new_server, s
 
 @pytest.mark.parametrize("service", SERVICES, ids=lambda service: service.name)
 def test_a_reason_is_a_clause_that_names_the_service(service):
-    whys = [value for name, value in vars(service).items() if name.startswith("why") and value]
-    assert whys and all(service.name.split()[0] in why and not why.endswith(".") for why in whys)
+    reasons = [value for name, value in vars(service).items() if name.endswith("_reason") and value]
+    assert reasons and all(service.name.split()[0] in reason and not reason.endswith(".") for reason in reasons)
 
 
 @pytest.mark.parametrize(("service", "whom"), [(BOX, "this login does not have"), (RDS, "Amazon RDS gives to nobody")])

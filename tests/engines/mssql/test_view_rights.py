@@ -168,7 +168,7 @@ def test_each_missing_right_is_told_with_what_is_lost_and_how_to_grant_it(new_se
 )
 def test_a_right_is_missing_only_without_each_that_does_as_well(new_server, denied, told):
     _, said = ask_doctor(new_server, "16.0.4085.2", ENTERPRISE, denied)
-    assert [each.what for each in said] == told
+    assert [each.subject for each in said] == told
 
 
 def test_on_cloud_sql_a_right_is_granted_as_its_role(new_server):
@@ -192,6 +192,6 @@ def test_in_tiers_that_want_a_role_the_doctor_names_it(new_server, refusal, told
     server.script.sql("Updateability", rows(["is"], ["READ_WRITE"]))
     server.script.sql("compatibility_level", rows(["is"], [160]))
     server.script.sql(r"COUNT_BIG\(\*\) FROM sys.dm_os_sys_info", refusal)
-    said = [each for each in _rights(server.engine()) if each.what == "##MS_ServerStateReader##"]
+    said = [each for each in _rights(server.engine()) if each.subject == "##MS_ServerStateReader##"]
     assert bool(said) == told
     assert all("ALTER SERVER ROLE ##MS_ServerStateReader## ADD MEMBER its login." in each.sentence for each in said)

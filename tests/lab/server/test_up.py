@@ -377,7 +377,7 @@ def test_a_volume_of_somebody_else_is_left_alone(engine):
 
 @pytest.mark.parametrize("name", ["../..", "a b", "", "-x"])
 def test_a_name_that_is_none(engine, name):
-    assert "is no name of a container" in said(stallmark("server", "down", "--", name))
+    assert "is not a name of a container" in said(stallmark("server", "down", "--", name))
 
 
 # A server that does not come up: why, and that nothing of it is left
@@ -488,7 +488,7 @@ def test_ctrl_c_while_the_engine_makes_a_part_of_it_leaves_nothing(engine, reque
 def test_two_never_work_on_one_server(engine, sql_server):
     said(up("--port", sql_server.port), 0)
     credentials = server_order.CredentialFiles("stallmark")
-    with credentials.held():
+    with credentials.lock():
         for command in ("up", "--accept-eula"), ("down",):
             assert "Another Stallmark starts or stops the server 'stallmark'" in said(stallmark("server", *command))
     assert_it_opens()

@@ -9,7 +9,7 @@ import pytest
 
 from stallmark.record.imports.build import import_profile
 from stallmark.record.imports.recording import Wanted
-from stallmark.record.profile.intervals import Intervals, read_imported
+from stallmark.record.profile.interval_table import Intervals, read_imported
 from stallmark.record.profile.manifest import ProfileManifest
 
 

@@ -270,7 +270,7 @@ def test_what_is_refused_and_with_what_remedy(import_texts, text, names, words):
 def test_every_name_of_ours_is_taken_for_what_it_is(tmp_path_factory, ours, values):
     from stallmark.record.imports.build import import_profile
     from stallmark.record.imports.recording import Wanted
-    from stallmark.record.profile.intervals import read_imported
+    from stallmark.record.profile.interval_table import read_imported
 
     folder = tmp_path_factory.mktemp("one")
     meaning = MEANINGS[ours]

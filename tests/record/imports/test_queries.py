@@ -209,7 +209,7 @@ def test_dba_dash(import_texts):
 
 
 def test_telegraf_in_influxdb(import_texts):
-    """The answer of InfluxDB 1.6.7 to the query of the page; its durations alone are no SQL."""
+    """The answer of InfluxDB 1.6.7 to the query of the page; its durations alone are not SQL."""
     text = block("influxql", "FROM sqlserver_database_io")
     [_] = duckdb.extract_statements(text.replace("time(15s)", "time").replace(" fill(none)", ""))
     columns = re.findall(r'AS "([^"]+)"', text)

@@ -16,14 +16,14 @@ from stallmark.errors import StallmarkError
 from stallmark.record.formats.dates import Schedule
 from stallmark.record.imports.build import import_profile
 from stallmark.record.imports.recording import Wanted
-from stallmark.record.profile.intervals import read_imported
+from stallmark.record.profile.interval_table import read_imported
 
 BEGIN, STEP_S = 1772445600.0, 15
 ABOVE: Mapping[str, Sequence[str]] = {
     "sda": ("sda1", "sda2", "dm-0"), "sdb": ("md127",), "nvme0n1": ("nvme0n1p1", "vg-data"), "xvdf": ("xvdf1",),
     "cciss/c0d0": ("cciss/c0d0p1", "dm-3"), "vdb": ("bcache0", "loop4"), "xvdq1": (), "dasda": ("dasda1",),
 }  # fmt: skip
-"""Devices that may stand on a disk and count its I/O again. A partition without its disk, xvdq1, is a disk itself."""
+"""The devices that may be on a disk and count its I/O again. A partition without its disk, xvdq1, is a disk itself."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from stallmark.errors import StallmarkError
-from stallmark.record.profile.intervals import FILE_IO, SERVER, FileClass, read_imported, write_imported
+from stallmark.record.profile.interval_table import FILE_IO, SERVER, FileClass, read_imported, write_imported
 from stallmark.record.profile.manifest import FILE, ProfiledServer, ProfileManifest, Session, is_profile, read_profile
 
 AT = datetime(2026, 3, 2, 9, tzinfo=UTC)

@@ -14,7 +14,7 @@ from stallmark.sizing.replay.play import (
     Due,
     Issued,
     _issued,
-    dealt,
+    deal,
     due,
     length_s,
     mixed,
@@ -22,7 +22,7 @@ from stallmark.sizing.replay.play import (
     spans_of,
     written,
 )
-from stallmark.sizing.replay.search import judged
+from stallmark.sizing.replay.search import judge_level
 from stallmark.stats.ceiling_search import Next, Why
 
 RATES = st.floats(0, 40)
@@ -51,13 +51,13 @@ def test_pieces_are_long_enough_and_lose_nothing(pieces, played):
 def test_all_ios_of_the_profile_are_due_in_the_time_that_had_them(pieces, stream, multiple):
     ios = {"reads": "reads", "writes": "writes", "log": "log_writes"}[stream]
     found = due(pieces, stream, multiple, 512, rng())
-    assert np.all(np.diff(found.at) >= 0) and len(found.at) == len(found.bytes)
+    assert np.all(np.diff(found.times_s) >= 0) and len(found.times_s) == len(found.bytes)
     begin = WARM_UP_S
     for piece in pieces:
-        here = ((found.at >= begin) & (found.at < begin + piece.seconds)).sum()
+        here = ((found.times_s >= begin) & (found.times_s < begin + piece.seconds)).sum()
         assert here == pytest.approx(piece.seconds * getattr(piece, ios) * multiple, abs=1.01)
         begin += piece.seconds
-    assert begin == pytest.approx(length_s(pieces)) and found.at.max(initial=0) < begin
+    assert begin == pytest.approx(length_s(pieces)) and found.times_s.max(initial=0) < begin
 
 
 @given(st.integers(1, 5000), st.floats(USUAL_BYTES[0], USUAL_BYTES[-1]))
@@ -90,9 +90,9 @@ def test_fewer_flushes_write_the_same_bytes():
 def test_moments_are_random_and_those_of_another_seed_are_others():
     pieces = [a_piece(100, reads=100)]
     found = due(pieces, "reads", 1, 512, rng())
-    counts = np.bincount(found.at.astype(int))
+    counts = np.bincount(found.times_s.astype(int))
     assert 0.6 < counts.var() / counts.mean() < 1.5, "Poisson"
-    assert not np.array_equal(found.at, due(pieces, "reads", 1, 512, np.random.default_rng(2)).at)
+    assert not np.array_equal(found.times_s, due(pieces, "reads", 1, 512, np.random.default_rng(2)).times_s)
 
 
 # An I/O of a replay takes from when it was due until it ended: what waits for a thread waits for the storage
@@ -112,15 +112,15 @@ def reads_at(per_s: int) -> Due:
 def played(due: Due, threads: int, stands_still, read_ms: float = 0.1) -> Issued:
     """Reads as fio notes them on storage that ends no I/O while `stands_still`; a thread issues one at a time."""
     parts = []
-    for part in dealt(due, threads):
+    for part in deal(due, threads):
         ended, took, free = [], [], 0.0
-        for moment in due.at[part]:
+        for moment in due.times_s[part]:
             issued = max(moment, free)
             free = stands_still(issued) + read_ms / 1000
             ended.append(free * 1000)
             took.append((free - issued) * 1000)
         parts.append((part, (np.array(ended), np.array(took))))
-    return _issued(due, parts, due.at[-1] + 0.5)
+    return _issued(due, parts, due.times_s[-1] + 0.5)
 
 
 def half_a_second_in_five(moment: float) -> float:
@@ -130,7 +130,7 @@ def half_a_second_in_five(moment: float) -> float:
 
 def level(reads: Issued):
     streams = {"reads": reads, "writes": NONE, "log": NONE}
-    return judged(Next(1.0, Why.FIRST), [streams], SPANS, READS_20, "mean", 1.0)  # type: ignore[arg-type]
+    return judge_level(Next(1.0, Why.FIRST), [streams], SPANS, READS_20, "mean", 1.0)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("threads", [2, 20, 256])
@@ -140,14 +140,14 @@ def test_storage_that_stands_still_is_judged_the_same_however_many_threads_wait(
     mean, slow = seen.limits
     assert mean.value == pytest.approx(25.1, rel=0.04) and slow.value == pytest.approx(0.097, abs=0.002)
     assert seen.verdict == "broke" and not seen.backlog and seen.streams[0].mean_ms == pytest.approx(mean.value)
-    from_issue = reads.ms[reads.due.at >= WARM_UP_S].mean()
+    from_issue = reads.ms[reads.due.times_s >= WARM_UP_S].mean()
     assert from_issue < mean.value if threads < 150 else from_issue == pytest.approx(mean.value)
 
 
 def test_what_has_not_ended_took_longer_than_any_limit():
     due = reads_at(100)
     reads = played(due, 10, lambda moment: moment)
-    unended = due.at >= due.at[-1] - 4
+    unended = due.times_s >= due.times_s[-1] - 4
     ms = np.where(unended, np.nan, reads.ms)
     late = np.where(unended, np.inf, reads.late_s)
     seen = level(Issued(due, ms, late, reads.stop_s))
@@ -159,10 +159,10 @@ def test_what_has_not_ended_took_longer_than_any_limit():
 def as_fio_notes(due: Due, threads: int, read_ms: float, late_ms: float = 0.0) -> Issued:
     """Reads on storage that is never busy, with moments in the whole ms of fio's lists and logs."""
     parts = []
-    for part in dealt(due, threads):
-        issued_ms = np.round(due.at[part] * 1000) + late_ms * (np.arange(len(due.at[part])) % 2)
+    for part in deal(due, threads):
+        issued_ms = np.round(due.times_s[part] * 1000) + late_ms * (np.arange(len(due.times_s[part])) % 2)
         parts.append((part, (np.floor(issued_ms + read_ms + 0.37), np.full(len(issued_ms), read_ms))))
-    return _issued(due, parts, due.at[-1] + 0.5)
+    return _issued(due, parts, due.times_s[-1] + 0.5)
 
 
 @pytest.mark.parametrize("threads", [2, 20])

@@ -7,7 +7,7 @@ from support.replays import READS_20, a_piece, a_window, issued
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.sizing.manifest import Decides, ReplayLevel
 from stallmark.sizing.replay.play import WARM_UP_S, Due, Issued, spans_of
-from stallmark.sizing.replay.search import judged, nearest
+from stallmark.sizing.replay.search import judge_level, nearest
 from stallmark.stats.ceiling_search import Next, Why
 
 TRIED = Next(1.25, Why.FIRST)
@@ -25,7 +25,7 @@ def level(
     *reads: Issued, log: Issued = NONE, asked: ServiceLevelObjective = READS_20, decides: Decides = "mean"
 ) -> ReplayLevel:
     played = [{"reads": one, "writes": NONE, "log": log} for one in reads]
-    return judged(TRIED, played, SPANS, asked, decides, 1.0)  # type: ignore[arg-type]
+    return judge_level(TRIED, played, SPANS, asked, decides, 1.0)  # type: ignore[arg-type]
 
 
 def around(mean: float, scatter: float = 2.0) -> np.ndarray:
@@ -98,7 +98,7 @@ def of_two_windows(reads: Issued, log: Issued = NONE) -> ReplayLevel:
     """The level of a window of 15 s and one of 5 s."""
     night = a_window(a_piece(5)).changed(begin=900, because="read_bytes_per_s")
     spans = spans_of([a_window(a_piece(15)), night], 1.0)
-    return judged(TRIED, [{"reads": reads, "writes": NONE, "log": log}], spans, READS_20, "mean", 1.0)
+    return judge_level(TRIED, [{"reads": reads, "writes": NONE, "log": log}], spans, READS_20, "mean", 1.0)
 
 
 def test_a_window_that_breaks_is_not_hidden_by_another():

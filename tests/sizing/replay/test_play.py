@@ -22,9 +22,9 @@ from stallmark.sizing.manifest import Replay, StreamName
 from stallmark.sizing.replay import play as playing
 from stallmark.sizing.replay.play import Due, Player
 from stallmark.sizing.replay.search import has_backlog, replay
-from stallmark.stats.ceiling_search import Asked
+from stallmark.stats.ceiling_search import SearchSpec
 from stallmark.storage.emulator import ArrayModel, EmulatedArrays
-from stallmark.storage.probe import can_probe, own_file
+from stallmark.storage.probe import can_probe, make_probe_file
 from stallmark.storage.probe.probe_file import LEAST_BYTES, remove_leftovers
 
 __all__ = ["build_dir"]
@@ -62,7 +62,7 @@ def arrays(tmp_path: Path, build_dir: Path) -> Iterator[EmulatedArrays]:
 @pytest.fixture
 def player(tmp_path: Path, arrays: EmulatedArrays) -> Iterator[Player]:
     with ExitStack() as files:
-        data, log = (files.enter_context(own_file(tmp_path / name, LEAST_BYTES)) for name in ("raw", "the wal"))
+        data, log = (files.enter_context(make_probe_file(tmp_path / name, LEAST_BYTES)) for name in ("raw", "the wal"))
         yield Player("fio", data, log, arrays.environment(of_raw_load=True), False, 20)
 
 
@@ -82,15 +82,15 @@ def test_what_is_due_reaches_the_arrays_and_takes_as_long_as_they_do(player, arr
     found = play(player)
     data, log = arrays.counters()["raw"], arrays.counters()["wal"]
     for name in ("reads", "writes"):
-        assert not has_backlog([found[name]]) and found[name].ended.mean() > 0.95
+        assert not has_backlog([found[name]]) and found[name].completed.mean() > 0.95
         assert np.nanmedian(found[name].ms) >= 5, "the model's time"
-    reads, writes = (int(found[name].ended.sum()) for name in ("reads", "writes"))
+    reads, writes = (int(found[name].completed.sum()) for name in ("reads", "writes"))
     assert (data.raw_reads, data.raw_read_bytes) == (reads, reads * 8192)
     assert (data.raw_writes, data.raw_write_bytes) == (writes, writes * 65536)
     flushed = found["log"]
-    assert log.raw_writes == flushed.ended.sum() < len(STREAMS["log"]), "one flush after the other takes longer"
+    assert log.raw_writes == flushed.completed.sum() < len(STREAMS["log"]), "one flush after the other takes longer"
     assert np.nanmin(flushed.ms) >= 45, "each pays for its position, and for being flushed"
-    assert np.isinf(flushed.late_s[~flushed.ended]).all()
+    assert np.isinf(flushed.late_s[~flushed.completed]).all()
     assert not programs_on(tmp_path) and not list(Path(playing.gettempdir()).glob(f"*replay-{os.getpid()}"))
 
 
@@ -123,7 +123,7 @@ def test_a_file_that_is_not_on_the_array_is_refused(arrays, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     with pytest.raises(StallmarkError, match="must not be mixed up"):
         replay(
-            [a_window(a_piece(1, reads=50))], Asked(1, 1, 0.05, False), READS_20, data=tmp_path / "elsewhere",
+            [a_window(a_piece(1, reads=50))], SearchSpec(1, 1, 0.05, False), READS_20, data=tmp_path / "elsewhere",
             log=tmp_path / "the wal", data_bytes=LEAST_BYTES, log_bytes=LEAST_BYTES, devices=arrays,
         )  # fmt: skip
 
@@ -158,7 +158,7 @@ def test_nothing_is_left_when_stallmark_is_killed(tmp_path, arrays):
 def test_an_array_that_does_half_of_what_is_due_carries_none_of_it(arrays, tmp_path):
     kept: list[Replay] = []
     found = replay(
-        [a_window(a_piece(10, reads=1200, writes=400, log_writes=5))], Asked(1, 1, 0.05, False), READS_20,
+        [a_window(a_piece(10, reads=1200, writes=400, log_writes=5))], SearchSpec(1, 1, 0.05, False), READS_20,
         data=tmp_path / "raw", log=tmp_path / "the wal", data_bytes=LEAST_BYTES, log_bytes=LEAST_BYTES,
         devices=arrays, played=0.2, keep=kept.append,
     )  # fmt: skip

@@ -10,7 +10,7 @@ from stallmark.record.probe import DirectIo
 from stallmark.sizing.manifest import Replay
 from stallmark.sizing.replay.play import Player
 from stallmark.sizing.replay.search import level_s, replay
-from stallmark.stats.ceiling_search import Asked
+from stallmark.stats.ceiling_search import SearchSpec
 from stallmark.storage.direct_io import refuse_cached
 from stallmark.storage.probe.probe_file import LEAST_BYTES
 from stallmark.storage.probe.tool import Tool
@@ -26,11 +26,11 @@ def on(tmp_path, monkeypatch):
     monkeypatch.setattr("stallmark.sizing.replay.search.refuse_memory", lambda folder: None)
     monkeypatch.setattr("stallmark.sizing.replay.search.least_direct_bytes", lambda file: 512)
 
-    def on(disks: Disks, window=WINDOW, asked: Asked | None = None, **more) -> Replay:
+    def on(disks: Disks, window=WINDOW, asked: SearchSpec | None = None, **more) -> Replay:
         monkeypatch.setattr(Player, "play", lambda self, *asked: disks.play(*asked))
         folders = {"data": tmp_path / "data", "log": tmp_path / "log"}
         sizes = {"data_bytes": LEAST_BYTES, "log_bytes": LEAST_BYTES}
-        return replay([window], asked or Asked(0.25, 16, 0.05, False), READS_20, **folders, **sizes, **more)
+        return replay([window], asked or SearchSpec(0.25, 16, 0.05, False), READS_20, **folders, **sizes, **more)
 
     return on
 
@@ -65,7 +65,7 @@ def test_what_was_seen_is_kept_level_by_level_and_no_file_stays(on, tmp_path):
 
 
 def test_a_log_that_takes_few_flushes_gets_larger_ones(on):
-    found = on(Disks(64, 1, flush_ms=25), asked=Asked(1, 2, 0.05, False))
+    found = on(Disks(64, 1, flush_ms=25), asked=SearchSpec(1, 2, 0.05, False))
     assert found.outcome == "at_least", "a server groups its commits, and goes on"
     for level in found.levels:
         log = next(one for one in level.streams if one.name == "log")
@@ -87,7 +87,7 @@ def test_the_level_under_way_is_told(on, monkeypatch):
     disks = Disks(64, 1)
     play = disks.play
     monkeypatch.setattr(disks, "play", lambda *asked: (asked[-1](3.0), play(*asked))[1])
-    on(disks, asked=Asked(1, 1, 0.05, False), progress=lambda level, seconds: told.append((level.level, seconds)))
+    on(disks, asked=SearchSpec(1, 1, 0.05, False), progress=lambda level, seconds: told.append((level.level, seconds)))
     assert told == [(1, 3.0), (1, 3.0)]
     assert level_s([WINDOW], 1.0) == pytest.approx(26) and level_s([WINDOW], 0.25) == pytest.approx(8)
 
@@ -133,7 +133,7 @@ def test_without_fio_it_says_how_to_come_by_it(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(StallmarkError, match="needs fio"):
         replay(
-            [WINDOW], Asked(1, 2, 0.05, False), READS_20, data=tmp_path, log=tmp_path, data_bytes=LEAST_BYTES,
+            [WINDOW], SearchSpec(1, 2, 0.05, False), READS_20, data=tmp_path, log=tmp_path, data_bytes=LEAST_BYTES,
             log_bytes=LEAST_BYTES,
         )  # fmt: skip
     assert list(tmp_path.iterdir()) == []
@@ -143,6 +143,6 @@ def test_on_windows_it_says_that_there_is_none(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "platform", "win32")
     with pytest.raises(StallmarkError, match="Windows"):
         replay(
-            [WINDOW], Asked(1, 2, 0.05, False), READS_20, data=tmp_path, log=tmp_path, data_bytes=LEAST_BYTES,
+            [WINDOW], SearchSpec(1, 2, 0.05, False), READS_20, data=tmp_path, log=tmp_path, data_bytes=LEAST_BYTES,
             log_bytes=LEAST_BYTES,
         )  # fmt: skip

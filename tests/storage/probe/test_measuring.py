@@ -14,7 +14,16 @@ from stallmark.record.manifest.course import Scenario, Variant
 from stallmark.record.reader import find_records
 from stallmark.storage.block_devices import InMemory
 from stallmark.storage.emulator import ArrayModel, EmulatedArrays
-from stallmark.storage.probe import PATTERNS, SHORT_STEPS, Asked, ProbeFile, can_probe, in_steps, measure, own_file
+from stallmark.storage.probe import (
+    PATTERNS,
+    SHORT_STEPS,
+    Asked,
+    ProbeFile,
+    can_probe,
+    in_steps,
+    make_probe_file,
+    measure,
+)
 from stallmark.storage.probe.measurement import ProbePlace, record_probe
 from stallmark.storage.probe.probe_file import LEAST_BYTES
 
@@ -172,9 +181,12 @@ def test_fio_meets_the_emulated_device(tmp_path):
     disk.mkdir()
     model = ArrayModel(1, 20, 20, 1, 100)
     with EmulatedArrays.create(tmp_path / "state", {"raw": disk}, {"raw": model}, build_dir=tmp_path / "b") as devices:
-        with own_file(disk, LEAST_BYTES) as file:
+        with make_probe_file(disk, LEAST_BYTES) as file:
             [step] = measure(file, [Asked(READ.pattern, 2)], 1, devices)
-        with own_file(elsewhere, LEAST_BYTES) as file, pytest.raises(StallmarkError, match="must not be mixed up"):
+        with (
+            make_probe_file(elsewhere, LEAST_BYTES) as file,
+            pytest.raises(StallmarkError, match="must not be mixed up"),
+        ):
             measure(file, [Asked(READ.pattern, 1)], 0.3, devices)
     assert step.iops < 52, "one disk does 50 a second at most, and finishes the queue after its time"
     assert step.mean_ms > 20

@@ -17,7 +17,7 @@ from stallmark.storage.probe.probe_file import (
     SKIP_BYTES,
     SUFFIX,
     existing_file,
-    own_file,
+    make_probe_file,
     remove_leftovers,
 )
 
@@ -31,7 +31,7 @@ with own_file(Path(sys.argv[1]), LEAST_BYTES):
 
 
 def test_it_is_whole_half_compressible_and_has_no_two_pages_alike(tmp_path):
-    with own_file(tmp_path, LEAST_BYTES) as file:
+    with make_probe_file(tmp_path, LEAST_BYTES) as file:
         assert file.ours and file.place == str(tmp_path) and file.path.stat().st_size == LEAST_BYTES
         data = file.path.read_bytes()[SKIP_BYTES:]
     pages = {data[at : at + 4096] for at in range(0, len(data), 4096)}
@@ -42,10 +42,10 @@ def test_it_is_whole_half_compressible_and_has_no_two_pages_alike(tmp_path):
 
 def test_a_folder_it_made_goes_with_it_and_one_with_other_files_stays(tmp_path):
     made = tmp_path / "new"
-    with own_file(made, LEAST_BYTES):
+    with make_probe_file(made, LEAST_BYTES):
         assert made.is_dir()
     assert not made.exists()
-    with pytest.raises(ValueError, match="mine"), own_file(made, LEAST_BYTES):
+    with pytest.raises(ValueError, match="mine"), make_probe_file(made, LEAST_BYTES):
         (made / "precious").touch()
         raise ValueError("mine")
     assert [path.name for path in made.iterdir()] == ["precious"]
@@ -57,14 +57,14 @@ def test_what_a_killed_one_left_the_next_one_removes(tmp_path):
     assert done.returncode == 9 and left.stat().st_size == LEAST_BYTES
     foreign = tmp_path / f"{PREFIX}mine{SUFFIX}"
     foreign.write_text("not made by a probe")
-    with own_file(tmp_path, LEAST_BYTES) as ours:
+    with make_probe_file(tmp_path, LEAST_BYTES) as ours:
         assert not left.exists() and foreign.exists()
         assert remove_leftovers(tmp_path) == [], "one that is in use stays"
         assert ours.path.exists()
 
 
 def test_a_clock_that_is_set_takes_nobodys_file_away(tmp_path):
-    with own_file(tmp_path, LEAST_BYTES) as ours:
+    with make_probe_file(tmp_path, LEAST_BYTES) as ours:
         for seconds, left in ((2, []), (1000, [ours.path])):
             with ours.path.open("r+b") as file:
                 mark = json.loads(file.read(4096).rstrip(b"\0"))
@@ -74,7 +74,7 @@ def test_a_clock_that_is_set_takes_nobodys_file_away(tmp_path):
 
 
 def test_what_goes_wrong_with_other_files_is_not_blamed_on_its_own(tmp_path):
-    with pytest.raises(FileNotFoundError, match="report"), own_file(tmp_path, LEAST_BYTES):
+    with pytest.raises(FileNotFoundError, match="report"), make_probe_file(tmp_path, LEAST_BYTES):
         (tmp_path / "report").read_text()
     assert list(tmp_path.iterdir()) == []
 
@@ -89,7 +89,7 @@ def test_what_goes_wrong_with_other_files_is_not_blamed_on_its_own(tmp_path):
 def test_too_little_space_is_said_before_anything_is_written(tmp_path, monkeypatch, free, sentence):
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(100 * 2**30, 0, free))
-    with pytest.raises(StallmarkError, match=sentence), own_file(tmp_path, 8 * 2**30):
+    with pytest.raises(StallmarkError, match=sentence), make_probe_file(tmp_path, 8 * 2**30):
         pass
     assert list(tmp_path.iterdir()) == []
 
@@ -101,7 +101,7 @@ def test_a_disk_that_is_full_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", full)
     with (
         pytest.raises(StallmarkError, match=r"No space left on device\): choose another folder"),
-        own_file(tmp_path, LEAST_BYTES),
+        make_probe_file(tmp_path, LEAST_BYTES),
     ):
         pass
     assert list(tmp_path.iterdir()) == []
@@ -109,7 +109,7 @@ def test_a_disk_that_is_full_leaves_nothing(tmp_path, monkeypatch):
 
 def test_a_file_too_small_is_refused(tmp_path):
     with pytest.raises(StallmarkError, match="too small to tell a device from its caches: give it at least 32 MiB"):
-        own_file(tmp_path, LEAST_BYTES - 1).__enter__()
+        make_probe_file(tmp_path, LEAST_BYTES - 1).__enter__()
 
 
 def test_an_existing_file_is_left_alone_unless_asked_for_and_then_only_read(tmp_path):

@@ -39,7 +39,7 @@ def plan(rate: float = 500, outstanding: int = 4, seed: int = 7, blocks: dict[in
 @given(st.floats(0.1, 5000), st.integers(0, 2**31), st.floats(0, 1e6))
 def test_they_come_in_order_at_the_rate_to_places_behind_the_mark(rate, seed, begin):
     coming = Arrivals(plan(rate, seed=seed, blocks=dict(WEB.blocks)), begin)
-    taken = [coming.take() for _ in range(2000)]
+    taken = [coming.next_arrival() for _ in range(2000)]
     assert all(one.due <= other.due for one, other in pairwise(taken)) and taken[0].due > begin
     assert (taken[-1].due - begin) * rate == pytest.approx(2000, rel=0.15)
     assert all(SKIP_BYTES <= one.offset <= SIZE - one.bytes and one.offset % one.bytes == 0 for one in taken)
@@ -50,10 +50,10 @@ def test_they_come_in_order_at_the_rate_to_places_behind_the_mark(rate, seed, be
 @given(st.floats(1, 1000), st.integers(0, 1500), st.floats(0, 5))
 def test_what_nobody_has_taken_waits_once_it_is_due(rate, taken, after):
     coming, again = (Arrivals(plan(rate), 100.0) for _ in range(2))
-    last = max([coming.take().due for _ in range(taken)], default=100.0)
-    moments = [again.take().due for _ in range(taken + 8000)]
+    last = max([coming.next_arrival().due for _ in range(taken)], default=100.0)
+    moments = [again.next_arrival().due for _ in range(taken + 8000)]
     assert coming.due_by(last + after).tolist() == [due for due in moments[taken:] if due <= last + after]
-    assert coming.take().due == moments[taken]
+    assert coming.next_arrival().due == moments[taken]
 
 
 def test_a_plan_is_told_to_its_program_as_it_is():
@@ -180,9 +180,9 @@ def test_nothing_is_lost_or_doubled_between_seconds(begin, windows):
     for length, us in windows:
         seconds.add(t, t + length, work(*us))
         all_of_it, t = all_of_it + work(*us), t + length
-    early = seconds.take(t)
+    early = seconds.pop_ended(t)
     assert all(second + 1 <= t for second, _ in early)
-    found = early + seconds.take(float("inf"))
+    found = early + seconds.pop_ended(float("inf"))
     assert [second for second, _ in found] == sorted({second for second, _ in found})
     assert found[0][0] == int(begin) and found[-1][0] <= int(t)
     total = sum((each for _, each in found), NOTHING)
@@ -194,7 +194,7 @@ def test_nothing_is_lost_or_doubled_between_seconds(begin, windows):
 def test_a_stretch_over_seconds_is_spread_evenly_fast_and_slow_alike():
     seconds = Seconds()
     seconds.add(10.5, 12.5, work(*[100] * 400, *[9000] * 400))
-    found = dict(seconds.take(float("inf")))
+    found = dict(seconds.pop_ended(float("inf")))
     assert [found[second].ios for second in (10, 11, 12)] == [200, 400, 200]
     for second in (10, 11, 12):
         slow = found[second].buckets[VALUES_US > 1000].sum()
@@ -204,5 +204,5 @@ def test_a_stretch_over_seconds_is_spread_evenly_fast_and_slow_alike():
 def test_a_second_is_held_back_until_it_is_over():
     seconds = Seconds()
     seconds.add(3.2, 4.4, work(100, 100))
-    assert [second for second, _ in seconds.take(4.4)] == [3]
-    assert [second for second, _ in seconds.take(4.4)] == []
+    assert [second for second, _ in seconds.pop_ended(4.4)] == [3]
+    assert [second for second, _ in seconds.pop_ended(4.4)] == []

@@ -25,7 +25,7 @@ DRAWS = 40_000
 
 def drawn(units: int, part: LocalUnits | None = None, seed: int = 1, draws: int = DRAWS) -> list[Choice]:
     population = Population(units * 1_000, 1.0)
-    part = part or LocalUnits.of(range(units), 0, 1, 0.0)
+    part = part or LocalUnits.for_machine(range(units), 0, 1, 0.0)
     return list(islice(choices(population, part, random.Random(seed)), draws))
 
 
@@ -53,7 +53,7 @@ def test_they_are_a_function_of_the_generator() -> None:
 
 def test_sessions_do_not_follow_each_other() -> None:
     population = Population(1_000, 1.0)
-    part = LocalUnits.of(range(1), 0, 1, 0.0)
+    part = LocalUnits.for_machine(range(1), 0, 1, 0.0)
     one, other = (choices(population, part, random.Random(seed)) for seed in (1, 2))
     together = [next(each) for _ in range(AT_ONCE * 2) for each in (one, other)]
     assert together[::2] == drawn(1, seed=1, draws=AT_ONCE * 2)
@@ -85,7 +85,7 @@ def test_load_units_accounts_and_securities_are_even() -> None:
 @given(first=st.integers(0, 60), units=st.integers(1, 60), machines=st.integers(2, 40))
 def test_machines_share_all_units_of_their_cell(first: int, units: int, machines: int) -> None:
     cell = range(first, first + units)
-    parts = [LocalUnits.of(cell, machine, machines, 0.5) for machine in range(1, machines + 1)]
+    parts = [LocalUnits.for_machine(cell, machine, machines, 0.5) for machine in range(1, machines + 1)]
     assert {unit for part in parts for unit in part.own} == set(cell)
     sizes = [len(part.own) for part in parts]
     assert min(sizes) > 0 and {part.cell for part in parts} == {cell}
@@ -96,12 +96,12 @@ def test_machines_share_all_units_of_their_cell(first: int, units: int, machines
 
 @given(units=st.integers(1, 60), machine=st.integers(0, 1), locality=st.floats(0, 1))
 def test_one_machine_alone_has_all(units: int, machine: int, locality: float) -> None:
-    assert LocalUnits.of(range(units), machine, 1, locality) == LocalUnits(range(units), range(units), 0.0)
+    assert LocalUnits.for_machine(range(units), machine, 1, locality) == LocalUnits(range(units), range(units), 0.0)
 
 
 @pytest.mark.parametrize("locality", [0.0, 0.5, 1.0])
 def test_at_home_as_often_as_told(locality: float) -> None:
-    part = LocalUnits.of(range(10), 3, 5, locality)
+    part = LocalUnits.for_machine(range(10), 3, 5, locality)
     assert part.own == range(4, 6)
     units = Counter(choice.customer // 1_000 for choice in drawn(10, part))
     at_home = (units[4] + units[5]) / DRAWS
@@ -113,6 +113,6 @@ def test_at_home_as_often_as_told(locality: float) -> None:
 
 
 def test_locality_leaves_the_tiers_as_they_are() -> None:
-    part = LocalUnits.of(range(4), 2, 2, 0.5)
+    part = LocalUnits.for_machine(range(4), 2, 2, 0.5)
     at_home = np.array([choice.customer for choice in drawn(4, part) if choice.customer >= 2_000])
     assert np.mean(tier_of(at_home) == 2) == pytest.approx(0.6, abs=0.015)

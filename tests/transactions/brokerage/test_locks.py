@@ -9,7 +9,7 @@ from sqlalchemy.schema import CreateIndex
 
 import stallmark.transactions.brokerage as brokerage
 from stallmark.engines import sql_file
-from stallmark.format import spoken
+from stallmark.format import display_name
 from stallmark.schema.brokerage.tables import TRADE_REQUEST
 from stallmark.transactions.brokerage import WORKLOAD
 
@@ -23,7 +23,7 @@ def rows(heading: str) -> list[list[str]]:
 
 
 LOCKS = {name: cells for cells in rows("What each transaction locks") for name in re.findall(r"[A-Z]\w+-\w+", cells[0])}
-TRANSACTIONS = {spoken(kind.name): kind for kind in WORKLOAD.transactions}
+TRANSACTIONS = {display_name(kind.name): kind for kind in WORKLOAD.transactions}
 LEVEL = re.compile(r"Isolation\.(\w+)|ISOLATION LEVEL ([A-Z ]+);")
 
 

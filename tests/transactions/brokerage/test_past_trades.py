@@ -77,7 +77,7 @@ def test_normally_as_many_follow(by: str, following: int, normally: float) -> No
     trader, time = trader[order], time[order]
 
     rng = random.Random(1)
-    drawn = choices(population, LocalUnits.of(range(1), 0, 1, 0.0), rng)
+    drawn = choices(population, LocalUnits.for_machine(range(1), 0, 1, 0.0), rng)
     enough = 0
     for start in islice(since(population, BEFORE_END_S[by], rng), DRAWS):
         choice = next(drawn)

@@ -8,9 +8,9 @@ import numpy as np
 
 from stallmark.analysis.bottleneck.summary import PARTS, STORAGE, Budget
 from stallmark.analysis.read.counters import Counters
-from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import DEVICE, SERVER, Io, Names, OwnCpu, delta_over
+from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.waits import WaitParts
 
 # The division of sessions' time in I/O: in the device, above the device, or at a CPU.

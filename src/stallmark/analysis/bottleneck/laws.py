@@ -9,10 +9,10 @@ from typing import Any
 from stallmark.analysis.bottleneck.summary import Demands, Law, LawKind, Limit, Prediction
 from stallmark.analysis.finding import Finding, Severity
 from stallmark.analysis.read.counters import Counters, Delta
-from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import SERVER, Io, delta_over
 from stallmark.analysis.read.server_summary import ServerWait
+from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.waits import WaitParts, part_of
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.storage import EmulatedArray, Role

@@ -10,10 +10,10 @@ from stallmark.analysis.bottleneck.laws import WHAT_IF_MS, laws, predict, wait_l
 from stallmark.analysis.bottleneck.summary import Associated, Association, Budget, Demands, NoteKind, Source, StepCause
 from stallmark.analysis.finding import info
 from stallmark.analysis.read.counters import Counters
-from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import DEVICE, SERVER, Io, cpu_of_run, delta_over, per_second_mean, summed
 from stallmark.analysis.read.server_summary import IoSummary, ServerWait
+from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.waits import WaitParts
 from stallmark.record.manifest import Manifest
 from stallmark.stats.dependence import binned, correlate_changes, elasticity, lag

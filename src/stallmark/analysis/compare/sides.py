@@ -122,6 +122,7 @@ def chosen_pairs(all_sides: Sequence[Side], baseline: str | None, between: Betwe
             and other is not side
             and variant(side.runs[0]) == variant(other.runs[0])
         ]
+        # Without an equal variant elsewhere there is nothing to pair.
         if not pairs:
             missing = "No variant" if every else f"Variant {variant(first.runs[0])!r}"
             raise StallmarkError(

@@ -120,7 +120,7 @@ class Ratio:
     high: float | None = None
     df: float | None = None
     p: float | None = None  # this metric alone
-    p_adjusted: float | None = None  # by Holm among `family` metrics
+    p_adjusted: float | None = None  # Holm's correction among `family` metrics
     family: int = 1
     detectable: float | None = None  # smallest ratio less 1 that these runs show with the power of POWER
 

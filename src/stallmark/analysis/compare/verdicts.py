@@ -93,6 +93,7 @@ def compare_runs(
     asked = _wanted_sides(all_sides, chosen, baseline)
     left_out += _without_partner(asked, chosen)
     left_out += _pooled_experiments(all_sides, between)
+    # All pairs together are one family for Holm's correction.
     family = adjusted([draft.primary for draft in drafts])
     return ComparisonSummary(
         primary=metric.key,
@@ -187,8 +188,10 @@ def _judge(metric: Metric, draft: _Draft, primary: Ratio, pairs: int, among: Seq
         reason = invalid(ReasonKind.NOT_MEASURED, metric=metric.key, a=a.name, b=b.name)
         checked = [*checked, check(CheckKind.METRIC_MEASURED, False, reason, metric=metric.key)]
     verdict = decide(metric, primary, checked).verdict
+    # Only single runs need it: repeated runs have an interval between runs.
     within = _interval_within_run(metric, draft) if verdict == Verdict.INDICATIVE else None
     comparable = verdict != Verdict.NOT_COMPARABLE
+    # A cause of a difference that is not comparable would be misleading.
     cause = explain(steps_a, steps_b, paired) if comparable else None
     others = other_ratios(metric.key, steps_a, steps_b, paired)
     transactions = transaction_ratios(steps_a, steps_b, paired)

@@ -208,7 +208,7 @@ def _mean_reads(values: Sequence[float | None]) -> Mean | None:
 def _fit(values: Mapping[int, float], way: Way) -> Fit:
     curve = MonotoneCurve.through(values, way)
     sizes = np.geomspace(curve.sizes[0], curve.sizes[-1], DRAWN).clip(curve.sizes[0], curve.sizes[-1])
-    line = [(float(size), curve.at(float(size))) for size in sizes]
+    line = [(float(size), curve.value_at(float(size))) for size in sizes]
     return Fit(way, curve.error or 0.0, list(curve.left_out), line)
 
 

@@ -77,7 +77,7 @@ def _compare_flash(curve: PoolCurve, point: Point, of_flash: int, cost: dict[str
     fitted = throughput_curve(curve)
     if pool is None or not fitted.sizes[0] <= pool <= fitted.sizes[-1]:
         return None
-    without = fitted.at(pool)
+    without = fitted.value_at(pool)
     facts = {
         "variant": point.first.variant,
         "pool_bytes": pool,

@@ -22,7 +22,7 @@ import pyarrow as pa
 from stallmark.analysis.read.rises import Codes, CounterIncrements, PairCodes
 from stallmark.analysis.read.sample_times import first_of_runs, floats
 from stallmark.errors import StallmarkError
-from stallmark.record.profile.intervals import (
+from stallmark.record.profile.interval_table import (
     IO,
     LONGEST_S,
     LONGEST_TRANSACTION,

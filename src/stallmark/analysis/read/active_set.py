@@ -73,7 +73,7 @@ class FlashUse:
     evictions_per_s: Annotated[float | None, Shown("evicted/s")]  # blocks, of a cache
     up_bytes: Annotated[int | None, Shown("moved up", format.size)]  # to flash, of a tier
     down_bytes: Annotated[int | None, Shown("moved down", format.size)]
-    used_bytes: int | None  # at the end
+    used_bytes: int | None  # bytes at the end
     first_half: float | None = None  # `share` in each half of the interval
     second_half: float | None = None
     warming: bool = False  # whether it rose from the one to the other by more than chance, and more than little
@@ -119,8 +119,10 @@ def flash_use(record: Record, io: Io, interval: Interval) -> FlashUse | None:
     used = _gauges(record, interval).get("flash_used_bytes")
     evictions = device.get("cache_evictions")
     up, down = device.get("tier_bytes_up"), device.get("tier_bytes_down")
+    # A cache evicts blocks; a tier migrates them.
     is_tier = flash[0].kind == "tier"
     middle = (device.begin + device.end) / 2
+    # A share that still rises from half to half shows a warming cache.
     halves = [_answered(io, begin, end) for begin, end in ((device.begin, middle), (middle, device.end))]
     return FlashUse(
         kind=flash[0].kind,

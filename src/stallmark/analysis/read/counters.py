@@ -179,11 +179,13 @@ class Samples:
         lost, gaps = any_of([part.lost for part in parts]), any_of([part.gaps for part in parts])
         merged = self._with_gaps(_Samples(places[new], rises, lost, gaps, any_of([part.seen for part in parts])))
         for late_column, late, rise, fell in self._late:
+            # Late increments belong to samples that are already there.
             index = np.searchsorted(merged.places, late)
             to = merged.rises[late_column]
             assert to is not None
             np.add.at(to, index, rise)
             merged.lost[index[fell]] = True
+        # +1 where an unknown span begins and −1 behind its end: their running sum is positive inside spans.
         edges = np.zeros(count + 1, dtype=np.int64)
         for first, last in self._unknown:
             edges[np.searchsorted(merged.places, first)] += 1

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stallmark.analysis.read.counters import Counters, read_counters
-from stallmark.analysis.read.driver_tables import Latencies
 from stallmark.analysis.read.interval import Interval, Span
 from stallmark.analysis.read.server_io import COUNTS, DATA, TEMP, ServerIo, by_process
+from stallmark.analysis.read.throughput import Latencies
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.workload import application
 from stallmark.record.reader import Record
@@ -208,11 +208,12 @@ _WAITING = ("waiting_gaps", "waiting_counts")
 @dataclass(frozen=True)
 class RawFigures:
     """The I/O of a raw load in a measured interval. Rates are over the `seen_s` seconds in which it ran: fewer than the
-    interval has where it ended early. Percentiles are None where the sample is too small for them.
+    interval has where it ended early. Percentiles are None if the sample is too small for them.
 
     Times of a load with a rate of I/Os are from when each was due. An I/O that had not ended at the end of the interval
     is in them, with the time for which it had waited by then. `waiting`: how many these are; None if this was not
-    recorded, as of other loads and in older records, whose times are from when each I/O was issued."""
+    recorded, as of other loads and in older records, whose times are from when each I/O was issued.
+    """
 
     seen_s: int
     reads: int
@@ -235,7 +236,7 @@ class RawLoadSummary:
 
 @dataclass
 class RawIo:
-    """The raw loads of one run. `counts[(load, cell)][column]` is an array per second, NaN where the load did not run;
+    """The raw loads of one run. `counts[(load, cell)][column]` is an array per second, NaN if the load did not run;
     `latency[(interval, load, cell)]` is merged, `waiting[(interval, load, cell)]` of the interval's last second."""
 
     seconds: int

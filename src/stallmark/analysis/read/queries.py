@@ -155,6 +155,7 @@ def figures(
         done = [execution for execution in executions if execution.phase == "power"]
         power_lacks = _missing_reason("power", phases, done)
         queries = [execution.seconds for execution in done if execution.query not in REFRESH]
+        # The power figure is defined over all queries of the stream.
         if not power_lacks and len(queries) != query_figures.QUERIES:
             power_lacks = caution(ReadKind.PHASE_CUT, figure="power")
         if not power_lacks:

@@ -56,6 +56,7 @@ def read_dropped(
         named = named.to_numpy(zero_copy_only=False)
         group_code, entity_code = groups.of(batch, group), entities.of(batch, entity)
         seen.add(np.searchsorted(times, t)[named], group_code[named], entity_code[named], values[named])
+    # The last sample of the run proves nothing: the entity may still be there.
     gone = seen.last + 1
     early = np.flatnonzero(seen.rose & (seen.last > 0) & (gone < len(times)))
     return [
@@ -186,8 +187,8 @@ class State:
 
 @dataclass(frozen=True)
 class QueryStore:
-    """The counters of one run by procedure, and by "procedure: wait category"; empty where it was not asked for.
-    `states`: the samples of its state, by database, "" for the only one."""
+    """The counters of one run by procedure, and by "procedure: wait category"; empty if it was not asked for. `states`:
+    the samples of its state, by database, "" for the only one."""
 
     statements: Mapping[str, Counters] = field(default_factory=dict)
     waits: Mapping[str, Counters] = field(default_factory=dict)

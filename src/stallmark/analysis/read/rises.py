@@ -241,7 +241,7 @@ class CounterIncrements:
         """Return a mask of the rows that are the first of an entity that began at zero."""
         newcomer = np.zeros(len(new), dtype=bool)
         begins = np.flatnonzero(~rows.follows)
-        for row in begins[np.argsort(order[begins])].tolist():  # in the order of time
+        for row in begins[np.argsort(order[begins])].tolist():  # sorted by time
             time = int(rows.at[row])
             began = self._began.setdefault((int(peers[row]), int(rows.epoch[row])), time)
             newcomer[row] = new[row] and began < time

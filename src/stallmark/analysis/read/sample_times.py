@@ -76,7 +76,7 @@ def server_clock(record: Record) -> ServerClock | None:
 
 class _Calls(NamedTuple):
     """The calls that read a table, in the order of its rows: the first row of each, its middle, and its length and the
-    server's time, which are None where the table does not tell them."""
+    server's time, which are None if the table does not tell them."""
 
     row: np.ndarray
     t: np.ndarray

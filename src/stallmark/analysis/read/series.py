@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from stallmark.analysis.read.active_set import ActiveOverTime
-from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.io import SERVER, Io, per_second_mean, summed
 from stallmark.analysis.read.server_state import StateViews
+from stallmark.analysis.read.throughput import Load
 
 
 @dataclass(frozen=True)
 class RunSeries:
-    """Per-second lines of one run for the charts, in single precision; NaN where nothing is known. All arrays have
-    equal length. Loads of one run share the lines of their server."""
+    """Per-second lines of one run for the charts, in single precision; NaN if nothing is known. All arrays have equal
+    length. Loads of one run share the lines of their server."""
 
     second: np.ndarray
     tps: np.ndarray
@@ -39,7 +39,7 @@ class RunSeries:
 
 def server_lines(io: Io, active: ActiveOverTime, state: StateViews, seconds: int) -> dict[str, np.ndarray | None]:
     """Return the lines that all loads of a run have in common, by name, shape (seconds,). Means are of the second's
-    I/Os; NaN where there were none or nothing was measured."""
+    I/Os; NaN if there were none or nothing was measured."""
     rise = io.data.per_second(seconds, *SERVER.read_ms, *SERVER.reads) if io.data else {}
 
     def rate(names: tuple[str, ...]) -> np.ndarray:

@@ -143,7 +143,7 @@ class _Growths:
         self._epochs = np.append(self._epochs, np.full(max(more, 0), -1))
         if (self._size[file] == size).all() and (self._epochs[file] == epoch).all():
             return
-        self._size[file], self._epochs[file] = size, epoch  # of several, the last
+        self._size[file], self._epochs[file] = size, epoch  # the last of several wins
         self._rises.add(time, file, np.zeros_like(file), epoch, [size])
 
     def add(self, places: np.ndarray, rises: Sequence[np.ndarray | None], lost: np.ndarray) -> None:

@@ -159,7 +159,7 @@ REPLICA_COLUMNS = ("t", "replica", "commit_mode", "state", "send_queue_bytes", "
 
 @dataclass(frozen=True)
 class StateViews:
-    """The samples of one run; empty where the server has no such view. Performance counters are by object and name,
+    """The samples of one run; empty if the server has no such view. Performance counters are by object and name,
     planned every `interval_s`."""
 
     counters: Mapping[tuple[str, str], Line] = field(default_factory=dict)
@@ -212,8 +212,8 @@ class StateViews:
         return self.counters.get((POOL, "Checkpoint pages/sec"))
 
     def pool_pages(self, counter: str, seconds: int) -> np.ndarray | None:
-        """Return the pages per second, NaN where they are not known, that a counter of the pool counts; None
-        without it."""
+        """Return the pages per second, NaN if they are not known, that a counter of the pool counts; None without
+        it."""
         pages = self.counters.get((POOL, counter))
         return total(pages, counter, self.interval_s).per_second(seconds)[counter] if pages else None
 

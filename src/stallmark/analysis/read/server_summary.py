@@ -53,7 +53,7 @@ class ProcessIo:
 
     process: str  # name on the server: "client backend" is a session, "autovacuum worker" vacuums and analyzes
     reads: Annotated[int, Shown("count", format.count, "Reads")]
-    read_share: Annotated[float | None, Shown("share", format.share, "Reads")]  # of all; None if nothing was read
+    read_share: Annotated[float | None, Shown("share", format.share, "Reads")]  # share of all; None if nothing was read
     writes: Annotated[int, Shown("count", format.count, "Writes")]
     write_share: Annotated[float | None, Shown("share", format.share, "Writes")]
 
@@ -199,7 +199,7 @@ class ReplicaState:
 
     name: Annotated[str, words("replica")]  # "replica 1"
     synchronous: Annotated[bool, words("commits", lambda waited: "synchronous" if waited else "asynchronous")]
-    synchronized_share: Annotated[float, Shown("synchronized", format.share)]  # of the samples, those in which it was
+    synchronized_share: Annotated[float, Shown("synchronized", format.share)]  # share of samples in which it was
     send_queue_bytes: Annotated[float | None, Shown("mean", format.size, "Not sent")]
     most_send_queue_bytes: Annotated[int | None, Shown("most", format.size, "Not sent")]
     redo_queue_bytes: Annotated[float | None, Shown("mean", format.size, "Not redone")]
@@ -236,7 +236,7 @@ class ServerState:
     ] = field(default_factory=dict)  # the same by NUMA node, where there are several
     page_lookups_per_s: Annotated[float | None, Shown("lookups/s", group=_POOL)] = None
     page_reads_per_s: Annotated[float | None, Shown("reads/s", group=_POOL)] = None
-    read_ahead_share: Annotated[float | None, Shown("ahead", format.share, _POOL)] = None  # of the pages read
+    read_ahead_share: Annotated[float | None, Shown("ahead", format.share, _POOL)] = None  # share of the pages read
     lazy_writes_per_s: Annotated[float | None, Shown("lazy writes/s", group=_POOL)] = None  # written to make room
     checkpoint_pages_per_s: Annotated[float | None, Shown("checkpoint/s", group=_POOL)] = None
     background_pages_per_s: Annotated[float | None, Shown("background/s", group=_POOL)] = None

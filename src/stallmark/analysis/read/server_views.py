@@ -29,7 +29,6 @@ import pyarrow as pa
 from stallmark.analysis.columns import Shown, words
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.counters import Counters, Delta, read_counters
-from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval, ReadKind, Span
 from stallmark.analysis.read.io import SERVER, Io, combine_io, delta_over, summarise_io
 from stallmark.analysis.read.io_latency import Histograms, read_io_latency
@@ -45,6 +44,7 @@ from stallmark.analysis.read.server_summary import (
     ServerWait,
     TransactionReads,
 )
+from stallmark.analysis.read.throughput import Load
 from stallmark.record.manifest import Manifest
 from stallmark.record.reader import Record
 
@@ -123,8 +123,7 @@ _COLUMNS = ("queue", "read_ms", "write_ms", "reads_per_s", "writes_per_s")
 
 @dataclass(frozen=True)
 class VolumeSummary:
-    """One volume over the measured interval; times are weighted by the I/Os of each second, None where there
-    were none."""
+    """One volume over the measured interval; times are weighted by the I/Os of each second, None if there were none."""
 
     volume: Annotated[str, words("volume")]
     queue: Annotated[float, Shown("queue")]
@@ -350,6 +349,7 @@ def _by_procedure(views: ServerViews, load: Load, interval: Interval) -> list[Tr
         mine = sums.setdefault(transaction, [0.0, 0.0, 0.0])
         mine[0] += delta["physical_reads"]
         mine[1] += delta["logical_reads"]
+        # Several procedures of one transaction count the same transactions.
         mine[2] = max(mine[2], ended_between(load, transaction, delta))
     return [
         TransactionReads(

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from stallmark.analysis.finding import Finding, caution
-from stallmark.analysis.read.driver_tables import Latencies, Load
 from stallmark.analysis.read.interval import Interval, ReadKind
+from stallmark.analysis.read.throughput import Latencies, Load
 from stallmark.errors import ErrorClass
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Unheard
@@ -198,8 +198,8 @@ TOTALS = ("committed", "rolled_back", "failed", "retries", "latency_us")
 
 @dataclass(frozen=True)
 class TransactionSummary:
-    """One transaction type in the measured interval of one step. Percentiles are None where the sample is too small
-    for them."""
+    """One transaction type in the measured interval of one step. Percentiles are None if the sample is too small for
+    them."""
 
     name: str
     committed: int

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from stallmark.analysis.finding import Finding, invalid
-from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.validity.kinds import ValidityKind
 from stallmark.stats.thresholds import DRIVER_OVERHEAD, EXECUTOR_CPU, LAG_FLOOR_MS, LAG_SHARE, LITTLE
 

@@ -7,9 +7,9 @@ import numpy as np
 
 from stallmark.analysis.finding import Finding, invalid
 from stallmark.analysis.read.counters import Counters, Delta
-from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import Io, delta_over
+from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.transactions import Errors, ErrorSummary
 from stallmark.analysis.validity.driver_bound import little_gap
 from stallmark.analysis.validity.kinds import CounterSource, ValidityKind

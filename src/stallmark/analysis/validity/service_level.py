@@ -7,10 +7,10 @@ from enum import StrEnum
 import numpy as np
 
 from stallmark.analysis.finding import Finding, caution, info
-from stallmark.analysis.read.driver_tables import Load
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import Io, OwnCpu, cpu_of_run, delta_over
 from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary, ServerState
+from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.transactions import (
     Errors,
     QueueSeries,

@@ -50,18 +50,19 @@ def statement(name: str, major: int) -> str:
     return sql_file.read(__package__, f"{name}.{max(fitting)}")
 
 
-def of_databases(text: str, names: Sequence[str]) -> str:
+def with_databases(text: str, names: Sequence[str]) -> str:
     """Return a query that has these databases where it lists the one of the connection, and the files of each."""
 
-    def ours(found: re.Match[str]) -> str:
-        if found[1] is None:
-            here, files = found[0].split("FROM sys.")
-            each = (
-                here.replace("DB_ID()", f"DB_ID({constant(one)})") + f"FROM {quoted(one)}.sys.{files}" for one in names
+    def ours(match: re.Match[str]) -> str:
+        if match[1] is None:
+            here, files = match[0].split("FROM sys.")
+            parts = (
+                here.replace("DB_ID()", f"DB_ID({constant(name)})") + f"FROM {quoted(name)}.sys.{files}"
+                for name in names
             )
-            return " UNION ALL ".join(each)
-        each = (f"DB_ID({constant(one)})" if found[1] == "DB_ID" else constant(one) for one in names)
-        return ", ".join(one + (found[2] or "") for one in each)
+            return " UNION ALL ".join(parts)
+        parts = (f"DB_ID({constant(name)})" if match[1] == "DB_ID" else constant(name) for name in names)
+        return ", ".join(part + (match[2] or "") for part in parts)
 
     return _OURS.sub(ours, text)
 
@@ -81,7 +82,7 @@ def ask(engine: MssqlEngine, sql: str, within_s: int | None = None) -> list[tupl
     """Return the rows of a statement of its own login. Raise CallFailed, also if it takes longer than `within_s`."""
     with engine.cursor() as cursor:
         connection = cursor.connection
-        connection.timeout = within_s or ANSWER_WITHIN_S  # of cursors that are made from now on
+        connection.timeout = within_s or ANSWER_WITHIN_S  # applies to cursors made from now on
         try:
             with closing(connection.cursor()) as limited:
                 return rows(limited.execute(sql))
@@ -109,10 +110,10 @@ class CollectorConnection(ServerConnection):
             while not self._cursor.description:  # a count or a message came first
                 if not self._cursor.nextset():
                     raise StallmarkError("the server answered the query without a table")
-            found = Rows([column[0] for column in self._cursor.description], self._cursor.fetchall())
+            rows = Rows([column[0] for column in self._cursor.description], self._cursor.fetchall())
             while self._cursor.nextset():  # an error behind the rows makes them a part
                 pass
-            return found
+            return rows
 
     def close(self) -> None:
         connection, self._connection, self._cursor = self._connection, None, None
@@ -161,15 +162,15 @@ class MssqlCollector(Collector):
         own = azure_statement(self.name) if self.is_azure else None
         text = own or statement(self.name, self.major)
         if self.several and not self.of_each_database:
-            return of_databases(text, [name_of(one) for one in self.databases])
+            return with_databases(text, [name_of(database) for database in self.databases])
         return text
 
     @property
-    def asked(self) -> Mapping[str, MssqlEngine]:
+    def engines_by_prefix(self) -> Mapping[str, MssqlEngine]:
         """Return whom it asks, by what a sentence on one of several databases begins with."""
         if not self.of_each_database or not self.several:
             return {"": self.engine}
-        return {f"In {name_of(one)}: ": one for one in self.databases}
+        return {f"In {name_of(database)}: ": database for database in self.databases}
 
     @property
     def permission(self) -> str:
@@ -177,8 +178,8 @@ class MssqlCollector(Collector):
         return required_right(self.sql, self.engine)
 
     def unavailable(self) -> str | None:
-        if why := self.not_here():
-            return why
+        if reason := self.not_here():
+            return reason
         try:
             return self.refusal()
         except NoConnection:
@@ -189,16 +190,17 @@ class MssqlCollector(Collector):
             return f"Whether it can be measured is not known ({as_reason(error)})."
 
     def refusal(self) -> str | None:
-        """Return why this server refuses it to this login; None if it does not. Its errors, and StallmarkError, are
-        reasons too."""
-        for where, engine in self.asked.items():
+        """Return the reason why this server refuses it to this login; None if it does not. Its errors, and
+        StallmarkError, are reasons too.
+        """
+        for where, engine in self.engines_by_prefix.items():
             try:
                 ask(engine, self.sql)
             except CallFailed as failure:
                 return where + self._refused(failure, engine)
         return None
 
-    def limited(self) -> str | None:
+    def limitation(self) -> str | None:
         try:
             return self.limits()
         except NoConnection:
@@ -208,15 +210,15 @@ class MssqlCollector(Collector):
             return f"Whether all of it can be measured is not known ({reason})."
 
     def limits(self) -> str | None:
-        """Return what `limited` does. An error is a reason too."""
+        """Return the same as `limitation`. An error is a reason too."""
         return None
 
     def hidden_users(self) -> str | None:
-        """Return why the users' sessions are hidden; None where they are seen."""
+        """Return the reason why the users' sessions are hidden; None if they are seen."""
         return None if sees_all_sessions(self.engine) else self.forbidden(_HIDDEN_USERS, ALL_STATE.name(self.engine))
 
     def not_here(self) -> str | None:
-        """Return why such a server has nothing of the kind, whatever the login."""
+        """Return the reason why such a server has nothing of the kind, whatever the login."""
         product = self.engine.identity().product
         if product != "SQL Server":
             return f"{product} has none of SQL Server's management views."
@@ -232,7 +234,7 @@ class MssqlCollector(Collector):
         self.connection.open()
 
     def sample(self, now: float) -> Sequence[Row]:
-        return self.told_apart(self.connection.rows(self.sql))
+        return self.with_database_names(self.connection.rows(self.sql))
 
     def close(self) -> None:
         self.connection.close()
@@ -243,27 +245,27 @@ class MssqlCollector(Collector):
             self.connection.open()
             return self.sample(0.0)
 
-    def forbidden(self, why: str, permission: str | None = None, engine: MssqlEngine | None = None) -> str:
+    def forbidden(self, reason: str, permission: str | None = None, engine: MssqlEngine | None = None) -> str:
         """Return the sentence for a login that may not see what a collector reads; `permission` where not its own,
         `engine` of the database where it is not the first."""
         permission = permission or self.permission
-        is_role = self.is_azure and "SERVER" in permission  # in an elastic pool, and of Basic, S0 and S1
+        is_role = self.is_azure and "SERVER" in permission  # elastic pools, Basic, S0 and S1 need a role
         of_database = "DATABASE" in permission or self.is_azure
         who, name = ("user", "USER_NAME()") if of_database else ("login", "SUSER_SNAME()")
         login = self._login(engine or self.engine, name)
         whose, to = (f"The {who} {login}", login) if login else (f"This {who}", "it")
         if is_role:
             return (
-                f"{whose} may not see this ({why}): have the server's administrator run, in master, ALTER "
+                f"{whose} may not see this ({reason}): have the server's administrator run, in master, ALTER "
                 "SERVER ROLE ##MS_ServerStateReader## ADD MEMBER its login."
             )
-        place = "" if of_database else "USE master; "  # where alone rights on the server are granted
+        place = "" if of_database else "USE master; "  # rights on the server are granted in master only
         group = " (or TO the Windows group that lets it in)" if "\\" in to else ""
         grantor = "" if of_database else self.engine.service.grantor
-        return f"{whose} may not see this ({why}): run {place}GRANT {permission} TO {to}{grantor};{group}"
+        return f"{whose} may not see this ({reason}): run {place}GRANT {permission} TO {to}{grantor};{group}"
 
     def _login(self, engine: MssqlEngine, name: str) -> str | None:
-        """Return the quoted name of the login, or None if the server does not tell it."""
+        """Return the quoted name of the login, or None if the server does not report it."""
         try:
             [login] = one_row(ask(engine, f"SELECT QUOTENAME({name})"), 1)
         except (CallFailed, StallmarkError):  # no reason to keep the rest of a sentence back

@@ -21,7 +21,7 @@ from stallmark.collectors.base import (
     name_of,
 )
 from stallmark.collectors.host import CPU_TIMES
-from stallmark.collectors.mssql.collector import MssqlCollector, ask, of_databases, statement
+from stallmark.collectors.mssql.collector import MssqlCollector, ask, statement, with_databases
 from stallmark.collectors.mssql.waits import class_of, is_benign
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
@@ -157,7 +157,7 @@ class LoadIO(MssqlCollector):
         return super().refusal() or self.hidden_users()
 
     def sample(self, now: float) -> Sequence[Row]:
-        return self._sessions.noted(super().sample(now))
+        return self._sessions.with_session_counts(super().sample(now))
 
 
 _NAMED, _PHYSICAL = (
@@ -201,16 +201,16 @@ class Performance(MssqlCollector):
     def sql(self) -> str:
         text = statement(self.name, self.major)
         if self.several:
-            return of_databases(text, list(self._instances))
+            return with_databases(text, list(self._instances))
         return name_instance(text, self.engine)
 
     @cached_property
     def _instances(self) -> dict[str, str]:
         """Return the names of several databases by those of their counters."""
-        names = {one: name_of(one) for one in self.databases}
+        names = {database: name_of(database) for database in self.databases}
         if self.engine.edition not in AZURE:
             return {name: name for name in names.values()}
-        return {one_row(ask(one, f"SELECT {_PHYSICAL}"), 1)[0] or name: name for one, name in names.items()}
+        return {one_row(ask(database, f"SELECT {_PHYSICAL}"), 1)[0] or name: name for database, name in names.items()}
 
     def sample(self, now: float) -> Sequence[Row]:
         rows = super().sample(now)
@@ -232,8 +232,9 @@ class Performance(MssqlCollector):
         )
 
     def _disabled(self) -> str | None:
-        """Return why there is nothing to read though it was allowed; None where there is. As Microsoft has it, a view
-        without rows means that the counters are disabled."""
+        """Return the reason why there is nothing to read though it was allowed; None if there is. As Microsoft has it,
+        a view without rows means that the counters are disabled.
+        """
         [count] = one_row(ask(self.engine, _ANY_COUNTER), 1)
         if count != 0:
             return None
@@ -383,13 +384,13 @@ class Replicas(MssqlCollector):
     )
 
     def refusal(self) -> str | None:
-        if why := super().refusal():
-            return why
+        if reason := super().refusal():
+            return reason
         if ask(self.engine, self.sql):
             return None
         hidden = sql_file.read(__package__, "replicas.hidden")
         if self.several:
-            hidden = of_databases(hidden, [name_of(one) for one in self.databases])
+            hidden = with_databases(hidden, [name_of(database) for database in self.databases])
         if any(count for (count,) in ask(self.engine, hidden)):
             return self.forbidden("the other replicas are hidden from it", "VIEW ANY DEFINITION")
         return "Our database has no other replicas, or this server is not the primary of its availability group."

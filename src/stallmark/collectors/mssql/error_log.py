@@ -1,7 +1,7 @@
 """Watch the server's error log for storage errors: a run that meets one gives no verdict.
 
-A session that meets 823 or 824 gets the error itself. What the server meets on its own (a checkpoint's write, a
-read that succeeded at the second attempt, an I/O of more than 15 s) stands in its error log only.
+A session that meets 823 or 824 gets the error itself. Errors that the server meets on its own (a checkpoint's write, a
+read that succeeded at the second attempt, an I/O of more than 15 s) are in its error log only.
 """
 
 import re
@@ -41,8 +41,8 @@ _NUMBERED = re.compile(rf"\D+?[:：] ?({'|'.join(map(str, _WATCHED))})[,，、] 
 
 def storage_error(text: str) -> int | None:
     """Return the number of the storage error in a line of the log; None without one."""
-    if found := _NUMBERED.fullmatch(text):
-        return int(found[1])
+    if match := _NUMBERED.fullmatch(text):
+        return int(match[1])
     return next((number for words, number in _MESSAGES.items() if words in text), None)
 
 
@@ -78,12 +78,12 @@ class ErrorLog(MssqlCollector):
         return ERROR_LOG.name(self.engine)
 
     def refusal(self) -> str | None:
-        why = super().refusal()
-        if why is None:
+        reason = super().refusal()
+        if reason is None:
             began = time.monotonic()
-            self.sample_alone()  # what stands there before the run is not the run's
+            self.sample_alone()  # earlier lines are not the run's
             self._read_s = time.monotonic() - began
-        return why
+        return reason
 
     def limits(self) -> str | None:
         if self._read_s > LONG_READ_S:
@@ -106,10 +106,10 @@ class ErrorLog(MssqlCollector):
         )
 
     def sample(self, now: float) -> list[Row]:
-        lines = _counted(self.connection.rows(self.sql))
+        lines = _count_lines(self.connection.rows(self.sql))
         numbered = self._by_its_procedure(sql_file.read(__package__, "error_log.numbers"))
         for words in _SEARCHED:
-            lines |= _counted(self.connection.rows(numbered.format(words=words)))
+            lines |= _count_lines(self.connection.rows(numbered.format(words=words)))
         new = Counter() if self._known is None else lines - self._known
         self._known = lines  # kept through an outage: what is logged meanwhile counts
         rows: list[Row] = [
@@ -132,7 +132,7 @@ class ErrorLog(MssqlCollector):
         return text.replace(BOX.error_log, self.engine.service.error_log)
 
 
-def _counted(rows: Iterable[Row]) -> Counter[tuple[str, str]]:
+def _count_lines(rows: Iterable[Row]) -> Counter[tuple[str, str]]:
     """Return the lines of the log by time and text."""
     return Counter((str(row["LogDate"]), (row["Text"] or "").strip()) for row in rows)
 

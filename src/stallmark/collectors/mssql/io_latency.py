@@ -38,8 +38,9 @@ SESSIONS = {
     "stallmark_reads": ("read", "io_latency.reads"),
     "stallmark_log_writes": ("log write", "io_latency.log_writes"),
 }
-"""By name: what it counts, and the text that makes it. Those of a second database have a number behind their names. Our
-runs exclude each other on a server: no other number is needed."""
+"""By session name: what it counts, and the text that makes it. Sessions of a second database have a number after their
+names. Our runs exclude each other on a server: no other number is needed.
+"""
 _OURS = re.compile(rf"({'|'.join(SESSIONS)})(_\d+)?")
 
 _FILES = "SELECT DB_ID(), MIN(log.file_id) FROM sys.database_files AS log WHERE log.type = 1"
@@ -88,8 +89,8 @@ class LogLatency(MssqlCollector):
         self._unreadable = 0  # histograms
 
     def refusal(self) -> str | None:
-        if why := super().refusal():
-            return why
+        if reason := super().refusal():
+            return reason
         [may] = one_row(ask(self.engine, _MAY), 1)
         if not may:
             return self.forbidden("it may make no event sessions", "ALTER ANY EVENT SESSION")
@@ -103,8 +104,8 @@ class LogLatency(MssqlCollector):
     def open(self) -> None:
         try:
             drop_sessions(self.engine)
-            for number, one in enumerate(self.databases, 1):
-                files = ask(one, _FILES)
+            for number, database in enumerate(self.databases, 1):
+                files = ask(database, _FILES)
                 for kind in self.sessions:
                     self._make(kind, number, files)
         except CallFailed as failure:
@@ -119,7 +120,7 @@ class LogLatency(MssqlCollector):
         ask(self.engine, text.format(**names, memory_kib=self.engine.service.event_memory_kib))
 
     def _creation_error(self) -> str | None:
-        """Return why the server makes no session of ours though the login may, as one that limits them does.
+        """Return the reason why the server makes no session of ours though the login may, as one that limits them does.
 
         The attempt is beside the sessions of a run that may be under way, and is gone at once.
         """
@@ -134,18 +135,18 @@ class LogLatency(MssqlCollector):
         return None
 
     def sample(self, now: float) -> Rows:
-        found = {row["session"]: row for row in self.connection.rows(self.sql)}
+        by_session = {row["session"]: row for row in self.connection.rows(self.sql)}
         names = {
-            session_name(kind, number): (SESSIONS[kind][0], name_of(one) if self.several else None)
+            session_name(kind, number): (SESSIONS[kind][0], name_of(database) if self.several else None)
             for kind in self.sessions
-            for number, one in enumerate(self.databases, 1)
+            for number, database in enumerate(self.databases, 1)
         }
-        if missing := names.keys() - found.keys():
-            raise StallmarkError(f"somebody stopped the event session {min(missing)}")
+        if missing := names.keys() - by_session.keys():
+            raise StallmarkError(f"someone stopped the event session {min(missing)}")
         rows: list[tuple] = []
-        for session, of in names.items():
+        for session, database_name in names.items():
             try:
-                rows += list(_rows(found[session], *of))
+                rows += list(_rows(by_session[session], *database_name))
             except (ElementTree.ParseError, KeyError, ValueError):  # no reason to lose the others
                 self._unreadable += 1
                 self.incomplete = f"{self._unreadable} of its histograms could not be read"
@@ -157,7 +158,7 @@ class LogLatency(MssqlCollector):
 
 
 class IoLatency(LogLatency):
-    """Stands in the place of LogLatency when a scenario asks for it."""
+    """Takes the place of LogLatency when a scenario asks for it."""
 
     help = (
         "How many reads of each of our databases' data files and writes of its log took how long (Extended Events "
@@ -169,7 +170,7 @@ class IoLatency(LogLatency):
 def drop_left_behind(engine: MssqlEngine) -> None:
     """Drop the sessions that a killed run has left: they cost a little at every I/O.
 
-    A login that may not see event sessions, or drop them, has left none: nothing comes of it.
+    A login that may not see or drop event sessions has left none, so its errors are ignored.
     """
     if engine.identity().product == "SQL Server" and not engine.is_azure_database:
         with suppress(CallFailed):
@@ -261,8 +262,8 @@ class Volumes(MssqlCollector):
 
     def sample(self, now: float) -> list[Row]:
         if self._process is None or self._process.poll() is not None:
-            said = " ".join(line.strip() for line in self._lines if line.strip()) or "it said nothing"
-            raise StallmarkError(f"typeperf has ended ({said}): {_ELSEWHERE}")
+            text = " ".join(line.strip() for line in self._lines if line.strip()) or "it said nothing"
+            raise StallmarkError(f"typeperf has ended ({text}): {_ELSEWHERE}")
         lines = [self._lines.popleft() for _ in range(len(self._lines))]
         cells = (cells for line in lines for cells in csv.reader([line], delimiter=separator(line)) if cells)
         return [row for line in cells for row in self._rows(line)]
@@ -274,24 +275,25 @@ class Volumes(MssqlCollector):
             self._process = None
 
     def _rows(self, line: list[str]) -> list[Row]:
-        """Return the rows of a line of typeperf: a time, then the counters as they were asked for. Its header and its
-        last words have no time, and are none; a value that could not be taken is a blank."""
+        """Return the rows of a line of typeperf: a time, then the counters in the requested order. Header and last
+        words have no time and give no rows; a value that could not be taken is blank.
+        """
         time, *texts = line
         if not is_time(time) or not any(text.strip() for text in texts):
             return []
         values = [_number(text) for text in texts]
-        each = len(_COUNTERS)
-        if len(values) != each * len(self._volumes) or not any(value is not None for value in values):
+        width = len(_COUNTERS)
+        if len(values) != width * len(self._volumes) or not any(value is not None for value in values):
             self._misfits += 1
             self.incomplete = f"{self._misfits} of typeperf's lines had other values than were asked for"
             return []
-        found = []
-        for at, volume in enumerate(self._volumes):
-            row: Row = dict(zip(_COUNTERS, values[at * each : (at + 1) * each], strict=True))
+        readings = []
+        for index, volume in enumerate(self._volumes):
+            row: Row = dict(zip(_COUNTERS, values[index * width : (index + 1) * width], strict=True))
             for name in ("read_ms", "write_ms"):
                 row[name] = None if row[name] is None else row[name] * 1000
-            found.append({"volume": volume} | row)
-        return found
+            readings.append({"volume": volume} | row)
+        return readings
 
     def _read(self, process: "subprocess.Popen[str]") -> None:
         assert process.stdout

@@ -95,7 +95,7 @@ class Cpu(MssqlCollector):
         self._last = -1
 
     def sample(self, now: float) -> Sequence[Row]:
-        notes = [_noted(row) for row in super().sample(now)]
+        notes = [_parse_record(row) for row in super().sample(now)]
         if None in notes:
             self.incomplete = "some of the server's notes on its CPU cannot be read"
         rows = sorted((note for note in notes if note), key=lambda row: row["record"])
@@ -159,10 +159,10 @@ class BufferPool(MssqlCollector):
 
     def finish(self) -> Sequence[Row]:
         with closing(self.connection):
-            return self.connection.rows(self.sql)  # as the run left it
+            return self.connection.rows(self.sql)  # the state that the run left
 
 
-def _noted(row: Row) -> Row | None:
+def _parse_record(row: Row) -> Row | None:
     """Return the values of a record of the ring buffer, or None if it cannot be read.
 
     Where the platform's idle time is not known (0 on Linux, see sp_BlitzFirst issue 3710) it is None.

@@ -56,7 +56,7 @@ class Statements(MssqlCollector):
         self._plans: dict[str, str | None] = {}  # None: the server had it no more
 
     def sample(self, now: float) -> list[Row]:
-        rows = [self._named(row) for row in super().sample(now) if None not in (row["begins"], row["plan_hash"])]
+        rows = [self._add_text(row) for row in super().sample(now) if None not in (row["begins"], row["plan_hash"])]
         new = {row["planned"]: row for row in rows if row["planned"] not in self._plans}
         for planned, row in list(new.items())[:MOST_PLANS]:
             self._plans[planned] = self._plan(row)
@@ -65,7 +65,7 @@ class Statements(MssqlCollector):
     def files(self) -> dict[str, str]:
         return {f"plans/{planned.replace('/', '_')}.sqlplan": plan for planned, plan in self._plans.items() if plan}
 
-    def _named(self, row: Row) -> Row:
+    def _add_text(self, row: Row) -> Row:
         position = row["begins"] // 2  # two bytes each
         name = f"{row['procedure']}-{position}"
         planned = f"{name}-{row['plan_hash'].removeprefix('0x').lower()}"
@@ -75,10 +75,10 @@ class Statements(MssqlCollector):
     def _plan(self, row: Row) -> str | None:
         text = sql_file.read(__package__, "statements.plan")
         try:
-            found = self.connection.rows(text.format(handle=row["plan_handle"], begin=row["begins"], end=row["ends"]))
+            texts = self.connection.rows(text.format(handle=row["plan_handle"], begin=row["begins"], end=row["ends"]))
         except StallmarkError:  # no reason to lose the counts
             return None
-        return found[0]["query_plan"] if found else None
+        return texts[0]["query_plan"] if texts else None
 
 
 # Query Store's counts of our databases' procedures: collected on request, and where it is on already.
@@ -126,10 +126,10 @@ class QueryStore(MssqlCollector):
         return statement(self.name, OLDEST_MAJOR if None in lengths else SQL_SERVER_2025)
 
     def refusal(self) -> str | None:
-        return super().refusal() or self._off()
+        return super().refusal() or self._disabled_reason()
 
     def limits(self) -> str | None:
-        for where, engine in self.asked.items():
+        for where, engine in self.engines_by_prefix.items():
             _, capture, _, _ = _options(engine)
             if capture != "ALL":
                 return (
@@ -137,13 +137,13 @@ class QueryStore(MssqlCollector):
                 )
         return None
 
-    def _off(self) -> str | None:
-        for where, engine in self.asked.items():
+    def _disabled_reason(self) -> str | None:
+        for where, engine in self.engines_by_prefix.items():
             state, _, _, reason = _options(engine)
             if state != "READ_WRITE":
-                why = f" ({why})" if (why := why_stopped(reason)) else ""
+                detail = f" ({cause})" if (cause := why_stopped(reason)) else ""
                 return (
-                    f"{where}Query Store is {state} in this database{why}, and Stallmark leaves it so: to have it, "
+                    f"{where}Query Store is {state} in this database{detail}, and Stallmark leaves it so: to have it, "
                     f"{how_to_resume(state, reason)}"
                 )
         return None
@@ -167,12 +167,12 @@ class QueryStoreWaits(QueryStore):
     )
 
     def limits(self) -> str | None:
-        return None  # that of Query Store says it
+        return None  # Query Store's own refusal covers it
 
-    def _off(self) -> str | None:
-        if why := super()._off():
-            return why
-        for where, engine in self.asked.items():
+    def _disabled_reason(self) -> str | None:
+        if reason := super()._disabled_reason():
+            return reason
+        for where, engine in self.engines_by_prefix.items():
             _, _, waits, _ = _options(engine)
             if waits != "ON":
                 return f"{where}Query Store counts no waits in this database (WAIT_STATS_CAPTURE_MODE = OFF)."
@@ -201,7 +201,7 @@ class QueryStoreState(QueryStore):
     )
 
     def limits(self) -> str | None:
-        return None  # that of Query Store says it
+        return None  # Query Store's own refusal covers it
 
 
 def _options(engine: MssqlEngine) -> tuple[str, str, str, int | None]:

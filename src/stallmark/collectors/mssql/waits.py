@@ -56,7 +56,7 @@ _CLASSES = {
         "MEMORY_ALLOCATION_EXT",
         "MEMORY_GRANT_UPDATE",
         "RESERVED_MEMORY_ALLOCATION_EXT",
-        "RESOURCE_SEMAPHORE",  # for the memory that a query sorts and joins in
+        "RESOURCE_SEMAPHORE",  # memory grants for sorts and joins
         "RESOURCE_SEMAPHORE_QUERY_COMPILE",
     },
     "parallel": {  # workers of one query wait for each other
@@ -66,7 +66,7 @@ _CLASSES = {
         "CXCONSUMER",
         "CXPACKET",
         "CXROWSET_SYNC",
-        "CXSYNC_CONSUMER",  # from 2022 on, as the next
+        "CXSYNC_CONSUMER",  # both since 2022
         "CXSYNC_PORT",
         "EXCHANGE",
         "EXECSYNC",
@@ -124,8 +124,9 @@ _BENIGN = {
     *("XE_BUFFERMGR_ALLPROCESSED_EVENT", "XE_DISPATCHER_JOIN", "XE_DISPATCHER_WAIT", "XE_LIVE_TARGET_TVF"),
     "XE_TIMER_EVENT",
 }
-"""By name and not by family: of each family some hold commits up (HADR_SYNC_COMMIT, HADR_GROUP_COMMIT …). A test holds
-them against FirstResponderKit's and telegraf's lists, and has the reason for each difference."""
+"""Wait types by name, not by family: of each family some hold commits up (HADR_SYNC_COMMIT, HADR_GROUP_COMMIT …). A
+test compares them with FirstResponderKit's and telegraf's lists, and has the reason for each difference.
+"""
 
 
 def class_of(wait_type: str) -> str:
@@ -137,7 +138,7 @@ def class_of(wait_type: str) -> str:
 
 
 def is_benign(wait_type: str) -> bool:
-    """Tell whether a task waits there for work or for time to pass, so that nobody is held up."""
+    """Return whether a task waits there for work or for time to pass, without holding anyone up."""
     return wait_type in _BENIGN or wait_type.startswith("SLEEP_")
 
 
@@ -199,7 +200,7 @@ _BLOCKED = {
 MOST_GRAPHS = 20
 _PERSONAL = ("hostname", "loginname", "hostpid")
 READ_WITHIN_S = 10
-"""For all files: the sampler waits 15 s at the end."""
+"""Seconds for all files: the sampler waits 15 s at the end."""
 _EVERY_FILE = "system_health*.xel"
 
 
@@ -296,16 +297,18 @@ class Deadlocks(MssqlCollector):
         """Return the server's time, and the path of the file that it writes to, or None if unknown."""
         row = one_row(self.connection.rows(sql_file.read(__package__, "deadlocks.moment")), 2)
         if row["now"] is None:
-            raise StallmarkError("the server did not tell its time")
+            raise StallmarkError("the server did not report its time")
         return row["now"], _file_name(row["written"] or "")
 
     def _read(self, happened: str | None, text: str) -> Row | None:
         try:
             graph = ElementTree.fromstring(text).find(".//deadlock")
-        except ElementTree.ParseError:  # as SSMS's templates leave names in <…>: a deadlock all the same
+        except ElementTree.ParseError:  # SSMS's templates leave names in <…>: still a deadlock
             unknown = {"victim": "", "others": "", "isolation": "", "resources": "unreadable", "graph": None}
             return {"happened": happened} | unknown if "stallmark" in text else None
-        if graph is None or not any("stallmark" in (one.get("clientapp") or "") for one in graph.iter("process")):
+        if graph is None or not any(
+            "stallmark" in (process.get("clientapp") or "") for process in graph.iter("process")
+        ):
             return None
         name = None
         if len(self._graphs) < MOST_GRAPHS:
@@ -319,11 +322,11 @@ class Deadlocks(MssqlCollector):
 
 def shape(graph: ElementTree.Element) -> dict[str, Any]:
     """Return the victim, the others and what they fought for in a deadlock graph."""
-    processes = {one.get("id"): one for one in graph.iter("process")}
-    victims = [one.get("id") for one in graph.iter("victimProcess")]
+    processes = {process.get("id"): process for process in graph.iter("process")}
+    victims = [element.get("id") for element in graph.iter("victimProcess")]
     victim = processes.get(victims[0]) if victims else None
-    others = [_procedure(one) for key, one in processes.items() if key not in victims]
-    resources = [_resource(one) for one in graph.find("resource-list") or []]
+    others = [_procedure(process) for key, process in processes.items() if key not in victims]
+    resources = [_resource(resource) for resource in graph.find("resource-list") or []]
     return {
         "victim": "" if victim is None else _procedure(victim),
         "others": ", ".join(sorted(set(others))),
@@ -333,7 +336,7 @@ def shape(graph: ElementTree.Element) -> dict[str, Any]:
 
 
 def _procedure(process: ElementTree.Element) -> str:
-    """Return the procedure that a process was in, "schema.name"; of a batch the server says adhoc."""
+    """Return the procedure that a process was in, "schema.name"; of a batch the server reports adhoc."""
     frame = process.find(".//frame")
     name = "" if frame is None else frame.get("procname") or ""
     return ".".join(name.split(".")[-2:])
@@ -349,10 +352,10 @@ def _file_name(target: str) -> str | None:
 
 def _resource(resource: ElementTree.Element) -> str:
     # With optimized locking a transaction is locked, and the row or page of it stands inside (UnderlyingResource).
-    locked = next((one for one in resource.iter() if one.get("objectname")), resource)
+    locked = next((element for element in resource.iter() if element.get("objectname")), resource)
     name = ".".join((locked.get("objectname") or locked.tag).split(".")[-2:])
     index = f" ({locked.get('indexname')})" if locked.get("indexname") else ""
     held, wanted = (
-        "/".join(sorted({one.get("mode") or "" for one in resource.iter(kind)})) for kind in ("owner", "waiter")
+        "/".join(sorted({lock.get("mode") or "" for lock in resource.iter(kind)})) for kind in ("owner", "waiter")
     )
     return f"{name}{index}: {held} held, {wanted} wanted"

@@ -31,7 +31,7 @@ def statement(name: str, major: int) -> str | None:
     return sql_file.newest(__package__, name, major)
 
 
-def of_databases(text: str, names: Iterable[str]) -> str:
+def with_databases(text: str, names: Iterable[str]) -> str:
     """Return a query that has these databases where it lists the one of the connection."""
     return text.replace("current_database()", ", ".join(sql.Literal(name).as_string() for name in names))
 
@@ -65,7 +65,7 @@ class CollectorConnection(ServerConnection):
                 self.close()
                 raise StallmarkError(f"the connection to the server was lost ({sentence})") from error
             raise StallmarkError(f"the server refused the query ({sentence})") from error
-        names = [(result.fname(at) or b"").decode() for at in range(result.nfields)]
+        names = [(result.fname(index) or b"").decode() for index in range(result.nfields)]
         types = Transformer(self._connection)
         types.set_pgresult(result)
         return Rows(names, types.load_rows(0, result.ntuples, tuple))
@@ -112,7 +112,7 @@ class PostgresCollector(Collector):
         text = statement(self.name, self.major)
         assert text is not None, f"{self.name} was sampled on a version it does not know"
         if self.several and not self.of_each_database:
-            return of_databases(text, [name_of(one) for one in self.databases])
+            return with_databases(text, [name_of(database) for database in self.databases])
         return text
 
     def unavailable(self) -> str | None:
@@ -123,15 +123,15 @@ class PostgresCollector(Collector):
                 try:
                     cursor.execute(self.sql)
                 except psycopg.errors.InsufficientPrivilege as error:
-                    why = no_privilege(cursor, str(error).strip().splitlines()[0])
-                    return f"In {name_of(engine)}: {why}" if self.several else why
+                    reason = missing_privilege_sentence(cursor, str(error).strip().splitlines()[0])
+                    return f"In {name_of(engine)}: {reason}" if self.several else reason
         return None
 
-    def limited(self) -> str | None:
+    def limitation(self) -> str | None:
         with self.engine.cursor() as cursor:
             off = [
-                _TIMING.format(setting=setting, what=what)
-                for setting, what in self.timed().items()
+                _TIMING.format(setting=setting, what=columns)
+                for setting, columns in self.timed().items()
                 if cursor.execute("SELECT current_setting(%s)", [setting]).fetchone() == ("off",)
             ]
         return " ".join(off) or None
@@ -144,13 +144,13 @@ class PostgresCollector(Collector):
         self.connection.open()
 
     def sample(self, now: float) -> Sequence[Row]:
-        return self.told_apart(self.connection.rows(self.sql))
+        return self.with_database_names(self.connection.rows(self.sql))
 
     def close(self) -> None:
         self.connection.close()
 
 
-def no_privilege(cursor: psycopg.Cursor, reason: str) -> str:
+def missing_privilege_sentence(cursor: psycopg.Cursor, reason: str) -> str:
     """Return the sentence for a role that may not see what a collector reads."""
     row = cursor.execute("SELECT quote_ident(current_user)").fetchone()
     role = row[0] if row else "this role"

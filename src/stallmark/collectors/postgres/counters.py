@@ -121,7 +121,7 @@ class LoadIO(PostgresCollector):
         return FILE_TIMING
 
     def sample(self, now: float) -> Sequence[Row]:
-        return self._sessions.noted(super().sample(now))
+        return self._sessions.with_session_counts(super().sample(now))
 
 
 class Database(PostgresCollector):

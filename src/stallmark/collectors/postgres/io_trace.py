@@ -94,7 +94,7 @@ class IoFiles(PostgresCollector):
 
     def sample(self, now: float) -> Sequence[Row]:
         folder = self.engine.directories()["data"]
-        return [found for row in super().sample(now) for found in _files(folder, row)]
+        return [file_row for row in super().sample(now) for file_row in _files(folder, row)]
 
 
 def _files(folder: Path, row: Mapping[str, str]) -> Iterator[Row]:

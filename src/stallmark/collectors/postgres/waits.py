@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from stallmark.collectors.base import WAITS, EachDatabase, Polled, Row, ServerConnection, polled_columns
-from stallmark.collectors.postgres.collector import CollectorConnection, PostgresCollector, no_privilege
+from stallmark.collectors.postgres.collector import CollectorConnection, PostgresCollector, missing_privilege_sentence
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
@@ -73,9 +73,9 @@ class UserWaits(PostgresCollector):
         return self._polled.finish()
 
     def _hidden_users(self) -> str | None:
-        """Return why the users' sessions are hidden; None where they are seen.
+        """Return the reason why the users' sessions are hidden; None if they are seen.
 
-        A role always sees its own sessions, so without pg_read_all_stats only a trial tells.
+        A role always sees its own sessions, so without pg_read_all_stats only a trial shows it.
         """
         with self.engine.cursor() as cursor:
             if cursor.execute("SELECT pg_has_role('pg_read_all_stats', 'USAGE')").fetchone() == (True,):
@@ -86,7 +86,7 @@ class UserWaits(PostgresCollector):
             finally:
                 user.close()
             hidden = [column.name for column in cursor.description].index("hidden")
-            return no_privilege(cursor, _HIDDEN) if any(row[hidden] for row in rows) else None
+            return missing_privilege_sentence(cursor, _HIDDEN) if any(row[hidden] for row in rows) else None
 
 
 class RowLocks(PostgresCollector):
@@ -114,7 +114,7 @@ class RowLocks(PostgresCollector):
         self._catalogues: ServerConnection = self.connection
         if self.several:
             self._catalogues = EachDatabase(self.databases, CollectorConnection)
-        self._tables: dict[tuple[str, int], str] = {}  # by database and number
+        self._tables: dict[tuple[str, int], str] = {}  # keyed by database and number
 
     def sample(self, now: float) -> list[Row]:
         waiting: Counter[tuple[str | None, ...]] = Counter()
@@ -133,8 +133,8 @@ class RowLocks(PostgresCollector):
         """Return the rows with the names of their tables; the catalogues are read when one of an unknown is met."""
         met = {(row["database"], row["number"]) for row in rows if row["number"] is not None}
         if not met <= self._tables.keys():
-            found = self._catalogues.rows(sql_file.read(__package__, "row_locks.tables"))
+            relations = self._catalogues.rows(sql_file.read(__package__, "row_locks.tables"))
             self._tables = dict.fromkeys(met, _UNKNOWN)
-            self._tables |= {(table["database"], table["number"]): table["relation"] for table in found}
+            self._tables |= {(table["database"], table["number"]): table["relation"] for table in relations}
         named = [row | {"relation": self._tables.get((row["database"], row["number"]), _UNKNOWN)} for row in rows]
-        return self.told_apart(named)
+        return self.with_database_names(named)

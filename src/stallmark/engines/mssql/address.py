@@ -51,7 +51,7 @@ class Address:
     database: str
     user: str | None
     password: str | None = field(repr=False)
-    options: dict[str, str] = field(repr=False)  # of the driver
+    options: dict[str, str] = field(repr=False)  # the ODBC driver's options
     bulk_copy: bool = True
 
     @classmethod
@@ -95,7 +95,7 @@ class Address:
         return cls(host, url.port, instance or None, url.database, url.username, password, options, _SWITCH[switch])
 
     @property
-    def where(self) -> str:
+    def location(self) -> str:
         """Return server and database for messages: never user or password."""
         instance = f"\\{self.instance}" if self.instance else ""
         return f"{self.host}{instance}{f':{self.port}' if self.port else ''}/{self.database}"
@@ -103,16 +103,17 @@ class Address:
     @property
     def server(self) -> str:
         """Return the server whatever the database; two addresses of one server may differ in how they name it."""
-        return self.where.rpartition("/")[0]
+        return self.location.rpartition("/")[0]
 
-    def why_unreachable(self) -> str | None:
-        """Return why a login would only time out, as a clause without a full stop; None if it may succeed."""
+    def unreachable_reason(self) -> str | None:
+        """Return the reason why a login would only time out, as a clause without a full stop; None if it may
+        succeed."""
         elsewhere = any(key.lower() in _OTHER_WAYS for key in self.options)
         if elsewhere or sys.platform == "win32":  # whose driver also takes shared memory and named pipes
             return None
         if self.instance and not self.port:
-            return reach.why_instance_unreachable(self.host, self.instance)
-        return reach.why_unreachable(self.host, self.port or DEFAULT_PORT)
+            return reach.instance_unreachable_reason(self.host, self.instance)
+        return reach.unreachable_reason(self.host, self.port or DEFAULT_PORT)
 
     def connection_string(self, driver: Driver, application: str) -> str:
         """Return the connection string. It holds the password: give it to the driver alone."""
@@ -188,18 +189,18 @@ class Service:
     """A managed service. Each reason is a clause without a full stop, or None if the service has the feature."""
 
     name: str
-    why_no_cap: str | None = None
+    no_cap_reason: str | None = None
     """The reason why nobody caps the memory by `max server memory`."""
-    why_no_restore: str | None = None
-    why_no_backup: str | None = None
+    no_restore_reason: str | None = None
+    no_backup_reason: str | None = None
     """The reason why nobody has a backup beside the users."""
-    why_no_placement: str | None = None
-    why_no_tempdb: str | None = None
+    no_placement_reason: str | None = None
+    no_tempdb_reason: str | None = None
     """The reason why nobody places the files of tempdb."""
-    why_no_pool: str | None = None
+    no_pool_reason: str | None = None
     """The reason why nobody makes a pool of Resource Governor."""
     gives_roles: bool = True
-    """Somebody may be a member of sysadmin and dbcreator."""
+    """Someone may be a member of sysadmin and dbcreator."""
     event_memory_kib: int = 8192
     """The memory of an event session of ours."""
     error_log: str = "sys.sp_readerrorlog"
@@ -211,14 +212,14 @@ class Service:
     def refused_keys(self) -> list[str]:
         """Return the keys of a scenario that are refused here."""
         keys = {
-            "buffer_pool": self.why_no_cap,
-            "reset: restore": self.why_no_restore,
-            "during: {backup: …}": self.why_no_backup,
-            "database": self.why_no_placement,
-            "database.tempdb": self.why_no_tempdb,
-            "resource_pool": self.why_no_pool,
+            "buffer_pool": self.no_cap_reason,
+            "reset: restore": self.no_restore_reason,
+            "during: {backup: …}": self.no_backup_reason,
+            "database": self.no_placement_reason,
+            "database.tempdb": self.no_tempdb_reason,
+            "resource_pool": self.no_pool_reason,
         }
-        return [key for key, why in keys.items() if why]
+        return [key for key, reason in keys.items() if reason]
 
 
 BOX = Service("SQL Server")
@@ -226,43 +227,45 @@ BOX = Service("SQL Server")
 
 RDS = Service(
     "Amazon RDS",
-    why_no_cap=f"Amazon RDS sets `max server memory` by a DB parameter group alone: {_READ_NOT_SET}",
-    why_no_restore=(
+    no_cap_reason=f"Amazon RDS sets `max server memory` by a DB parameter group alone: {_READ_NOT_SET}",
+    no_restore_reason=(
         "Amazon RDS backs up and restores by msdb.dbo.rds_backup_database and msdb.dbo.rds_restore_database alone: "
         f"{_RESTORED_BY_HAND}"
     ),
-    why_no_backup="Amazon RDS gives nobody the right BACKUP DATABASE",
-    why_no_tempdb="Amazon RDS puts tempdb's files where it wants them",
-    why_no_pool="Amazon RDS makes a pool by msdb.dbo.rds_create_resource_pool alone",
+    no_backup_reason="Amazon RDS gives nobody the right BACKUP DATABASE",
+    no_tempdb_reason="Amazon RDS puts tempdb's files where it wants them",
+    no_pool_reason="Amazon RDS makes a pool by msdb.dbo.rds_create_resource_pool alone",
     gives_roles=False,
     event_memory_kib=4096,
     error_log="rdsadmin.dbo.rds_read_error_log",
 )
 CLOUD_SQL = Service(
     "Cloud SQL",
-    why_no_cap=f"Cloud SQL sets `max server memory` by a flag of the instance alone: {_READ_NOT_SET}",
+    no_cap_reason=f"Cloud SQL sets `max server memory` by a flag of the instance alone: {_READ_NOT_SET}",
     gives_roles=False,
     grantor=" AS CustomerDbRootRole",
 )
 _AZURE_PLACES = "Azure SQL puts a database's files where it wants them"
 MANAGED = Service(
     "Azure SQL Managed Instance",
-    why_no_restore=(f"Azure SQL Managed Instance backs up to a URL and restores from one alone: {_RESTORED_BY_HAND}"),
-    why_no_backup="Azure SQL makes its backups itself",
-    why_no_placement=_AZURE_PLACES,
-    why_no_tempdb=_AZURE_PLACES,
+    no_restore_reason=(
+        f"Azure SQL Managed Instance backs up to a URL and restores from one alone: {_RESTORED_BY_HAND}"
+    ),
+    no_backup_reason="Azure SQL makes its backups itself",
+    no_placement_reason=_AZURE_PLACES,
+    no_tempdb_reason=_AZURE_PLACES,
 )
 DATABASE = Service(
     "Azure SQL Database",
-    why_no_cap=(
+    no_cap_reason=(
         "Azure SQL Database has no `max server memory`: choose a service tier for every size instead, and leave out "
         "`buffer_pool` (`--set buffer_pool=null`)"
     ),
-    why_no_restore=f"Azure SQL Database has no BACKUP and no RESTORE: {_RESTORED_BY_HAND}",
-    why_no_backup="Azure SQL makes its backups itself",
-    why_no_placement=_AZURE_PLACES,
-    why_no_tempdb=_AZURE_PLACES,
-    why_no_pool="Azure SQL Database has no Resource Governor",
+    no_restore_reason=f"Azure SQL Database has no BACKUP and no RESTORE: {_RESTORED_BY_HAND}",
+    no_backup_reason="Azure SQL makes its backups itself",
+    no_placement_reason=_AZURE_PLACES,
+    no_tempdb_reason=_AZURE_PLACES,
+    no_pool_reason="Azure SQL Database has no Resource Governor",
 )
 SERVICES = (RDS, CLOUD_SQL, MANAGED, DATABASE)
 

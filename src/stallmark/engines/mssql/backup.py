@@ -48,19 +48,19 @@ class MssqlBackup(Backup):
         server = self._server
         if server.is_babelfish:
             return f"{server.identity().product} has no BACKUP: use `reset: continue`"
-        if why := server.service.why_no_restore:
-            return why
+        if reason := server.service.no_restore_reason:
+            return reason
         algorithm = self.options.compression
         if algorithm in ALGORITHMS and not server.has_version(ALGORITHMS[algorithm]):
             return f"{server.identity()} compresses no backup by {algorithm}: use `compression: on`"
-        if missing := [name for name, has in self._asked("rights_restore") if not has]:
+        if missing := [name for name, has in self._query_row("rights_restore") if not has]:
             if not server.service.gives_roles:
                 missing = [name.removeprefix("the role dbcreator or ") for name in missing]
             return (
                 f"to back up and restore the database this login needs {', '.join(missing)} as well: have that "
                 "granted, or use `reset: continue`"
             )
-        if copies := [what for what, is_so in self._asked("in_group") if is_so]:
+        if copies := [name for name, is_so in self._query_row("in_group") if is_so]:
             return (
                 f"the database is {' and '.join(copies)}, where the server refuses a restore: use `reset: continue`, "
                 "or take it out for the runs"
@@ -81,7 +81,7 @@ class MssqlBackup(Backup):
         )
 
     def label(self) -> str | None:
-        """Return the label of the backup; None when there is none that can be read."""
+        """Return the label of the backup, or None if it cannot be read."""
         try:
             with self._server.cursor() as cursor:
                 header = cursor.execute(f"RESTORE HEADERONLY FROM DISK = {self._files[0]}")
@@ -103,7 +103,7 @@ class MssqlBackup(Backup):
         """Put the backup in the place of the database, its files where they lay when it was made, or into the folders;
         sessions that are in it are ended.
 
-        Offline meanwhile: of a single-user database somebody else's session could take the one place. A journal says
+        Offline meanwhile: of a single-user database someone else's session could take the one place. A journal says
         that it is us who made the database so, until it can be opened again.
         """
         statement = self._statement + (f", {self._moves(to)}" if to else "")
@@ -141,8 +141,7 @@ class MssqlBackup(Backup):
             self.restore()
         except (CallFailed, StallmarkError) as error:
             raise NotGivenBack(
-                f"The database still lies in {self._placed.data} ({as_reason(error)}): {self._statement} brings it "
-                "back."
+                f"The database is still in {self._placed.data} ({as_reason(error)}): {self._statement} brings it back."
             ) from None
 
     def _moves(self, to: Folders) -> str:
@@ -154,13 +153,13 @@ class MssqlBackup(Backup):
         unknown = to.filegroups.keys() - {file["FileGroupName"] for file in files}
         if unknown:
             raise StallmarkError(f"place.filegroups names {min(unknown)}, which the database does not have.")
-        paths = {file["LogicalName"]: _within(_folder(file, to), _base(file["PhysicalName"])) for file in files}
+        paths = {file["LogicalName"]: _join_path(_folder(file, to), _base(file["PhysicalName"])) for file in files}
         if twice := [path for path in paths.values() if list(paths.values()).count(path) > 1]:
             raise StallmarkError(f"Two files of the database would both be {twice[0]}: name folders apart.")
         return ", ".join(f"MOVE {odbc.text(name)} TO {odbc.text(path)}" for name, path in paths.items())
 
     def _free_bytes(self, folder: str) -> int | None:
-        """Return the free bytes of a folder's drive; None where it has no letter, as on Linux."""
+        """Return the free bytes of a folder's drive; None if it has no letter, as on Linux."""
         if folder[1:2] != ":":
             return None
         drives = self._master.query(
@@ -176,14 +175,16 @@ class MssqlBackup(Backup):
                 return
         except (CallFailed, StallmarkError):  # no way into `master`, so that none was ever made either
             return
-        with lock.held(self._master):  # or another run is at it now
+        with lock.hold(self._master):  # or another run is at it now
             if self._state() in ("ONLINE", None):
                 self._journal.remove()
             else:
                 self.restore()
 
-    def why_closed(self) -> str | None:
-        """Return why the database cannot be opened and what to do, as a clause; None where it can, or nobody knows."""
+    def closed_database_reason(self) -> str | None:
+        """Return the reason why the database cannot be opened and what to do, as a clause; None if it can, or it is
+        unknown.
+        """
         try:
             state, was_cut = self._state(), bool(self._journal.read())
         except (CallFailed, StallmarkError):
@@ -216,7 +217,7 @@ class MssqlBackup(Backup):
             )
 
     def _state(self) -> str | None:
-        """Return ONLINE where everybody may open it; None where there is no such database."""
+        """Return the state of the database, ONLINE if it is open to all; None if it does not exist."""
         for state, access, _ in self._rows():
             return access if (state, access) == ("ONLINE", SINGLE_USER) else state
         return None
@@ -234,12 +235,12 @@ class MssqlBackup(Backup):
 
     @property
     def _files(self) -> list[str]:
-        """Each as a text of T-SQL; without a folder they lie in the server's default one."""
+        """Each as a text of T-SQL; without a folder they are in the server's default one."""
         count = self.options.files
         name = f"stallmark-{_NOT_IN_A_NAME.sub(_as_number, self._server.address.database)}"
         names = [f"{name}.bak"] if count == 1 else [f"{name}-{part}of{count}.bak" for part in range(1, count + 1)]
         folder = self.options.folder
-        return [odbc.text(name if folder is None else _within(folder, name)) for name in names]
+        return [odbc.text(name if folder is None else _join_path(folder, name)) for name in names]
 
     @property
     def _disks(self) -> str:
@@ -256,18 +257,18 @@ class MssqlBackup(Backup):
         chosen = {"BUFFERCOUNT": self.options.buffers, "MAXTRANSFERSIZE": self.options.transfer_bytes}
         return "".join(f", {name} = {value}" for name, value in chosen.items() if value is not None)
 
-    def _asked(self, name: str) -> list[tuple[str, int]]:
+    def _query_row(self, name: str) -> list[tuple[str, int]]:
         """Return the columns of a query of one row, with their values."""
         with self._server.cursor() as cursor:
             cursor.execute(sql_file.read(__package__, name))
             [row] = cursor.fetchall()
             return [(column[0], value) for column, value in zip(cursor.description, row, strict=True)]
 
-    def _run(self, statement: str, what: str) -> None:
+    def _run(self, statement: str, action: str) -> None:
         try:
             self._master.execute(statement)
         except CallFailed as error:
-            raise StallmarkError(f"{what} {self._server.where} failed: {error.message}.") from None
+            raise StallmarkError(f"{action} {self._server.location} failed: {error.message}.") from None
 
     @cached_property
     def _master(self) -> Server:
@@ -282,7 +283,7 @@ def _as_number(character: re.Match[str]) -> str:
     return f"%{ord(character[0]):02X}"
 
 
-def _within(folder: str, name: str) -> str:
+def _join_path(folder: str, name: str) -> str:
     """Return the path of a file in a folder of the server, be it Windows or Linux."""
     separator = "\\" if "\\" in folder or folder[1:2] == ":" else "/"
     return f"{folder.rstrip(separator)}{separator}{name}"
@@ -318,20 +319,20 @@ class KeptCopy(NamedTuple):
 def kept_copies(server: Server) -> list[KeptCopy]:
     """Return the files that are still there, of all databases of the server. Raise CallFailed without the right to
     read msdb."""
-    found = [KeptCopy(*row) for row in server.query(sql_file.read(__package__, "kept_copies"))]
-    return [copy for copy in found if _is_there(server, copy.path)]
+    copies = [KeptCopy(*row) for row in server.query(sql_file.read(__package__, "kept_copies"))]
+    return [copy for copy in copies if _is_there(server, copy.path)]
 
 
 def remove_kept_copy(server: Server, copy: KeptCopy) -> None:
-    """Remove the file. Raise StallmarkError where it is still there."""
+    """Remove the file. Raise StallmarkError if it is still there."""
     try:
         server.execute(_DELETE.format(path=odbc.text(copy.path)))
-        why = "the server did nothing"
+        reason = "the server did nothing"
     except CallFailed as error:
-        why = error.message
+        reason = error.message
     if _is_there(server, copy.path):
         login = "use a login that is sysadmin, or " if server.service.gives_roles else ""
-        raise StallmarkError(f"{copy.path} is still there ({why}): {login}remove the file on the server.")
+        raise StallmarkError(f"{copy.path} is still there ({reason}): {login}remove the file on the server.")
 
 
 def _is_there(server: Server, path: str) -> bool:

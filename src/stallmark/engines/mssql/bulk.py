@@ -27,7 +27,8 @@ INSERTED_INSTEAD = "rows are inserted instead, which takes several times as long
 
 
 class NoBulkCopy(Exception):
-    """There is no bulk copy into this server; a clause says why, without a full stop."""
+    """An error: bulk copy into this server is impossible. The message is a clause with the reason, without a full
+    stop."""
 
 
 class Copier:
@@ -35,7 +36,7 @@ class Copier:
 
     def __init__(self, server: Server):
         """Raise NoBulkCopy."""
-        if server.is_babelfish:  # its bulk copy fills one column and says nothing
+        if server.is_babelfish:  # its bulk copy silently fills one column
             raise NoBulkCopy(f"the bulk copy of {server.identity().product} is not trusted")
         if not server.address.bulk_copy:
             raise NoBulkCopy("it is switched off (?BulkCopy=no)")
@@ -48,7 +49,7 @@ class Copier:
         try:
             connection = mssql_python.connect(server.address.copier_string(), timeout=LOGIN_WITHIN_S)
             try:
-                connection.timeout = LOGIN_WITHIN_S  # of the login that follows
+                connection.timeout = LOGIN_WITHIN_S  # timeout of the login that follows
                 known = connection.cursor()._build_pycore_context()
             finally:
                 connection.close()
@@ -57,7 +58,7 @@ class Copier:
             raise NoBulkCopy(
                 f"mssql-python {mssql_python.__version__} is not known: pip install 'mssql-python==1.16.*'"
             ) from None
-        except Exception as error:  # of many kinds: its own, and RuntimeError for whatever the server says
+        except Exception as error:  # its own kinds, and RuntimeError for the server's errors
             raise NoBulkCopy(f"mssql-python cannot log in ({_sentence(error)})") from None
 
     def copy(self, table: str, rows: "pa.Table") -> None:
@@ -122,7 +123,7 @@ ROWS = pa.table(
 
 
 def try_bulk_copy(server: Server) -> Examined:
-    """Try a bulk copy; return what the doctor says of it."""
+    """Try a bulk copy, and return the line for the doctor."""
     try:
         copier = Copier(server)
     except NoBulkCopy as why:
@@ -134,13 +135,15 @@ def try_bulk_copy(server: Server) -> Examined:
             read_all(cursor.execute(sql_file.read(__package__, "bulk_probe").format(table=table)))
             copier.copy(table, ROWS)
             columns = ", ".join(f"[{name}]" for name in ROWS.column_names)
-            found = read_all(cursor.execute(f"SELECT {columns} FROM {table} ORDER BY [key]"))
+            stored = read_all(cursor.execute(f"SELECT {columns} FROM {table} ORDER BY [key]"))
     except CallFailed as error:
         return Examined(WHAT, "missing", f"it failed when it was tried: {error.message}.")
     except StallmarkError as error:
         return Examined(WHAT, "missing", str(error))
     changed = [
-        name for at, name in enumerate(ROWS.column_names) if ROWS[name].to_pylist() != [row[at] for row in found]
+        name
+        for column, name in enumerate(ROWS.column_names)
+        if ROWS[name].to_pylist() != [row[column] for row in stored]
     ]
     if changed:
         return Examined(
@@ -206,8 +209,8 @@ class InsertWriter(_Writer):
     """The driver sends the rows of a call together, and holds the interpreter meanwhile."""
 
     def __init__(self, connection: Any, instead: str | None = None, *, transactional: bool = True):
-        """Not `transactional` where bulk copy may have begun the same batches: then each is begun in the ledger as
-        bulk copy does it. `instead` says why rows are inserted.
+        """Not `transactional` if bulk copy may have begun the same batches: then each is begun in the ledger as bulk
+        copy does it. `instead` is the reason why rows are inserted.
         """
         super().__init__(connection)
         self.limited = instead

@@ -58,7 +58,7 @@ class MssqlCaches(Caches):
         return None
 
     def _right(self) -> tuple[str, str]:
-        """Return the query that tells whether this login may, and what it needs."""
+        """Return the query that shows whether this login may, and what it needs."""
         if self._server.is_azure_database:
             return _MAY_DROP_ON_AZURE, "the server role ##MS_ServerStateManager##"
         if self._server.has_version(SQL_SERVER_2022):
@@ -66,11 +66,13 @@ class MssqlCaches(Caches):
         return _MAY_DROP, _SYSADMIN
 
     def empty(self) -> list[str]:
-        """Write out what is dirty, database by database, and empty the buffer pool; say which databases were left."""
+        """Write out dirty pages, database by database, and empty the buffer pool; return the databases that were
+        skipped.
+        """
         dirty = []
         with self._server.cursor() as cursor:
             rows(cursor.execute("CHECKPOINT"))
-            if not self._server.is_azure_database:  # where other databases cannot be entered, nor are on this server
+            if not self._server.is_azure_database:  # other databases are not on this server
                 dirty = _write_out_others(cursor)
             try:
                 rows(cursor.execute("DBCC DROPCLEANBUFFERS WITH NO_INFOMSGS"))
@@ -88,7 +90,9 @@ class MssqlCaches(Caches):
 
 
 def _write_out_others(cursor: Any) -> list[str]:
-    """Return those where it failed, and why. That a database of others is closed, or a replica, is no obstacle."""
+    """Return the databases in which it failed, with the reasons. A closed database of others, or a replica, does not
+    count.
+    """
     dirty = []
     for name, may_enter in rows(cursor.execute(_OTHERS)):
         if not may_enter:
@@ -118,8 +122,8 @@ class MssqlPrefill(Prefill):
         total = 0
         for schema in schemas:
             with self._server.cursor() as cursor:
-                found = cursor.execute(sql_file.read(__package__, "indexes"), schema).fetchall()
-                for table, index, pages, is_columnstore, long_texts in found:
+                indexes = cursor.execute(sql_file.read(__package__, "indexes"), schema).fetchall()
+                for table, index, pages, is_columnstore, long_texts in indexes:
                     read = [_SEGMENTS if is_columnstore else _ROWS]
                     read += [f"SUM(CAST({long_texts} AS bigint))"] * bool(long_texts)
                     cursor.execute(f"SELECT {', '.join(read)} FROM {table} WITH (INDEX({index}), TABLOCK)").fetchall()
@@ -148,15 +152,15 @@ class MssqlMaintenance(Maintenance):
     def refusal(self) -> str | None:
         if self._server.is_babelfish:
             return f"{self._server.identity().product} has no such statement"
-        if self._backs_up and (why := self._server.service.why_no_backup):
-            return why
+        if self._backs_up and (reason := self._server.service.no_backup_reason):
+            return reason
         [(may_back_up, owner)] = self._server.query(_PERMITTED)
         if not (may_back_up if self._backs_up else owner):
             return f"this login may not: {'GRANT BACKUP DATABASE TO it' if self._backs_up else 'make it a db_owner'}"
         return None
 
-    def open(self, what: str) -> "_Work":
-        return _Work(self._server.connect("stallmark-maintenance"), self._statement(self._server, what))
+    def open(self, name: str) -> "_Work":
+        return _Work(self._server.connect("stallmark-maintenance"), self._statement(self._server, name))
 
 
 class _Work(MaintenanceWork):
@@ -187,11 +191,11 @@ def maintenance(server: Server) -> Mapping[str, MssqlMaintenance]:
     }
 
 
-def _backup(server: Server, what: str) -> str:
-    return _BACKUP.format(name=odbc.name(server.address.database), disk=odbc.text(what))
+def _backup(server: Server, file: str) -> str:
+    return _BACKUP.format(name=odbc.name(server.address.database), disk=odbc.text(file))
 
 
-def _rebuild(server: Server, what: str) -> str:
+def _rebuild(server: Server, table: str) -> str:
     """Return the statement; online where the edition can, else users wait for the table."""
-    name = ".".join(map(odbc.name, what.split(".")))
+    name = ".".join(map(odbc.name, table.split(".")))
     return _REBUILD.format(name=name, state="ON" if server.edition in (ENTERPRISE, *AZURE) else "OFF")

@@ -27,7 +27,7 @@ from stallmark.stopping import StopSignal, undisturbed
 
 OWN_SESSIONS = 26  # each collector, the lock of the run, and what is asked in between
 OF_EACH_DATABASE = 6  # sessions of collectors whose views show one database alone
-SERVERS_OWN_WORKERS = 64  # for background work of the server, and our own sessions
+SERVERS_OWN_WORKERS = 64  # left for the server's background work and our own sessions
 # All other options that decide which plan is taken ODBC sets as SSMS does. Without it whoever tries a procedure there
 # looks at a plan of his own.
 AS_IN_SSMS = "SET ARITHABORT ON"
@@ -40,7 +40,7 @@ class MssqlPlacement(Placement):
         self._server = server
 
     def refusal(self) -> str | None:
-        return self._server.why_no_placement()
+        return self._server.no_placement_reason()
 
 
 class MssqlEngine(Server, Engine):
@@ -64,9 +64,9 @@ class MssqlEngine(Server, Engine):
         self.maintenance = maintenance(self)
         self._types = ParameterTypes()
 
-    def why_no_connection(self, error: Exception) -> str:
+    def no_connection_reason(self, error: Exception) -> str:
         closed = failed(error).code in _CLOSED and self.address.database != "master"
-        return (closed and self.backup.why_closed()) or super().why_no_connection(error)
+        return (closed and self.backup.closed_database_reason()) or super().no_connection_reason(error)
 
     def failure(self, error: Exception) -> CallFailed:
         return failed(error)
@@ -81,7 +81,7 @@ class MssqlEngine(Server, Engine):
 
     def _connect_user(self, application: str) -> Any:
         try:
-            is_babelfish = self.is_babelfish  # which the first session asks the server
+            is_babelfish = self.is_babelfish  # the first session asks the server
             connection = self.connect(application)
         except StallmarkError as error:
             raise CallFailed(ErrorClass.CONNECTION_LOST, "08001", str(error)) from None
@@ -98,8 +98,8 @@ class MssqlEngine(Server, Engine):
             try:
                 copier = Copier(self)
             except NoBulkCopy as why:
-                said = None if self.is_babelfish or not self.address.bulk_copy else f"{why}, so {INSERTED_INSTEAD}."
-                yield InsertWriter(connection, said, transactional=self.is_babelfish)
+                sentence = None if self.is_babelfish or not self.address.bulk_copy else f"{why}, so {INSERTED_INSTEAD}."
+                yield InsertWriter(connection, sentence, transactional=self.is_babelfish)
                 return
             with closing(copier):
                 yield BulkCopyWriter(connection, copier)
@@ -115,7 +115,7 @@ class MssqlEngine(Server, Engine):
 
     def settle(self, table: str) -> None:
         """Make the statistics that the first queries would make, from as many rows as those would take."""
-        if self.is_babelfish:  # which has no such statement, and gathers them by itself
+        if self.is_babelfish:  # Babelfish has no such statement and gathers them itself
             return
         for (column,) in self.query(sql_file.read(__package__, "columns_without_statistics").format(table=table)):
             made = f"CREATE STATISTICS {quoted(f'stallmark_{column}')} ON {table} ({quoted(column)})"
@@ -127,7 +127,7 @@ class MssqlEngine(Server, Engine):
             schemas.setdefault(schema, []).append(name)
         return schemas
 
-    def why_things_are_hidden(self) -> str | None:
+    def hidden_objects_reason(self) -> str | None:
         if self.is_babelfish:  # whose catalogue shows everything to everybody
             return None
         try:
@@ -139,16 +139,16 @@ class MssqlEngine(Server, Engine):
     def other_sessions(self) -> list[ServerSession]:
         return lock.other_sessions(self)
 
-    def why_sessions_are_hidden(self) -> str | None:
-        return lock.why_hidden(self)
+    def hidden_sessions_reason(self) -> str | None:
+        return lock.hidden_sessions_reason(self)
 
     def blockers(self) -> list[ServerSession]:
         return lock.blockers(self)
 
-    def why_not_writable(self, schemas: Sequence[str]) -> str | None:
-        return self._why_reads_only() or self._why_no_right([*schemas, "stallmark"])
+    def not_writable_reason(self, schemas: Sequence[str]) -> str | None:
+        return self._reads_only_message() or self._missing_right_message([*schemas, "stallmark"])
 
-    def _why_reads_only(self) -> str | None:
+    def _reads_only_message(self) -> str | None:
         try:
             [(updateability,)] = self.query(UPDATEABILITY)
         except CallFailed:  # not known
@@ -156,11 +156,11 @@ class MssqlEngine(Server, Engine):
         if updateability != "READ_ONLY":
             return None
         return (
-            f"{self.where} is read-only, as a readable secondary is, or one that was set so: name the primary, or "
+            f"{self.location} is read-only, as a readable secondary is, or one that was set so: name the primary, or "
             "ALTER DATABASE … SET READ_WRITE."
         )
 
-    def _why_no_right(self, schemas: Sequence[str]) -> str | None:
+    def _missing_right_message(self, schemas: Sequence[str]) -> str | None:
         """Return the right that the login lacks in the database, as a sentence; None if it has all, or that is not
         known."""
         if self.is_babelfish:  # whose rights are those of PostgreSQL
@@ -172,14 +172,14 @@ class MssqlEngine(Server, Engine):
             return None
         if only_read:
             return (
-                f"This login may not read and change {only_read} on {self.where}: name the login that built the "
+                f"This login may not read and change {only_read} on {self.location}: name the login that built the "
                 "database, or make it a member of db_owner."
             )
         things = {"tables": creates_tables, "schemas": creates_schemas}
         if (lacking := [thing for thing, may in things.items() if may == 0]) and not is_built:
             return (
-                f"This login may not create {' or '.join(lacking)} on {self.where}, so no database can be built: make "
-                "it a member of db_owner."
+                f"This login may not create {' or '.join(lacking)} on {self.location}, so no database can be built: "
+                "make it a member of db_owner."
             )
         return None
 
@@ -194,9 +194,9 @@ class MssqlEngine(Server, Engine):
         return target_bytes(self)
 
     def most_users(self) -> int | None:
-        """Return how many may be at work at once: a session needs a connection, and a worker as long as a call lasts.
+        """Return the number of sessions that can work at once: each needs a connection, and a worker during a call.
 
-        Without a worker left nobody is let in, not even our collectors.
+        Without a free worker the server refuses every login, even of our collectors.
         """
         [(connections,)] = self.query("SELECT @@MAX_CONNECTIONS")
         try:
@@ -210,7 +210,7 @@ class MssqlEngine(Server, Engine):
         return "its `user connections` or `max worker threads` (sp_configure)"
 
     def cores(self) -> int | None:
-        """Return the schedulers that take work: fewer than the machine's where licence or affinity say so."""
+        """Return the schedulers that take work: fewer than the machine's if licence or affinity limit them."""
         try:
             [(count,)] = self.query("SELECT COUNT(*) FROM sys.dm_os_schedulers WHERE status = 'VISIBLE ONLINE'")
         except CallFailed:  # needs VIEW SERVER STATE; Babelfish has no such view
@@ -234,25 +234,25 @@ class MssqlEngine(Server, Engine):
     def storage_here(self) -> Mapping[str, Path]:
         if (pid := self.process()) is None or not shares_paths(pid):
             return {}
-        found: dict[str, set[Path]] = {"data": set(), "wal": set()}
+        places: dict[str, set[Path]] = {"data": set(), "wal": set()}
         for kind, name in self.query("SELECT type, physical_name FROM sys.database_files WHERE type IN (0, 1)"):
-            found["wal" if kind == 1 else "data"].add(Path(name).parent)
-        return {role: folders.pop() for role, folders in found.items() if len(folders) == 1}
+            places["wal" if kind == 1 else "data"].add(Path(name).parent)
+        return {role: folders.pop() for role, folders in places.items() if len(folders) == 1}
 
     def checkpoint(self) -> None:
         if not self.is_babelfish:
             self.execute("CHECKPOINT")
 
     def unfit(self) -> str | None:
-        return server.why_level_too_low(self)
+        return server.compatibility_message(self)
 
     def examine(self) -> Iterator[Examined]:
         return examine(self)
 
     @contextmanager
     def hold(self) -> Iterator[Callable[[], None]]:
-        """Hold a lock on the server while a run lasts. What a killed run has left changed is given back first."""
-        with lock.held(self) as check:
+        """Hold a lock on the server while a run lasts. Changes that a killed run has left are undone first."""
+        with lock.hold(self) as check:
             self.memory.give_back()
             for setting in self._settings.values():
                 setting.give_back()

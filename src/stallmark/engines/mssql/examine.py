@@ -14,7 +14,7 @@ from stallmark.engines.mssql.server import (
     STANDARD,
     Server,
     auto_close_advice,
-    why_level_too_low,
+    compatibility_message,
 )
 from stallmark.engines.mssql.settings import ERROR_LOG, FILES, IN_DATABASE, PERFORMANCE, SECURITY, Right
 from stallmark.errors import CallFailed
@@ -26,8 +26,9 @@ _WITHOUT = {
     ERROR_LOG: "the error log is not watched for errors of the storage",
     FILES: "files are known by number and not by name",
 }
-"""The consequence of each missing right of a view. Rights of one name before 2022 are told by the first. The abilities
-say what else a run needs."""
+"""The consequence of each missing right of a view. The first entry covers rights of one name before 2022. Abilities
+report which other rights a run needs.
+"""
 _CANNOT_BUILD = "no database can be built: make it a member of db_owner"
 
 _ISOLATION = "SET TRANSACTION ISOLATION LEVEL {isolation}; SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
@@ -40,8 +41,8 @@ _ROLE = "##MS_ServerStateReader##"
 
 
 def examine(server: Server) -> Iterator[Examined]:
-    """Yield what driver, edition, login and database allow."""
-    identity = server.identity()  # which connects
+    """Yield the findings on driver, edition, login and database."""
+    identity = server.identity()  # opens the first connection
     yield Examined("ODBC driver", "ok", f"{server.loaded_driver}.")
     yield bulk.try_bulk_copy(server)
     if server.address.options.get("TrustServerCertificate", "").lower() in ("yes", "true"):
@@ -56,27 +57,29 @@ def examine(server: Server) -> Iterator[Examined]:
     ):
         yield Examined("edition", "limited" if server.edition == EXPRESS else "ok", most)
     if statements := variant_settings.noted_tempdb(server):
-        said = f"Stallmark has placed its files. {variant_settings.how_to_give_back_tempdb(server, statements)}"
-        yield Examined("tempdb", "limited", said)
+        sentence = f"Stallmark has placed its files. {variant_settings.tempdb_restore_hint(server, statements)}"
+        yield Examined("tempdb", "limited", sentence)
     if server.is_babelfish:
         yield from _isolation(server)
     yield from _rights(server)
-    if identity.product == "SQL Server" and server.edition not in AZURE:  # which backs up logs by itself
+    if identity.product == "SQL Server" and server.edition not in AZURE:  # the service backs up logs itself
         yield from _recovery(server)
         yield from _auto_close(server)
 
 
 def _service(server: Server) -> Iterator[Examined]:
-    """Yield which managed service runs the server, and the keys of a scenario that it refuses."""
+    """Yield the managed service that runs the server, and the keys of a scenario that it refuses."""
     if server.service is BOX:
         return
     keys = ", ".join(f"`{key}`" for key in server.service.refused_keys)
-    said = f"this is {server.service.name}, where a scenario cannot have {keys}: docs/sql-server.md says what to do."
-    yield Examined("service", "limited", said)
+    sentence = (
+        f"this is {server.service.name}, where a scenario cannot have {keys}: docs/sql-server.md says what to do."
+    )
+    yield Examined("service", "limited", sentence)
 
 
 def _recovery(server: Server) -> Iterator[Examined]:
-    """Yield what the log will do in a database that keeps it, as one that was restored from production often does."""
+    """Yield the behaviour of the log in a database that keeps it, as one restored from production often does."""
     try:
         [(model,)] = server.query(_RECOVERY)
     except CallFailed:
@@ -128,7 +131,7 @@ def _rights(server: Server) -> Iterator[Examined]:
             yield _missing_right(server, right)
     if server.is_azure_database:
         yield from _role(server)
-    if low := why_level_too_low(server):
+    if low := compatibility_message(server):
         yield Examined("compatibility level", "missing", low)
     if updateability == "READ_ONLY":
         yield Examined("database", "missing", "it is read-only: ALTER DATABASE … SET READ_WRITE, or name another.")
@@ -151,14 +154,14 @@ def _role(server: Server) -> Iterator[Examined]:
 
 
 def _missing_right(server: Server, right: str) -> Examined:
-    consequence = next((lost for each, lost in _WITHOUT.items() if each.name(server) == right), None)
+    consequence = next((lost for known, lost in _WITHOUT.items() if known.name(server) == right), None)
     if consequence is None:
         return Examined(right, "missing", f"this login has no {right}, so {_CANNOT_BUILD}.")
-    place, grantor = "in master, ", server.service.grantor  # where alone rights on the server are granted
+    place, grantor = "in master, ", server.service.grantor  # rights on the server are granted in master only
     if " DATABASE " in right:
         place, grantor = "", ""
-    said = f"this login has no {right}, so {consequence}: {place}GRANT {right} TO it{grantor}."
-    return Examined(right, "limited", said)
+    sentence = f"this login has no {right}, so {consequence}: {place}GRANT {right} TO it{grantor}."
+    return Examined(right, "limited", sentence)
 
 
 def _granted(server: Server) -> dict[str, int]:
@@ -174,19 +177,19 @@ def _granted(server: Server) -> dict[str, int]:
 
 
 def _question(server: Server, right: Right) -> str:
-    """Return the expression that tells whether this login has a right, or another one that does as well."""
+    """Return the expression that shows whether this login has a right, or another one that does as well."""
     asked = " | ".join(map(_has, right.names(server)))
     return f"{asked} AS [{right.name(server)}]"
 
 
 def _has(name: str) -> str:
-    """Return the expression that tells whether this login has a right on the server, or in the database."""
+    """Return the expression that shows whether this login has a right on the server, or in the database."""
     securable = "QUOTENAME(DB_NAME()), 'DATABASE'" if name.startswith("VIEW DATABASE ") else "NULL, NULL"
     return f"HAS_PERMS_BY_NAME({securable}, '{name}')"
 
 
 def limits(edition: int, major: int, name: str) -> str | None:
-    """Return what an edition uses at most, as a sentence; None where only the machine is the limit.
+    """Return the limits of an edition as a sentence; None if the machine alone is the limit.
 
     `name` is that of the edition: Standard and Web have one number. From "Editions and supported features of SQL
     Server", 2017 to 2025.

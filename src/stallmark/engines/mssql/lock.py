@@ -19,8 +19,10 @@ def other_sessions(server: Server) -> list[ServerSession]:
     return _read(server, "other_sessions")
 
 
-def why_hidden(server: Server) -> str | None:
-    """Return why the login does not see the sessions of others: without the right it sees its own, and no error."""
+def hidden_sessions_reason(server: Server) -> str | None:
+    """Return the reason why the login does not see the sessions of others: without the right it sees its own, and no
+    error.
+    """
     try:
         server.query(sql_file.read(__package__, "other_sessions"))  # Babelfish may lack a view or column
         if server.is_babelfish or sees_all_sessions(server):
@@ -79,7 +81,7 @@ class _Identity(NamedTuple):
 
 
 @contextmanager
-def held(server: Server) -> Iterator[Callable[[], None]]:
+def hold(server: Server) -> Iterator[Callable[[], None]]:
     """Hold the lock by a session: it ends with it, whatever happens to this process, and when the server restarts.
 
     Yield a check that it is still held, which raises ServerLost when it is gone.
@@ -92,7 +94,7 @@ def held(server: Server) -> Iterator[Callable[[], None]]:
         except api().Error as error:
             raise failed(error) from None
         if taken == -1:
-            raise RunLockTaken(_taken(place))
+            raise RunLockTaken(_taken_message(place))
         if taken < 0:
             raise StallmarkError(_NOT_TAKEN.get(taken, _FAILED).format(server=server.address.server, taken=taken))
         connection.timeout = CHECK_WITHIN_S
@@ -103,7 +105,7 @@ def held(server: Server) -> Iterator[Callable[[], None]]:
             connection.close()
 
 
-def _taken(server: Server) -> str:
+def _taken_message(server: Server) -> str:
     where = server.address.server
     holder = next(iter(lock_holders(server, "stallmark.run")), None)
     if holder and not holder.is_ours:
@@ -121,15 +123,15 @@ def _check(connection: Any, server: Server, before: _Identity) -> None:
     """Check the lock, which was taken on the server `before`."""
     try:
         [(mode,)] = rows(connection.execute(_CHECK))
-        why = "" if mode == "Exclusive" else "its session was replaced"
+        reason = "" if mode == "Exclusive" else "its session was replaced"
     except api().Error as error:
         failure = failed(error)
         if failure.kind is ErrorClass.TIMEOUT:  # busy, not gone
             return
-        why = failure.message
-    if why:
+        reason = failure.message
+    if reason:
         raise ServerLost(
-            f"The lock on {server.address.server} that every run takes is gone ({why}): "
+            f"The lock on {server.address.server} that every run takes is gone ({reason}): "
             f"{_explain_loss(server, before)}. Another run may have begun, so this one ends: run again."
         )
 
@@ -144,7 +146,7 @@ def _identify_server(server: Server) -> _Identity:
 
 
 def _explain_loss(server: Server, before: _Identity) -> str:
-    """Return what became of the server, as a clause."""
+    """Return the state of the server after the loss, as a clause."""
     server.close_idle()  # those may be of a server that the address leads to no more
     try:
         now = _identify_server(server)

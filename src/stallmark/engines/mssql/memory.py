@@ -22,7 +22,7 @@ from stallmark.stopping import undisturbed
 
 MIB = 1024**2
 REACHED_WITHIN_S = 300
-MORE_FOR_A_GIB_S = 5  # of memory to be given back
+MORE_FOR_A_GIB_S = 5  # longest wait for memory to be given back
 CLOSE_ENOUGH = 1.05  # Total over Target Server Memory
 BACK_WITHIN_S = 120  # a server that restarts
 TRY_AGAIN_AFTER_S = 2
@@ -51,32 +51,32 @@ class Capped(NamedTuple):
     """The change of this run in words, for when the server cannot be asked any more. `on`: the server's own name."""
 
     on: str
-    what: str
+    problem: str
     remedy: str
 
     @classmethod
-    def at(cls, megabytes: int, server: Server, journal: Journal) -> "Capped":
+    def from_setting(cls, megabytes: int, server: Server, journal: Journal) -> "Capped":
         statements, name = "; ".join(_statements(journal.read())), server.name()
         where = "" if journal.is_on_server else " from this machine"
         return cls(
             name,
             f"`{_CAP}` of {server.address.server} ({name}) is still capped at {megabytes}",
-            f"the next run against this server{where} gives it back, or run {statements}; then {journal.how_to_remove}",
+            f"the next run against this server{where} gives it back, or run {statements}; then {journal.removal_hint}",
         )
 
-    def how_to_undo(self, reason: str) -> str:
-        return f"{self.what} ({reason}): {self.remedy}."
+    def undo_hint(self, reason: str) -> str:
+        return f"{self.problem} ({reason}): {self.remedy}."
 
     @property
     def unless_undone(self) -> str:
         return (
-            f"Another run has begun on this server, and should have given back the memory first. If {self.what} once "
-            f"that one has ended, {self.remedy}."
+            f"Another run has begun on this server, and should have given back the memory first. If {self.problem} "
+            f"once that one has ended, {self.remedy}."
         )
 
 
 class MssqlMemory(Memory):
-    smallest_bytes = 128 * MIB  # what sp_configure takes, for the whole server
+    smallest_bytes = 128 * MIB  # the least that sp_configure takes, for the whole server
     scarce_bytes = 2048 * MIB  # below, most of it is not for pages of data, and 2017 and later fail for want of it
 
     def __init__(self, server: Server, may_drop: Callable[[], bool] = lambda: False):
@@ -97,8 +97,8 @@ class MssqlMemory(Memory):
         server = self._server
         if server.is_babelfish:
             return f"{server.identity().product} has no `max server memory`"
-        if why := server.service.why_no_cap:
-            return why
+        if reason := server.service.no_cap_reason:
+            return reason
         [(permitted,)] = server.query(_PERMITTED)
         if not permitted:
             return "this login may not change `max server memory`: GRANT ALTER SETTINGS TO it, or use sysadmin"
@@ -120,7 +120,7 @@ class MssqlMemory(Memory):
                 f"or EXEC sp_configure '{_FLOOR}', 0; RECONFIGURE."
             )
         journal.note({name: options[name].value for name in (_CAP, _ADVANCED)})
-        self._capped = Capped.at(megabytes, self._server, journal)
+        self._capped = Capped.from_setting(megabytes, self._server, journal)
         too_much = max(0, _counters(self._server).get("Total Server Memory (KB)", 0) - size_bytes)
         if too_much > size_bytes and self._may_drop():
             self._drop_clean_buffers()
@@ -132,7 +132,7 @@ class MssqlMemory(Memory):
             total, target = known.get("Total Server Memory (KB)"), known.get("Target Server Memory (KB)")
             if total is None or target is None:
                 raise StallmarkError(
-                    "The server does not tell how much memory it holds: GRANT "
+                    "The server does not report its memory usage: GRANT "
                     f"{PERFORMANCE.name(self._server)} to this login, without which no cap can be trusted."
                 )
             if total <= CLOSE_ENOUGH * min(target, size_bytes):
@@ -146,13 +146,13 @@ class MssqlMemory(Memory):
             time.sleep(1)
 
     def give_back(self) -> None:
-        """Restore what the journal holds for this server, if it holds anything. Raise NotGivenBack, also where the
+        """Restore what the journal holds for this server, if it holds anything. Raise NotGivenBack, also if the
         connection leads to another server than the one that was capped."""
         if self._capped and (elsewhere := self._leads_elsewhere(self._capped)):
-            raise NotGivenBack(self._capped.how_to_undo(f"{elsewhere}; connect to {self._capped.on} itself"))
+            raise NotGivenBack(self._capped.undo_hint(f"{elsewhere}; connect to {self._capped.on} itself"))
         journal = self._journal()
         if original := journal.read():
-            by_hand = journal.how_to_remove
+            by_hand = journal.removal_hint
             try:
                 _refuse_pending(_options(self._server), ours=original)
                 _configure(self._server, original)
@@ -184,12 +184,12 @@ class MssqlMemory(Memory):
                     if time.monotonic() > deadline:
                         taken = isinstance(error, RunLockTaken)
                         raise NotGivenBack(
-                            capped.unless_undone if taken else capped.how_to_undo(str(error).rstrip("."))
+                            capped.unless_undone if taken else capped.undo_hint(str(error).rstrip("."))
                         ) from None
                     time.sleep(TRY_AGAIN_AFTER_S)
         except KeyboardInterrupt as stopped:
             if capped := self._capped:
-                stopped.add_note(capped.how_to_undo("the wait for the server was stopped"))
+                stopped.add_note(capped.undo_hint("the wait for the server was stopped"))
             raise
 
     def original(self) -> dict[str, str]:
@@ -197,16 +197,16 @@ class MssqlMemory(Memory):
         journal = self._journal()
         if not (original := journal.read()):
             return {}
-        said = str(original[_CAP])
+        text = str(original[_CAP])
         if not journal.is_on_server:
-            said += " (noted on the driving machine alone: if this run is killed, only one from there gives it back)"
-        return {f"{_CAP}, found and given back at the end": said}
+            text += " (noted on the driving machine alone: if this run is killed, only one from there gives it back)"
+        return {f"{_CAP}, found and given back at the end": text}
 
     def _give_back_under_lock(self, check: Callable[[], None]) -> None:
         try:
             check()
         except StallmarkError:
-            with lock.held(self._server):
+            with lock.hold(self._server):
                 self.give_back()
         else:
             self.give_back()
@@ -217,8 +217,8 @@ class MssqlMemory(Memory):
             self._server.execute("CHECKPOINT; DBCC DROPCLEANBUFFERS WITH NO_INFOMSGS")
 
     def _leads_elsewhere(self, capped: Capped) -> str | None:
-        """Return, as a clause, that the connection leads to another server by now; None where it does not."""
-        self._server.close_idle()  # which may be of the server before
+        """Return, as a clause, that the connection leads to another server by now; None if it does not."""
+        self._server.close_idle()  # idle connections may be from before a restart
         name = self._server.name()
         return None if name == capped.on else f"the connection leads to {name} since, as after a failover"
 
@@ -227,12 +227,12 @@ class MssqlMemory(Memory):
 
 
 def target_bytes(server: Server) -> int | None:
-    """Return what the server may hold (Target Server Memory), and will when its load needs it; None where not told."""
+    """Return the Target Server Memory, which the server may hold and will under load; None if it is not reported."""
     return _counters(server).get("Target Server Memory (KB)")
 
 
 def _may_pass(error: BaseException) -> bool:
-    """Tell whether waiting may help: the server is away, or holds our lock for a dead session."""
+    """Return whether waiting may help: the server is away, or holds our lock for a dead session."""
     if isinstance(error, CallFailed):
         return error.kind in (ErrorClass.CONNECTION_LOST, ErrorClass.TIMEOUT)
     return isinstance(error, NoConnection | RunLockTaken)
@@ -247,7 +247,7 @@ class Option(NamedTuple):
 
     @property
     def is_pending(self) -> bool:
-        """Tell whether RECONFIGURE would install it; what is not dynamic it leaves to the next start."""
+        """Return whether RECONFIGURE would install it; what is not dynamic it leaves to the next start."""
         return self.is_dynamic and self.value != self.in_use
 
 
@@ -273,13 +273,13 @@ def _refuse_pending(options: dict[str, Option], ours: Collection[str]) -> None:
         if option.is_pending and name not in ours and not {option.value, option.in_use} <= {*_SAME.get(name, ())}
     }
     if pending:
-        each = ", ".join(
+        options_text = ", ".join(
             f"'{name}' is configured as {option.value} and still {option.in_use} in use"
             for name, option in pending.items()
         )
         raise StallmarkError(
-            f"Somebody has changed options of the server without RECONFIGURE ({each}), and setting `{_CAP}` would "
-            "install them too: RECONFIGURE, or set them back with sp_configure, first."
+            f"Someone has changed options of the server without RECONFIGURE ({options_text}), and setting `{_CAP}` "
+            "would install them too: RECONFIGURE, or set them back with sp_configure, first."
         )
 
 
@@ -300,13 +300,14 @@ def _statements(values: dict[str, int]) -> list[str]:
 
 
 def _counters(server: Server) -> dict[str, int]:
-    """Return Total and Target Server Memory in bytes; nothing where this login may not see them. Where counters are
-    disabled, and have no rows, they are what the server says it has committed, which is nearly the same."""
+    """Return Total and Target Server Memory in bytes; nothing if this login may not see them. Where counters are
+    disabled, and have no rows, they are what the server reports it has committed, which is nearly the same.
+    """
     try:
-        found = dict(server.query(_COUNTERS))
-        if not found:
+        counters = dict(server.query(_COUNTERS))
+        if not counters:
             for target, committed in server.query(_COMMITTED)[:1]:
-                found = {"Target Server Memory (KB)": target, "Total Server Memory (KB)": committed}
+                counters = {"Target Server Memory (KB)": target, "Total Server Memory (KB)": committed}
     except CallFailed:
         return {}
-    return {name: kilobytes * 1024 for name, kilobytes in found.items() if kilobytes is not None}
+    return {name: kilobytes * 1024 for name, kilobytes in counters.items() if kilobytes is not None}

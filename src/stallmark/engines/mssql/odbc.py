@@ -46,7 +46,7 @@ _BY_NUMBER = {
     40544: ErrorClass.OUT_OF_SPACE,  # Azure: the size of the database
     40551: ErrorClass.OUT_OF_SPACE,  # Azure: the session ends for what it has of tempdb
     40552: ErrorClass.OUT_OF_SPACE,  # Azure: the session ends for what it has of the log
-    41822: ErrorClass.OUT_OF_SPACE,  # for the checkpoint of memory-optimised tables
+    41822: ErrorClass.OUT_OF_SPACE,  # checkpoint of memory-optimised tables
     823: ErrorClass.STORAGE,
     824: ErrorClass.STORAGE,
     211: ErrorClass.STORAGE,  # the catalogue does not fit itself
@@ -74,19 +74,19 @@ _BY_NUMBER = {
     9100: ErrorClass.STORAGE,
     701: ErrorClass.OUT_OF_MEMORY,
     802: ErrorClass.OUT_OF_MEMORY,  # no page of the buffer pool
-    1204: ErrorClass.OUT_OF_MEMORY,  # for another lock
+    1204: ErrorClass.OUT_OF_MEMORY,  # wait for another lock
     8651: ErrorClass.OUT_OF_MEMORY,  # no grant, as the next
     8657: ErrorClass.OUT_OF_MEMORY,
-    8902: ErrorClass.OUT_OF_MEMORY,  # in DBCC
-    17803: ErrorClass.OUT_OF_MEMORY,  # for another session
+    8902: ErrorClass.OUT_OF_MEMORY,  # raised in DBCC
+    17803: ErrorClass.OUT_OF_MEMORY,  # wait for another session
     40553: ErrorClass.OUT_OF_MEMORY,  # Azure: the session ends for its memory
-    41805: ErrorClass.OUT_OF_MEMORY,  # for memory-optimised tables, as the next
+    41805: ErrorClass.OUT_OF_MEMORY,  # this and the next: memory-optimised tables
     41823: ErrorClass.OUT_OF_MEMORY,
     41840: ErrorClass.OUT_OF_MEMORY,
     8642: ErrorClass.RESOURCE_LIMIT,  # no threads for a parallel query
     10928: ErrorClass.RESOURCE_LIMIT,  # Azure: workers or sessions of the database, as the next
     10929: ErrorClass.RESOURCE_LIMIT,
-    10936: ErrorClass.RESOURCE_LIMIT,  # of the elastic pool
+    10936: ErrorClass.RESOURCE_LIMIT,  # the elastic pool's limit
     40550: ErrorClass.RESOURCE_LIMIT,  # Azure: the session ends for its locks
     49918: ErrorClass.RESOURCE_LIMIT,  # Azure: too few resources for the request, as the next
     49919: ErrorClass.RESOURCE_LIMIT,
@@ -182,7 +182,7 @@ def failed(error: Exception, *, commits: bool = False) -> CallFailed:
 
 
 def is_gone(failure: CallFailed) -> bool:
-    """Tell whether the connection itself is lost, and not only the way into a database."""
+    """Return whether the connection itself is lost, and not only the way into a database."""
     return failure.kind is ErrorClass.CONNECTION_LOST and failure.code not in map(str, _REFUSED_HERE)
 
 
@@ -207,7 +207,7 @@ _TLS_1_2 = (
 
 
 def handshake_remedy(error: Exception) -> str | None:
-    """Return what to do about a server that was reached and with which no encrypted connection could be made.
+    """Return the remedy for a server that was reached and with which no encrypted connection could be made.
 
     None for every other error. The driver names its layer ("SSL Provider", "SSL-Anbieter") and gives a number; its
     words are in the language of Windows.
@@ -250,7 +250,7 @@ _NEEDED = {"libgssapi_krb5.so.2": "apt-get install libgssapi-krb5-2", "libssl.so
 
 @dataclass(frozen=True)
 class Driver:
-    """`name` as it stands in a connection string after `Driver=`."""
+    """`name` as it is in a connection string after `Driver=`."""
 
     name: str
 
@@ -321,9 +321,9 @@ def _in_wheel() -> Path | None:
         return None
     machine = platform.machine().lower().replace("aarch64", "arm64")
     pattern = _IN_WHEEL.get(platform.system(), "").format(machine=machine.replace("amd64", "x86_64"))
-    found = sorted(Path(spec.origin).parent.glob(pattern)) if pattern else []
-    ours = [path for path in found if _family() in path.parts]
-    return next(iter(ours or found), None)
+    libraries = sorted(Path(spec.origin).parent.glob(pattern)) if pattern else []
+    ours = [path for path in libraries if _family() in path.parts]
+    return next(iter(ours or libraries), None)
 
 
 def _family() -> str:
@@ -382,13 +382,13 @@ def rows(cursor: Any) -> list[tuple]:
     All results are read: the error of a later statement comes with its own, a backup whose messages are not read is
     broken off, and what is unread keeps the connection busy.
     """
-    found: list[tuple] = []
+    all_rows: list[tuple] = []
     more = True
     while more:
         if cursor.description:
-            found += map(tuple, cursor.fetchall())
+            all_rows += map(tuple, cursor.fetchall())
         more = cursor.nextset()
-    return found
+    return all_rows
 
 
 def one_row(answer: Sequence[_Row], columns: int) -> _Row:

@@ -80,7 +80,7 @@ class _Logins:
     """The number of connections that this process had lost before the last login; None if that one failed."""
 
     idle: dict[str, list[Any]] | None = None
-    """Connections that nobody uses, by database; None outside of `few_logins`."""
+    """Connections that are not in use, by database; None outside of `few_logins`."""
 
     def succeed(self) -> bool:
         """Return whether the last one succeeded, and no connection was lost since.
@@ -121,7 +121,7 @@ class Server:
         try:
             master = self.on_database("master")
             master.execute(f"CREATE DATABASE {quoted(name)}")
-            if not (self.is_babelfish or self.edition in AZURE):  # which have no AUTO_CLOSE
+            if not (self.is_babelfish or self.edition in AZURE):  # these have no AUTO_CLOSE
                 master.execute(stay_open(name))
         except CallFailed as error:
             if error.code == _IS_THERE:
@@ -135,8 +135,8 @@ class Server:
             ) from None
 
     @property
-    def where(self) -> str:
-        return self.address.where
+    def location(self) -> str:
+        return self.address.location
 
     def spec(self) -> str:
         return self.address.url()
@@ -146,8 +146,8 @@ class Server:
 
     def connect(self, application: str = _OWN, *, autocommit: bool = True) -> Any:
         lost, was_reached = lost_connections(), self._logins.succeed()
-        if not was_reached and (why := hearing(self._why_unreachable)):
-            raise NoConnection(f"No connection to {self.where}: {why}.")
+        if not was_reached and (reason := hearing(self._unreachable_reason)):
+            raise NoConnection(f"No connection to {self.location}: {reason}.")
         text = self.address.connection_string(self.driver, application)
         try:
             connection = hearing(lambda: api().connect(text, autocommit=autocommit, timeout=LOGIN_TIMEOUT_S))
@@ -159,14 +159,14 @@ class Server:
         except api().Error as error:
             self._logins.lost = None
             # In this thread, which may have the lock of a cached property that the reason asks for.
-            why = (was_reached and hearing(self._why_unreachable)) or self.why_no_connection(error)
-            raise NoConnection(f"No connection to {self.where}: {why}. The driver was {self.driver}.") from None
+            reason = (was_reached and hearing(self._unreachable_reason)) or self.no_connection_reason(error)
+            raise NoConnection(f"No connection to {self.location}: {reason}. The driver was {self.driver}.") from None
         self._logins.lost = lost
         return connection
 
-    def _why_unreachable(self) -> str | None:
-        if why := self.address.why_unreachable():
-            return f"{why}. {did_you_mean('mssql', self.address.port) or _CHECK}"
+    def _unreachable_reason(self) -> str | None:
+        if reason := self.address.unreachable_reason():
+            return f"{reason}. {did_you_mean('mssql', self.address.port) or _CHECK}"
         return None
 
     @contextmanager
@@ -182,7 +182,7 @@ class Server:
             self._logins.idle = None
 
     def close_idle(self) -> None:
-        """Close the connections to the server's databases that nobody uses: what is asked next logs in anew.
+        """Close the connections to the server's databases that nobody uses: what is asked next logs in again.
 
         For statements that need a database for themselves, and for the question which server the address leads to.
         """
@@ -197,7 +197,7 @@ class Server:
         A session under another name than our own is always new, as the server sorts sessions when they log in.
         """
         try:
-            connection, state = self._take() if application == _OWN else (self.connect(application), None)
+            connection, state = self._checkout() if application == _OWN else (self.connect(application), None)
             cursor, is_whole = connection.cursor(), True
             try:
                 yield cursor
@@ -210,7 +210,7 @@ class Server:
         except api().Error as error:
             raise failed(error) from error
 
-    def _take(self) -> tuple[Any, tuple | None]:
+    def _checkout(self) -> tuple[Any, tuple | None]:
         """Return a connection with the state of its session: an idle one that answers, or a new one. No state outside
         of `few_logins`."""
         idle = self._logins.idle
@@ -247,8 +247,8 @@ class Server:
         with self.cursor() as cursor:
             return rows(cursor.execute(sql, *(parameters or ())))
 
-    def why_no_connection(self, error: Exception) -> str:
-        """Return why the driver could not connect and what to do, as a clause without a full stop."""
+    def no_connection_reason(self, error: Exception) -> str:
+        """Return the reason why the driver could not connect and what to do, as a clause without a full stop."""
         failure = failed(error)
         number = int(failure.code) if failure.code.isdigit() else 0
         if number in _WHY_NO_CONNECTION:
@@ -288,7 +288,7 @@ class Server:
         return self.identity().product == "Babelfish"
 
     def has_version(self, major: int) -> bool:
-        """Tell whether this is at least that major version; the cloud is ahead of every version."""
+        """Return whether this is at least that major version; the cloud is ahead of every version."""
         return self.edition in AZURE or self.identity().version[0] >= major
 
     @cached_property
@@ -297,22 +297,24 @@ class Server:
         major, minor = (int(part) for part in version.split(".")[:2])
         if "Babelfish" in banner:
             return ServerIdentity("Babelfish", (major, minor), _babelfish_version(banner)), engine_edition
-        if major < OLDEST_MAJOR and engine_edition not in AZURE:  # which call themselves version 12 for ever
-            raise StallmarkError(f"{self.where} runs SQL Server {version}; Stallmark needs 2017 (14.0) or later.")
+        if major < OLDEST_MAJOR and engine_edition not in AZURE:  # cloud servers call themselves version 12 for ever
+            raise StallmarkError(f"{self.location} runs SQL Server {version}; Stallmark needs 2017 (14.0) or later.")
         return ServerIdentity("SQL Server", (major, minor), f"{version} {level} {edition}"), engine_edition
 
     def free_bytes(self) -> int | None:
-        """Return what is free in the data files and on the fullest volume that holds one; None where it is not told."""
+        """Return the free bytes in the data files and on the fullest volume with a data file; None if they are not
+        reported.
+        """
         try:
             [(free,)] = self.query(sql_file.read(__package__, "free_space"))
         except CallFailed:
             return None
         return free
 
-    def why_no_placement(self) -> str | None:
-        """Return why it cannot be said here where a database's files are to lie; None when it can."""
-        if why := self.service.why_no_placement:
-            return why
+    def no_placement_reason(self) -> str | None:
+        """Return the reason why the places of a database's files cannot be chosen here; None if they can."""
+        if reason := self.service.no_placement_reason:
+            return reason
         if self.is_babelfish:
             return f"{self.identity().product} ignores where a database's files are to lie"
         [(may,)] = self.query(_MAY_CREATE)
@@ -328,17 +330,17 @@ class Server:
 def _state(connection: Any) -> tuple | None:
     """Roll back what is open, and return what else a session has from whoever used it; None if it does not answer."""
     try:
-        connection.timeout = LOGIN_TIMEOUT_S  # of cursors that are made from now on
+        connection.timeout = LOGIN_TIMEOUT_S  # applies to cursors made from now on
         state = rows(connection.execute(_AS_NEW))
         connection.timeout = 0
     except api().Error as error:
-        failed(error)  # which counts it, if it is lost
+        failed(error)  # counts the connection, if it is lost
         return None
     return state[0] if state else None
 
 
 def _emptied(connections: list[Any]) -> Iterator[Any]:
-    """Yield what is in the list, and take it out. Other threads may do so too."""
+    """Yield the items of the list and remove them. Other threads may do so too."""
     with suppress(IndexError):
         while True:
             yield connections.pop()
@@ -351,8 +353,8 @@ def _close(connection: Any) -> None:
 
 def _babelfish_version(banner: str) -> str:
     """Return the version of Babelfish itself, which stands behind that of the SQL Server it acts as, or that."""
-    found = re.search(r"\(Babelfish ([\d.]+)\)", banner) or re.search(r"Compatibility - ([\d.]+)", banner)
-    return found[1] if found else banner.splitlines()[0]
+    version = re.search(r"\(Babelfish ([\d.]+)\)", banner) or re.search(r"Compatibility - ([\d.]+)", banner)
+    return version[1] if version else banner.splitlines()[0]
 
 
 # The version of SQL Server that a database is compatible with, and the least that its procedures need.
@@ -365,8 +367,8 @@ WHY_LEAST_LEVEL = (
 _LEVEL = "SELECT compatibility_level FROM sys.databases WHERE database_id = DB_ID()"
 
 
-def why_level_too_low(server: Server) -> str | None:
-    """Return that the database is compatible with too old a version, as a sentence; None where it is not."""
+def compatibility_message(server: Server) -> str | None:
+    """Return a sentence if the database is compatible with too old a version, else None."""
     if server.is_babelfish:
         return None
     [(level,)] = server.query(_LEVEL)
@@ -387,7 +389,7 @@ _IS_ON = "SELECT is_auto_close_on FROM sys.databases WHERE database_id = DB_ID()
 
 
 def auto_close_advice(server: Server) -> str | None:
-    """Return what a database that closes loses, with the remedy, as a clause, or None if it stays open."""
+    """Return the losses of a database that closes, with the remedy, as a clause; None if it stays open."""
     if server.identity().product != "SQL Server":
         return None
     if not any(is_on for (is_on,) in server.query(_IS_ON)):

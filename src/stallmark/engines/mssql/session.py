@@ -28,14 +28,15 @@ _MOMENT = 27  # letters of the longest time; it goes as text, which no setting o
 
 
 class ParameterTypes:
-    """For `Cursor.setinputsizes`, by procedure; each is asked for once, whatever the session."""
+    """Types for `Cursor.setinputsizes`, by procedure; each is asked for once for all sessions."""
 
     def __init__(self) -> None:
         self._known: dict[str, list[Size | None]] = {}
 
-    def of(self, statement: str, cursor: Any) -> list[Size | None] | None:
-        """Return the types of the statement's parameters; None where the server does not tell them, or they are not
-        those of the one procedure that it calls."""
+    def lookup(self, statement: str, cursor: Any) -> list[Size | None] | None:
+        """Return the types of the statement's parameters; None if the server does not report them, or they are not
+        those of the one procedure that it calls.
+        """
         if not (called := _CALLED.search(statement)):
             return None
         procedure = called[1]
@@ -84,7 +85,7 @@ _ROLL_BACK = "IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION; SET TRANSACTION ISOLATION
 
 
 class MssqlSession(Session):
-    """Autocommit: where a transaction of one call begins and ends stands in the text of its statement.
+    """Autocommit: where a transaction of one call begins and ends is in the text of its statement.
 
     pyodbc keeps one prepared statement per cursor, so every statement has a cursor of its own. A transaction that an
     error left open is rolled back at once: its locks would hold up everybody else.
@@ -93,7 +94,7 @@ class MssqlSession(Session):
     dialect = "mssql"
 
     def __init__(self, connection: Any, calls_by_rpc: bool, types: ParameterTypes | None = None):
-        """`types` of parameters; None where pyodbc is to take them from the values."""
+        """`types` of parameters; None if pyodbc is to take them from the values."""
         self.is_lost = False
         self._types = types
         self._connection = connection
@@ -114,8 +115,8 @@ class MssqlSession(Session):
         sets ends with it if it has parameters, and not if it has none.
         """
         cursor = self._cursor()
-        if self._types and (sizes := self._types.of(sql, self._aside)):
-            cursor.setinputsizes(sizes)  # of every call from here on
+        if self._types and (sizes := self._types.lookup(sql, self._aside)):
+            cursor.setinputsizes(sizes)  # applies to every later call
         self._statements[name] = cursor, sql if self._by_rpc else as_exec(sql)
 
     def call(self, name: str, parameters: Sequence[Any], *, commits: bool = True, last: bool = False) -> list[tuple]:
@@ -160,7 +161,7 @@ class MssqlSession(Session):
         try:
             return take(cursor.execute(sql, *parameters))
         except self._error as error:
-            with self._cancelling:  # what ends the transaction must not be cancelled in place of the call
+            with self._cancelling:  # a cancel for the call must not hit the end of the transaction
                 self._under_way = None
             failure = failed(error, commits=commits)
             if failed(error).kind is ErrorClass.CONNECTION_LOST:
@@ -222,7 +223,8 @@ _PLAN_NAMESPACE = "{http://schemas.microsoft.com/sqlserver/2004/07/showplan}"  #
 
 class MssqlQueries:
     """A session for queries, and one beside it that asks what the server noted of each, between two of them. Their
-    degree of parallelism stands in their text: OPTION (MAXDOP n)."""
+    degree of parallelism is in their text: OPTION (MAXDOP n).
+    """
 
     plan_suffix: ClassVar[str] = "sqlplan"
 
@@ -230,7 +232,7 @@ class MssqlQueries:
         """`keeps_actual_plans`: the server is 2019 or later."""
         self.limited: str | None = None
         self._connection = connection
-        self._connection.timeout = max(1, round(timeout_s))  # of every statement from here on
+        self._connection.timeout = max(1, round(timeout_s))  # applies to every later statement
         self._error = api().Error
         self._aside: Any = None
         self._waited: Mapping[str, int] = {}
@@ -252,31 +254,31 @@ class MssqlQueries:
 
     def execute(self, text: str) -> Answer:
         try:
-            found = count_rows(self._cursor.execute(text))
+            count = count_rows(self._cursor.execute(text))
         except self._error as error:
             failure = failed(error)
             if failure.kind is not ErrorClass.CONNECTION_LOST:
                 with suppress(self._error):
                     rows(self._cursor)
             raise failure from None
-        return Answer(found, None)
+        return Answer(count, None)
 
     def with_notes(self, answer: Answer) -> Answer:
         if self._aside is None:
             return answer
         try:
-            found = rows(self._aside.execute(self._noted))
+            statements = rows(self._aside.execute(self._noted))
             before, self._waited = self._waited, self._wait_ms()
         except self._error as error:
             self._give_up_notes(error)
             return answer
-        if not found:
+        if not statements:
             self.limited = _ONLY_TIME.format(why=_FORGOTTEN)
             return answer
         waits = {kind: float(ms - before.get(kind, 0)) for kind, ms in self._waited.items()}
         most = sorted(((ms, kind) for kind, ms in waits.items() if ms > 0), reverse=True)[:MOST_WAITS]
-        noted = _measures(found[0], {kind: ms for ms, kind in most})
-        return Answer(answer.rows, found[0][_PLAN], noted)
+        noted = _measures(statements[0], {kind: ms for ms, kind in most})
+        return Answer(answer.rows, statements[0][_PLAN], noted)
 
     def measures(self, answer: Answer) -> Measures:
         noted = answer.noted or Measures()
@@ -296,8 +298,8 @@ class MssqlQueries:
         return dict(rows(self._aside.execute(self._waits)))
 
     def _give_up_notes(self, error: Exception) -> None:
-        why = str(error) if isinstance(error, StallmarkError) else failed(error).message
-        self.limited = _ONLY_TIME.format(why=f"the server does not show what it noted of them ({why.rstrip('.')})")
+        reason = str(error) if isinstance(error, StallmarkError) else failed(error).message
+        self.limited = _ONLY_TIME.format(why=f"the server does not show what it noted of them ({reason.rstrip('.')})")
         if self._aside is not None:
             with suppress(self._error):
                 self._aside.close()
@@ -320,8 +322,10 @@ def _measures(row: tuple, wait_ms: Mapping[str, float]) -> Measures:
 
 
 def plan_hash(xml: str) -> str:
-    """Return a hash of operators, tables and indexes alone: the same on every version and for all parameters. Raise
-    ValueError for what is no plan."""
+    """Return a hash of operators, tables and indexes alone: the same on every version and for all parameters.
+
+    Raise ValueError if the text is not a plan.
+    """
     try:
         plan = ElementTree.fromstring(xml)
     except ElementTree.ParseError as error:
@@ -330,16 +334,17 @@ def plan_hash(xml: str) -> str:
 
 
 def _shape(element: ElementTree.Element) -> list[Any]:
-    """Return the plan's shape: operators lie within others at any depth, and an operator's tables above those of the
-    next one."""
-    found: list[Any] = []
+    """Return the plan's shape: operators are within others at any depth, and an operator's tables above those of the
+    next one.
+    """
+    shapes: list[Any] = []
     for child in element:
         name = child.tag.removeprefix(_PLAN_NAMESPACE)
         if name == "RelOp":
             own = [child.get(part) for part in ("PhysicalOp", "LogicalOp", "Parallel")]
-            found.append([own, _shape(child)])
+            shapes.append([own, _shape(child)])
         elif name == "Object":
-            found.append([child.get(part) for part in ("Table", "Index", "Alias")])
+            shapes.append([child.get(part) for part in ("Table", "Index", "Alias")])
         else:
-            found += _shape(child)
-    return found
+            shapes += _shape(child)
+    return shapes

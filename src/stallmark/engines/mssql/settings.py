@@ -1,4 +1,4 @@
-"""Configuration that decides I/O, as the server tells it, and the right that each view wants of a login."""
+"""Configuration that decides I/O, as the server reports it, and the right that each view wants of a login."""
 
 import re
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ class Right:
     """Other rights, each of which does as well as the new one."""
 
     def name(self, server: Server) -> str:
-        if server.is_azure_database:  # where nobody has a right on the server
+        if server.is_azure_database:  # no login has a right on the server there
             return "VIEW DATABASE STATE"
         return self.new if server.has_version(SQL_SERVER_2022) else self.old
 
@@ -118,8 +118,8 @@ def refused_right(message: str) -> str | None:
 
     The server has the last word: of some views Microsoft's page changed from one version of it to the next.
     """
-    found = _STATE.search(message)
-    return found[0] if found else None
+    right = _STATE.search(message)
+    return right[0] if right else None
 
 
 # The server's own sessions are always there. The view is asked, not the right: which one it wants changed with 2022.
@@ -160,7 +160,7 @@ NAMED = {"settings": "", "settings_scoped": "database scoped ", "settings_tuning
 """Files of names and values, and what the names have in front."""
 
 PLACEMENT = ("settings_volumes", "settings_files")
-"""Files of where data lie."""
+"""The parts that describe where data are stored."""
 
 PARTS = (*NAMED, *ONE_ROW, *PLACEMENT)
 
@@ -176,12 +176,12 @@ IN_NO_GROUP = {"availability group role": "none"}
 NOT_VISIBLE = "not visible to a client"
 UNSEEN = ("sector size of the volumes",)
 UNSEEN_ON_LINUX = ("mssql.conf control.writethrough", "mssql.conf control.alternatewritethrough")
-"""Settings that decide I/O and that no statement tells: mssql.conf is a file beside the server, read at its start."""
+"""Settings that decide I/O and that no statement shows: mssql.conf is a file beside the server, read at its start."""
 
 
 def read(server: Server) -> ServerSettings:
     """Return names and values, and apart the parts that this login may not see, or this edition does not have."""
-    found: dict[str, str] = {}
+    configuration: dict[str, str] = {}
     placement: dict[str, str] = {}
     unreadable: dict[str, str] = {}
     for part in PARTS:
@@ -194,31 +194,31 @@ def read(server: Server) -> ServerSettings:
             continue
         if not values and (right := hiding_right(sql_file.read(__package__, part))):
             unreadable[part] = f"it is hidden from this login, which needs {right}"
-        (placement if part in PLACEMENT else found).update(values)
-    if found.get("availability group commit mode") == "None":  # NULL, where the replicas are hidden
+        (placement if part in PLACEMENT else configuration).update(values)
+    if configuration.get("availability group commit mode") == "None":  # NULL, where the replicas are hidden
         for name in ("commit mode", "synchronous secondaries"):
-            del found[f"availability group {name}"]
+            del configuration[f"availability group {name}"]
         unreadable["settings_replica"] = "the replicas are hidden from this login, which needs VIEW ANY DEFINITION"
     try:
         # Among them 3979 and 3982, by which forced flushes are done.
         flags = server.query("DBCC TRACESTATUS (-1) WITH NO_INFOMSGS")
-        found["trace flags"] = ", ".join(str(row[0]) for row in flags) or "none"
+        configuration["trace flags"] = ", ".join(str(row[0]) for row in flags) or "none"
     except CallFailed as error:
         unreadable["trace flags"] = error.message
     if server.service is not BOX:
-        found["service"] = server.service.name
+        configuration["service"] = server.service.name
     if statements := variant_settings.noted_tempdb(server):
-        found["tempdb, what gives back its files"] = "; ".join(statements)
+        configuration["tempdb, what gives back its files"] = "; ".join(statements)
     if server.identity().product == "SQL Server" and server.edition not in AZURE:
-        unseen = UNSEEN if found.get("host platform") == "Windows" else UNSEEN + UNSEEN_ON_LINUX
-        found |= dict.fromkeys(unseen, NOT_VISIBLE)
-    momentary = {name: found.pop(name) for name in MOMENTARY if name in found}
+        unseen = UNSEEN if configuration.get("host platform") == "Windows" else UNSEEN + UNSEEN_ON_LINUX
+        configuration |= dict.fromkeys(unseen, NOT_VISIBLE)
+    momentary = {name: configuration.pop(name) for name in MOMENTARY if name in configuration}
     momentary["ODBC driver"] = server.loaded_driver
-    return ServerSettings(found, placement, momentary, unreadable)
+    return ServerSettings(configuration, placement, momentary, unreadable)
 
 
 def _is_known(server: Server, part: str) -> bool:
-    """Tell whether this version has what the part asks for."""
+    """Return whether this version has what the part asks for."""
     since = part.partition(".")[2]
     return not since or server.has_version(int(since))
 

@@ -36,16 +36,16 @@ _REMOVE = "EXEC sys.sp_dropextendedproperty @name = ?"
 class Journal:
     """One note on `what`. `server` is on any database that can be opened."""
 
-    def __init__(self, server: Server, what: str):
+    def __init__(self, server: Server, subject: str):
         self._server = server
         self._master = None if server.is_azure_database else server.on_database("master")
-        self._name = f"stallmark.{what}"
+        self._name = f"stallmark.{subject}"
 
-    def note(self, found: dict[str, Any]) -> None:
-        """Keep what was found; what an earlier note says stays, because only that one knew the original."""
+    def note(self, original: dict[str, Any]) -> None:
+        """Store the original values. An earlier note stays, because only that one has the true original."""
         if self.read():
             return
-        text = json.dumps(found)
+        text = json.dumps(original)
         if self._master:
             try:
                 self._master.query(_NOTE, [self._name, text])
@@ -62,7 +62,7 @@ class Journal:
         draft.replace(self._file)
 
     def read(self) -> dict[str, Any]:
-        """Return what was found; nothing where nothing is noted."""
+        """Return the original values; empty without a note."""
         if text := self._on_server():
             return json.loads(text)
         return json.loads(self._file.read_text()) if self._file.exists() else {}
@@ -77,15 +77,15 @@ class Journal:
         return self._on_server() is not None
 
     @property
-    def how_to_remove(self) -> str:
-        """Return how to remove the note, for somebody who has put right by hand what it says."""
+    def removal_hint(self) -> str:
+        """Return the way to remove the note, for someone who has restored its settings by hand."""
         if self.is_on_server:
             return f"EXEC master.sys.sp_dropextendedproperty @name = {odbc.text(self._name)}"
         return f"remove {self._file}"
 
     def _on_server(self) -> str | None:
-        found = self._master.query(_READ, [self._name]) if self._master else []
-        return found[0][0] if found else None
+        notes = self._master.query(_READ, [self._name]) if self._master else []
+        return notes[0][0] if notes else None
 
     @cached_property
     def _file(self) -> Path:
@@ -109,10 +109,10 @@ def noted_tempdb(server: Server) -> list[str]:
     return _tempdb_journal(server).read().get("statements", [])
 
 
-def how_to_give_back_tempdb(server: Server, statements: list[str]) -> str:
+def tempdb_restore_hint(server: Server, statements: list[str]) -> str:
     return (
         f"To give tempdb back what it had: {'; '.join(statements)}; restart the server, and "
-        f"{_tempdb_journal(server).how_to_remove}."
+        f"{_tempdb_journal(server).removal_hint}."
     )
 
 
@@ -151,24 +151,24 @@ class RowVersioning(VariantSetting):
 
     def give_back(self) -> None:
         journal = self._journal()
-        if not (found := journal.read()):
+        if not (original := journal.read()):
             return
-        name, was = found["database"], bool(found["was"])
+        name, was = original["database"], bool(original["was"])
         try:
             if self._state(name)[1] != was:
                 self._set(name, was)
         except (CallFailed, StallmarkError) as error:
             raise NotGivenBack(
                 f"READ_COMMITTED_SNAPSHOT could not be given back, which the next run tries again. "
-                f"{str(error).rstrip('.')}. Or {_statement(name, was)} yourself, then {journal.how_to_remove}."
+                f"{str(error).rstrip('.')}. Or {_statement(name, was)} yourself, then {journal.removal_hint}."
             ) from error
         journal.remove()
 
     def _state(self, database: str) -> tuple[str, bool]:
-        found = self._server.query(_IS_ON.format(database=odbc.text(database)))
-        if not found:
+        states = self._server.query(_IS_ON.format(database=odbc.text(database)))
+        if not states:
             raise StallmarkError(f"There is no database {database} on {self._server.address.server}.")
-        return found[0][0], bool(found[0][1])
+        return states[0][0], bool(states[0][1])
 
     def _set(self, name: str, wanted: bool) -> None:
         deadline = time.monotonic() + ALONE_WITHIN_S
@@ -222,8 +222,8 @@ class ResourcePool(VariantSetting):
         server = self._server
         if server.is_babelfish:
             return f"{server.identity().product} has no Resource Governor here"
-        if why := server.service.why_no_pool:
-            return why
+        if reason := server.service.no_pool_reason:
+            return reason
         governed = (ENTERPRISE, MANAGED_INSTANCE, *([STANDARD] if server.has_version(SQL_SERVER_2025) else []))
         if server.edition not in governed:
             return "this edition has no Resource Governor: Enterprise and Developer do, and Standard from 2025 on"
@@ -238,10 +238,10 @@ class ResourcePool(VariantSetting):
         master = self._server.on_database("master")
         [(enabled, classifier, pending)] = master.query(_FOUND)
         if classifier or pending:
-            why = "has a classifier function of its own" if classifier else "has changes that are not in effect yet"
+            reason = "has a classifier function of its own" if classifier else "has changes that are not in effect yet"
             raise StallmarkError(
-                f"Resource Governor of {self._server.address.server} {why}, so Stallmark leaves it as it is: leave out "
-                "`resource_pool`, or take that away first."
+                f"Resource Governor of {self._server.address.server} {reason}, so Stallmark leaves it as it is: leave "
+                "out `resource_pool`, or take that away first."
             )
         self._journal().note({"enabled": bool(enabled)})
         self.was_made = True
@@ -257,19 +257,19 @@ class ResourcePool(VariantSetting):
 
     def give_back(self) -> None:
         journal = self._journal()
-        if not (found := journal.read()):
+        if not (original := journal.read()):
             return
         drop = sql_file.read(__package__, "resource_pool_drop")
         try:
             master = self._server.on_database("master")
             master.execute(drop)
-            if not found["enabled"]:
+            if not original["enabled"]:
                 master.execute(_DISABLE)
         except (CallFailed, StallmarkError) as error:
             raise NotGivenBack(
                 "Resource Governor could not be given back, which the next run tries again. "
                 f"{str(error).rstrip('.')}. Or take away its pool, group and classifier function `stallmark` yourself, "
-                f"then {journal.how_to_remove}."
+                f"then {journal.removal_hint}."
             ) from error
         journal.remove()
 

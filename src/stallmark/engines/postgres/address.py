@@ -15,7 +15,7 @@ from stallmark.errors import CallFailed, StallmarkError
 # A database on a server at an address, as the parts of the engine need it.
 class PostgresServer(Protocol):
     @property
-    def where(self) -> str: ...
+    def location(self) -> str: ...
     @property
     def user(self) -> str: ...
     def spec(self) -> str: ...
@@ -73,20 +73,20 @@ def refused_by_pooler(error: object) -> bool:
 
 def refuse_indirect(engine: PostgresServer) -> None:
     """Raise StallmarkError if an address keeps no session, or does not let our sessions set their time limits."""
-    with engine.cursor() as one:
-        if _pid(one) != one.connection.info.backend_pid:  # something between us and the server answered the login
+    with engine.cursor() as first:
+        if _pid(first) != first.connection.info.backend_pid:  # something between us and the server answered the login
             with engine.cursor() as other:
-                if _share_sessions(one, other):
+                if _share_sessions(first, other):
                     raise StallmarkError(_sentence(engine, _SHARED))
-        _refuse_limits(engine, one)
+        _refuse_limits(engine, first)
 
 
-def _share_sessions(one: psycopg.Cursor, other: psycopg.Cursor) -> bool:
-    seen = {_pid(one)}
+def _share_sessions(first: psycopg.Cursor, other: psycopg.Cursor) -> bool:
+    seen = {_pid(first)}
     for _ in range(_ROUNDS):
         if _pid(other) in seen:
             return True
-        seen.add(_pid(one))
+        seen.add(_pid(first))
     return len(seen) > 1
 
 
@@ -103,22 +103,22 @@ def _refuse_limits(engine: PostgresServer, cursor: psycopg.Cursor) -> None:
             given = {setting: statement for setting, _, statement in reversed(engine.role_settings())}
             whose = given.get(name, "ALTER SYSTEM")
             raise StallmarkError(
-                f"{name} is {value}{unit} for {engine.user} on {engine.where}, and our sessions cannot set it to 0 "
+                f"{name} is {value}{unit} for {engine.user} on {engine.location}, and our sessions cannot set it to 0 "
                 f"there, so it would end them: {whose} SET {name} = 0."
             )
     if not any(name == "statement_timeout" and source == "client" for name, _, _, source in rows):
         raise StallmarkError(without_options(engine, "it drops the start-up parameter `options`"))
 
 
-def without_options(engine: PostgresServer, why: str) -> str:
+def without_options(engine: PostgresServer, reason: str) -> str:
     """Return the sentence on a pooler that keeps `options` from the server, whatever else it does."""
-    return _sentence(engine, f"{why}. Our sessions set their time limits by `options`")
+    return _sentence(engine, f"{reason}. Our sessions set their time limits by `options`")
 
 
-def _sentence(engine: PostgresServer, why: str) -> str:
+def _sentence(engine: PostgresServer, reason: str) -> str:
     return (
-        f"{engine.where} is the address of a connection pooler, such as pgbouncer: {why}, so name the server's own "
-        f"address{_server_address(engine)}."
+        f"{engine.location} is the address of a connection pooler, such as pgbouncer: {reason}, so name the server's "
+        f"own address{_server_address(engine)}."
     )
 
 
@@ -141,39 +141,39 @@ READ_ONLY = "default_transaction_read_only"
 REPLICATION_ROLE = "session_replication_role"
 
 
-def why_reads_only(engine: PostgresServer) -> str | None:
-    """Return why no session can write, as a sentence, or None."""
+def reads_only_message(engine: PostgresServer) -> str | None:
+    """Return the reason why no session can write, as a sentence, or None."""
     is_standby, reads_only, _, login, *_ = _read(engine, ())
     if is_standby:
-        return f"{engine.where} is a standby, which only reads: name its primary{_primary(engine)}."
+        return f"{engine.location} is a standby, which only reads: name its primary{_primary(engine)}."
     if reads_only:
         remedy = _remedy(engine, READ_ONLY, "off")
-        return f"Sessions of {login} on {engine.where} only read ({READ_ONLY} is on): {remedy}."
+        return f"Sessions of {login} on {engine.location} only read ({READ_ONLY} is on): {remedy}."
     return None
 
 
-def why_unchecked(engine: PostgresServer) -> str | None:
-    """Return why the server checks no foreign key in our sessions, as a sentence, or None."""
+def unchecked_keys_message(engine: PostgresServer) -> str | None:
+    """Return the reason why the server checks no foreign key in our sessions, as a sentence, or None."""
     _, _, is_replica, login, *_ = _read(engine, ())
     if not is_replica:
         return None
     return (
-        f"Sessions of {login} on {engine.where} check no foreign keys ({REPLICATION_ROLE} is replica), so a load would "
-        f"do less there than elsewhere: {_remedy(engine, REPLICATION_ROLE, 'origin')}."
+        f"Sessions of {login} on {engine.location} check no foreign keys ({REPLICATION_ROLE} is replica), so a load "
+        f"would do less there than elsewhere: {_remedy(engine, REPLICATION_ROLE, 'origin')}."
     )
 
 
-def why_no_right(engine: PostgresServer, schemas: Sequence[str]) -> str | None:
+def missing_right_message(engine: PostgresServer, schemas: Sequence[str]) -> str | None:
     """Return the right that the role lacks, as a sentence, or None. `schemas` are those that a workload's tables are
     in."""
     *_, role, database, creates, is_built, only_read = _read(engine, schemas)
     if only_read:
         return (
-            f"{role} may not read and change {only_read} on {engine.where}: name the role that built the database, or "
-            f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {only_read.partition('.')[0]} TO {role}."
+            f"{role} may not read and change {only_read} on {engine.location}: name the role that built the database, "
+            f"or GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {only_read.partition('.')[0]} TO {role}."
         )
     if not (creates or is_built):
-        return f"{role} may create nothing on {engine.where}: GRANT CREATE ON DATABASE {database} TO {role}."
+        return f"{role} may create nothing on {engine.location}: GRANT CREATE ON DATABASE {database} TO {role}."
     return None
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 OLDEST_MAJOR = 16
-SYSTEM_DATABASE = "postgres"  # that every server has
+SYSTEM_DATABASE = "postgres"  # every server has it
 OWN_SESSIONS = 12  # each collector, the lock of the run, and what is asked in between
 OF_EACH_DATABASE = 3  # sessions of collectors whose views show one database alone
 
@@ -132,7 +132,7 @@ class PostgresEngine(Engine):
             )
 
     def open(self, connect: Callable[[str], Opened], application: str, more_options: str = "") -> Opened:
-        """Return what `connect` opens with the settings of our sessions, and these options behind them."""
+        """Return the result of `connect` with the settings of our sessions, and these options behind them."""
         try:
             return connect(self._conninfo(application, more_options))
         except (psycopg.OperationalError, CallFailed) as error:
@@ -160,7 +160,7 @@ class PostgresEngine(Engine):
             ports = str(self._parameters.get("port", ""))
             hint = did_you_mean("postgresql", int(ports) if ports.isdigit() else None)
             raise NoConnection(
-                f"No connection to {self.where}: {first_line(error)}. "
+                f"No connection to {self.location}: {first_line(error)}. "
                 f"{f'{hint}.' if hint else 'Is the server running, and are host, port, user and database right?'}"
             ) from None
 
@@ -199,7 +199,7 @@ class PostgresEngine(Engine):
         return Login(*(str(self._parameters.get(key) or "") for key in ("host", "user", "password")))
 
     @property
-    def where(self) -> str:
+    def location(self) -> str:
         """Return host, port and database, for messages: never the password."""
         return f"{self._address}/{self._parameters.get('dbname', '')}"
 
@@ -221,11 +221,11 @@ class PostgresEngine(Engine):
         try:
             self.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)).as_string())
         except CallFailed as error:
-            if why := address.why_reads_only(self):
-                raise StallmarkError(why) from None
+            if reason := address.reads_only_message(self):
+                raise StallmarkError(reason) from None
             [(role,)] = self.query("SELECT quote_ident(current_user)")
             raise StallmarkError(
-                f"The database {name} is not on {self.where} and could not be made ({error.message}): create it, or "
+                f"The database {name} is not on {self.location} and could not be made ({error.message}): create it, or "
                 f"ALTER ROLE {role} CREATEDB."
             ) from None
 
@@ -239,14 +239,14 @@ class PostgresEngine(Engine):
         )
         if number < OLDEST_MAJOR * 10_000:
             raise StallmarkError(
-                f"{self.where} runs PostgreSQL {text}; Stallmark needs {OLDEST_MAJOR} or later, "
-                "because older servers do not say what their I/O waited for (pg_stat_io)."
+                f"{self.location} runs PostgreSQL {text}; Stallmark needs {OLDEST_MAJOR} or later, "
+                "because older servers do not report the waits of their I/O (pg_stat_io)."
             )
         address.refuse_indirect(self)
         return ServerIdentity("PostgreSQL", (number // 10_000, number % 10_000), text)
 
     def settings(self) -> ServerSettings:
-        """Return what decides I/O, and all that role or database give to sessions."""
+        """Return the settings that decide I/O, and all that role or database give to sessions."""
         rows = self.query(_SETTINGS_READ, [_SETTINGS])
         return ServerSettings(dict(rows), placement=dict(self.query(sql_file.read(__package__, "tablespaces"))))
 
@@ -307,21 +307,31 @@ class PostgresEngine(Engine):
         return [ServerSession(*row) for row in self.query(sql_file.read(__package__, "other_sessions"))]
 
     def role_settings(self) -> list[tuple[str, str, str]]:
-        """Return what the role, the database or both give to our sessions: name, value, and the first words of the
-        statement that gives another one. What counts first stands first."""
+        """Return the settings that the role, the database or both give to our sessions, in order of precedence.
+
+        Each is a name, a value, and the first words of the statement that gives another value.
+        """
         return self.query(sql_file.read(__package__, "role_settings"))
 
     @property
     def user(self) -> str:
         return str(self._parameters.get("user") or "the user")
 
-    def why_not_writable(self, schemas: Sequence[str]) -> str | None:
-        return address.why_reads_only(self) or address.why_unchecked(self) or address.why_no_right(self, schemas)
+    def not_writable_reason(self, schemas: Sequence[str]) -> str | None:
+        return (
+            address.reads_only_message(self)
+            or address.unchecked_keys_message(self)
+            or address.missing_right_message(self, schemas)
+        )
 
     def examine(self) -> Iterator[Examined]:
         try:
-            reads_only = address.why_reads_only(self)
-            limits = [why for why in (address.why_no_right(self, ()), address.why_unchecked(self)) if why]
+            reads_only = address.reads_only_message(self)
+            limits = [
+                sentence
+                for sentence in (address.missing_right_message(self, ()), address.unchecked_keys_message(self))
+                if sentence
+            ]
             role_settings = self.role_settings()
         except CallFailed as error:
             yield Examined("rights", "limited", f"the server does not tell what this role may do ({error.message}).")
@@ -329,7 +339,7 @@ class PostgresEngine(Engine):
         if reads_only:
             yield Examined("writing", "missing", reads_only)
         else:
-            yield from (Examined("rights", "limited", why) for why in limits)
+            yield from (Examined("rights", "limited", sentence) for sentence in limits)
         for name, value, statement in role_settings:
             ours = "our sessions set their own" if name in address.OWN_SETTINGS else "it holds in our sessions as well"
             yield Examined("settings of the role", "ok", f"{name} = {value} ({statement}): {ours}.")
@@ -345,7 +355,7 @@ class PostgresEngine(Engine):
                 raise
             [(role,)] = self.query("SELECT quote_ident(current_user)")
             raise StallmarkError(
-                f"{self.where} lets only members of pg_checkpoint write a checkpoint, with which every run starts: "
+                f"{self.location} lets only members of pg_checkpoint write a checkpoint, with which every run starts: "
                 f"GRANT pg_checkpoint TO {role}."
             ) from None
 
@@ -410,7 +420,7 @@ class PostgresBulkWriter:
         self._connection = connection
 
     def write(self, table: str, rows: "pa.Table") -> None:
-        from pgpq import ArrowToPostgresBinaryEncoder  # which imports pyarrow: nobody who drives load needs that
+        from pgpq import ArrowToPostgresBinaryEncoder  # imports pyarrow, which driving a load does not need
 
         columns = sql.SQL(", ").join(map(sql.Identifier, rows.column_names))
         target = sql.SQL(".").join(map(sql.Identifier, table.split(".")))

@@ -16,7 +16,7 @@ from stallmark.engines.postgres.session import as_call_failed, first_line
 from stallmark.errors import RunLockTaken, ServerLost, StallmarkError
 
 RUN_LOCK = "stallmark.run"
-_BACK_WITHIN_S, _ASK_EVERY_S = 4.0, 0.5  # for a server that starts again
+_BACK_WITHIN_S, _ASK_EVERY_S = 4.0, 0.5  # longest wait for a server that starts again
 ANSWERS_WITHIN_S = 5.0
 
 
@@ -38,7 +38,7 @@ def hold(engine: PostgresServer) -> Iterator[Callable[[], None]]:
         with as_call_failed():
             is_ours, server = _answer(connection, "pg_try_advisory_lock"), _identify_server(connection)
         if not is_ours:
-            raise RunLockTaken(_taken(engine))
+            raise RunLockTaken(_taken_message(engine))
         try:
             yield lambda: _check(engine, connection, server)
         except BaseException as reason:
@@ -70,32 +70,33 @@ def holders(engine: PostgresServer) -> list[ServerSession]:
     return [ServerSession(*row) for row in engine.query(sql_file.read(__package__, "lock_holders"), [RUN_LOCK])]
 
 
-def _taken(engine: PostgresServer) -> str:
+def _taken_message(engine: PostgresServer) -> str:
     holder = next(iter(holders(engine)), None)
     if holder is None:  # it has ended meanwhile
-        return f"Another Stallmark drives {engine.where}: two runs would disturb each other: wait for it."
+        return f"Another Stallmark drives {engine.location}: two runs would disturb each other: wait for it."
     end = f"SELECT pg_terminate_backend({holder.number})"
     if not holder.is_ours:
         return (
-            f"The lock on {engine.where} that every run takes is held by {holder}, which is not Stallmark's: end it "
+            f"The lock on {engine.location} that every run takes is held by {holder}, which is not Stallmark's: end it "
             f"({end}), and run again."
         )
     return (
-        f"Another Stallmark drives {engine.where} by {holder}: two runs would disturb each other: wait for it, or, if "
-        f"none is under way, end that session ({end})."
+        f"Another Stallmark drives {engine.location} by {holder}: two runs would disturb each other: wait for it, or, "
+        f"if none is under way, end that session ({end})."
     )
 
 
 def _unlock(engine: PostgresServer, connection: psycopg.Connection) -> str | None:
-    """Let go of the lock; return a sentence if it was not this session's any more. A session that is closed lets go of
-    it when its process comes to its end: too late for who asks at once."""
+    """Release the lock; return a sentence if this session had lost it. A closed session releases the lock when its
+    process ends: too late for a command that asks at once.
+    """
     if connection.pgconn.transaction_status == pq.TransactionStatus.ACTIVE:  # the server hangs
         return None
     with suppress(psycopg.OperationalError):  # then it went with its session
         if not _answer(connection, "pg_advisory_unlock"):
             return (
-                f"The lock on {engine.where} that every run takes was lost before the end: another run may have begun "
-                "meanwhile, so do not rely on these figures: run again."
+                f"The lock on {engine.location} that every run takes was lost before the end: another run may have "
+                "begun meanwhile, so do not rely on these figures: run again."
             )
     return None
 
@@ -105,12 +106,13 @@ def _check(engine: PostgresServer, connection: psycopg.Connection, server: _Serv
         reads_only = _ask_for_sign_of_life(connection)
     except psycopg.OperationalError as error:
         raise ServerLost(
-            f"The lock on {engine.where} that every run takes is gone ({first_line(error)}): "
+            f"The lock on {engine.location} that every run takes is gone ({first_line(error)}): "
             f"{_explain_loss(engine, server)}, and another run may have begun, so this one ends: run again."
         ) from None
     if reads_only:
         raise ServerLost(
-            f"{engine.where} has become read-only ({reads_only}), so this run ends: run again when it can be written."
+            f"{engine.location} has become read-only ({reads_only}), so this run ends: run again when it can "
+            "be written."
         )
 
 
@@ -134,7 +136,7 @@ def _ask_for_sign_of_life(connection: psycopg.Connection) -> str:
 
 
 def _explain_loss(engine: PostgresServer, before: _Server) -> str:
-    """Return what became of the server, as a clause. One that is away may be starting again."""
+    """Return the state of the server after the loss, as a clause. A server that is away may be starting again."""
     until = time.monotonic() + _BACK_WITHIN_S
     while True:
         try:

@@ -120,7 +120,7 @@ def _workers(node: Mapping[str, Any]) -> int:
 
 
 def _waits(plan: Mapping[str, Any]) -> dict[str, float] | None:
-    """Return waits in ms, summed over workers, so that they may exceed the run time; None where not timed."""
+    """Return waits in ms, summed over workers, so that they may exceed the run time; None if not timed."""
     known = {kind: plan[name] for kind, names in _WAITS.items() for name in names if plan.get(name) is not None}
     return {kind: ms for kind, ms in known.items() if ms} if known else None
 
@@ -132,8 +132,8 @@ class Rebuild(Maintenance):
     def __init__(self, connect: Callable[[str], psycopg.Connection]):
         self._connect = connect
 
-    def open(self, what: str) -> "_Work":
-        table = sql.Identifier(*what.split("."))
+    def open(self, name: str) -> "_Work":
+        table = sql.Identifier(*name.split("."))
         statement = sql.SQL("REINDEX TABLE CONCURRENTLY {}").format(table)
         return _Work(self._connect("stallmark-maintenance"), statement)
 

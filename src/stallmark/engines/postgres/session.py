@@ -116,10 +116,10 @@ class Trips:
         for name, parameters in statements:
             connection.send_query_prepared(name, parameters)  # type: ignore[arg-type]
             connection.pipeline_sync()
-        found = [self._results(SYNC) for _ in statements]
+        results = [self._results(SYNC) for _ in statements]
         if connection.status == _ALIVE:
             connection.exit_pipeline_mode()
-        return found
+        return results
 
     def count_rows(self, statement: Statement) -> tuple[int, pq.abc.PGresult | None]:
         """Execute a statement; return the number of its rows, and the result that failed, if one did."""
@@ -140,22 +140,22 @@ class Trips:
     def _results(self, end: int | None) -> list[pq.abc.PGresult]:
         """Return the results up to one of status `end`; None: all of them."""
         connection, wait = self._connection, self._wait
-        found: list[pq.abc.PGresult] = []
+        results: list[pq.abc.PGresult] = []
         try:
             while True:
                 while connection.is_busy():
                     wait()
                     connection.consume_input()
                 if result := connection.get_result():
-                    found.append(result)
+                    results.append(result)
                     if result.status == end:
-                        return found
-                elif end is None or connection.status != _ALIVE:  # in a pipeline there is none after each statement
-                    return found
+                        return results
+                elif end is None or connection.status != _ALIVE:  # a pipeline sends it only at the end
+                    return results
         except psycopg.OperationalError:
             while result := connection.get_result():
-                found.append(result)
-            return found
+                results.append(result)
+            return results
 
 
 def _waiting_for(socket: int) -> Callable[[], object]:
@@ -177,7 +177,7 @@ _DECODERS: dict[int, Any] = {20: int, 21: int, 23: int, 700: float, 701: float, 
 
 _DONE = int(pq.ExecStatus.COMMAND_OK)  # the enumeration compares slowly
 _GOOD = (int(pq.ExecStatus.TUPLES_OK), _DONE)
-_BEGIN = {each: f"BEGIN ISOLATION LEVEL {each}; " for each in Isolation}
+_BEGIN = {level: f"BEGIN ISOLATION LEVEL {level}; " for level in Isolation}
 _BEGIN_BY_DEFAULT = _BEGIN[Isolation.READ_COMMITTED]
 
 _MAKE_KNOWN, _OWN_IO = "stallmark_make_known", "stallmark_own_io"
@@ -237,7 +237,7 @@ class PostgresSession(Session):
         self._trips = Trips(self._connection)
         self._decoders: dict[str, list[tuple[int, Any]]] = {}
         self._in_transaction = False
-        self._to_begin = ""  # with the next call
+        self._to_begin = ""  # sent with the next call
         self._tells_own_io = self._connection.server_version >= TELLS_OWN_IO
         self._own_io_prepared = False
         self.server_pid = self._connection.backend_pid
@@ -285,7 +285,7 @@ class PostgresSession(Session):
         results = self._trips.query(f"{text}; COMMIT".encode())
         expected = 3 if begin else 2
         answers = results[:expected]
-        failed = next((each for each in answers if each.status not in _GOOD), None)
+        failed = next((answer for answer in answers if answer.status not in _GOOD), None)
         if self.is_lost and (failed or len(answers) < expected):
             raise self._unanswered(failed, commits=True)
         self._in_transaction = self._connection.transaction_status != pq.TransactionStatus.IDLE
@@ -332,7 +332,7 @@ class PostgresSession(Session):
 
     def _answer(self, name: str, part: Sequence[pq.abc.PGresult]) -> Sequence[tuple] | CallFailed:
         """Return the rows of a call that was a part of a trip, or why it failed, be it at its commit."""
-        failed = next((each for each in part if each.status not in (*_GOOD, SYNC)), None)
+        failed = next((answer for answer in part if answer.status not in (*_GOOD, SYNC)), None)
         if not part or part[-1].status != SYNC:
             return self._unanswered(failed, commits=True)
         return self._failure(failed, commits=True) if failed else self._rows(name, part[0])
@@ -375,9 +375,11 @@ class PostgresSession(Session):
             raise self._failure(result, commits)
 
     def own_io(self) -> OwnIO | None:
-        """Return the session's own I/O. A session makes known what it counts when it becomes idle, at most once
-        a second unless it is told to: what the first statement asks for happens at its end, and the second one
-        sees it."""
+        """Return the session's own I/O.
+
+        A session publishes its counts when it becomes idle, at most once a second unless it is asked to: the first
+        statement asks, the counts are published at its end, and the second statement reads them.
+        """
         if not self._tells_own_io:
             return None
         if not self._own_io_prepared:
@@ -413,10 +415,10 @@ class PostgresSession(Session):
         # No code: libpq itself lost the server while the call was under way; the connection has its last word.
         return self._unanswered(None, commits)
 
-    def _unanswered(self, said: pq.abc.PGresult | None, commits: bool) -> CallFailed:
-        """Return the failure of a connection that was lost; the server's last words are in `said`, if it had any."""
+    def _unanswered(self, result: pq.abc.PGresult | None, commits: bool) -> CallFailed:
+        """Return the failure of a connection that was lost; `result` holds the server's last words, if it had any."""
         kind = ErrorClass.UNKNOWN_OUTCOME if commits else ErrorClass.CONNECTION_LOST
-        words = (said or self._connection).error_message
+        words = (result or self._connection).error_message
         return CallFailed(kind, "08006", first_line(words.decode(errors="replace")))
 
 

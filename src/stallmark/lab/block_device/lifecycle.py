@@ -71,8 +71,8 @@ class BlockDeviceArray:
         with self._locked():
             facts = self._places.read()
             if facts is not None and facts.loop is not None:
-                why = self.broken()
-                state = f"is broken ({why})" if why else f"exists ({facts.loop})"
+                reason = self.broken()
+                state = f"is broken ({reason})" if reason else f"exists ({facts.loop})"
                 raise BlockDeviceError(
                     f"The emulated array {self.name} {state}: `stallmark array destroy {self.name}` removes it."
                 )
@@ -95,7 +95,7 @@ class BlockDeviceArray:
             exchange(device, model)
             return facts
 
-    def done(self) -> ArrayWork:
+    def work_done(self) -> ArrayWork:
         """Return the work of the array, all counts of one moment; raise BlockDeviceError if it is broken."""
         self._check_whole()
         facts, device = self.facts, SharedState.open(self._places.state).device(0)
@@ -120,9 +120,10 @@ class BlockDeviceArray:
         )
 
     def _check_whole(self) -> None:
-        if why := self.broken():
+        if reason := self.broken():
             raise BlockDeviceError(
-                f"The emulated array {self.name} is broken ({why}): destroy it and create it again; its data are lost."
+                f"The emulated array {self.name} is broken ({reason}): destroy it and create it again; "
+                "its data are lost."
             )
 
     def _start(self, facts: ArrayFacts) -> ArrayFacts:
@@ -162,7 +163,7 @@ class BlockDeviceArray:
             self._clear()
             self._forget()
         except (StallmarkError, OSError) as left:
-            first, second = (str(one).rstrip(".") for one in (error, left))
+            first, second = (str(failure).rstrip(".") for failure in (error, left))
             raise BlockDeviceError(
                 f"{first or 'It was interrupted'}; what had been made of the emulated array is still there ({second}): "
                 f"`stallmark array destroy {self.name}` removes it."

@@ -20,7 +20,7 @@ from statistics import median
 import psutil
 
 from stallmark.storage.array_facts import ArrayFacts, BlockDeviceError, ReadTimes, read_facts, runtime_folder
-from stallmark.storage.block_devices import described, read_counters
+from stallmark.storage.block_devices import device_of_number, read_counters
 from stallmark.storage.emulator import ArrayModel, NoCompiler, build, layout
 from stallmark.storage.emulator.arrays import empty_flash, engage
 
@@ -39,7 +39,7 @@ _STILL = ArrayModel(layout.MAX_SPINDLES, read_ms=_SERVICE_MS, write_ms=_SERVICE_
 
 def read_times(block_device: str) -> ReadTimes:
     """Return the kernel's counts of a block device."""
-    counted = read_counters(described(os.stat(block_device).st_rdev))
+    counted = read_counters(device_of_number(os.stat(block_device).st_rdev))
     return ReadTimes(counted.reads, counted.read_ms)
 
 
@@ -86,7 +86,7 @@ class Places:
     def __init__(self, home: Path, name: str):
         if not _NAME.fullmatch(name):
             raise BlockDeviceError(
-                f"{name!r} is no name of an array: take small letters, digits and hyphens, 30 characters at most."
+                f"{name!r} is not a name of an array: take small letters, digits and hyphens, 30 characters at most."
             )
         self.folder = (home / name).resolve()
         self.runtime = runtime_folder(self.folder)
@@ -101,13 +101,13 @@ class Places:
         self.published = self.runtime / "facts"
 
     def read(self) -> ArrayFacts | None:
-        """Return the facts; None when there is no such array. Raise BlockDeviceError for facts that cannot be read."""
+        """Return the facts, or None without such an array. Raise BlockDeviceError for facts that cannot be read."""
         return read_facts(self.facts)
 
     def write(self, facts: ArrayFacts) -> None:
         """Write the facts into the array's folder; of a running one also where everybody may read them, root or not.
 
-        Raise BlockDeviceError where that fails; the facts written before are then still there.
+        Raise BlockDeviceError if that fails; the facts written before are then still there.
         """
         targets = [target for target in (self.facts, self.published) if target.parent.is_dir()]
         drafts = [target.with_suffix(".new") for target in targets]
@@ -160,8 +160,8 @@ def missing_needs() -> str | None:
 
 def check_needs() -> None:
     """Raise BlockDeviceError if a requirement is missing, in one sentence that says what remains possible."""
-    if why := missing_needs():
-        raise BlockDeviceError(f"An emulated array as a block device: {why}; {_remains()}")
+    if reason := missing_needs():
+        raise BlockDeviceError(f"An emulated array as a block device: {reason}; {_remains()}")
 
 
 def _remains() -> str:
@@ -200,7 +200,7 @@ def plugin(folder: Path) -> Path:
     return build.library("stallmark-array", {"plugin.c": source}, build.MODEL, folder)
 
 
-def _more_threads(folder: Path) -> Path:
+def _build_thread_preload(folder: Path) -> Path:
     source = (resources.files(__package__) / "threads.c").read_bytes()
     return build.library("stallmark-threads", {"threads.c": source}, (), folder)
 
@@ -228,13 +228,13 @@ def start_nbdfuse(places: Places) -> None:
             stdout=log,
             stderr=log,
             start_new_session=True,
-            env=_environment() | {"LD_PRELOAD": str(_more_threads(places.folder.parent))},
+            env=_environment() | {"LD_PRELOAD": str(_build_thread_preload(places.folder.parent))},
         )
     deadline = time.monotonic() + _TIMEOUT_S
     while not places.file.exists():
         if process.poll() is not None or time.monotonic() > deadline:
-            said = _last_line(places.log.read_text(errors="replace"))
-            raise BlockDeviceError(f"nbdfuse did not start ({said}).")
+            text = _last_line(places.log.read_text(errors="replace"))
+            raise BlockDeviceError(f"nbdfuse did not start ({text}).")
         time.sleep(0.02)
     _let_requests_through(places.mount)
 
@@ -260,7 +260,7 @@ def _let_requests_through(mount: Path) -> None:
 
 
 def attach_loop(places: Places) -> str:
-    """Attach a new block device to the mounted file and return its path; raise BlockDeviceError where there is none."""
+    """Attach a new block device to the mounted file and return its path; raise BlockDeviceError if none is free."""
     command = ["losetup", "--find", "--show", "--direct-io=on", str(places.file)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
@@ -273,19 +273,19 @@ def attach_loop(places: Places) -> str:
 
 def processes(places: Places, *names: str) -> list[psutil.Process]:
     """Return the array's processes of these names: they have its folder in memory on their command line."""
-    found = []
+    mounts = []
     for process in psutil.process_iter(["name", "cmdline"]):
         line = process.info["cmdline"] or []
         if process.info["name"] in names and any(f"{places.runtime}/" in part for part in line):
-            found.append(process)
-    return found
+            mounts.append(process)
+    return mounts
 
 
 def loops(places: Places) -> list[str]:
     """Return the block devices on this array's file, even when that is gone."""
     done = subprocess.run(["losetup", "--json", "--list", "-O", "NAME,BACK-FILE"], capture_output=True, text=True)
     listed = json.loads(done.stdout)["loopdevices"] if done.stdout.strip() else []
-    return [each["name"] for each in listed if (each["back-file"] or "").startswith(f"{places.file}")]
+    return [device["name"] for device in listed if (device["back-file"] or "").startswith(f"{places.file}")]
 
 
 def is_mounted(places: Places) -> bool:
@@ -297,24 +297,24 @@ def users_of(loop: str) -> list[str]:
     name = Path(loop).name
     mounts = [mount for device, mount in _mounts() if device == loop or device.startswith(f"{loop}p")]
     holders = Path("/sys/block") / name / "holders"
-    found = mounts + ([each.name for each in holders.iterdir()] if holders.exists() else [])
-    found += [f"process {pid}" for pid in _having_open(loop)]
-    return found or (["a mount that is not seen from here, perhaps a container's"] if _is_taken(loop) else [])
+    users = mounts + ([holder.name for holder in holders.iterdir()] if holders.exists() else [])
+    users += [f"process {pid}" for pid in _having_open(loop)]
+    return users or (["a mount that is not seen from here, perhaps a container's"] if _is_taken(loop) else [])
 
 
 def _having_open(device: str) -> list[int]:
-    found = set()
+    pids = set()
     for link in Path("/proc").glob("[0-9]*/fd/*"):
         try:
             if os.readlink(link) == device:
-                found.add(int(link.parts[2]))
+                pids.add(int(link.parts[2]))
         except OSError:  # it has just ended, or closed it
             pass
-    return sorted(found)
+    return sorted(pids)
 
 
 def _is_taken(device: str) -> bool:
-    """Tell whether a file system of any namespace, or the like, holds the device exclusively."""
+    """Return whether a file system of any namespace, or the like, holds the device exclusively."""
     try:
         os.close(os.open(device, os.O_RDONLY | os.O_EXCL))
     except OSError as error:
@@ -331,7 +331,7 @@ def _mounts() -> list[tuple[str, str]]:
 
 
 def detach(loop: str, places: Places) -> None:
-    """Detach the block device; raise BlockDeviceError while somebody has it open."""
+    """Detach the block device; raise BlockDeviceError while someone has it open."""
     _run(["losetup", "--detach", loop])
     if not _wait(lambda: loop not in loops(places)):
         raise BlockDeviceError(
@@ -347,14 +347,14 @@ def unmount(places: Places) -> None:
             _run(["umount", "--lazy", str(places.mount)])
 
 
-def end(found: Sequence[psutil.Process]) -> None:
+def end(processes: Sequence[psutil.Process]) -> None:
     for signal in ("terminate", "kill"):
-        for process in found:
+        for process in processes:
             try:
                 getattr(process, signal)()
             except psutil.NoSuchProcess:
                 pass
-        _, found = psutil.wait_procs(found, timeout=_TIMEOUT_S / 3)
+        _, processes = psutil.wait_procs(processes, timeout=_TIMEOUT_S / 3)
 
 
 def _run(command: list[str]) -> None:

@@ -35,33 +35,36 @@ from stallmark.transactions import find_workload
 class SelftestResult:
     """`state` is "works", "off" (it cannot be had on this server, and why) or "failed"."""
 
-    what: str
+    subject: str
     state: Literal["works", "off", "failed"]
-    said: str
+    result: str
     exit_code: int = 0
+
+    def in_json(self) -> dict[str, str | int]:
+        return {"what": self.subject, "state": self.state, "said": self.result, "exit_code": self.exit_code}
 
 
 class Wrong(Exception):
     """Something is not as it must be; carries its exit code."""
 
-    def __init__(self, said: str, exit_code: int = FAILED):
-        super().__init__(said)
+    def __init__(self, text: str, exit_code: int = FAILED):
+        super().__init__(text)
         self.exit_code = exit_code
 
 
-def attempt(what: str, check: Callable[[], str]) -> SelftestResult:
+def attempt(subject: str, check: Callable[[], str]) -> SelftestResult:
     try:
-        return SelftestResult(what, "works", check())
+        return SelftestResult(subject, "works", check())
     except Wrong as wrong:
-        return SelftestResult(what, "failed", sentence(wrong), wrong.exit_code)
+        return SelftestResult(subject, "failed", sentence(wrong), wrong.exit_code)
     except ServerLost as lost:
-        return SelftestResult(what, "failed", sentence(lost), INCOMPLETE)
+        return SelftestResult(subject, "failed", sentence(lost), INCOMPLETE)
     except (StallmarkError, CallFailed, OSError) as error:
-        return SelftestResult(what, "failed", sentence(error), FAILED)
+        return SelftestResult(subject, "failed", sentence(error), FAILED)
     except Exception as error:  # whatever a driver raises on a server nobody has tried: it belongs into the issue
         frame = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(frame.filename).name}:{frame.lineno}"
-        return SelftestResult(what, "failed", f"{type(error).__name__} in {where}: {sentence(error)}", FAILED)
+        return SelftestResult(subject, "failed", f"{type(error).__name__} in {where}: {sentence(error)}", FAILED)
 
 
 def sentence(error: Exception) -> str:
@@ -98,7 +101,7 @@ def refuse_sessions_of_others(engine: Engine) -> None:
 
 
 def _other_build(engine: Engine, choice: WorkloadChoice) -> str | None:
-    """Return how what Stallmark has built in the database differs from a selftest's, or None."""
+    """Return the difference of Stallmark's data in the database from a selftest's, or None."""
     try:
         load.recognise(engine, find_workload(choice.name), choice.scale, choice.seed)
     except StallmarkError as error:
@@ -139,8 +142,8 @@ def transactions(record: Record, workload: Any) -> Iterator[SelftestResult]:
         name = transaction.name
         if transaction is workload.users.opening:
             opening = record.manifest.workload.opening
-            said = ", ".join(f"{count:,} {what}" for what, count in (opening.done if opening else {}).items())
-            yield SelftestResult(f"transaction {name}", "works", said or "executed before the run")
+            text = ", ".join(f"{count:,} {noun}" for noun, count in (opening.done if opening else {}).items())
+            yield SelftestResult(f"transaction {name}", "works", text or "executed before the run")
             continue
         mine = done.filter(pc.equal(done["transaction"], name))
         committed, failed = (pc.sum(mine[column]).as_py() or 0 for column in ("committed", "failed"))
@@ -152,77 +155,86 @@ def transactions(record: Record, workload: Any) -> Iterator[SelftestResult]:
         if not mine.num_rows and not words and transaction not in workload.users.deck:
             yield SelftestResult(f"transaction {name}", "off", "none was due in so short a time")
             continue
-        if not mine.num_rows and not words and _dealt(done, workload) < _to_reach_all(record):
+        if not mine.num_rows and not words and _ended_count(done, workload) < _to_reach_all(record):
             yield SelftestResult(
                 f"transaction {name}", "off", "not reached: the users were too slow in so short a time"
             )
             continue
-        said = "; ".join([f"{committed:,} committed, {failed:,} failed", *words[:3]])
+        text = "; ".join([f"{committed:,} committed, {failed:,} failed", *words[:3]])
         ok = committed and not failed
-        yield SelftestResult(f"transaction {name}", "works" if ok else "failed", said, 0 if ok else FAILED)
+        yield SelftestResult(f"transaction {name}", "works" if ok else "failed", text, 0 if ok else FAILED)
 
 
-def _dealt(done: pa.Table, workload: Any) -> int:
-    """Return how many of the transactions that users start have ended."""
+def _ended_count(done: pa.Table, workload: Any) -> int:
+    """Return the number of transactions that ended, of those that users start."""
     of_users = done.filter(pc.is_in(done["transaction"], pa.array([kind.name for kind in workload.users.deck])))
     return sum(pc.sum(of_users[column]).as_py() or 0 for column in ("committed", "rolled_back", "failed"))
 
 
 def _to_reach_all(record: Record) -> float:
     """Return the number of them by which each has come up: whole decks of as many executors as there may be."""
-    cards = sum(one.cards for one in record.manifest.workload.transactions if one.source == "users")
+    cards = sum(
+        transaction.cards for transaction in record.manifest.workload.transactions if transaction.source == "users"
+    )
     return cards * max((step.users for step in record.manifest.steps), default=1)
 
 
 def collectors(record: Record) -> Iterator[SelftestResult]:
     off: dict[str, list[str]] = {}  # those of one reason together: a server without the views lacks them all
     for name, known in record.manifest.collectors.items():
-        what, rows = f"collector {name}", record.table(name).num_rows
+        subject, rows = f"collector {name}", record.table(name).num_rows
         if known.unavailable:
             off.setdefault(known.unavailable, []).append(name)
         elif known.outages:
-            said = " ".join(
+            text = " ".join(
                 finding_sentence(note)
                 for note in run_notes(record)
                 if note.kind is RunKind.COLLECTOR_OUTAGE and note.facts["collector"] == known.title
             )
-            yield SelftestResult(what, "failed", said, FAILED)
+            yield SelftestResult(subject, "failed", text, FAILED)
         elif not rows:
-            yield SelftestResult(what, "off", "no rows: nothing of its kind was seen")
+            yield SelftestResult(subject, "off", "no rows: nothing of its kind was seen")
         else:
-            yield SelftestResult(what, "works", " ".join([f"{rows:,} rows.", known.limited or ""]).strip())
-    for why, names in off.items():
-        yield SelftestResult(f"collector{'s' * (len(names) > 1)} {', '.join(names)}", "off", why)
+            yield SelftestResult(subject, "works", " ".join([f"{rows:,} rows.", known.limited or ""]).strip())
+    for reason, names in off.items():
+        yield SelftestResult(f"collector{'s' * (len(names) > 1)} {', '.join(names)}", "off", reason)
 
 
 def deadlocks(record: Record) -> Iterator[SelftestResult]:
     """Say each shape of the deadlocks that the server wrote down: they are few, and say what to mend."""
-    for one in read_deadlocks(record):
-        said = f"{one.victim} ({one.isolation}) lost to {one.others} over {one.resources}; graph {one.graph}"
-        yield SelftestResult(f"deadlocks ({one.times:,})", "works", said)
+    for deadlock in read_deadlocks(record):
+        text = (
+            f"{deadlock.victim} ({deadlock.isolation}) lost to {deadlock.others} over {deadlock.resources}; "
+            f"graph {deadlock.graph}"
+        )
+        yield SelftestResult(f"deadlocks ({deadlock.times:,})", "works", text)
 
 
 def conditions(records: Sequence[Record]) -> Iterator[SelftestResult]:
     """Yield whether the data were consistent after every run."""
     seen = [condition for record in records for condition in record.manifest.conditions]
-    if refused := {f"{one.name} ({one.refused})" for one in seen if one.refused}:
+    if refused := {f"{result.name} ({result.refused})" for result in seen if result.refused}:
         yield SelftestResult(CONSISTENCY, "failed", f"the server refused: {'; '.join(sorted(refused))}", FAILED)
     elif broken := {
-        f"{one.name}: {one.offending:,} {one.counted} ({one.detail})" for one in seen if one.holds is False
+        f"{condition.name}: {condition.offending:,} {condition.counted} ({condition.detail})"
+        for condition in seen
+        if condition.holds is False
     }:
         yield SelftestResult(CONSISTENCY, "failed", "; ".join(sorted(broken)), CONDITION_BROKEN)
-    elif holding := {one.name for one in seen if one.holds}:
+    elif holding := {condition.name for condition in seen if condition.holds}:
         yield SelftestResult(CONSISTENCY, "works", f"all {len(holding)} conditions hold")
     else:
         yield SelftestResult(CONSISTENCY, "off", "the runs ended before it was checked")
 
 
-def counted(summary: ExperimentSummary) -> Iterator[SelftestResult]:
+def commit_counts(summary: ExperimentSummary) -> Iterator[SelftestResult]:
     """Yield whether the database counted as many commits as users saw, in each run that knows."""
     for run in summary.runs:
-        for gate in (one for step in run.steps for one in step.validity.gates if one.kind is GateKind.COMPLETED):
-            what = f"counted as committed, run {run.manifest.sequence}"
+        for gate in (
+            possible for step in run.steps for possible in step.validity.gates if possible.kind is GateKind.COMPLETED
+        ):
+            subject = f"counted as committed, run {run.manifest.sequence}"
             if gate.failure:
-                yield SelftestResult(what, "failed", finding_sentence(gate.failure), CONDITION_BROKEN)
+                yield SelftestResult(subject, "failed", finding_sentence(gate.failure), CONDITION_BROKEN)
             else:
-                yield SelftestResult(what, "off" if gate.passed is None else "works", figure(gate))
+                yield SelftestResult(subject, "off" if gate.passed is None else "works", figure(gate))

@@ -62,7 +62,9 @@ def deep(context: click.Context, deep: bool, **options: Any) -> Callable | None:
     and is so again afterwards."""
     if deep:
         return partial(try_everything, **options)
-    if given := [one for one in _PARAMETERS if context.get_parameter_source(one) is ParameterSource.COMMANDLINE]:
+    if given := [
+        parameter for parameter in _PARAMETERS if context.get_parameter_source(parameter) is ParameterSource.COMMANDLINE
+    ]:
         option = "--out" if given[0] == "out_dir" else f"--{given[0].replace('_', '-')}"
         raise click.UsageError(f"{option} is an option of --deep: add --deep, or leave it out.")
     return None
@@ -76,13 +78,13 @@ def try_everything(target: "Target", out_dir: Path, seconds: int, keep: bool, ca
     show = ShowInSentences(err)
     result = selftest.selftest(target, out_dir, show, seconds=seconds, keep=keep, may_cap_memory=cap_memory)
     if as_json:
-        checks = [vars(check) for check in result.checks]
+        checks = [check.in_json() for check in result.checks]
         click.echo(json.dumps({"facts": dict(result.facts), "checks": checks, "record": str(result.record)}))
     else:
         for name, fact in result.facts.items():
             click.echo(f"- {name}: {markdown(str(fact))}")
         click.echo("\n| check | result | |\n|---|---|---|")
         for check in result.checks:
-            click.echo(f"| {check.what} | {check.state} | {markdown(check.said)} |")
+            click.echo(f"| {check.subject} | {check.state} | {markdown(check.result)} |")
         click.echo("")
     sys.exit(result.exit_code)

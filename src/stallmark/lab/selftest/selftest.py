@@ -56,12 +56,12 @@ class Trial:
     def checks(self, runs: Path, show: Show) -> Iterator[SelftestResult]:
         wanted: dict[str, Any] = {"reset": "continue"}
         if self.whole:
-            if why := self.engine.backup.refusal():
-                yield SelftestResult(COPY, "off", why)
+            if reason := self.engine.backup.refusal():
+                yield SelftestResult(COPY, "off", reason)
             else:  # the second run begins with what was kept before the first
                 wanted |= {"reset": "restore", "repeats": 2}
-            if why := self.keeps_its_memory():
-                yield SelftestResult(CAP, "off", why)
+            if reason := self.keeps_its_memory():
+                yield SelftestResult(CAP, "off", reason)
             else:
                 wanted |= {"buffer_pool": f"{self._smaller_pool_bytes() >> 20} MiB"}
         yield attempt(f"{USERS} users", lambda: self._run(wanted, runs, show))
@@ -73,7 +73,7 @@ class Trial:
         yield from of_record.collectors(last)
         yield from of_record.deadlocks(last)
         yield from of_record.conditions(self.records)
-        yield from of_record.counted(summarise(self.records))
+        yield from of_record.commit_counts(summarise(self.records))
         yield attempt("report", self._report)
 
     def _report(self) -> str:
@@ -82,9 +82,11 @@ class Trial:
         return format.size(page.stat().st_size)
 
     def keeps_its_memory(self) -> str | None:
-        """Return why its memory is not capped; None if it is. Only a server that is not there to be shared is."""
-        if why := self.engine.memory.refusal():
-            return why
+        """Return the reason why its memory is not capped; None if it is. Only a server that is not there to be shared
+        is.
+        """
+        if reason := self.engine.memory.refusal():
+            return reason
         if self.engine.is_local or self.may_cap_memory:
             return None
         return (
@@ -162,31 +164,31 @@ def selftest(target: Target, runs: Path, show: Show, *, seconds: float, keep: bo
         redact = _redactor(engine, login)
         shorter = [max(1, seconds // 3)] * (len(CHOICES) - 1)
         trials = [
-            Trial(engine, choice, each, choice is CHOICES[0], may_cap_memory)
-            for choice, each in zip(CHOICES, [*shorter, seconds], strict=True)
+            Trial(engine, choice, trial_s, choice is CHOICES[0], may_cap_memory)
+            for choice, trial_s in zip(CHOICES, [*shorter, seconds], strict=True)
         ]
         try:
             facts = _facts(engine)
-            found = _examined(engine) + [
-                replace(check, what=f"{trial.choice.name}: {check.what}")
+            results = _examine(engine) + [
+                replace(check, subject=f"{trial.choice.name}: {check.subject}")
                 for trial in trials
                 for check in trial.checks(runs, show)
             ]
         except BaseException:
             if not keep:
                 with later():
-                    show.say(remove(engine, target, show).said)
+                    show.say(remove(engine, target, show).result)
             raise
         if not keep:
             with later():
-                found.append(remove(engine, target, show))
-    checked = [replace(check, said=redact(check.said)) for check in found]
+                results.append(remove(engine, target, show))
+    checked = [replace(check, result=redact(check.result)) for check in results]
     records = [record.folder for trial in trials for record in trial.records]
     return Selftest(facts, checked, records[-1] if records else None)
 
 
-def _examined(engine: Engine) -> list[SelftestResult]:
-    """Return what the doctor says of driver, bulk copy, edition and rights: what else is of no use without it."""
+def _examine(engine: Engine) -> list[SelftestResult]:
+    """Return the doctor's findings on driver, bulk copy, edition and rights: all other checks need them."""
     states: dict[Availability, Literal["works", "off", "failed"]] = {
         "ok": "works",
         "limited": "off",
@@ -195,9 +197,14 @@ def _examined(engine: Engine) -> list[SelftestResult]:
     checks: list[SelftestResult] = []
 
     def examine() -> str:
-        for one in engine.examine():
+        for examined in engine.examine():
             checks.append(
-                SelftestResult(one.what, states[one.state], one.sentence, FAILED if one.state == "missing" else 0)
+                SelftestResult(
+                    examined.subject,
+                    states[examined.state],
+                    examined.sentence,
+                    FAILED if examined.state == "missing" else 0,
+                )
             )
         return "all was told"
 

@@ -7,7 +7,7 @@ import click
 
 from stallmark import format
 from stallmark.cli.command import Group
-from stallmark.cli.common import as_bytes, err, escape, json_option, out, tell
+from stallmark.cli.common import as_bytes, err, escape, json_option, out, print_markup
 from stallmark.experiment.progress import Show
 
 
@@ -54,10 +54,14 @@ def up(
             )
         )
         return
-    tell(out, f"{ready.identity} takes logins on 127.0.0.1:{order.port}.")
-    tell(out, f"The password of sa is in {escape(str(ready.password_file))}, which only you can read. Use it so:")
-    tell(out, f"  stallmark doctor --server @{escape(str(ready.url_file))}")
-    tell(out, f"  SQLCMDPASSWORD=$(cat {escape(str(ready.password_file))}) stallmark doctor --server '{ready.url}'")
+    print_markup(out, f"{ready.identity} takes logins on 127.0.0.1:{order.port}.")
+    print_markup(
+        out, f"The password of sa is in {escape(str(ready.password_file))}, which only you can read. Use it so:"
+    )
+    print_markup(out, f"  stallmark doctor --server @{escape(str(ready.url_file))}")
+    print_markup(
+        out, f"  SQLCMDPASSWORD=$(cat {escape(str(ready.password_file))}) stallmark doctor --server '{ready.url}'"
+    )
 
 
 @server.command()
@@ -68,7 +72,7 @@ def down(name: str, remove_data: bool) -> None:
     from stallmark.lab.server import server
 
     for sentence in server.down(name, remove_data=remove_data):
-        tell(out, escape(sentence))
+        print_markup(out, escape(sentence))
 
 
 @server.command(name="list")
@@ -77,16 +81,16 @@ def list_servers(as_json: bool) -> None:
     """List the servers that `up` made on this machine."""
     from stallmark.lab.server import server
 
-    found = server.servers()
+    servers = server.servers()
     if as_json:
-        click.echo(json.dumps(found))
+        click.echo(json.dumps(servers))
         return
-    for each in found:
-        memory = format.size(each["memory_bytes"])
-        tell(
+    for facts in servers:
+        memory = format.size(facts["memory_bytes"])
+        print_markup(
             out,
-            f"[bold]{each['name']}[/]  SQL Server {each['version']}, {each['state']}, 127.0.0.1:{each['port']}, "
-            f"{memory}, data in {escape(str(each['data']))}",
+            f"[bold]{facts['name']}[/]  SQL Server {facts['version']}, {facts['state']}, 127.0.0.1:{facts['port']}, "
+            f"{memory}, data in {escape(str(facts['data']))}",
         )
-    if not found:
-        tell(out, "None: `stallmark server up` starts one.")
+    if not servers:
+        print_markup(out, "None: `stallmark server up` starts one.")

@@ -30,12 +30,12 @@ REMEDY = (
 
 
 def container_engine() -> Any:
-    """Return a `docker.DockerClient`. Raise StallmarkError if there is none for this machine."""
+    """Return a `docker.DockerClient`. Raise StallmarkError if this machine has no container engine."""
     try:
         import docker
     except ImportError:
         raise StallmarkError("A container needs one more package: pip install 'stallmark[container]'.") from None
-    with asked("The container engine cannot be used"):
+    with refusals_as_errors("The container engine cannot be used"):
         client = docker.from_env(timeout=ANSWER_WITHIN_S)
     if not client.api.base_url.startswith("http+docker://local"):
         client.close()
@@ -47,7 +47,7 @@ def container_engine() -> Any:
 
 
 @contextmanager
-def asked(what: str) -> Iterator[None]:
+def refusals_as_errors(action: str) -> Iterator[None]:
     """Turn any refusal of the engine into `what`, its own words and the remedy."""
     import docker
     import requests
@@ -56,7 +56,7 @@ def asked(what: str) -> Iterator[None]:
         yield
     except (docker.errors.DockerException, requests.RequestException) as error:
         words = str(getattr(error, "explanation", None) or error).strip() or type(error).__name__
-        raise StallmarkError(f"{what}: {as_reason(words.splitlines()[0])}. {REMEDY}") from None
+        raise StallmarkError(f"{action}: {as_reason(words.splitlines()[0])}. {REMEDY}") from None
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class DeviceLimits:
     def options(self, folders: Sequence[Path]) -> Mapping[str, list[dict[str, Any]]]:
         """Return options for `containers.create`: the limits on every disk under these folders.
 
-        Raises StallmarkError where a folder is on no block device."""
+        Raises StallmarkError if a folder is on no block device."""
         if not self:
             return {}
         if not folders:
@@ -204,7 +204,7 @@ class CredentialFiles:
 
     def __init__(self, name: str):
         if not re.fullmatch(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+", name):
-            raise StallmarkError(f"{name!r} is no name of a container: take letters, digits, - and _.")
+            raise StallmarkError(f"{name!r} is not a name of a container: take letters, digits, - and _.")
         self.name = name
         self.folder = home() / "servers" / name
         self.password_file = self.folder / "password"
@@ -217,7 +217,7 @@ class CredentialFiles:
         return self.password_file.exists()
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Hold the server for one command: two that start it would overwrite each other's passwords."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with exclusive_folder(
@@ -241,7 +241,7 @@ class CredentialFiles:
         _write_private(self.password_file, password + "\n")
         _write_private(self._first_password_file, first_password + "\n")
         _write_private(self.url_file, url(order.port, DATABASE, password) + "\n")
-        folders = {name: str(each.resolve()) for name, each in (("data", order.data), ("log", order.log)) if each}
+        folders = {name: str(folder.resolve()) for name, folder in (("data", order.data), ("log", order.log)) if folder}
         _write_private(self._folders_file, json.dumps(folders))
 
     def remove(self) -> None:

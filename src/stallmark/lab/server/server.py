@@ -31,9 +31,9 @@ from stallmark.lab.server.order import (
     VERSION_LABEL,
     CredentialFiles,
     ServerOrder,
-    asked,
     container_engine,
     new_password,
+    refusals_as_errors,
     url,
 )
 from stallmark.stopping import later
@@ -61,13 +61,13 @@ def up(order: ServerOrder, show: Show, *, accept_eula: bool, ready_within_s: flo
             f"SQL Server is under Microsoft's licence, {LICENCE}: read it, and if you accept it, say --accept-eula."
         )
     credentials = CredentialFiles(order.name)
-    what = f"SQL Server {order.version} could not be started"
-    with credentials.held():
+    failure = f"SQL Server {order.version} could not be started"
+    with credentials.lock():
         known, first_known = credentials.password(), credentials.first_password()
         password, first_password = known or new_password(), first_known or new_password()
         server = MssqlEngine(url(order.port, "master", password))  # a missing ODBC driver is said here
         at_first = MssqlEngine(url(order.port, "master", first_password))
-        with closing(container_engine()) as client, asked(what):
+        with closing(container_engine()) as client, refusals_as_errors(failure):
             _refuse_name_in_use(client, order.name)
             for folder in order.folders:
                 _prepare_folder(folder, credentials)
@@ -86,7 +86,7 @@ def up(order: ServerOrder, show: Show, *, accept_eula: bool, ready_within_s: flo
                 server.execute(sql_file.read(__package__, "create_database").format(name=DATABASE))
                 identity = server.identity()
             except BaseException:
-                with later(), suppress(StallmarkError), asked(what):
+                with later(), suppress(StallmarkError), refusals_as_errors(failure):
                     if running:
                         running.remove(force=True)
                     if new_volume:
@@ -100,58 +100,58 @@ def up(order: ServerOrder, show: Show, *, accept_eula: bool, ready_within_s: flo
 def down(name: str, *, remove_data: bool) -> list[str]:
     """Stop a server and remove its container, and only if asked its data. Returns what was done, in sentences."""
     credentials = CredentialFiles(name)
-    with closing(container_engine()) as client, credentials.held(), asked(f"{name} could not be stopped"):
+    with closing(container_engine()) as client, credentials.lock(), refusals_as_errors(f"{name} could not be stopped"):
         return _down(client, credentials, remove_data)
 
 
 def _down(client: Any, credentials: CredentialFiles, remove_data: bool) -> list[str]:
     name = credentials.name
-    found = _find(client, name)
-    if found is None and not credentials.exist:
+    container = _find(client, name)
+    if container is None and not credentials.exist:
         raise StallmarkError(f"There is no server {name!r}: `stallmark server list` shows which there are.")
-    said, folders = [], credentials.folders()
-    if found is not None:
-        _refuse_foreign(found, name)
-        folders |= _folders(found)
-        found.stop(timeout=STOPS_WITHIN_S)
-        found.remove(force=True)
-        said.append(f"{name} is stopped, its container removed.")
+    sentences, folders = [], credentials.folders()
+    if container is not None:
+        _refuse_foreign(container, name)
+        folders |= _folders(container)
+        container.stop(timeout=STOPS_WITHIN_S)
+        container.remove(force=True)
+        sentences.append(f"{name} is stopped, its container removed.")
     if not remove_data:
-        return [*said, "Its data is kept: `stallmark server up` goes on with it, --remove-data removes it."]
+        return [*sentences, "Its data is kept: `stallmark server up` goes on with it, --remove-data removes it."]
     if (volume := _volume(client, f"{name}-data")) and _is_ours(volume, name):
         volume.remove()
     for kind, folder in folders.items():
         _remove_files(Path(folder), MADE[kind])
     credentials.remove()
-    return [*said, "Its data is removed."]
+    return [*sentences, "Its data is removed."]
 
 
 def servers() -> list[dict[str, Any]]:
     """Return our servers on this machine: name, version, state, port, memory_bytes, data."""
-    with closing(container_engine()) as client, asked("The containers could not be listed"):
-        return [_described(each) for each in client.containers.list(all=True, filters={"label": LABEL})]
+    with closing(container_engine()) as client, refusals_as_errors("The containers could not be listed"):
+        return [_container_facts(container) for container in client.containers.list(all=True, filters={"label": LABEL})]
 
 
-def _described(found: Any) -> dict[str, Any]:
-    host = found.attrs["HostConfig"]
+def _container_facts(container: Any) -> dict[str, Any]:
+    host = container.attrs["HostConfig"]
     bindings = (host.get("PortBindings") or {}).get("1433/tcp") or [{}]
-    name = found.labels[LABEL]
+    name = container.labels[LABEL]
     return {
         "name": name,
-        "version": found.labels.get(VERSION_LABEL),
-        "state": found.status,
+        "version": container.labels.get(VERSION_LABEL),
+        "state": container.status,
         "port": int(bindings[0].get("HostPort") or 0) or None,
         "memory_bytes": host.get("Memory"),
-        "data": _folders(found).get("data") or f"{name}-data",
+        "data": _folders(container).get("data") or f"{name}-data",
         "url_file": str(CredentialFiles(name).url_file) if CredentialFiles(name).url_file.exists() else None,
     }
 
 
-def _folders(found: Any) -> dict[str, str]:
+def _folders(container: Any) -> dict[str, str]:
     """Return the folders of this machine that a container has, as "data" and "log"; not a volume of Docker's."""
-    binds = [bind.split(":") for bind in found.attrs["HostConfig"].get("Binds") or []]
+    binds = [bind.split(":") for bind in container.attrs["HostConfig"].get("Binds") or []]
     inside = {INSIDE: "data", INSIDE_LOG: "log"}
-    return {inside[there]: here for here, there, *_ in binds if there in inside and here.startswith("/")}
+    return {inside[inner]: here for here, inner, *_ in binds if inner in inside and here.startswith("/")}
 
 
 def _prepare_folder(folder: Path, credentials: CredentialFiles) -> None:
@@ -176,7 +176,7 @@ def _prepare_folder(folder: Path, credentials: CredentialFiles) -> None:
 
 
 def _find(client: Any, name: str) -> Any:
-    """Return a container, or None if there is none."""
+    """Return a container, or None if it does not exist."""
     import docker
 
     with suppress(docker.errors.NotFound):
@@ -184,7 +184,7 @@ def _find(client: Any, name: str) -> Any:
 
 
 def _volume(client: Any, name: str) -> Any:
-    """Return a volume, or None if there is none."""
+    """Return a volume, or None if it does not exist."""
     import docker
 
     with suppress(docker.errors.NotFound):
@@ -196,17 +196,17 @@ def _is_ours(volume: Any, name: str) -> bool:
 
 
 def _refuse_name_in_use(client: Any, name: str) -> None:
-    if (found := _find(client, name)) is None:
+    if (container := _find(client, name)) is None:
         return
-    _refuse_foreign(found, name)
+    _refuse_foreign(container, name)
     raise StallmarkError(
-        f"There is a server {name!r} already ({found.status}): `stallmark server down {name}` removes it, "
+        f"There is a server {name!r} already ({container.status}): `stallmark server down {name}` removes it, "
         "or choose another --name."
     )
 
 
-def _refuse_foreign(found: Any, name: str) -> None:
-    if found.labels.get(LABEL) != name:
+def _refuse_foreign(container: Any, name: str) -> None:
+    if container.labels.get(LABEL) != name:
         raise StallmarkError(f"The container {name!r} is not Stallmark's, and stays as it is: choose another name.")
 
 
@@ -242,7 +242,7 @@ def _make_volume(client: Any, order: ServerOrder, *, is_known: bool) -> bool:
 
 
 def _wait(running: Any, server: MssqlEngine, at_first: MssqlEngine, show: Show, ready_within_s: float) -> None:
-    """Wait until a login succeeds. One with the first password replaces it; with data of before there is none such.
+    """Wait until a login succeeds. A login with the first password replaces it; earlier data do not take that password.
 
     Raises StallmarkError when the server ends, or takes too long.
     """
@@ -273,17 +273,17 @@ def _last_lines(running: Any) -> str:
     """Return the reason that is known and the last lines of its output, as the end of a sentence, with the remedy."""
     killed = " (it needed more memory than its container has)" if running.attrs["State"].get("OOMKilled") else ""
     lines = [line.rstrip() for line in running.logs(tail=200).decode(errors="replace").splitlines() if line.strip()]
-    said = "\n".join(lines[-LAST_LINES:]) or "nothing"
+    text = "\n".join(lines[-LAST_LINES:]) or "nothing"
     return (
         f"{killed}. Its last lines are below; docs/sql-server.md has the usual reasons, and what to change: --memory, "
-        f"--version or the folders.\n{said}"
+        f"--version or the folders.\n{text}"
     )
 
 
 def _remove_files(folder: Path, patterns: Sequence[str]) -> None:
-    """Remove what SQL Server made in a folder; what anybody else put there since stays."""
+    """Remove what SQL Server made in a folder; what anyone else put there since stays."""
     try:
-        for path in [found for pattern in patterns for found in folder.glob(pattern)]:
+        for path in [file for pattern in patterns for file in folder.glob(pattern)]:
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
     except PermissionError:
         raise StallmarkError(

@@ -12,7 +12,7 @@ from stallmark.engines.mssql.odbc import api, failed, one_row
 from stallmark.engines.mssql.settings import refused_right
 from stallmark.errors import StallmarkError, as_reason
 from stallmark.profile.source import ANSWER_WITHIN_S, APPLICATION, LOCK_TIMEOUT_MS, Opened, Reading, Source
-from stallmark.record.profile.intervals import STATES
+from stallmark.record.profile.interval_table import STATES
 from stallmark.record.profile.manifest import ProfiledServer
 
 # A catalogue that somebody's RESTORE has locked is waited for only so long, and we are the one to give way.
@@ -43,7 +43,7 @@ class MssqlSource(Source):
     def __init__(self, engine: MssqlEngine, *, anonymous: bool):
         super().__init__(engine.login(), engine.address.database, anonymous=anonymous)
         self._spec = engine.spec()
-        self.address = engine.where
+        self.address = engine.location
         self._connection: Any = None
         self._cursor: Any = None
         self._batch = ""

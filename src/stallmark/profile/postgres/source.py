@@ -14,7 +14,7 @@ from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.engines.postgres.session import first_line
 from stallmark.errors import NoConnection, StallmarkError
 from stallmark.profile.source import ANSWER_WITHIN_S, APPLICATION, LOCK_TIMEOUT_MS, Opened, Reading, Source
-from stallmark.record.profile.intervals import IO, LONGEST_TRANSACTION, STATES
+from stallmark.record.profile.interval_table import IO, LONGEST_TRANSACTION, STATES
 from stallmark.record.profile.manifest import ProfiledServer
 
 _MANNERS = (
@@ -44,7 +44,7 @@ class _Connection(CollectorConnection):
             self._connection.execute(_MANNERS)
         except psycopg.Error as error:
             self.close()
-            raise NoConnection(f"No connection to {engine.where}: {first_line(error)}.") from None
+            raise NoConnection(f"No connection to {engine.location}: {first_line(error)}.") from None
         self._prepared = {}
 
 
@@ -54,9 +54,9 @@ class PostgresSource(Source):
     engine = "postgresql"
 
     def __init__(self, engine: PostgresEngine, *, anonymous: bool, clock: Callable[[], float] = time.monotonic):
-        super().__init__(engine.login(), engine.where.rpartition("/")[2], anonymous=anonymous)
+        super().__init__(engine.login(), engine.location.rpartition("/")[2], anonymous=anonymous)
         self._spec = engine.spec()
-        self.address = engine.where
+        self.address = engine.location
         self._clock = clock
         self._connection = _Connection(engine)
         self._texts: dict[str, str] = {}

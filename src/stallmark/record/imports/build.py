@@ -17,7 +17,7 @@ from stallmark.record.imports import open_csv, perfmon, prometheus, sysstat
 from stallmark.record.imports.devices import ALL_DISKS, NUMBERED
 from stallmark.record.imports.recording import COUNTS, Recording, Wanted, some_names
 from stallmark.record.manifest.course import moment_at
-from stallmark.record.profile.intervals import IO, STATES, Intervals, is_known, write_imported
+from stallmark.record.profile.interval_table import IO, STATES, Intervals, is_known, write_imported
 from stallmark.record.profile.manifest import GAP, Gap, ProfiledServer, ProfileManifest, Session, Source
 
 _US = 1e6

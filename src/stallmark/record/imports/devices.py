@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from stallmark.errors import StallmarkError
 from stallmark.record.imports.recording import Recording, Wanted, some_names
-from stallmark.record.profile.intervals import IO, FileClass
+from stallmark.record.profile.interval_table import IO, FileClass
 
 Io = Mapping[str, float | None]
 MOST_DEVICES = 2_000

@@ -25,7 +25,7 @@ from stallmark.record.formats.table import Table
 from stallmark.record.imports.prometheus import METRICS, unit_factor
 from stallmark.record.imports.recording import COUNTS, Recording, Wanted
 from stallmark.record.imports.series import Kind, Series, add_series
-from stallmark.record.profile.intervals import IO, STATES, FileClass
+from stallmark.record.profile.interval_table import IO, STATES, FileClass
 
 _HINT = "it takes Perfmon's CSV, iostat with -t, sadf -j, a range query of Prometheus as JSON, and CSV with times"
 _NAMED = 6  # series named in a refusal

@@ -17,7 +17,7 @@ from stallmark.record.formats.perfmon import DISKS, Perfmon
 from stallmark.record.formats.sample import Counter
 from stallmark.record.imports.devices import add_io, canonical, device_io
 from stallmark.record.imports.recording import WHOLE_MACHINE, Recording, Steps, Wanted, some_names
-from stallmark.record.profile.intervals import FileClass
+from stallmark.record.profile.interval_table import FileClass
 
 _DISKS = ("physicaldisk", "logicaldisk")
 _DISK = {

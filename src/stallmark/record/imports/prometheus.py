@@ -27,7 +27,7 @@ from stallmark.record.imports.devices import Devices
 from stallmark.record.imports.perfmon import SYSTEM_DATABASES
 from stallmark.record.imports.recording import WHOLE_MACHINE, Recording, Wanted
 from stallmark.record.imports.series import Kind, Series, add_series
-from stallmark.record.profile.intervals import STATES
+from stallmark.record.profile.interval_table import STATES
 
 METRICS: dict[str, list[str]] = json.loads((resources.files(__package__) / "prometheus_metrics.json").read_text())
 """The columns of each metric."""

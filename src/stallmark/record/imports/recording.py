@@ -11,7 +11,7 @@ import numpy as np
 from stallmark.errors import StallmarkError
 from stallmark.record.formats.dates import MONTH_FIRST, Clock, Schedule, find_order, find_zone
 from stallmark.record.formats.sample import Recorded
-from stallmark.record.profile.intervals import SERVER, STATES, FileClass
+from stallmark.record.profile.interval_table import SERVER, STATES, FileClass
 
 WHOLE_MACHINE = "CPU time is that of the whole machine."
 MOST_SPANS = 1_000_000

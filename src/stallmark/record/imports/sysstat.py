@@ -13,7 +13,7 @@ from stallmark.record.formats.sample import Counter, Recorded
 from stallmark.record.formats.sysstat import AS_SADF, CPU, CPU_LOADS
 from stallmark.record.imports.devices import ALL_DISKS, NUMBERED, Devices, canonical, choose_disks, device_io
 from stallmark.record.imports.recording import WHOLE_MACHINE, Recording, Steps, Wanted, some_names
-from stallmark.record.profile.intervals import IO, FileClass
+from stallmark.record.profile.interval_table import IO, FileClass
 
 _KIB, _MIB, _SECTOR = 1024.0, 1024.0**2, 512.0
 _DISK = {

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from stallmark.errors import StallmarkError, named
+from stallmark.errors import StallmarkError, with_path
 from stallmark.record.files import as_model, as_text, read_json, write_whole
 from stallmark.record.manifest.course import (
     Collector,
@@ -159,4 +159,4 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
                 file.write(as_text(manifest))
                 file.truncate()
     except OSError as error:
-        raise named(error, path) from None
+        raise with_path(error, path) from None

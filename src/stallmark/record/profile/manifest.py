@@ -16,8 +16,8 @@ _REMEDY = "restore it, or collect the profile anew"
 
 
 class ProfiledServer(ManifestPart):
-    """A server as it was seen at `since`. `memory_bytes`: of its machine; `name`: None where it is unknown or left out
-    on purpose; `database_bytes`: of all its files."""
+    """A server as it was seen at `since`. `memory_bytes`: of its machine; `name`: None if it is unknown or left out on
+    purpose; `database_bytes`: of all its files."""
 
     since: Moment | None = None
     engine: Literal["mssql", "postgresql"] | None = None

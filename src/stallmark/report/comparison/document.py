@@ -92,7 +92,7 @@ def every_figure(pair: PairComparison) -> Table:
     for types in pair.transactions:
         for one in (types.rate, types.latency):
             if one.a is not None:
-                rows.append([f"{format.spoken(types.transaction)}: {one.name}, {one.unit}", *_cells(one)[1:]])
+                rows.append([f"{format.display_name(types.transaction)}: {one.name}, {one.unit}", *_cells(one)[1:]])
     return Table(["", pair.a, pair.b, "change", f"{percent(CONFIDENCE)} interval", "p"], rows)
 
 
@@ -104,7 +104,7 @@ def _cells(ratio: Ratio) -> list[str]:
 def transactions_table(pair: PairComparison) -> Table:
     """Return how rate and latency of each type of transaction changed from A to B."""
     return Rows(pair.transactions).table(
-        word("transaction", lambda types: format.spoken(types.transaction)),
+        word("transaction", lambda types: format.display_name(types.transaction)),
         number("rate", lambda types: words.change(types.rate)),
         number("interval", lambda types: words.reach(types.rate), importance=2),
         number("mean latency", lambda types: words.change(types.latency)),

@@ -16,7 +16,7 @@ from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.metrics import METRICS, Metric
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.format import percent, spoken
+from stallmark.format import display_name, percent
 from stallmark.report.figures import (
     NEUTRAL,
     Figure,
@@ -38,7 +38,7 @@ from stallmark.report.text import comparison as words
 from stallmark.report.text.device import EMULATED
 from stallmark.stats.thresholds import CONFIDENCE
 
-GAP = 0.12  # of a figure's width, between two charts side by side
+GAP = 0.12  # gap between two charts, as a share of the figure's width
 PLOT, BETWEEN, HEAD, FOOT = 150, 32, 36, 46  # px
 ROW = 26  # px, of a ratio
 
@@ -165,7 +165,7 @@ def time_figure(experiment: ExperimentSummary, comparison: ComparisonSummary) ->
         return None
     seen = looks([side.name for side in comparison.sides])
     every = [run for _, some in shown for run in some]
-    divisor, unit = format.of_time(max(map(_seconds, every)))
+    divisor, unit = format.time_unit(max(map(_seconds, every)))
     made, tops = stacked([(BETWEEN if row else 0, PLOT) for row in range(len(LINES))], HEAD, FOOT)
     made.update_xaxes(title={"text": f"{unit} since measuring began"})
     for place, top, (series, title) in zip(places(len(LINES)), tops, LINES, strict=True):
@@ -212,7 +212,7 @@ def ratio_figure(pair: PairComparison, number: int, emulated: bool) -> Figure:
     """Return a chart of every figure and every type of transaction as B ÷ A, with its interval."""
     lines = [(one.name, one) for one in (pair.primary, *pair.others)]
     lines += [
-        (f"{spoken(types.transaction)}, {what}", one)
+        (f"{display_name(types.transaction)}, {what}", one)
         for types in pair.transactions
         for what, one in (("rate", types.rate), ("latency", types.latency))
     ]

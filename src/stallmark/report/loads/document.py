@@ -112,7 +112,7 @@ class LoadsPicture:
 
 def picture_of_loads(loads_summary: LoadsSummary) -> LoadsPicture | None:
     """Return the picture that the question asks for: scaling over cells, throughput over users by device, or bars of
-    every load alone and together. None where nothing was measured."""
+    every load alone and together. None if nothing was measured."""
     if not any(point.rate for point in loads_summary.points):
         return None
     emulated = any(point.first.emulated for point in loads_summary.points)

@@ -63,7 +63,7 @@ def figures(loads_summary: LoadsSummary) -> Table:
 
 
 def together(loads_summary: LoadsSummary) -> Table | None:
-    """Return every load beside the others against itself alone; None where none ran alone."""
+    """Return every load beside the others against itself alone, or None if none ran alone."""
     steps, order = len({penalty.step for penalty in loads_summary.penalties}) > 1, found_loads(loads_summary)
     return Rows(sorted(loads_summary.penalties, key=lambda penalty: order.index(penalty.load))).table_if_any(
         word("load", lambda penalty: penalty.load),

@@ -73,7 +73,7 @@ def transactions(locality: Locality) -> Table:
     """Return the reads by type of transaction."""
     counted = "sampled" if any(one.sampled for one in locality.by_transaction) else "ended"
     return Rows(locality.by_transaction).table(
-        word("transaction", lambda reads: format.spoken(reads.transaction)),
+        word("transaction", lambda reads: format.display_name(reads.transaction)),
         number(counted, lambda reads: reads.counted, format.count),
         number("reads per tx", lambda reads: None if reads.too_few else reads.reads),
         number("of the reads", lambda reads: reads.share, format.share),

@@ -126,7 +126,7 @@ def _longest_waits(cell: QueryCell) -> str:
 
 
 def streams(experiment: ExperimentSummary) -> Table | None:
-    """Return the figures of each stream of the throughput runs; None where there was none."""
+    """Return the figures of each stream of the throughput runs, or None if there was none."""
     rows = [(run.title, done) for run in experiment.runs if run.queries for done in _by_stream(run.queries.executions)]
     return named_rows("run", rows).table_if_any(
         word("stream", lambda done: "refresh" if all(e.query.startswith("RF") for e in done) else str(done[0].stream)),
@@ -159,7 +159,7 @@ def failures(experiment: ExperimentSummary) -> Table | None:
 
 
 def driver(experiment: ExperimentSummary) -> str | None:
-    """Return the driver's time between two queries, as a sentence; None where it is not known."""
+    """Return the driver's time between two queries, as a sentence, or None if it is not known."""
     runs = [run.queries for run in experiment.runs if run.queries and run.queries.driver_gap_ms is not None]
     if not runs:
         return None
@@ -174,7 +174,7 @@ def _dop_of(variant: QueryVariant, query: str, comparison: QueryComparison) -> i
 
 
 def _step(experiment: ExperimentSummary, variant: str, phase: str) -> StepSummary | None:
-    """Return the first run's step of the phase; None where the phase was over within a second."""
+    """Return the first run's step of the phase, or None if the phase was over within a second."""
     for run in experiment.runs:
         for step in run.steps:
             described = {step.name: step.phase for step in run.manifest.steps}

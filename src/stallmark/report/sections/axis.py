@@ -14,7 +14,7 @@ from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary, doubtful
 from stallmark.analysis.metrics import METRICS, THROUGHPUT, Chart, Value
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.format import plural, spoken
+from stallmark.format import display_name, plural
 from stallmark.report.columns import Axis, panels, primary_of, step_labels, variant_key
 from stallmark.report.document import Grid, Key, Section, Words
 from stallmark.report.figures import (
@@ -37,7 +37,7 @@ from stallmark.report.text.reading import ChartLine, Panel, known, reading_of, s
 
 _LEFT: dict[str, Any] = {"x": 0}
 _RIGHT: dict[str, Any] = {"x": 1, "xanchor": "right"}
-GAP = 0.1  # of a figure's width, between emulated and bare panels
+GAP = 0.1  # gap between emulated and bare panels, as a share of the figure's width
 
 
 def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
@@ -81,7 +81,7 @@ def transaction_figures(experiment: ExperimentSummary) -> list[Figure]:
     found = [
         axis_figure(
             experiment,
-            Chart(f"transaction-{number}", f"{spoken(name)}{_p90_limit(limits[name])}", "ms"),
+            Chart(f"transaction-{number}", f"{display_name(name)}{_p90_limit(limits[name])}", "ms"),
             _styled({key: percentile(name, key) for key in ("p50", "p90" if limits[name] else "p95", "p99")}),
             reading.TRANSACTION_LATENCY,
             height=250,

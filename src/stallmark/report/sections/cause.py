@@ -21,7 +21,7 @@ from stallmark.stats.thresholds import ASSOCIATION_BIN_S, CONFIDENCE
 
 
 def where(experiment: ExperimentSummary) -> Table | None:
-    """Return the response time by part; None where no step's is known."""
+    """Return the response time by part, or None if no step's is known."""
     labels = step_labels(experiment)
     known = [(labels[step.key], step.cause.budget) for step in experiment.steps if step.cause and step.cause.budget]
     parts = [name for name in PARTS if any(budget.parts_ms[name] > 0 for _, budget in known)]
@@ -43,7 +43,7 @@ def where(experiment: ExperimentSummary) -> Table | None:
 
 
 def what_if(experiment: ExperimentSummary) -> Table | None:
-    """Return predicted throughput for other read times; None where nothing can be predicted."""
+    """Return predicted throughput for other read times, or None if nothing can be predicted."""
     rows = step_rows(experiment, lambda step: [step.cause] if step.cause and step.cause.predictions else [])
     times = [prediction.read_ms for cause in rows.items[:1] for prediction in cause.predictions]
     return rows.table_if_any(

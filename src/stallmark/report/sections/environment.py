@@ -60,7 +60,7 @@ def _sections(manifest: Manifest) -> dict[str, Mapping[str, Any]]:
     elsewhere = {"transactions", "counted"}  # shown where they matter
     workload = {name: value for name, value in manifest.workload.facts().items() if value and name not in elsewhere}
     return {
-        "Workload": {name: format.spoken(value) for name, value in flatten(workload)}
+        "Workload": {name: format.display_name(value) for name, value in flatten(workload)}
         | ({"compressible, LZ4 on sampled pages": f"{ratio:.1f} : 1"} if ratio else {}),
         "Server": {"product": manifest.server.product, "version": manifest.server.version},
         "Machine": manifest.machine.facts(),
@@ -221,7 +221,7 @@ def environment_section(experiment: ExperimentSummary) -> Section:
 
 
 def against_probe(experiment: ExperimentSummary) -> Table | None:
-    """Return every step's reads next to those of the raw storage before its run; None where nothing was probed."""
+    """Return every step's reads next to those of the raw storage before its run, or None if nothing was probed."""
     labels = step_labels(experiment)
     rows = [(labels[step.key], step.storage.probe) for step in experiment.steps if step.storage.probe]
     return against_database_table(rows) if rows else None
@@ -275,7 +275,7 @@ def against_database_table(found: Sequence[tuple[str, AgainstProbe]]) -> Table:
 
 
 def described(experiment: ExperimentSummary) -> Table | None:
-    """Return the described array of every variant, side by side; None where no scenario describes one."""
+    """Return the described array of every variant, side by side, or None if no scenario describes one."""
     variants = {variant(run): run.manifest for run in experiment.runs}
     if not any(manifest.array for manifest in variants.values()):
         return None
@@ -310,7 +310,7 @@ def done(experiment: ExperimentSummary) -> list[Note]:
 
 
 def flash(experiment: ExperimentSummary) -> Table | None:
-    """Return the use of flash in every step; None where no device's flash was counted."""
+    """Return the use of flash in every step, or None if no device's flash was counted."""
     return step_rows(experiment, lambda step: filter(None, [step.storage.flash])).table_if_any(
         word("flash", lambda use: f"{format.size(use.size_bytes)} {use.kind}"),
         fields(FlashUse),
@@ -320,7 +320,7 @@ def flash(experiment: ExperimentSummary) -> Table | None:
 
 
 def active(experiment: ExperimentSummary) -> Table | None:
-    """Return the active set of every step and the sizes that could hold it; None where neither is known."""
+    """Return the active set of every step and the sizes that could hold it, or None if neither is known."""
     rows = step_rows(experiment, lambda step: filter(_worth, filter(None, [step.storage.active])))
     extents = sorted({active.extent_bytes for active in rows.items if active.extent_bytes})
     how = f" in extents of {' or '.join(map(format.size, extents))}" if extents else ""

@@ -173,18 +173,18 @@ def processes(experiment: ExperimentSummary) -> Table | None:
 
 
 def volumes(experiment: ExperimentSummary) -> Table | None:
-    """Return queue, rates and times of every volume; None where the driver did not run on the server's Windows."""
+    """Return queue, rates and times of every volume, or None if the driver did not run on the server's Windows."""
     rows = step_rows(experiment, lambda step: step.server.volumes)
     return rows.table_if_any(fields(VolumeSummary), notes=[words.VOLUMES])
 
 
 def memory(experiment: ExperimentSummary) -> Table | None:
-    """Return the state of the buffer pool, and the I/O on its behalf; None where the server does not report it."""
+    """Return the state of the buffer pool, and the I/O on its behalf, or None if the server does not report it."""
     return _states(experiment, words.MEMORY, fields(ServerState, groups=OF_MEMORY))
 
 
 def logs(experiment: ExperimentSummary) -> Table | None:
-    """Return the state of the log of each of our databases; None where one alone is ours."""
+    """Return the state of the log of each of our databases, or None if one alone is ours."""
     rows = step_rows(experiment, lambda step: (step.server.state.logs if step.server.state else {}).items())
     return rows.table_if_any(
         word("database", lambda row: row[0]), fields(LogState, lambda row: row[1]), notes=[words.LOGS]
@@ -192,21 +192,21 @@ def logs(experiment: ExperimentSummary) -> Table | None:
 
 
 def log_and_tempdb(experiment: ExperimentSummary) -> Table | None:
-    """Return the state of log, tempdb and schedulers; None where the server does not report it."""
+    """Return the state of log, tempdb and schedulers, or None if the server does not report it."""
     title = "Logs of our databases" if logs(experiment) else "Log of our database"
     log: Columns[ServerState] = fields(LogState, lambda state: state.log)
     return _states(experiment, words.LOG_AND_TEMPDB, group(title, log), fields(ServerState, groups=OF_THE_REST))
 
 
 def _states(experiment: ExperimentSummary, note: str, *columns: Columns[ServerState]) -> Table | None:
-    """Return a row for each step that has any of these figures; None where no step has."""
+    """Return a row for each step that has any of these figures, or None if no step has."""
     made = step_rows(experiment, lambda step: filter(None, [step.server.state])).table(*columns, notes=[note])
     rows = [row for row in made.rows if any(str(cell) != format.NONE for cell in row[1:])]
     return replace(made, rows=rows) if rows else None
 
 
 def replicas(experiment: ExperimentSummary) -> Table | None:
-    """Return the other replicas of our database; None where there are none."""
+    """Return the other replicas of our database, or None if there are none."""
     return step_rows(experiment, _replicas).table_if_any(
         fields(ReplicaState, lambda row: row[1]),
         group(
@@ -224,13 +224,13 @@ def _replicas(step: StepSummary) -> list[tuple[ServerState, ReplicaState]]:
 
 
 def pool_contents(experiment: ExperimentSummary) -> Table | None:
-    """Return the pages in the buffer pool; None where no sample of it fell into a measured interval."""
+    """Return the pages in the buffer pool, or None if no sample of it fell into a measured interval."""
     rows = step_rows(experiment, lambda step: step.server.state.contents if step.server.state else [])
     return rows.table_if_any(fields(PoolContent), notes=[words.POOL_CONTENTS])
 
 
 def server_waits(experiment: ExperimentSummary) -> Table | None:
-    """Return the server's waits by type; None where the server does not count them."""
+    """Return the server's waits by type, or None if the server does not count them."""
     return step_rows(experiment, lambda step: step.waits.server_waits).table_if_any(
         word("wait", lambda wait: wait.wait_type),
         word("class", lambda wait: WAIT_NAMES[wait.wait_class].replace("WAL", "log")),
@@ -243,13 +243,13 @@ def server_waits(experiment: ExperimentSummary) -> Table | None:
 
 
 def procedures(experiment: ExperimentSummary) -> Table | None:
-    """Return the reads and writes by procedure; None where the server does not count by procedure."""
+    """Return the reads and writes by procedure, or None if the server does not count by procedure."""
     rows = step_rows(experiment, lambda step: step.server.procedures)
     return rows.table_if_any(fields(ProcedureSummary), notes=[words.PROCEDURES])
 
 
 def io_latency(experiment: ExperimentSummary) -> Table | None:
-    """Return percentiles of the time of I/Os; None where the histograms were not asked for."""
+    """Return percentiles of the time of I/Os, or None if the histograms were not asked for."""
     rows = step_rows(experiment, lambda step: step.server.io_latency)
     units = sorted({_RESOLUTIONS[histogram.resolution_ms] for histogram in rows.items if histogram.resolution_ms})
     return rows.table_if_any(
@@ -287,7 +287,7 @@ def _duration(histogram: IoLatencySummary, name: str) -> Cell | str:
 
 
 def query_store(experiment: ExperimentSummary) -> Table | None:
-    """Return the figures of Query Store by procedure; None where it was not asked for."""
+    """Return the figures of Query Store by procedure, or None if it was not asked for."""
     return step_rows(experiment, lambda step: step.server.query_store).table_if_any(
         word("procedure", lambda procedure: procedure.name),
         number(

@@ -259,7 +259,7 @@ def active_figures(experiment: ExperimentSummary) -> list[Figure]:
 
 
 def _is_drawn(run: RunSummary) -> bool:
-    """Tell whether a run is drawn: always if counted; a mere bound only where DRAM or flash could hold it."""
+    """Return whether a run is drawn: always if counted; a mere bound only where DRAM or flash could hold it."""
     line = run.series.active_bytes
     if line is None or not np.isfinite(line).any():
         return False

@@ -11,7 +11,7 @@ from stallmark.analysis.read.waits import BlockedPair, DeadlockShape
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity.kinds import GateKind
-from stallmark.format import spoken
+from stallmark.format import display_name
 from stallmark.report.columns import step_labels, step_rows
 from stallmark.report.document import Block, Fold, Grid, Section, Shown, Title, Words, shown
 from stallmark.report.sections.axis import transaction_figures
@@ -58,7 +58,7 @@ def _table(rows: Sequence[OfStep], steps: Sequence[StepSummary], labels: Mapping
     """Return a table without its empty columns: a share where there is no deck, a limit where none is set."""
     return Rows(rows).table(
         if_known(word("step", lambda row: labels[row[1].key], when=bool(labels))),
-        word("transaction", lambda row: spoken(row[0].name)),
+        word("transaction", lambda row: display_name(row[0].name)),
         number("count", lambda row: row[0].done, format.count),
         if_known(
             group(
@@ -127,7 +127,7 @@ def _p90(transaction: TransactionSummary) -> Cell | str:
 
 
 def limits(experiment: ExperimentSummary) -> Table | None:
-    """Return the 90th percentile of each type in every step, against its limit; None where no type has one."""
+    """Return the 90th percentile of each type in every step, against its limit, or None if no type has one."""
     labels, steps = step_labels(experiment), experiment.steps
     kinds = {t.name: t for s in steps for t in s.transactions if t.limit_s is not None}
 
@@ -135,7 +135,7 @@ def limits(experiment: ExperimentSummary) -> Table | None:
         return next((_p90(own) for own in step.transactions if own.name == kind.name), format.NONE)
 
     return Rows(list(kinds.values())).table_if_any(
-        word("transaction", lambda kind: spoken(kind.name)),
+        word("transaction", lambda kind: display_name(kind.name)),
         number("limit", lambda kind: (kind.limit_s or 0) * 1000),
         numbers(steps, lambda step: labels[step.key], p90),
         notes=[
@@ -146,7 +146,7 @@ def limits(experiment: ExperimentSummary) -> Table | None:
 
 
 def reads(experiment: ExperimentSummary) -> Table | None:
-    """Return physical reads per transaction of each type in every step; None where they are not known."""
+    """Return physical reads per transaction of each type in every step, or None if they are not known."""
     labels, steps = step_labels(experiment), [step for step in experiment.steps if step.reads]
 
     def mean(name: str, step: StepSummary) -> Cell | str:
@@ -154,7 +154,7 @@ def reads(experiment: ExperimentSummary) -> Table | None:
 
     names = dict.fromkeys(own.transaction for step in steps for own in step.reads)
     return Rows(list(names)).table_if_any(
-        word("transaction", spoken), numbers(steps, lambda step: labels[step.key], mean), notes=_too_few(steps)
+        word("transaction", display_name), numbers(steps, lambda step: labels[step.key], mean), notes=_too_few(steps)
     )
 
 
@@ -167,7 +167,7 @@ def reads_by_step(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
 def _reads(step: StepSummary) -> Table:
     sampled = all(own.sampled for own in step.reads)
     return Rows(step.reads).table(
-        word("transaction", lambda own: spoken(own.transaction)),
+        word("transaction", lambda own: display_name(own.transaction)),
         number("counted", lambda own: own.counted, format.count),
         group(
             "Per transaction",
@@ -195,14 +195,14 @@ def _too_few(steps: Sequence[StepSummary]) -> list[str]:
 
 def service_times(experiment: ExperimentSummary) -> Table:
     return step_rows(experiment, lambda step: step.transactions).table(
-        word("transaction", lambda kind: spoken(kind.name)),
+        word("transaction", lambda kind: display_name(kind.name)),
         percentiles(lambda kind: kind.service_ms),
         notes=percentile_notes(kind.service_ms for step in experiment.steps for kind in step.transactions),
     )
 
 
 def streams(experiment: ExperimentSummary) -> Table | None:
-    """Return a column for each step that had concurrent streams; None where none had."""
+    """Return a column for each step that had concurrent streams, or None if none had."""
     labels = step_labels(experiment)
     steps = [(step, step.streams) for step in experiment.steps if step.streams]
     if not steps:
@@ -264,7 +264,7 @@ _BY: tuple[Callable[[StatementSummary], float], ...] = (
 
 
 def statements(experiment: ExperimentSummary) -> Table | None:
-    """Return the top statements of every step by reads, CPU and waiting; None where the server does not tell."""
+    """Return the top statements of every step by reads, CPU and waiting, or None if the server does not tell."""
     return step_rows(experiment, _with_shares).table_if_any(
         word("procedure", lambda row: row[0].procedure),
         word("statement", lambda row: row[0].text),
@@ -306,7 +306,7 @@ def _top(found: Sequence[StatementSummary]) -> list[StatementSummary]:
 
 
 def row_waits(experiment: ExperimentSummary) -> Table | None:
-    """Return the waits for rows and pages by table; None where they were not sampled, no rows where nobody waited."""
+    """Return the waits for rows and pages by table, or None if they were not sampled, no rows where nobody waited."""
     if all(step.waits.row_waits is None for step in experiment.steps):
         return None
     rows = step_rows(experiment, lambda step: [(wait, step.users) for wait in step.waits.row_waits or []])
@@ -324,7 +324,7 @@ def row_waits(experiment: ExperimentSummary) -> Table | None:
 
 
 def blocked(experiment: ExperimentSummary) -> Table | None:
-    """Return who blocked whom in every step; None where nobody was seen blocked."""
+    """Return who blocked whom in every step, or None if nobody was seen blocked."""
     return step_rows(experiment, lambda step: step.waits.blocked).table_if_any(
         fields(BlockedPair), notes=[words.BLOCKED]
     )
@@ -356,7 +356,7 @@ def errors(experiment: ExperimentSummary) -> Table | None:
     """Return the failed calls by class and code; None when no call failed in any measured interval."""
     bursts = step_rows(experiment, lambda step: step.validity.bursts)
     return step_rows(experiment, lambda step: step.validity.errors).table_if_any(
-        word("transaction", lambda error: spoken(error.transaction) or format.NONE),
+        word("transaction", lambda error: display_name(error.transaction) or format.NONE),
         word("class", lambda error: error.error_class),
         word("code", lambda error: error.code),
         number("failed calls", lambda error: error.attempts, format.count),
@@ -397,7 +397,7 @@ def consistency(experiment: ExperimentSummary) -> Table | None:
 
 
 def held(experiment: ExperimentSummary) -> str:
-    """Return how many conditions held, with their names; empty where none did."""
+    """Return how many conditions held, with their names; empty if none did."""
     names = [condition.name for run in experiment.runs for condition in run.conditions if condition.holds]
     checked = sum(len(run.conditions) for run in experiment.runs)
     if not names:

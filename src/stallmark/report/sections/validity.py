@@ -28,7 +28,7 @@ _WORDS = {True: "passed", False: "FAILED", None: "not known"}
 
 
 def gates(experiment: ExperimentSummary) -> Table | None:
-    """Return the verdict on each gate; None where there are no gates."""
+    """Return the verdict on each gate, or None if there are no gates."""
     labels = step_labels(experiment)
     rows: list[Sequence[str | Cell]] = []
     for verdict in gate_verdicts(experiment.steps):
@@ -108,7 +108,7 @@ OUTCOMES = {
 
 
 def steadiness(experiment: ExperimentSummary) -> Table | None:
-    """Return the verdict on every step that was tested, with the tests; None where none was."""
+    """Return the verdict on every step that was tested, with the tests, or None if none was."""
     rows = step_rows(experiment, _tested)
     return rows.table_if_any(
         word("verdict", lambda found: Cell(term(found.verdict), "bad" if found.incomparable else "")),
@@ -141,7 +141,7 @@ def untold(experiment: ExperimentSummary) -> list[tuple[str, str]]:
 
 
 def steadiness_brief(experiment: ExperimentSummary) -> str:
-    """Return the verdicts in a line: "3 of 5 steady, 2 too short to tell"; empty where none was judged."""
+    """Return the verdicts in a line: "3 of 5 steady, 2 too short to tell"; empty if none was judged."""
     verdicts = [step.validity.steadiness.verdict for step in experiment.steps if step.validity.steadiness]
     counted = [f"{verdicts.count(one)} of {len(verdicts)} {term(one)}" for one in dict.fromkeys(verdicts)]
     return ", ".join(counted)
@@ -152,7 +152,7 @@ def _these(names: Sequence[str], experiment: ExperimentSummary) -> str:
 
 
 def seconds(experiment: ExperimentSummary) -> Table | None:
-    """Return the seconds behind every step's figures, and the warm-up before them; None where they are not known."""
+    """Return the seconds behind every step's figures, and the warm-up before them, or None if they are not known."""
     rows = step_rows(experiment, lambda step: [step] if step.interval.end_s and step.validity.steadiness else [])
     return rows.table_if_any(
         word("figures over", lambda step: f"{step.interval.begin_s} to {step.interval.end_s} s"),
@@ -166,7 +166,7 @@ def seconds(experiment: ExperimentSummary) -> Table | None:
 
 
 def service_levels(experiment: ExperimentSummary) -> Table | None:
-    """Return the outcome of the service level by step; None where the scenario sets none."""
+    """Return the outcome of the service level by step, or None if the scenario sets none."""
     rows = step_rows(experiment, lambda step: filter(None, [step.validity.slo]))
     return rows.table_if_any(
         word("service level", lambda level: f"{level.percentile} ≤ {level.limit_ms:g} ms"),
@@ -269,7 +269,7 @@ _PASSED = {True: Cell("passed"), False: Cell("FAILED", "bad"), None: Cell("not k
 
 
 def thresholds(experiment: ExperimentSummary) -> Table | None:
-    """Return a row for each threshold; None where the scenario has none."""
+    """Return a row for each threshold, or None if the scenario has none."""
     names = step_labels(experiment)
     return Rows(over_steps(experiment.thresholds)).table_if_any(
         word("verdict", lambda verdict: _PASSED[verdict.passed]),

@@ -136,7 +136,7 @@ SENTENCES: Mapping[Kind, str] = {
         "device’s alone."
     ),
     CautionKind.TIMER_MISSED: (
-        "{transaction:spoken} ended as few as {done:,} of the {due:,} times it was due in {steps:named}: the one "
+        "{transaction:display_name} ended as few as {done:,} of the {due:,} times it was due in {steps:named}: the one "
         "before was still running. What it reads and writes is less than the load asks for."
     ),
     CautionKind.COUNTED_AT_END: (

@@ -8,7 +8,19 @@ from stallmark.analysis.ceiling import CeilingKind, MailIoKind
 from stallmark.analysis.compare.summary import Verdict
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.pool_curve.findings import CurveKind, FlashKind
-from stallmark.format import count, factor, listed, number, per_second, percent, plural, quoted, short, size, spoken
+from stallmark.format import (
+    count,
+    display_name,
+    factor,
+    listed,
+    number,
+    per_second,
+    percent,
+    plural,
+    quoted,
+    short,
+    size,
+)
 from stallmark.record.manifest.course import ChosenSize
 from stallmark.report.text import clause, says
 from stallmark.report.text.templates import Format
@@ -144,7 +156,7 @@ def _subject(variant: str | None, repeat: int | None) -> str:
 def _rate(per_s: float | None, primary: str | None) -> str:
     if per_s is None:
         return ""
-    return f" ({number(per_s)} {plural(spoken(primary)) + '/s' if primary else 'TPS'})"
+    return f" ({number(per_s)} {plural(display_name(primary)) + '/s' if primary else 'TPS'})"
 
 
 def _misses(missed: list[list[Any]]) -> str:

@@ -6,7 +6,7 @@ from stallmark.analysis.finding import Kind
 from stallmark.analysis.read.interval import ReadKind
 from stallmark.analysis.read.run_notes import RunKind
 from stallmark.analysis.server_cautions import ServerKind
-from stallmark.format import NONE, listed, number, percent, plural, size, spoken
+from stallmark.format import NONE, display_name, listed, number, percent, plural, size
 from stallmark.record.schema import how_to_resume, why_stopped
 from stallmark.report.text import NameFirst, says
 from stallmark.report.text.templates import Format
@@ -88,8 +88,8 @@ def _(
 ) -> str:  # fmt: skip
     after = f"{given_up:,} transactions were given up" if given_up else "every one of them was retried"
     return NameFirst(
-        f"{spoken(transaction)} failed in bursts ({error_class}): in {seconds:,} of {measured_s:,} seconds more than "
-        f"{percent(BURST)} of its calls failed, up to {most_in_a_second:,} in one; {after}."
+        f"{display_name(transaction)} failed in bursts ({error_class}): in {seconds:,} of {measured_s:,} seconds more "
+        f"than {percent(BURST)} of its calls failed, up to {most_in_a_second:,} in one; {after}."
     )
 
 

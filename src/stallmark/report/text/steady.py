@@ -42,11 +42,12 @@ SENTENCES: Mapping[Kind, str] = {
         "{shift:signed}."
     ),
     SteadyKind.TREND: (
-        "It never became steady: {of:term} {drift:by} (95 % interval {drift_low:signed} to {drift_high:signed}) over "
-        "the {seconds} s measured ({p:chance})."
+        "It never became steady: {of:term} {drift:change_text} (95 % interval {drift_low:signed} to "
+        "{drift_high:signed}) over the {seconds} s measured ({p:chance})."
     ),
     SteadyKind.LEVEL_CHANGED: (
-        "It never became steady: {of:term} {change:by} after {at_s} s of the {seconds} s measured ({p:chance})."
+        "It never became steady: {of:term} {change:change_text} after {at_s} s of the {seconds} s measured "
+        "({p:chance})."
     ),
     CycleKind.NO_CHECKPOINT: (
         "No checkpoint was counted in the {measured_s} s measured: writes per transaction and reads per write are "

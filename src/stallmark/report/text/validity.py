@@ -9,7 +9,7 @@ from stallmark.analysis.validity.invalid import CounterSource, ValidityKind
 from stallmark.analysis.validity.kinds import GateKind, ServiceLevelKind
 from stallmark.analysis.validity.service_level import LevelOutcome
 from stallmark.errors import as_reason
-from stallmark.format import listed, number, percent, plural, short, spoken
+from stallmark.format import display_name, listed, number, percent, plural, short
 from stallmark.report.text import NameFirst, clause, says
 from stallmark.report.text.templates import Format, Template
 
@@ -27,12 +27,12 @@ class _Words(NamedTuple):
 _WORDS = {
     GateKind.MIX: _Words(
         "each transaction type has its share of the deck, within 1 % or what chance explains",
-        "{value:finely} off ({transaction:spoken})",
+        "{value:finely} off ({transaction:display_name})",
         "≤ {limit:finely}{by_chance:chance}",
     ),
     GateKind.FOLLOWERS: _Words(
         "the market returns what the users’ orders trigger, within 1 % or what is under way at both ends",
-        "{each:number} {transaction:plural} per {follows:spoken}",
+        "{each:number} {transaction:plural} per {follows:display_name}",
         "{expected_each:number} ± {limit:finely}",
     ),
     GateKind.ABORTS: _Words(
@@ -45,7 +45,7 @@ _WORDS = {
     ),
     GateKind.LIMITS: _Words(
         "nine in ten of each type finish within its limit",
-        "{value:finely} of {transaction:spoken} over {limit_s:g} s",
+        "{value:finely} of {transaction:display_name} over {limit_s:g} s",
         "≤ {limit:finely}",
     ),
     GateKind.LAG: _Words(
@@ -105,7 +105,7 @@ def _(value: float, limit: float, transaction: str, off: float, by_chance: bool)
 
 @says(GateKind.LIMITS)
 def _(value: float, limit: float, transaction: str, limit_s: float, slow: Sequence[tuple[str, float, float]]) -> str:
-    texts = listed([f"{spoken(name)} ({_share(share)} over {over_s:g} s)" for name, share, over_s in slow])
+    texts = listed([f"{display_name(name)} ({_share(share)} over {over_s:g} s)" for name, share, over_s in slow])
     return f"More than a tenth took longer than the limit: {texts}."
 
 
@@ -137,7 +137,7 @@ def _doubtful(limit: float) -> str:
 
 
 def _mostly(transaction: str, transaction_rate: float, **_: object) -> str:
-    return f", {spoken(transaction)} {_share(transaction_rate)}" if transaction_rate else ""
+    return f", {display_name(transaction)} {_share(transaction_rate)}" if transaction_rate else ""
 
 
 def _share(value: float) -> str:
@@ -163,7 +163,8 @@ _COUNTERS = {
 
 SENTENCES: Mapping[Kind, str] = {
     GateKind.FOLLOWERS: NameFirst(
-        "{transaction:plural} per {follows:spoken}: {each:number} instead of the expected {expected_each:number}. "
+        "{transaction:plural} per {follows:display_name}: {each:number} instead of the expected "
+        "{expected_each:number}. "
         "When the measured interval began {under_way_at_begin:,.0f} were under way, and {under_way_at_end:,.0f} when "
         "it ended."
     ),
@@ -258,7 +259,7 @@ def _(share: float, with_writes: bool) -> str:
 
 @says(ValidityKind.TRANSACTIONS_FAILED)
 def _(share: float, transaction: str = "", said: str = "", code: str = "") -> str:
-    words = f" Most often the server said of {spoken(transaction)}: {as_reason(said)} ({code})." if said else ""
+    words = f" Most often the server said of {display_name(transaction)}: {as_reason(said)} ({code})." if said else ""
     return f"{percent(share)} of the transactions failed; the latencies are those of the others only.{words}"
 
 

@@ -29,7 +29,7 @@ from stallmark.storage.raw_load.process import GuardedProgram
 LEAST_PIECE_S = 2.0
 """A shorter piece is joined with the next: it would be over before queues show it."""
 WARM_UP_S = 2.0
-"""The first piece begins so much earlier, at its own rates. What is due then is not judged: queues fill."""
+"""The seconds by which the first piece begins early, at its own rates. I/Os due then are not judged: queues fill."""
 USUAL_BYTES = (8192, 65536, 524288)
 LOG_PAGE = 4096
 STREAMS: tuple[StreamName, ...] = ("reads", "writes", "log")
@@ -39,17 +39,19 @@ _IOS = {"reads": "reads", "writes": "writes", "log": "log_writes"}
 
 @dataclass(frozen=True)
 class Due:
-    """I/Os in the order in which they are due: `at` in seconds since the warm-up began, and `bytes` of each."""
+    """I/Os in the order in which they are due: `times_s` in seconds since the warm-up began, and the `bytes` of each
+    I/O.
+    """
 
-    at: np.ndarray
+    times_s: np.ndarray
     bytes: np.ndarray
 
     def __len__(self) -> int:
-        return len(self.at)
+        return len(self.times_s)
 
 
 def pieces_of(windows: Sequence[Window], played: float) -> tuple[Piece, ...]:
-    """Return what is played of the windows, one after the other, with the seconds that each piece takes."""
+    """Return the pieces played of the windows, one after the other, with their seconds."""
     return tuple(piece for window in windows for piece in _joined(window, played))
 
 
@@ -64,11 +66,11 @@ class Span:
 
 def spans_of(windows: Sequence[Window], played: float) -> tuple[Span, ...]:
     """Return the time in which each window is played."""
-    found: list[Span] = []
+    spans: list[Span] = []
     for window in windows:
-        start = found[-1].start + found[-1].seconds if found else 0.0
-        found.append(Span(window, start, sum(piece.seconds for piece in _joined(window, played))))
-    return tuple(found)
+        start = spans[-1].start + spans[-1].seconds if spans else 0.0
+        spans.append(Span(window, start, sum(piece.seconds for piece in _joined(window, played))))
+    return tuple(spans)
 
 
 def _joined(window: Window, played: float) -> Iterator[Piece]:
@@ -76,13 +78,13 @@ def _joined(window: Window, played: float) -> Iterator[Piece]:
     left = window.seconds * played
     for piece in window.pieces:
         together.append(piece)
-        seconds = sum(one.seconds for one in together) * played
+        seconds = sum(part.seconds for part in together) * played
         if seconds >= LEAST_PIECE_S and left - seconds >= LEAST_PIECE_S:
             yield _mean(together, seconds)
             left -= seconds
             together = []
     if together:
-        yield _mean(together, sum(one.seconds for one in together) * played)
+        yield _mean(together, sum(piece.seconds for piece in together) * played)
 
 
 def _mean(pieces: Sequence[Piece], seconds: float) -> Piece:
@@ -104,8 +106,9 @@ def due(
     rng: np.random.Generator,
     most_per_s: float = np.inf,
 ) -> Due:
-    """Return the I/Os of a stream. Sizes are whole sectors; where there would be more than `most_per_s`, fewer are so
-    much larger that the bytes are the same."""
+    """Return the I/Os of a stream. Sizes are whole sectors. Above `most_per_s` there are fewer and larger I/Os with the
+    same bytes in total.
+    """
     mix = written if stream == "log" else mixed
     moments, sizes = [], []
     begin = owed = 0.0
@@ -124,8 +127,9 @@ def due(
 
 
 def mixed(count: int, mean: float, sector: int) -> np.ndarray:
-    """Return the sizes of so many I/Os of data: 8 and 64 KiB, or 64 and 512 KiB, where their mean lies between these,
-    else all of the mean's."""
+    """Return the sizes of `count` I/Os of data: 8 and 64 KiB, or 64 and 512 KiB, if their mean is between these, else
+    all of the mean size.
+    """
     for small, large in pairwise(USUAL_BYTES):
         if small <= mean <= large:
             many = round(count * (mean - small) / (large - small))
@@ -134,7 +138,7 @@ def mixed(count: int, mean: float, sector: int) -> np.ndarray:
 
 
 def written(count: int, mean: float, sector: int) -> np.ndarray:
-    """Return the sizes of so many writes of the log: the mean, in whole pages of the log's file."""
+    """Return `count` log-write sizes: the mean, in whole pages of the log's file."""
     page = max(sector, LOG_PAGE)
     return np.full(count, max(page, ceil(mean / page) * page))
 
@@ -152,7 +156,7 @@ def written(count: int, mean: float, sector: int) -> np.ndarray:
 MOST_THREADS = 256
 """Threads of a stream. Storage that holds a service level has fewer I/Os under way, but for the fastest."""
 _DEPTH = 3.0
-"""Threads per I/O that is under way on average where reads take as long as the service level allows."""
+"""Threads per I/O under way, on average, if reads take as long as the service level allows."""
 _START_S = 1.0
 _START_S_PER_IO = 4e-6
 """The time that fio has to start and to read its lists."""
@@ -162,14 +166,17 @@ _EARLY_S = 0.5
 _HANGS_S = 60.0
 _SCRATCH = "stallmark-replay-"
 _CLOCK_S = 0.002
-"""fio's lists and logs hold whole ms: an I/O that was issued in time may seem to be late by so much."""
+"""fio's lists and logs hold whole ms: an I/O issued in time may seem late by this much."""
 
 
 @dataclass(frozen=True)
 class Issued:
-    """The I/Os of a stream, in the order in which they were due. `ms`: how long each took, NaN where it has not ended.
-    `late_s`: how long after it was due it was issued, infinite where it never was. `stop_s`: when the level was ended,
-    as moments of `due`; by default as soon as an I/O may be left under way."""
+    """The I/Os of a stream, in the order in which they were due.
+
+    `ms` is the duration of each I/O, NaN if it has not ended. `late_s` is its delay from the due time to the issue,
+    infinite if it was never issued. `stop_s` is the end of the level on the clock of `due`; by default I/Os may be
+    under way from then on.
+    """
 
     due: Due
     ms: np.ndarray
@@ -177,18 +184,19 @@ class Issued:
     stop_s: float = -math.inf
 
     @property
-    def ended(self) -> np.ndarray:
+    def completed(self) -> np.ndarray:
         return np.isfinite(self.ms)
 
     @property
     def since_due_ms(self) -> np.ndarray:
-        """Return how long after it was due each I/O ended. One that had not ended has waited until the level was."""
-        waited_ms = (np.maximum(self.stop_s, self.due.at + _END_S) - self.due.at) * 1000
-        return np.where(self.ended, self.ms + self.late_s * 1000, waited_ms)
+        """Return the time from due to ended for each I/O. An I/O that had not ended has waited until the level
+        ended."""
+        waited_ms = (np.maximum(self.stop_s, self.due.times_s + _END_S) - self.due.times_s) * 1000
+        return np.where(self.completed, self.ms + self.late_s * 1000, waited_ms)
 
     def part(self, those: np.ndarray) -> "Issued":
         return replace(
-            self, due=Due(self.due.at[those], self.due.bytes[those]), ms=self.ms[those], late_s=self.late_s[those]
+            self, due=Due(self.due.times_s[those], self.due.bytes[those]), ms=self.ms[those], late_s=self.late_s[those]
         )
 
 
@@ -211,8 +219,9 @@ class Player:
         rng: np.random.Generator,
         tell: Callable[[float], None] = lambda seconds: None,
     ) -> dict[StreamName, Issued]:
-        """Play the I/Os of a level and return what came of them. `tell` is told the seconds that are over. Raise
-        StallmarkError where fio fails."""
+        """Play the I/Os of a level and return their results. `tell` is called with the seconds that are over. Raise
+        StallmarkError if fio fails.
+        """
         start = _START_S + _START_S_PER_IO * sum(map(len, streams.values()))
         scratch = Path(gettempdir()) / f"{_SCRATCH}{os.getpid()}"
         remove_scratch_of_the_killed()
@@ -221,25 +230,27 @@ class Player:
             jobs = [
                 (name, part)
                 for name, due in streams.items()
-                for part in dealt(due, 1 if name == "log" else self._threads(due))
+                for part in deal(due, 1 if name == "log" else self._threads(due))
             ]
             order = [*self._common(start + seconds + _END_S)]
             for number, (name, part) in enumerate(jobs):
                 listed = scratch / f"{number}.list"
                 listed.write_text(self._list(name, streams[name], part, start, rng))
                 order += self._job(name, listed, scratch / f"{number}")
-            last = max((due.at[-1] for due in streams.values() if len(due)), default=0.0)
+            last = max((due.times_s[-1] for due in streams.values() if len(due)), default=0.0)
             self._run(order, start + last, start + seconds, lambda over: tell(max(0.0, over - start)))
             took = [_took(scratch / f"{number}") for number in range(len(jobs))]
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
         return {
-            name: _issued(due, [(p, t) for (of, p), t in zip(jobs, took, strict=True) if of == name], seconds + _END_S)
+            name: _issued(
+                due, [(p, t) for (stream, p), t in zip(jobs, took, strict=True) if stream == name], seconds + _END_S
+            )
             for name, due in streams.items()
         }
 
     def _threads(self, due: Due) -> int:
-        busiest = np.bincount(due.at.astype(np.int64)).max(initial=0)
+        busiest = np.bincount(due.times_s.astype(np.int64)).max(initial=0)
         return int(np.clip(_DEPTH * busiest * self.limit_ms / 1000 + 2, 2, MOST_THREADS))
 
     def _list(self, name: StreamName, due: Due, part: slice, start: float, rng: np.random.Generator) -> str:
@@ -250,7 +261,7 @@ class Player:
             offsets = _in_order(sizes, self.log.bytes, self.contiguous)
         else:
             offsets = SKIP_BYTES + rng.integers(0, (self.data.bytes - SKIP_BYTES) // sizes, len(sizes)) * sizes
-        moments = np.round((start + due.at[part]) * 1000).astype(np.int64)
+        moments = np.round((start + due.times_s[part]) * 1000).astype(np.int64)
         lines = (
             f"f wait {moment} 0\nf {verb} {offset} {size}\n"
             for moment, offset, size in zip(moments.tolist(), offsets.tolist(), sizes.tolist(), strict=True)
@@ -293,7 +304,7 @@ class Player:
         began = time.monotonic()
         fio = GuardedProgram(order, self.environment)
         try:
-            while not fio.ended:
+            while not fio.has_ended:
                 if (over := time.monotonic() - began) > most + _HANGS_S:
                     raise StallmarkError(
                         f"The I/O of the replay did not end {_HANGS_S:.0f} s after its time: the device hangs; look at "
@@ -305,7 +316,7 @@ class Player:
             fio.stop()
             fio.wait()
         if fio.failed:
-            raise StallmarkError(f"The replay could not go on: {fio.why()}.")
+            raise StallmarkError(f"The replay could not go on: {fio.end_reason()}.")
         if time.monotonic() - began < least - _EARLY_S:
             raise StallmarkError(
                 f"{self.program} issued the replay's I/Os before they were due: it takes lists of I/Os otherwise than "
@@ -313,8 +324,8 @@ class Player:
             )
 
 
-def dealt(due: Due, threads: int) -> list[slice]:
-    """Return which I/Os each thread has: they are dealt in turn."""
+def deal(due: Due, threads: int) -> list[slice]:
+    """Return the I/Os of each thread: they are dealt in turn."""
     return [slice(number, None, threads) for number in range(min(threads, len(due)))]
 
 
@@ -326,7 +337,7 @@ def _in_order(sizes: np.ndarray, file_bytes: int, contiguous: bool) -> np.ndarra
 
 
 def _took(log: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Return when each I/O of a thread ended and how long it took, in ms."""
+    """Return the time at which each I/O of a thread ended and how long it took, in ms."""
     path = log.with_name(f"{log.name}_lat.log")
     text = path.read_text() if path.exists() else ""
     rows = np.array([line.split(",", 2)[:2] for line in text.splitlines()], dtype=float).reshape(-1, 2)
@@ -337,18 +348,16 @@ def _issued(due: Due, parts: Sequence[tuple[slice, tuple[np.ndarray, np.ndarray]
     ms, late = np.full(len(due), np.nan), np.full(len(due), np.inf)
     for part, (ended, took) in parts:
         ms[part][: len(took)] = took
-        moments = due.at[part][: len(took)]
+        moments = due.times_s[part][: len(took)]
         # A thread's clock begins with it, some ms after fio: its most punctual I/O is taken to be in time.
         after = (ended - took) / 1000 - moments
         noted = after - after.min(initial=np.inf)
-        late[part][: len(took)] = np.maximum(
-            _behind_others_s(moments, took / 1000), np.where(noted > _CLOCK_S, noted, 0.0)
-        )
+        late[part][: len(took)] = np.maximum(_queued_s(moments, took / 1000), np.where(noted > _CLOCK_S, noted, 0.0))
     return Issued(due, ms, late, stop_s)
 
 
-def _behind_others_s(due_s: np.ndarray, took_s: np.ndarray) -> np.ndarray:
-    """Return how long each I/O of a thread waited for those before it to end."""
+def _queued_s(due_s: np.ndarray, took_s: np.ndarray) -> np.ndarray:
+    """Return the time that each I/O of a thread waited for earlier I/Os to end."""
     before = np.cumsum(took_s) - took_s
     return np.maximum.accumulate(due_s - before) + before - due_s
 

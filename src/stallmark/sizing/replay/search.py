@@ -17,17 +17,17 @@ from stallmark.record.manifest.workload import LimitSeen
 from stallmark.record.probe import DirectIo, coarser
 from stallmark.sizing.manifest import Decides, Piece, Replay, ReplayLevel, Stream, StreamName, Window, WindowSeen
 from stallmark.sizing.replay.play import STREAMS, WARM_UP_S, Issued, Player, Span, due, length_s, pieces_of, spans_of
-from stallmark.stats.ceiling_search import Asked, Next, Seen, Verdict, enough, judge, search
+from stallmark.stats.ceiling_search import LevelResult, Next, SearchSpec, Verdict, enough, judge, search
 from stallmark.storage.direct_io import direct_io, least_direct_bytes
 from stallmark.storage.emulator import EmulatedArrays
-from stallmark.storage.probe.measurement import beneath, refuse_bare, refuse_memory
-from stallmark.storage.probe.probe_file import own_file, refuse_little_space, remove_leftovers
+from stallmark.storage.probe.measurement import describe_device, refuse_bare, refuse_memory
+from stallmark.storage.probe.probe_file import make_probe_file, refuse_little_space, remove_leftovers
 from stallmark.storage.probe.tool import Tool, find_tool
 
 # A level of a replay against the service level, from each of its I/Os.
 
 LATE_S = 1.0
-"""An I/O that is issued so much later than it was due is late: until then all threads were busy with others."""
+"""The delay from due to issued above which an I/O is late: until then all threads were busy with others."""
 BACKLOG = 0.05
 """The share of a stream's I/Os that are late from which on they are a backlog. Where all that is due can be done, few
 wait for a second."""
@@ -37,11 +37,11 @@ Played = Mapping[StreamName, Issued]
 
 
 def has_backlog(played: Sequence[Issued]) -> bool:
-    """Tell whether ever more of a stream's I/Os waited to be issued."""
-    return sum(len(one.late_s) for one in played) * BACKLOG < sum(_late(one) for one in played)
+    """Return whether ever more of a stream's I/Os waited to be issued."""
+    return sum(len(stream.late_s) for stream in played) * BACKLOG < sum(_late(one) for one in played)
 
 
-def judged(
+def judge_level(
     tried: Next,
     played: Sequence[Played],
     spans: Sequence[Span],
@@ -49,42 +49,42 @@ def judged(
     decides: Decides,
     grouped: float,
 ) -> ReplayLevel:
-    """Return the level with its verdict. `spans`: of the windows in one play; `grouped`: writes of the log in one.
+    """Return the level with its verdict. `spans`: of the windows in one play; `grouped`: log writes in one.
 
     Each window must hold: a mean over all would hide a backup behind the many small reads of the day. A backlog of any
-    stream in any window breaks the level. Else the reads of the window that does worst decide: their mean, or the
-    percentile. Where too little was seen of them, or none is due, it is undecided, or holds.
+    stream in any window breaks the level. Otherwise the reads of the worst window decide: their mean, or the
+    percentile. Too few reads are undecided, and no reads hold.
     """
-    of = {name: [without_warm_up(play[name]) for play in played] for name in played[0]}
-    windows = [_window(span, of, asked) for span in spans]
-    limits = _worst([one.limits for one in windows])
-    backlog = any(one.behind for one in windows)
-    [verdict] = [Verdict(one.verdict) for one in limits if (one.percentile is None) == (decides == "mean")] or [
+    plays = {name: [without_warm_up(play[name]) for play in played] for name in played[0]}
+    windows = [_window(span, plays, asked) for span in spans]
+    limits = _worst([window.limits for window in windows])
+    backlog = any(window.behind for window in windows)
+    [verdict] = [Verdict(limit.verdict) for limit in limits if (limit.percentile is None) == (decides == "mean")] or [
         Verdict.HELD
     ]
     return ReplayLevel(
         level=tried.level,
-        tried=tried.why.value,
+        tried=tried.reason.value,
         verdict=(Verdict.BROKE if backlog else verdict).value,
         backlog=backlog,
         limits=limits,
         seconds=sum(span.seconds for span in spans) * len(played),
-        streams=tuple(_stream(name, parts, grouped if name == "log" else 1.0) for name, parts in of.items()),
+        streams=tuple(_stream(name, parts, grouped if name == "log" else 1.0) for name, parts in plays.items()),
         windows=tuple(windows),
     )
 
 
-def within(span: Span, one: Issued) -> Issued:
-    """Return what is due in a window, as if it were the first."""
+def cut_to_window(span: Span, issued: Issued) -> Issued:
+    """Return the I/Os due in a window, timed as if it were the first."""
     begin = WARM_UP_S + span.start
-    part = one.part((one.due.at >= begin) & (one.due.at < begin + span.seconds))
-    return replace(part, due=replace(part.due, at=part.due.at - span.start), stop_s=part.stop_s - span.start)
+    part = issued.part((issued.due.times_s >= begin) & (issued.due.times_s < begin + span.seconds))
+    return replace(part, due=replace(part.due, times_s=part.due.times_s - span.start), stop_s=part.stop_s - span.start)
 
 
 def _window(span: Span, streams: Mapping[StreamName, Sequence[Issued]], asked: ServiceLevelObjective) -> WindowSeen:
-    of = {name: [within(span, part) for part in parts] for name, parts in streams.items()}
-    limits = () if asked.read_ms is None or not _count(of["reads"]) else _limits(of["reads"], asked)
-    behind = {name: sum(map(_late, parts)) / _count(parts) for name, parts in of.items() if has_backlog(parts)}
+    in_window = {name: [cut_to_window(span, part) for part in parts] for name, parts in streams.items()}
+    limits = () if asked.read_ms is None or not _count(in_window["reads"]) else _limits(in_window["reads"], asked)
+    behind = {name: sum(map(_late, parts)) / _count(parts) for name, parts in in_window.items() if has_backlog(parts)}
     return WindowSeen(begin=span.window.begin, because=span.window.because, limits=limits, behind=behind)
 
 
@@ -92,29 +92,29 @@ def _worst(windows: Sequence[tuple[LimitSeen, ...]]) -> tuple[LimitSeen, ...]:
     """Return each limit as it was in the window in which it is nearest to break, or broke most."""
     order = (Verdict.HELD.value, Verdict.UNDECIDED.value, Verdict.BROKE.value)
     return tuple(
-        max(same, key=lambda one: (one.value is not None, order.index(one.verdict), one.value or 0.0))
+        max(same, key=lambda limit: (limit.value is not None, order.index(limit.verdict), limit.value or 0.0))
         for same in zip(*filter(None, windows), strict=True)
     )
 
 
 def nearest(level: ReplayLevel, decides: Decides) -> ReplayLevel:
     """Return an undecided level with the verdict of its values, where there are any."""
-    for one in level.limits:
-        if (one.percentile is None) == (decides == "mean") and one.value is not None:
-            return level.changed(verdict=(Verdict.HELD if one.value <= one.limit else Verdict.BROKE).value)
+    for limit in level.limits:
+        if (limit.percentile is None) == (decides == "mean") and limit.value is not None:
+            return level.changed(verdict=(Verdict.HELD if limit.value <= limit.limit else Verdict.BROKE).value)
     return level
 
 
-def without_warm_up(one: Issued) -> Issued:
-    return one.part(one.due.at >= WARM_UP_S)
+def without_warm_up(issued: Issued) -> Issued:
+    return issued.part(issued.due.times_s >= WARM_UP_S)
 
 
 def _count(parts: Sequence[Issued]) -> int:
-    return sum(len(one.ms) for one in parts)
+    return sum(len(part.ms) for part in parts)
 
 
-def _late(one: Issued) -> int:
-    return int((one.late_s > LATE_S).sum())
+def _late(issued: Issued) -> int:
+    return int((issued.late_s > LATE_S).sum())
 
 
 def _limits(reads: Sequence[Issued], asked: ServiceLevelObjective) -> tuple[LimitSeen, ...]:
@@ -122,7 +122,7 @@ def _limits(reads: Sequence[Issued], asked: ServiceLevelObjective) -> tuple[Limi
     assert asked.read_ms is not None
     allowed = 1 - float(asked.percentile.removeprefix("p")) / 100
     done, spent, slow = (
-        np.concatenate(series) for series in zip(*(_seconds(one, asked.read_ms) for one in reads), strict=True)
+        np.concatenate(series) for series in zip(*(_seconds(part, asked.read_ms) for part in reads), strict=True)
     )
     mean = judge(spent.tolist(), done.tolist(), asked.read_ms)
     share = judge(slow.tolist(), done.tolist(), allowed, enough(allowed))
@@ -132,27 +132,28 @@ def _limits(reads: Sequence[Issued], asked: ServiceLevelObjective) -> tuple[Limi
     )
 
 
-def _seconds(one: Issued, limit_ms: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return how many I/Os were due in each second, the ms until they had ended, and how many took longer than
-    allowed."""
-    second, ms = one.due.at.astype(np.int64) - int(WARM_UP_S), one.since_due_ms
+def _seconds(issued: Issued, limit_ms: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return three series by second: the I/Os due, the ms until they had ended, and those that took longer than
+    allowed.
+    """
+    second, ms = issued.due.times_s.astype(np.int64) - int(WARM_UP_S), issued.since_due_ms
     length = int(second.max(initial=-1)) + 1
     return (
         np.bincount(second, minlength=length),
         np.bincount(second, ms, minlength=length),
-        np.bincount(second, (ms > limit_ms) | ~one.ended, minlength=length),
+        np.bincount(second, (ms > limit_ms) | ~issued.completed, minlength=length),
     )
 
 
 def _stream(name: StreamName, parts: Sequence[Issued], grouped: float) -> Stream:
-    ms = np.concatenate([one.since_due_ms for one in parts])
-    behind = np.concatenate([one.late_s[one.ended] for one in parts])
+    ms = np.concatenate([part.since_due_ms for part in parts])
+    behind = np.concatenate([part.late_s[part.completed] for part in parts])
     return Stream(
         name=name,
         wanted=_count(parts),
-        ios=sum(int(one.ended.sum()) for one in parts),
-        bytes=sum(int(one.due.bytes[one.ended].sum()) for one in parts),
-        late=sum(_late(one) for one in parts),
+        ios=sum(int(part.completed.sum()) for part in parts),
+        bytes=sum(int(part.due.bytes[part.completed].sum()) for part in parts),
+        late=sum(_late(part) for part in parts),
         mean_ms=float(ms.mean()) if len(ms) else None,
         histogram=_histogram(ms),
         grouped=grouped,
@@ -168,11 +169,11 @@ def _histogram(ms: np.ndarray) -> tuple[tuple[float, int], ...]:
 # The search for the highest multiple of a profile's I/O at which storage keeps a service level.
 
 Progress = Callable[[Next, float], None]
-"""A function that is told, again and again, the level under way and for how many seconds it has been."""
+"""A function that is called repeatedly with the level under way and its seconds so far."""
 _OTHERWISE_MS = 20.0
 """The time of reads that threads are reckoned by where the service level has no limit on it."""
 _GROUPED = 0.75
-"""The share of the flushes that a log's device can do that is asked of it where it cannot do all."""
+"""The share of a log device's flush rate that is requested if it cannot do all flushes."""
 _SEEN = 0.9
 """Share of the I/Os that an emulated array must have counted, or they went elsewhere."""
 LOG_ARRAY = "wal"
@@ -180,7 +181,7 @@ LOG_ARRAY = "wal"
 
 def replay(
     windows: Sequence[Window],
-    asked: Asked,
+    asked: SearchSpec,
     service_level: ServiceLevelObjective,
     *,
     data: Path,
@@ -190,23 +191,23 @@ def replay(
     played: float = 1.0,
     devices: EmulatedArrays | None = None,
     progress: Progress = lambda level, seconds: None,
-    keep: Callable[[Replay], None] = lambda found: None,
+    keep: Callable[[Replay], None] = lambda replay: None,
     decides: Decides = "mean",
     seed: int = 1,
 ) -> Replay:
     """Search the highest multiple of the windows' I/O at which the service level holds, on files of these sizes in the
     folders `data` and `log`, and return what was seen; `keep` is given it after each level, too.
 
-    Levels of `asked` are multiples. With `devices` the folders must lie on emulated arrays that are engaged. A level is
-    played again where it is undecided, and both count. Raise StallmarkError where there can be no replay.
+    Levels of `asked` are multiples. With `devices` the folders must be on emulated arrays that are engaged. A level is
+    played again where it is undecided, and both count. Raise StallmarkError if there can be no replay.
     """
     pieces = pieces_of(windows, played)
     tool = _tool(pieces)
     refuse_bare(devices)
     _refuse_folders({data: data_bytes, log: log_bytes} if data != log else {data: data_bytes + log_bytes}, devices)
     with ExitStack() as files:
-        data_file = files.enter_context(own_file(data, data_bytes))
-        log_file = files.enter_context(own_file(log, log_bytes))
+        data_file = files.enter_context(make_probe_file(data, data_bytes))
+        log_file = files.enter_context(make_probe_file(log, log_bytes))
         player = Player(
             tool.program,
             data_file,
@@ -215,9 +216,9 @@ def replay(
             contiguous=devices is None,
             limit_ms=service_level.read_ms or _OTHERWISE_MS,
         )
-        sector = max(least_direct_bytes(one.path) for one in (data_file, log_file))
+        sector = max(least_direct_bytes(file.path) for file in (data_file, log_file))
         under_data, under_log = _device(data_file.path, devices, False), _device(log_file.path, devices, True)
-        found = Replay(
+        replay = Replay(
             tool=tool.version,
             how=tool.how,
             emulated=under_data[1] or under_log[1],
@@ -233,16 +234,18 @@ def replay(
         )
         spans = spans_of(windows, played)
         levels = _Levels(pieces, spans, player, sector, devices, service_level, decides, progress, seed)
-        while isinstance(then := search(asked, [Seen(one.level, Verdict(one.verdict)) for one in found.levels]), Next):
-            found = found.changed(levels=(*found.levels, levels.measure(then)))
-            keep(found)
-        found = found.changed(outcome=then.outcome.value, holds=then.holds, breaks=then.breaks)
-        keep(found)
-        return found
+        while isinstance(
+            then := search(asked, [LevelResult(level.level, Verdict(level.verdict)) for level in replay.levels]), Next
+        ):
+            replay = replay.changed(levels=(*replay.levels, levels.measure(then)))
+            keep(replay)
+        replay = replay.changed(outcome=then.outcome.value, holds=then.holds, breaks=then.breaks)
+        keep(replay)
+        return replay
 
 
 def level_s(windows: Sequence[Window], played: float) -> float:
-    """Return how long a level takes, where it is played once."""
+    """Return the duration of a level that is played once."""
     return length_s(pieces_of(windows, played))
 
 
@@ -266,22 +269,22 @@ class _Levels:
     def measure(self, tried: Next) -> ReplayLevel:
         played = [self._play(tried)]
         log = without_warm_up(played[0]["log"])
-        behind = [(part, span.seconds) for span in self.spans if has_backlog([part := within(span, log)])]
+        behind = [(part, span.seconds) for span in self.spans if has_backlog([part := cut_to_window(span, log)])]
         if behind and tried.level not in self.flushes:
-            ended = max(part.ended.sum() / seconds for part, seconds in behind)
+            ended = max(part.completed.sum() / seconds for part, seconds in behind)
             self.flushes[tried.level] = _GROUPED * max(1.0, ended)
             played = [self._play(tried)]
-        level = self._judged(tried, played)
+        level = self._judge(tried, played)
         if level.verdict == Verdict.UNDECIDED:
             played.append(self._play(tried))
-            level = nearest(self._judged(tried, played), self.decides)
+            level = nearest(self._judge(tried, played), self.decides)
         return level
 
-    def _judged(self, tried: Next, played: Sequence[Played]) -> ReplayLevel:
+    def _judge(self, tried: Next, played: Sequence[Played]) -> ReplayLevel:
         wanted = sum(piece.seconds * piece.log_writes for piece in self.pieces) * tried.level
         done = len(without_warm_up(played[0]["log"]).ms)
         grouped = wanted / done if self._most_flushes(tried) < np.inf and done else 1.0
-        return judged(tried, played, self.spans, self.service_level, self.decides, max(1.0, grouped))
+        return judge_level(tried, played, self.spans, self.service_level, self.decides, max(1.0, grouped))
 
     def _most_flushes(self, tried: Next) -> float:
         return min((most for level, most in self.flushes.items() if level <= tried.level), default=np.inf)
@@ -301,7 +304,7 @@ class _Levels:
         return played
 
     def _refuse_elsewhere(self, seen: int, played: Played) -> None:
-        done = sum(int(played[name].ended.sum()) for name in ("reads", "writes"))
+        done = sum(int(played[name].completed.sum()) for name in ("reads", "writes"))
         if self.devices is not None and seen < _SEEN * done:
             raise StallmarkError(
                 f"The emulated array saw {seen:,} of the {done:,} I/Os of its replay, so that the real one was "
@@ -311,7 +314,7 @@ class _Levels:
 
 
 def _raw_ios(devices: EmulatedArrays | None) -> int:
-    return sum(one.raw_reads + one.raw_writes for one in devices.counters().values()) if devices else 0
+    return sum(counters.raw_reads + counters.raw_writes for counters in devices.counters().values()) if devices else 0
 
 
 def _tool(pieces: Sequence[Piece]) -> Tool:
@@ -327,16 +330,16 @@ def _refuse_folders(needed: dict[Path, int], devices: EmulatedArrays | None) -> 
     were killed are removed."""
     rooms: dict[int, tuple[Path, int]] = {}
     for folder, size in needed.items():
-        there = folder if folder.exists() else folder.parent
-        if not there.is_dir() or not os.access(there, os.W_OK):
+        existing = folder if folder.exists() else folder.parent
+        if not existing.is_dir() or not os.access(existing, os.W_OK):
             raise StallmarkError(
                 f"{folder} is no folder that can be written to, and the replay needs one: name another."
             )
         if devices is None:
             refuse_memory(folder)
         remove_leftovers(folder)
-        _, before = rooms.get(there.stat().st_dev, (there, 0))
-        rooms[there.stat().st_dev] = there, before + size
+        _, before = rooms.get(existing.stat().st_dev, (existing, 0))
+        rooms[existing.stat().st_dev] = existing, before + size
     for folder, size in rooms.values():
         refuse_little_space(folder, size)
 
@@ -349,8 +352,8 @@ def _tried(data: Path, log: Path) -> dict[Literal["data", "log"], DirectIo]:
 def _device(file: Path, devices: EmulatedArrays | None, of_log: bool) -> tuple[str | None, bool]:
     """Return the device under a file in words, and whether it is emulated."""
     if devices is None:
-        return beneath(file)
+        return describe_device(file)
     names = list(devices.counters())
-    name = LOG_ARRAY if of_log and LOG_ARRAY in names else next(one for one in names if one != LOG_ARRAY)
+    name = LOG_ARRAY if of_log and LOG_ARRAY in names else next(other for other in names if other != LOG_ARRAY)
     model = devices.model(name)
     return array_name(EmulatedArray(**asdict(model))) if model else None, model is not None

@@ -108,9 +108,9 @@ _CLUSTER_PARTS = ("base", "global", "pg_tblspc", PROBE_FOLDER)
 class EmulatedArrays:
     """Named arrays of known slowness, shared with the server through a state file.
 
-    The name "data" stands for a cluster's data directory, of which base/, global/, pg_tblspc/ and stallmark_probe/ are
-    slowed. Any other name ("wal", or one for a tablespace elsewhere) stands for everything in its directory. Of nested
-    directories the inner one counts.
+    The name "data" means a cluster's data directory, of which base/, global/, pg_tblspc/ and stallmark_probe/ are
+    slowed. Any other name ("wal", or one for a tablespace elsewhere) means everything in its directory. The inner one
+    of nested directories counts.
     """
 
     def __init__(self, state_file: Path, library: Path, names: tuple[str, ...], state: SharedState) -> None:

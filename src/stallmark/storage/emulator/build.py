@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
-from stallmark.leftovers import own_name
+from stallmark.leftovers import temporary_name
 from stallmark.record.files import replacing
 from stallmark.redact import environment as environment_without_secrets
 from stallmark.storage.emulator.models import EmulatedArrayError, NoCompiler
@@ -54,7 +54,7 @@ def library(name: str, sources: dict[str, bytes], ours: Sequence[str], build_dir
 
 
 def compiler() -> str:
-    """Return the path of the C compiler; raise NoCompiler if there is none."""
+    """Return the path of the C compiler; raise NoCompiler if it is missing."""
     for name in _COMPILERS:
         if path := shutil.which(name):
             return path
@@ -72,7 +72,7 @@ def _compile(compiler: str, sources: dict[str, bytes], target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     # A compiler that is interrupted leaves its files, and its parts may write a moment longer: the next command
     # removes a folder of this name.
-    with tempfile.TemporaryDirectory(prefix=own_name("compile"), ignore_cleanup_errors=True) as scratch:
+    with tempfile.TemporaryDirectory(prefix=temporary_name("compile"), ignore_cleanup_errors=True) as scratch:
         for name, text in sources.items():
             (Path(scratch) / name).write_bytes(text)
         files = [name for name in sources if name.endswith(".c")]

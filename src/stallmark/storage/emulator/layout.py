@@ -109,7 +109,7 @@ class Place(Structure):
 
 
 class SharedState(Structure):
-    """The head of the file; as many EmulatedDevice as `devices` says follow it."""
+    """The head of the file; `devices` records of EmulatedDevice follow."""
 
     _fields_ = (*_counts("magic", "size", "places", "devices"), ("place", Place * MAX_PLACES))
 
@@ -191,7 +191,7 @@ class ActiveExtents:
     """
 
     interval: int  # since the last reading
-    window: int | None  # in the last full minute; None before the first has ended
+    window: int | None  # count of the last full minute; None before its end
     run: int  # since the model was engaged, the flash emptied, or, under a collector, the load began
 
 
@@ -249,11 +249,11 @@ def since(before: ArrayCounters, now: ArrayCounters) -> ArrayCounters:
     present one."""
     flash = None
     if now.flash and before.flash:
-        flash = replace(FlashCounters(**_grown(before.flash, now.flash)), used_bytes=now.flash.used_bytes)
-    return ArrayCounters(**_grown(replace(before, flash=None), replace(now, flash=None)), flash=flash)
+        flash = replace(FlashCounters(**_increments(before.flash, now.flash)), used_bytes=now.flash.used_bytes)
+    return ArrayCounters(**_increments(replace(before, flash=None), replace(now, flash=None)), flash=flash)
 
 
-def _grown(before: ArrayCounters | FlashCounters, now: ArrayCounters | FlashCounters) -> dict[str, int]:
+def _increments(before: ArrayCounters | FlashCounters, now: ArrayCounters | FlashCounters) -> dict[str, int]:
     then = asdict(before)
     return {name: value - then[name] for name, value in asdict(now).items() if value is not None}
 

@@ -19,7 +19,7 @@ _CYCLES_TO_FILL = 16
 
 
 class EmulatedArrayError(StallmarkError):
-    """The error that an emulated array is not possible; the message is one sentence that says what to do."""
+    """An error: an emulated array is not possible. The message is one sentence with the remedy."""
 
 
 class NoCompiler(EmulatedArrayError):
@@ -73,7 +73,9 @@ class FlashTier:
 
     @property
     def extent_bytes(self) -> int:
-        """Return the unit of migration: a power of two from 64 KiB to 4 MiB, with at least 256 of them if possible."""
+        """Return the unit of migration: a power of two from 64 KiB to 4 MiB, small enough for at least 256 units if
+        possible.
+        """
         fitting = 1 << ((self.size // _EXTENTS).bit_length() - 1)
         return min(max(fitting, _SMALLEST_EXTENT), _LARGEST_EXTENT)
 

@@ -1,12 +1,10 @@
 """A trace of the reads, writes and syncs of a server's data files, without root (Linux only).
 
 The server process is started with a library (interposer.c) that writes every I/O of its processes into a ring in shared
-memory, while somebody reads it. A reader that is too slow loses the newest; how many is counted.
+memory, while someone reads it. A reader that is too slow loses the newest; how many is counted.
 
-    trace = IoTrace.create(Path("/dev/shm/trace"), build_dir=cache)
-    server = subprocess.Popen([...], env=os.environ | trace.environment({}))
-    trace.begin()
-    events, lost = trace.read()
+trace = IoTrace.create(Path("/dev/shm/trace"), build_dir=cache) server = subprocess.Popen([...], env=os.environ |
+trace.environment({})) trace.begin() events, lost = trace.read()
 """
 
 from __future__ import annotations
@@ -91,7 +89,7 @@ class IoTrace:
         return {**others, "LD_PRELOAD": preload, VARIABLE: str(self._file)}
 
     def begin(self) -> None:
-        """Have I/Os written down from now on; what nobody has read is dropped."""
+        """Trace I/Os from now on; traces that were not read are dropped."""
         self._head["on"] = 0
         self._head["tail"], self._head["lost"] = self._head["head"], 0
         self._head["on"] = 1
@@ -106,7 +104,7 @@ class IoTrace:
         events = self._slots[places % len(self._slots)]
         complete = events["number"] == places.astype("u8") + 1
         lost = int(self._head["lost"][0])
-        self._head["lost"] = 0  # what comes in between is not counted: a ring that loses loses more
+        self._head["lost"] = 0  # losses in between are not counted: a full ring loses more
         if not complete.all():
             # One is being written, or its process was killed: then it is still missing at the next call.
             first = tail + int(np.argmin(complete))

@@ -20,7 +20,7 @@ SKIP_BYTES = 2**20
 _LOG = "windows"
 ALWAYS = (
     "--direct=1", "--thread=1", "--group_reporting=1", "--time_based=1", "--norandommap=1", "--randrepeat=1",
-    "--lat_percentiles=1",  # with bins: from issuing to the end, as in the mean
+    "--lat_percentiles=1",  # issue to end, as in the mean; with bins
     # The file is ours, and whole: fio shall neither lay one out, nor extend, nor remove it.
     "--overwrite=1", "--fallocate=none", "--allow_file_create=0", "--invalidate=0", "--output-format=json+",
 )  # fmt: skip
@@ -111,9 +111,9 @@ def parse(asked: Asked, seconds: float, text: str, log: str) -> ProbeStep:
             "fio ended without a result that can be read: Stallmark needs fio 3.0 or later (fio --version)."
         ) from None
     if error or not ios or not milliseconds:
-        why = f"error {error}" if error else "no I/O ended in time"
+        reason = f"error {error}" if error else "no I/O ended in time"
         raise StallmarkError(
-            f"fio could not measure {asked.pattern.title} at {asked.outstanding} outstanding ({why}): look at the "
+            f"fio could not measure {asked.pattern.title} at {asked.outstanding} outstanding ({reason}): look at the "
             "device, or give it more --seconds."
         )
     return ProbeStep(
@@ -217,7 +217,7 @@ def _text(parent: ElementTree.Element, name: str) -> str:
 
 
 def _histogram(span: ElementTree.Element, verb: str, ios: int) -> Iterator[tuple[float, int]]:
-    """Yield ms and counts from percentiles: one I/O in a hundred lies between the 49th and the 50th."""
+    """Yield ms and counts from percentiles: one I/O in a hundred is between the 49th and the 50th."""
     counted = 0
     for bucket in span.findall("Latency/Bucket"):
         upto = round(float(_text(bucket, "Percentile")) / 100 * ios)

@@ -17,7 +17,7 @@ from stallmark.record.probe import Asked, ProbeResult, ProbeStep
 from stallmark.storage.array_facts import emulated_array_of
 from stallmark.storage.block_devices import InMemory, NoBlockDevice, device_behind, read_counters
 from stallmark.storage.direct_io import direct_io, refuse_cached
-from stallmark.storage.probe.probe_file import ProbeFile, own_file
+from stallmark.storage.probe.probe_file import ProbeFile, make_probe_file
 from stallmark.storage.probe.tool import find_tool
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def measure(
 ) -> tuple[ProbeStep, ...]:
     """Measure the steps for `seconds` each, at random places of their own, the same in every probe of one `seed`.
 
-    With `devices` the file must lie on an emulated array that is engaged, without them on real storage. Raise
+    With `devices` the file must be on an emulated array that is engaged, without them on real storage. Raise
     StallmarkError when it does not, or when the steps cannot be measured.
     """
     if not file.ours and any(not asked.pattern.reads for asked in steps):
@@ -64,7 +64,7 @@ def measure(
         )
     tool = find_tool(emulated=devices is not None)
     refuse_bare(devices)
-    found = []
+    results = []
     for number, asked in enumerate(steps, 1):
         before = _counts(devices)
         # Other places for each step: those of the step before would be in the array's cache.
@@ -75,13 +75,13 @@ def measure(
             # A device that has counted nothing counts elsewhere, as one of several paths to the same disk does.
             step = replace(step, device_bytes=now_counted - counted if now_counted > counted else None)
         _refuse_elsewhere(devices, before, step, file)
-        found.append(step)
+        results.append(step)
         progress(number, step)
-    return tuple(found)
+    return tuple(results)
 
 
 def refuse_bare(devices: ProbedArrays | None) -> None:
-    """Raise StallmarkError where emulated arrays are none at the moment."""
+    """Raise StallmarkError if no array is emulated at the moment."""
     if devices is not None and all(devices.model(name) is None for name in devices.counters()):
         raise StallmarkError(
             "The emulated array is not slow at the moment, and its probe would be one of the real one."
@@ -116,7 +116,7 @@ def _refuse_elsewhere(devices: ProbedArrays | None, before: dict[str, int], step
 
 
 def refuse_memory(folder: Path) -> None:
-    """Raise StallmarkError where a file in `folder` (which need not exist yet) would be in the machine's memory, or its
+    """Raise StallmarkError if a file in `folder` (which need not exist yet) would be in the machine's memory, or its
     I/O would go through the page cache."""
     if not sys.platform.startswith("linux"):
         return
@@ -134,14 +134,14 @@ def refuse_memory(folder: Path) -> None:
 def result(file: ProbeFile, steps: tuple[ProbeStep, ...], started: str, devices: ProbedArrays | None) -> ProbeResult:
     """Return the result of a probe: its steps, with tool, file and device."""
     tool = find_tool(emulated=devices is not None)
-    device, emulated = beneath(file.path) if devices is None else (_in_words(devices), True)
+    device, emulated = describe_device(file.path) if devices is None else (_in_words(devices), True)
     tried = direct_io(Path(file.place)) if devices is None else None
     return ProbeResult(tool.version, tool.how, emulated, device, file.place, file.bytes, started, steps, tried)
 
 
-def beneath(path: Path) -> tuple[str | None, bool]:
-    """Return the device under a file of this machine in words, None where unknown, and whether it is emulated."""
-    device = behind(path)
+def describe_device(path: Path) -> tuple[str | None, bool]:
+    """Return the device under a file of this machine in words, None if unknown, and whether it is emulated."""
+    device = block_device_of(path)
     array = emulated_array_of(device) if device else None
     return (f"{device}, {array_name(array)}", True) if array else (device, False)
 
@@ -151,8 +151,8 @@ def _in_words(devices: ProbedArrays) -> str:
     return "; ".join(array_name(EmulatedArray(**asdict(model))) for model in models if model is not None)
 
 
-def behind(path: Path) -> str | None:
-    """Return the name of the block device under a file of this machine, or of the device itself; None where unknown."""
+def block_device_of(path: Path) -> str | None:
+    """Return the name of the block device under a file of this machine, or of the device itself; None if unknown."""
     if path.is_block_device():
         return path.resolve().name
     if not sys.platform.startswith("linux"):
@@ -166,17 +166,17 @@ def behind(path: Path) -> str | None:
 def in_steps(
     folder: Path, steps: Sequence[Asked], devices: ProbedArrays | None = None, *, seconds: float, size_bytes: int
 ) -> ProbeResult:
-    """Probe storage in steps of so many seconds, on a file of its own in `folder`.
+    """Probe storage in steps of `seconds` each, on a new file in `folder`.
 
-    `devices`: the server's arrays, when emulated. Raise StallmarkError where it cannot be probed.
+    `devices`: the server's arrays, when emulated. Raise StallmarkError if it cannot be probed.
     """
     started = now()
     find_tool(emulated=devices is not None)  # before a file is written for nothing
     if devices is None:
         refuse_memory(folder)
-    with own_file(folder, size_bytes) as file:
-        found = measure(file, steps, seconds, devices)
-        return result(file, found, started, devices)
+    with make_probe_file(folder, size_bytes) as file:
+        measured = measure(file, steps, seconds, devices)
+        return result(file, measured, started, devices)
 
 
 def now() -> str:
@@ -208,7 +208,7 @@ def record_probe(
 ) -> ProbeResult:
     """Measure the steps into a new record and return the result. However the probe ends, the record is closed."""
     empty = result(file, (), started, devices)
-    asked = tuple(AskedStep(pattern=one.pattern.name, outstanding=one.outstanding) for one in steps)
+    asked = tuple(AskedStep(pattern=step.pattern.name, outstanding=step.outstanding) for step in steps)
     manifest = Manifest(
         kind="probe",
         stallmark=stallmark.__version__,
@@ -232,14 +232,14 @@ def record_probe(
 
     reason: str | None = "Stallmark ended unexpectedly"
     try:
-        found = measure(file, steps, seconds, devices, keep)
+        measured = measure(file, steps, seconds, devices, keep)
         reason = None
     except BaseException as error:
         reason = as_reason(error) or reason
         raise
     finally:
         writer.close(reason)
-    return replace(empty, steps=found)
+    return replace(empty, steps=measured)
 
 
 def append_step(writer: "RecordWriter", step: ProbeStep) -> None:

@@ -23,7 +23,8 @@ PATTERNS: dict[str, Pattern] = {
 OUTSTANDING = (1, 2, 4, 8, 16, 32)
 IN_ORDER = (1, 8)
 """Outstanding I/Os of sequential patterns, each in a stream of its own: a single one, and several between which a
-disk's arm moves. With more, the I/O that reaches the device is hardly in order any more."""
+disk's arm moves. With more, the I/O that reaches the device is barely in order any more.
+"""
 MOST_OUTSTANDING = 256
 
 SHORT_STEPS = (
@@ -34,14 +35,15 @@ SHORT_STEPS = (
     Asked(PATTERNS["8k-random-write"], 8),
 )
 """The steps that show a change of storage within seconds: reads come before the writes that change them. 32 outstanding
-are about as many as thirty users have, so the two can be compared."""
+I/Os are about those of thirty users, so the two can be compared.
+"""
 
 
 def find_patterns(names: Sequence[str]) -> list[Pattern]:
-    """Return the patterns of these names; all of them for no name. Raise StallmarkError for an unknown one."""
+    """Return the patterns of these names, or all patterns without a name. Raise StallmarkError for an unknown name."""
     for name in names:
         if name not in PATTERNS:
-            raise StallmarkError(f"{name!r} is no pattern of a probe: there are {', '.join(PATTERNS)}.")
+            raise StallmarkError(f"{name!r} is not a pattern of a probe: there are {', '.join(PATTERNS)}.")
     return [PATTERNS[name] for name in names] or list(PATTERNS.values())
 
 
@@ -96,9 +98,12 @@ and 512 KiB beyond the sizes of its sister "File Server" (thessdreview.com, serv
 RAW_LOAD_PATTERNS: dict[str, RawPattern] = {
     **{
         name: RawPattern(
-            name, "read" if one.reads else "write", "random" if one.random else "sequential", {one.block_bytes: 1.0}
+            name,
+            "read" if pattern.reads else "write",
+            "random" if pattern.random else "sequential",
+            {pattern.block_bytes: 1.0},
         )
-        for name, one in PATTERNS.items()
+        for name, pattern in PATTERNS.items()
     },
     WEB.name: WEB,
 }
@@ -108,8 +113,8 @@ NAMES = (*ALIASES, WEB.name, *PATTERNS)
 
 def find_pattern(name: str) -> RawPattern:
     """Return a pattern by its name or alias. Raise ValueError, with a name that is near, for an unknown one."""
-    if found := RAW_LOAD_PATTERNS.get(ALIASES.get(name, name)):
-        return found
+    if pattern := RAW_LOAD_PATTERNS.get(ALIASES.get(name, name)):
+        return pattern
     near = difflib.get_close_matches(name, NAMES, 1)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(NAMES)}"
     raise ValueError(f"there is no pattern {name!r}: {hint}")

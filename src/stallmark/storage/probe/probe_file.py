@@ -49,9 +49,9 @@ class ProbeFile:
 
 
 @contextmanager
-def own_file(folder: Path, size_bytes: int) -> Iterator[ProbeFile]:
+def make_probe_file(folder: Path, size_bytes: int) -> Iterator[ProbeFile]:
     """Yield a file of that size in `folder` (made if missing), written whole with half-compressible data, on the
-    device. The file is removed afterwards. Raise StallmarkError where it cannot be made."""
+    device. The file is removed afterwards. Raise StallmarkError if it cannot be made."""
     if size_bytes < LEAST_BYTES:
         raise StallmarkError(
             f"A file of {size_bytes / 2**20:.0f} MiB is too small to tell a device from its caches: give it at "
@@ -111,12 +111,12 @@ def _mark() -> bytes:
 def existing_file(path: Path, most_bytes: int, i_know: bool) -> Iterator[ProbeFile]:
     """Yield the beginning of the file or device, at most `most_bytes`. `i_know`: reading it was expressly asked for.
 
-    Raise StallmarkError where it was not, or where it cannot be probed.
+    Raise StallmarkError if it was not, or where it cannot be probed.
     """
     if not i_know:
-        what = "device" if path.is_block_device() else "file"
+        kind = "device" if path.is_block_device() else "file"
         raise StallmarkError(
-            f"{path} is an existing {what}, which a probe leaves alone: name a folder on that storage, or give "
+            f"{path} is an existing {kind}, which a probe leaves alone: name a folder on that storage, or give "
             "--i-know to have it read (it is never written to)."
         )
     if not (path.is_file() or path.is_block_device()):
@@ -135,7 +135,7 @@ def existing_file(path: Path, most_bytes: int, i_know: bool) -> Iterator[ProbeFi
 
 
 def refuse_little_space(folder: Path, size_bytes: int) -> None:
-    """Raise StallmarkError where a file of that size would leave the file system of a folder too full."""
+    """Raise StallmarkError if a file of that size would leave the file system of a folder too full."""
     space = shutil.disk_usage(folder)
     room = space.free - round(_SPARE * space.total)
     if size_bytes > room:
@@ -156,16 +156,17 @@ def _fill(path: Path, size_bytes: int) -> None:
         source = np.random.default_rng()
         left = size_bytes - SKIP_BYTES
         while left > 0:
-            left -= file.write(half_random(source, _PIECE_BYTES)[: min(left, _PIECE_BYTES)])
+            left -= file.write(half_compressible(source, _PIECE_BYTES)[: min(left, _PIECE_BYTES)])
         file.flush()
         os.fsync(file.fileno())
         if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def half_random(source: np.random.Generator, size_bytes: int) -> memoryview:
-    """Return pages that compress 2 to 1, as databases' do, with no two alike. Otherwise arrays that compress or
-    deduplicate would look too fast."""
+def half_compressible(source: np.random.Generator, size_bytes: int) -> memoryview:
+    """Return pages that compress 2 to 1, as databases' do, and are all different. Arrays that compress or deduplicate
+    would otherwise look too fast.
+    """
     pages = np.zeros((size_bytes // _PAGE_BYTES, _PAGE_BYTES), dtype=np.uint8)
     half = _PAGE_BYTES // 2
     pages[:, :half] = np.frombuffer(source.bytes(len(pages) * half), dtype=np.uint8).reshape(len(pages), half)

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from stallmark.errors import StallmarkError
-from stallmark.leftovers import own_name
+from stallmark.leftovers import temporary_name
 from stallmark.processes import killed_by
 from stallmark.record.probe import Asked, ProbeStep
 from stallmark.redact import environment as environment_without_secrets
@@ -33,14 +33,14 @@ class Tool:
         self, file: ProbeFile, asked: Asked, seconds: float, seed: int, environment: Mapping[str, str] | None
     ) -> ProbeStep:
         """Measure one step. `environment`: that of an emulated array; None for real storage. Raise StallmarkError."""
-        with TemporaryDirectory(prefix=own_name("probe")) as folder:
+        with TemporaryDirectory(prefix=temporary_name("probe")) as folder:
             scratch = Path(folder)
             if self.how == "diskspd":
                 order = fio.diskspd_command(self.program, file.path, file.bytes, asked, seconds, seed)
             else:
                 order = fio.command(self.program, file.path, file.bytes, asked, seconds, self.how, scratch, seed)
-            said = _run(order, seconds, asked, clean(environment_without_secrets()) | dict(environment or {}))
-            return fio.parse_diskspd(asked, said) if self.how == "diskspd" else fio.read(asked, seconds, scratch)
+            output = _run(order, seconds, asked, clean(environment_without_secrets()) | dict(environment or {}))
+            return fio.parse_diskspd(asked, output) if self.how == "diskspd" else fio.read(asked, seconds, scratch)
 
 
 def can_probe() -> str | None:
@@ -56,7 +56,7 @@ def find_tool(name: str | None = None, *, emulated: bool) -> Tool:
     """Return the program, by default the one that probes on this system. `emulated`: for an interposer, which sees only
     the plain calls of threads.
 
-    Raise StallmarkError where there is none that works.
+    Raise StallmarkError if none works.
     """
     name = name or ("diskspd" if sys.platform == "win32" else "fio")
     windows = name == "diskspd"
@@ -73,12 +73,12 @@ def find_tool(name: str | None = None, *, emulated: bool) -> Tool:
     if windows:
         return Tool(program, name, "diskspd")
     # In our own environment an interposer might keep it from starting.
-    said = subprocess.run(
+    completed = subprocess.run(
         [program, "--version"], capture_output=True, text=True, env=clean(environment_without_secrets()), check=False
     )
-    version = said.stdout.strip()
-    if said.returncode or not version.startswith("fio-"):
-        raise StallmarkError(f"{program} does not start as fio ({reason_in(said.stderr)}): install it anew.")
+    version = completed.stdout.strip()
+    if completed.returncode or not version.startswith("fio-"):
+        raise StallmarkError(f"{program} does not start as fio ({reason_in(completed.stderr)}): install it again.")
     return Tool(program, version, "psync" if emulated else "libaio" if sys.platform.startswith("linux") else "posixaio")
 
 
@@ -105,9 +105,9 @@ def _run(order: list[str], seconds: float, asked: Asked, environment: dict[str, 
             start_new_session=True,
         )
     except OSError as error:
-        raise StallmarkError(f"{order[0]} could not be started ({error.strerror}): install it anew.") from None
+        raise StallmarkError(f"{order[0]} could not be started ({error.strerror}): install it again.") from None
     try:
-        said, errors = process.communicate(timeout=seconds + GRACE_S)
+        output, errors = process.communicate(timeout=seconds + GRACE_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
@@ -120,10 +120,10 @@ def _run(order: list[str], seconds: float, asked: Asked, environment: dict[str, 
         process.communicate()
         raise
     if process.returncode:
-        if (by := killed_by(process.returncode)) and not (errors + said).strip():
+        if (by := killed_by(process.returncode)) and not (errors + output).strip():
             raise StallmarkError(f"{Path(order[0]).stem} was killed by {by}: nothing of this step can be used.")
-        raise StallmarkError(_failed(order[0], errors + said))
-    return said
+        raise StallmarkError(_failed(order[0], errors + output))
+    return output
 
 
 def _failed(program: str, text: str) -> str:
@@ -140,7 +140,7 @@ def _failed(program: str, text: str) -> str:
 
 
 def reason_in(text: str) -> str:
-    """Return the line of a program's output that says why it failed."""
+    """Return the line of a program's output that gives the reason it failed."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     wanted = [line for line in lines if "err" in line.lower() or "fail" in line.lower()]
     return (wanted or lines or ["it said nothing"])[0]

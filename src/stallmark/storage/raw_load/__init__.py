@@ -1,1 +1,1 @@
-"""Raw loads: `fio` reads or writes files of its own beside the database, for as long as a run lasts."""
+"""Raw loads: `fio` reads or writes files of its own next to the database during a run."""

@@ -29,7 +29,7 @@ import numpy as np
 from stallmark.errors import StallmarkError
 from stallmark.record import histogram
 from stallmark.storage.probe.fio import SKIP_BYTES
-from stallmark.storage.probe.probe_file import half_random
+from stallmark.storage.probe.probe_file import half_compressible
 
 NS_PER_US = 1000
 
@@ -58,7 +58,7 @@ class Work:
         return Work(self.bytes - other.bytes, self.latency_us - other.latency_us, self.buckets - other.buckets)
 
     def first(self, share: float) -> "Work":
-        """Return the first `share` of the work, as if it was evenly spread: fast and slow I/Os alike."""
+        """Return the first `share` of the work, as if fast and slow I/Os were evenly spread."""
         upto = np.floor(np.cumsum(self.buckets) * share + 0.5).astype(np.int64)
         return Work(round(self.bytes * share), round(self.latency_us * share), np.diff(upto, prepend=0))
 
@@ -111,7 +111,7 @@ def parse(document: dict[str, Any], operation: str) -> Report:
 
 
 def _buckets(bins: dict[str, int]) -> np.ndarray:
-    ns = np.array([int(each) for each in bins], dtype=np.int64)
+    ns = np.array([int(bin_ns) for bin_ns in bins], dtype=np.int64)
     return histogram.count(ns // NS_PER_US, np.array(list(bins.values()), dtype=np.int64))
 
 
@@ -129,7 +129,7 @@ class Seconds:
             begin, work = boundary, work - first
         self._add(int(begin), work)
 
-    def take(self, until: float) -> list[tuple[int, Work]]:
+    def pop_ended(self, until: float) -> list[tuple[int, Work]]:
         """Return the seconds that ended by then, and forget them."""
         ended = sorted(second for second in self._found if second + 1 <= until)
         return [(second, self._found.pop(second)) for second in ended]
@@ -141,7 +141,7 @@ class Seconds:
 MOST_PER_S = 5000
 """The I/Os per second up to which Python's threads add less than 0.1 ms to the time of one."""
 GRACE_S = 5.0
-"""Seconds that a program of raw I/O has to end by itself once it is told to, and to report the last I/Os."""
+"""Seconds that a program of raw I/O has to end by itself after the order, and to report the last I/Os."""
 _DRAWN = 256  # arrivals at once
 _TURN_S = 1e-4
 """Seconds that a report, which takes some ms, keeps the threads from their I/Os."""
@@ -150,8 +150,11 @@ _US = 10**6
 
 @dataclass(frozen=True)
 class Plan:
-    """The I/Os of a cell. `blocks`: their share by size in bytes. `began`: the start of the run on the monotonic clock,
-    of whose seconds the reports are."""
+    """The I/Os of a cell.
+
+    `blocks` holds their share by size in bytes. `began` is the start of the run on the monotonic clock; reports are by
+    seconds since then.
+    """
 
     file: str
     operation: Literal["read", "write"]
@@ -182,15 +185,15 @@ class Arrival:
 
 
 class Arrivals:
-    """The I/Os that nobody has taken yet: a Poisson process from `begin` on."""
+    """The I/Os that no thread has taken yet: a Poisson process from `begin` on."""
 
     def __init__(self, plan: Plan, begin: float):
         self._plan, self._last = plan, begin
         self._rng = np.random.default_rng(plan.seed)
         self._drawn: deque[tuple[np.ndarray, np.ndarray, np.ndarray]] = deque()  # moments, sizes, places
-        self._taken = 0  # of the first of these
+        self._taken = 0  # number of the first of `_drawn`
 
-    def take(self) -> Arrival:
+    def next_arrival(self) -> Arrival:
         if not self._drawn:
             self._draw()
         due, sizes, offsets = (float(drawn[self._taken]) for drawn in self._drawn[0])
@@ -201,7 +204,7 @@ class Arrivals:
         return Arrival(due, int(sizes), int(offsets))
 
     def due_by(self, now: float) -> np.ndarray:
-        """Return when those are due that are so by now."""
+        """Return the due times of the arrivals that are due by now."""
         while self._last <= now:
             self._draw()
         moments = np.concatenate([np.empty(0), *(due for due, _, _ in self._drawn)])[self._taken :]
@@ -225,7 +228,7 @@ class Threads:
         self._began = time.monotonic()
         self._arrivals = Arrivals(plan, self._began)
         self._lock = threading.Lock()
-        self._taken: dict[int, Arrival] = {}  # by thread
+        self._taken: dict[int, Arrival] = {}  # one entry per thread
         self._ended: list[tuple[float, int]] = []  # seconds and bytes of each
         self._stop = threading.Event()
         self._stopped = math.inf
@@ -245,7 +248,7 @@ class Threads:
             thread.join(max(0.0, self._stopped + GRACE_S - 1 - time.monotonic()))
 
     def report(self) -> dict[str, Any]:
-        """Return what was done since the beginning, and for how long each I/O has waited that has not ended."""
+        """Return the work done since the beginning, and the waiting time of each I/O that has not ended."""
         with self._lock:
             now = time.monotonic()
             until = min(now, self._stopped)
@@ -277,10 +280,10 @@ class Threads:
         free = -math.inf
         while True:
             with self._lock:
-                arrival = self._taken[number] = self._arrivals.take()
+                arrival = self._taken[number] = self._arrivals.next_arrival()
             part = buffer[: arrival.bytes]
             if self._plan.operation == "write":
-                part[:] = half_random(rng, arrival.bytes)
+                part[:] = half_compressible(rng, arrival.bytes)
             if self._stop.wait(max(0.0, arrival.due - time.monotonic())):
                 return
             issued = time.monotonic()

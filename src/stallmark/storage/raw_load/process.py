@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from stallmark.errors import StallmarkError, as_reason
-from stallmark.processes import hang_up, how_ended, kill, killed_by, of_guarded, start_guarded
+from stallmark.processes import exit_clause, exit_code_from_guard, hang_up, kill, killed_by, start_guarded
 from stallmark.record.manifest.workload import RawPlan
 from stallmark.redact import environment as environment_without_secrets
 from stallmark.storage.probe.fio import ALWAYS, SKIP_BYTES, WRITING, escaped, part_bytes
@@ -72,7 +72,7 @@ def _split(blocks: Mapping[int, float]) -> str:
 # A running program that does I/O, with a guard, which ends it when we end.
 
 _PATIENCE_S = GRACE_S + 5.0
-"""Seconds after which a guard that was told to end is killed."""
+"""Seconds after the order to end when a guard is killed."""
 
 
 class GuardedProgram:
@@ -98,45 +98,45 @@ class GuardedProgram:
         self._reader.start()
 
     @property
-    def ended(self) -> bool:
-        """Tell whether it has ended, and all that it reported was heard."""
+    def has_ended(self) -> bool:
+        """Return whether it has ended, and all that it reported was heard."""
         if self._stopped is not None and time.monotonic() - self._stopped > _PATIENCE_S:
             kill(self._guard)
         code = self._guard.poll()
-        if code is not None and self._reader.is_alive():  # its program goes on without it, in the session that it had
+        if code is not None and self._reader.is_alive():  # the program survives its guard, in the guard's session
             with suppress(OSError):
                 os.killpg(self._guard.pid, signal.SIGKILL)
         return code is not None and not self._reader.is_alive()
 
     @property
     def failed(self) -> bool:
-        """Tell whether it has ended otherwise than with its work done."""
+        """Return whether it has ended otherwise than with its work done."""
         return bool(self._guard.poll())
 
     def stop(self) -> None:
-        """Tell it to end, and do not wait for that."""
+        """Order the program to end, without waiting for it."""
         if self._stopped is None:
             self._stopped = time.monotonic()
             hang_up(self._stdin)
 
     def wait(self) -> None:
-        """Wait until it has ended, once it was told to."""
+        """Wait until the program has ended, after `stop`."""
         self._reader.join(_PATIENCE_S)
-        while not self.ended:
+        while not self.has_ended:
             time.sleep(0.05)
 
-    def why(self) -> str:
-        """Return why it ended before it was told to, as the end of a sentence."""
+    def end_reason(self) -> str:
+        """Return the reason why the program ended by itself, as the end of a sentence."""
         if self._unreadable:  # then we have stopped it ourselves, by a signal
             return self._unreadable
         self._errors.seek(0)
-        said = "\n".join([self._errors.read().decode(errors="replace"), *self._said])
+        output = "\n".join([self._errors.read().decode(errors="replace"), *self._said])
         code = self._guard.poll()
         if killed_by(code):
-            return f"its guard {how_ended(code)}"
-        if killed_by(of_guarded(code)):
-            return f"its program {how_ended(of_guarded(code))}"
-        return as_reason(reason_in(said))
+            return f"its guard {exit_clause(code)}"
+        if killed_by(exit_code_from_guard(code)):
+            return f"its program {exit_clause(exit_code_from_guard(code))}"
+        return as_reason(reason_in(output))
 
     def hear(self, document: dict[str, Any]) -> None:
         """Take a document of its output, in a thread of its own. Raise StallmarkError for one that cannot be read."""
@@ -144,11 +144,11 @@ class GuardedProgram:
     def _read(self) -> None:
         """Read reports until there are no more: a thread's work, so that each has the time at which it came."""
         try:
-            for found in documents(line.decode(errors="replace") for line in self._stdout):
-                if isinstance(found, str):
-                    self._said.append(found)
+            for document in documents(line.decode(errors="replace") for line in self._stdout):
+                if isinstance(document, str):
+                    self._said.append(document)
                 else:
-                    self.hear(found)
+                    self.hear(document)
         except (StallmarkError, ValueError) as error:
             self._unreadable = as_reason(error)
             self.stop()
@@ -157,7 +157,7 @@ class GuardedProgram:
 # The program of one cell of a raw load, while it runs.
 
 _LATE_S = 0.1
-"""How late a report at the end of a second may come."""
+"""The delay allowed for a report at the end of a second."""
 
 
 class RawProcess(GuardedProgram):
@@ -175,10 +175,10 @@ class RawProcess(GuardedProgram):
         report = parse(document, self._operation)
         self._reports.append((document.get("t", self._clock()), report))
 
-    def take(self) -> list[tuple[int, Work, np.ndarray | None]]:
+    def pop_work(self) -> list[tuple[int, Work, np.ndarray | None]]:
         """Return the work of whole seconds since the last call; after its end, of all that is left. With each: for how
-        long I/Os that were due had waited at its end, as buckets; None where this is not known."""
-        over = self.ended
+        long I/Os that were due had waited at its end, as buckets; None if this is not known."""
+        over = self.has_ended
         while self._reports:
             t, report = self._reports.popleft()
             began, before = self._before or (t - report.seconds, NOTHING)
@@ -188,4 +188,4 @@ class RawProcess(GuardedProgram):
                 self._seconds.add(began, t, report.work - before)
                 self._before = t, report.work
         until = float("inf") if over or self._before is None else self._before[0]
-        return [(second, work, self._waiting.pop(second, None)) for second, work in self._seconds.take(until)]
+        return [(second, work, self._waiting.pop(second, None)) for second, work in self._seconds.pop_ended(until)]

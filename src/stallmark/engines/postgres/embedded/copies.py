@@ -1,4 +1,4 @@
-"""Copies of a data directory whose server is stopped, and files that lie in folders outside it."""
+"""Copies of a data directory whose server is stopped, and files that are in folders outside it."""
 
 import json
 import os
@@ -31,18 +31,18 @@ _CP = {"linux": ["cp", "-a", "--reflink=auto"], "darwin": ["cp", "-a", "-c"]}.ge
 
 
 class Snapshot:
-    """The copy that every restore starts from: `data`, its WAL inside, and `of`, which says what was copied."""
+    """The copy that every restore starts from: `data`, its WAL inside, and `of`, which holds the label."""
 
     def __init__(self, folder: Path):
         self._folder = folder
 
     @property
-    def of(self) -> str | None:
-        """Return the label of the copy; None when there is none."""
+    def label(self) -> str | None:
+        """Return the label of the copy, or None."""
         label = self._folder / "of"
         return label.read_text() if label.exists() else None
 
-    def keep(self, data: Path, of: str) -> None:
+    def keep(self, data: Path, name: str) -> None:
         """Copy `data` into the place of an earlier copy."""
         self.drop()
         _refuse_full_disk(data, self._folder.parent)
@@ -54,7 +54,7 @@ class Snapshot:
                 wal.unlink()
                 wal.mkdir(mode=0o700)
                 _copy(outside_contents(data / "pg_wal"), wal)
-            (draft / "of").write_text(of)
+            (draft / "of").write_text(name)
 
     def restore(self, data: Path, wal: Path | None) -> None:
         """Put the copy in the place of `data`, and its WAL into `wal` if that is given.
@@ -73,7 +73,7 @@ class Snapshot:
 
 
 def draft_of(folder: Path) -> Path:
-    """Return where a folder lies until it is whole."""
+    """Return the place of a folder until it is complete."""
     return folder.with_name(f"{folder.name}.new")
 
 
@@ -126,7 +126,7 @@ def clear_outside(folder: Path) -> None:
 
 
 def shares_blocks(folder: Path) -> bool:
-    """Tell whether a copy made in `folder` takes no space of its own; False where that cannot be tried."""
+    """Return whether a copy made in `folder` takes no space of its own; False if that cannot be tried."""
     if sys.platform != "linux":
         return False
     probe = folder / "probe.new"
@@ -196,9 +196,9 @@ def enter_folders(database: Path, to: Folders) -> None:
 
 
 def leave_folders(database: Path) -> None:
-    """Remove the files of the database that lie in folders of a variant, and end a server left behind in them.
+    """Remove the files of the database in folders of a variant, and end a server left behind in them.
 
-    Do nothing where there are none.
+    Do nothing without such folders.
     """
     try:
         noted = json.loads((database / _NOTE).read_text())
@@ -215,7 +215,7 @@ def leave_folders(database: Path) -> None:
 
 
 def refuse_impossible_folders(database: Path, to: Folders, size_bytes: int) -> None:
-    """Raise StallmarkError where a database of `size_bytes` cannot lie in the folders."""
+    """Raise StallmarkError if a database of `size_bytes` cannot be in the folders."""
     if to.filegroups:
         raise StallmarkError("place.filegroups: PostgreSQL has no filegroups: write data and log alone.")
     needs = {Path(to.data): size_bytes}
@@ -227,8 +227,8 @@ def refuse_impossible_folders(database: Path, to: Folders, size_bytes: int) -> N
         if folder.resolve().is_relative_to(database.resolve()):
             raise StallmarkError(f"{folder} is in the database's own folder: name one outside it.")
         nearest = folder if folder.is_dir() else folder.parent
-        there = bytes_in(folder) if is_of(folder, database) else 0
-        free = shutil.disk_usage(nearest).free + there
+        copied_bytes = bytes_in(folder) if is_of(folder, database) else 0
+        free = shutil.disk_usage(nearest).free + copied_bytes
         if needed > free and not (_on_one_file_system(nearest, database) and shares_blocks(database)):
             raise StallmarkError(
                 f"{folder} has {size(free)} free, and the files there need {size(needed)}: free some space, or name "

@@ -1,4 +1,4 @@
-"""The embedded engine, which can do what a remote one refuses, and its databases as they lie on disk."""
+"""The embedded engine, which can do what a remote one refuses, and its databases as they are on disk."""
 
 import json
 import os
@@ -30,7 +30,7 @@ _CONTENT = "content.json"
 
 @dataclass(frozen=True)
 class FoundDatabase:
-    """A folder of ours. `holds`: workload, scale and seed of each database in it; empty where an older version did not
+    """A folder of ours. `holds`: workload, scale and seed of each database in it; empty if an older version did not
     note them.
     `in_use_by`: the process that has it now."""
 
@@ -54,21 +54,21 @@ class FoundDatabase:
 
 
 def find(*places: Path) -> Iterator[FoundDatabase]:
-    """Yield the databases that lie in these folders, or are these folders, by name."""
+    """Yield the databases that are in these folders, or are these folders, by name."""
     for place in places:
         within = sorted(place.iterdir()) if place.is_dir() else []
         for folder in [place, *within]:
             if (folder / MARKER).is_file():
-                yield _found(folder)
+                yield _describe_database(folder)
 
 
 def note_content(folder: Path, content: Mapping[str, Any]) -> None:
     """Note a database in the place of what was noted of the same workload: a folder may hold one of each."""
-    others = [one for one in _holds(folder) if one.get("workload") != content["workload"]]
+    others = [held for held in _holds(folder) if held.get("workload") != content["workload"]]
     (folder / _CONTENT).write_text(json.dumps([*others, content]) + "\n")
 
 
-def _found(folder: Path) -> FoundDatabase:
+def _describe_database(folder: Path) -> FoundDatabase:
     wal = folder / "data" / "pg_wal"
     elsewhere = wal.resolve() if wal.is_symlink() else None
     used = datetime.fromtimestamp((folder / MARKER).stat().st_mtime, UTC)
@@ -82,11 +82,11 @@ def _holds(folder: Path) -> list[dict[str, Any]]:
     except (OSError, ValueError):
         return []
     noted = content if isinstance(content, list) else [content]  # a version before noted the last database alone
-    return [one for one in noted if isinstance(one, dict)]
+    return [entry for entry in noted if isinstance(entry, dict)]
 
 
 def _user(folder: Path) -> str | None:
-    """Return the process that has the lock of a database; None where none has it."""
+    """Return the process that has the lock of a database; None if none has it."""
     import fcntl  # not on Windows, where there is no embedded server
 
     try:
@@ -146,7 +146,7 @@ class EmbeddedBackup(Backup):
         self._server = server
 
     def label(self) -> str | None:
-        return self._server.snapshot.of
+        return self._server.snapshot.label
 
     def keep(self, label: str) -> None:
         self._server.keep(label)
@@ -180,7 +180,7 @@ class EmbeddedDevices(ServerArrays):
         return self._server.devices
 
     def refusal(self) -> str | None:
-        return _why_not(EmulatedArrays.prepare, self._server)
+        return _build_failure(EmulatedArrays.prepare, self._server)
 
     def use(self, models: Mapping[str, ArrayModel] | None) -> None:
         self._server.use_devices(models)
@@ -202,20 +202,22 @@ class EmbeddedTracing(Tracing):
         return self._server.trace
 
     def refusal(self) -> str | None:
-        return _why_not(IoTrace.prepare, self._server)
+        return _build_failure(IoTrace.prepare, self._server)
 
     def use(self) -> None:
         self._server.use_trace()
         self._server.start()
 
 
-def _why_not(prepare: Callable[[Path], Path], server: EmbeddedServer) -> str | None:
-    """Return why a library for the server's processes cannot be built, which is found before anything is loaded."""
+def _build_failure(prepare: Callable[[Path], Path], server: EmbeddedServer) -> str | None:
+    """Return the reason why a library for the server's processes cannot be built, which is found before anything is
+    loaded.
+    """
     try:
         prepare(server.folder)
     except EmulatedArrayError as error:
-        why = as_reason(error)
-        return f"{why[0].lower()}{why[1:]}"
+        reason = as_reason(error)
+        return f"{reason[0].lower()}{reason[1:]}"
     return None
 
 
@@ -268,8 +270,8 @@ class EmbeddedEngine(PostgresEngine):
     def process(self) -> int | None:
         return self.server.process()
 
-    def gone(self) -> str | None:
-        return self.server.gone()
+    def unexpected_end(self) -> str | None:
+        return self.server.unexpected_end()
 
     def close(self) -> None:
         self.server.close()

@@ -1,4 +1,4 @@
-"""Marks of the folders, sockets, servers and shared memory that are ours, and what a killed Stallmark left of them."""
+"""Marks of the folders, sockets, servers and shared memory that are ours, and the leftovers of a killed Stallmark."""
 
 import ctypes
 import json
@@ -23,7 +23,7 @@ from stallmark.leftovers import SHARED_MEMORY, Leftover, is_own, size_of
 
 
 MARKER = "stallmark-embedded.json"
-DATABASE = "database"  # in a folder of sockets: the path of the database that they are of
+DATABASE = "database"  # file in a folder of sockets: the path of their database
 OUTSIDE_MARKER = "stallmark-wal"  # holds the same number in a database's folder and in those of it that lie outside
 
 
@@ -85,7 +85,7 @@ def claim_outside(outside: Path, folder: Path) -> None:
 
 
 def is_of(outside: Path, folder: Path) -> bool:
-    """Tell whether a folder outside that of a database was made its own."""
+    """Return whether a folder outside that of a database was made its own."""
     try:
         return (outside / OUTSIDE_MARKER).read_text() == (folder / OUTSIDE_MARKER).read_text()
     except OSError:
@@ -93,7 +93,7 @@ def is_of(outside: Path, folder: Path) -> bool:
 
 
 def outside_contents(outside: Path) -> list[Path]:
-    """Return what is in such a folder, without our mark and that of a file system."""
+    """Return the contents of such a folder, without our mark and that of a file system."""
     return [path for path in outside.iterdir() if path.name not in (OUTSIDE_MARKER, "lost+found")]
 
 
@@ -101,7 +101,7 @@ def private_folder(folder: Path) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.lstat()
     if status.st_uid != os.getuid() or status.st_mode & 0o077:
-        raise StallmarkError(f"{folder} belongs to somebody else: remove it, or set TMPDIR to a folder of your own.")
+        raise StallmarkError(f"{folder} belongs to someone else: remove it, or set TMPDIR to a folder of your own.")
 
 
 def end_leftover(data: Path) -> None:
@@ -189,7 +189,7 @@ def remove_segment(data: Path, *, unfinished: bool = False) -> None:
     """Remove the segment of a server that was killed in `data`; with `unfinished`, only one without a header.
 
     A server that starts in the same folder removes the segment itself, with all that its header leads to. One whose
-    header was not written yet it takes for somebody else's, and leaves there.
+    header was not written yet it takes for someone else's, and leaves there.
     """
     with suppress(FileNotFoundError):
         key = data.stat().st_ino % 2**32
@@ -230,7 +230,7 @@ def _end(sockets: Path) -> None:
 
 
 def _free(sockets: Path) -> int | None:
-    """Return the lock of the database whose sockets these are; None if somebody has it, it is gone or not yet named."""
+    """Return the lock of the database whose sockets these are; None if someone has it, it is gone or not yet named."""
     with suppress(OSError, ValueError):
         folder = Path((sockets / DATABASE).read_text())
         return hold(folder) if folder.is_absolute() else None  # empty: a server that starts is about to write it
@@ -245,20 +245,20 @@ def leftover_segments() -> Iterator[Leftover]:
 
 def _attached_by_nobody() -> Iterator[Leftover]:
     """Yield segments of System V: every process of a server has the server's attached."""
-    for one in unattached_segments():
-        if one.age_s > _YOUNG_S and one.is_postgres:
-            yield Leftover(_KILLED, f"System V segment {one.number}", one.size_bytes, one.remove)
+    for segment in unattached_segments():
+        if segment.age_s > _YOUNG_S and segment.is_postgres:
+            yield Leftover(_KILLED, f"System V segment {segment.number}", segment.size_bytes, segment.remove)
 
 
 def _mapped_by_nobody() -> Iterator[Leftover]:
     """Yield files that nobody has mapped, nor are in the list of segments that every server keeps mapped. Yield none
     where that cannot be seen."""
-    found = [path for path in SHARED_MEMORY.glob("PostgreSQL.*") if is_own(path)]
-    mapped = _mapped() if found else None
+    paths = [path for path in SHARED_MEMORY.glob("PostgreSQL.*") if is_own(path)]
+    mapped = _mapped() if paths else None
     if mapped is None:
         return
-    lists = b"".join(_content(path) for path in found if str(path) in mapped)
-    for path in found:
+    lists = b"".join(_content(path) for path in paths if str(path) in mapped)
+    for path in paths:
         handle = int(path.suffix[1:]).to_bytes(4, "little") if path.suffix[1:].isdecimal() else None
         if handle is None or str(path) in mapped or handle in lists:
             continue
@@ -268,7 +268,7 @@ def _mapped_by_nobody() -> Iterator[Leftover]:
 
 
 def _mapped() -> set[str] | None:
-    """Return the files in shared memory that processes of this user have mapped; None where a PostgreSQL does not show
+    """Return the files in shared memory that processes of this user have mapped; None if a PostgreSQL does not show
     them."""
     mapped = set()
     for process in Path("/proc").glob("[0-9]*"):

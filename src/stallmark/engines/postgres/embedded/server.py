@@ -39,11 +39,11 @@ from stallmark.engines.postgres.embedded.ownership import (
     end_leftover,
     private_folder,
 )
-from stallmark.engines.postgres.embedded.programs import MAJOR, as_other_user, binary, why_failed
+from stallmark.engines.postgres.embedded.programs import MAJOR, as_other_user, binary, failure_message
 from stallmark.errors import StallmarkError
 from stallmark.format import size
-from stallmark.leftovers import SHARED_MEMORY, own_name
-from stallmark.processes import hang_up, how_ended, killed_by, of_guarded, start_guarded
+from stallmark.leftovers import SHARED_MEMORY, temporary_name
+from stallmark.processes import exit_clause, exit_code_from_guard, hang_up, killed_by, start_guarded
 from stallmark.redact import environment as environment_without_secrets
 from stallmark.stopping import later
 from stallmark.storage.emulator import ArrayModel, EmulatedArrays
@@ -52,10 +52,10 @@ from stallmark.storage.io_trace import IoTrace
 MINIMUM_POOL_BYTES = 8 * 1024**2  # 30 users and more pin buffers at once; below this PostgreSQL refuses calls
 START_LIMIT_S = 60
 FAST_SHUTDOWN_S = 30  # PostgreSQL 18 can miss a fast shutdown while it recovers
-LOG_FILE_BYTES = 16 * 1024**2  # of the log: a server without room for its next one ends
+LOG_FILE_BYTES = 16 * 1024**2  # a WAL segment: a server without room for its next one ends
 LEAST_CONNECTIONS = 250
 OUR_CONNECTIONS = 50  # beside the users' sessions: those of collectors, what is asked in between, and reserved ones
-BACKEND_BYTES = 10 * 1024**2  # of a session's process, as seen: 2 MiB with the bank, 7 to 10 with the brokerage
+BACKEND_BYTES = 10 * 1024**2  # memory of a session's process: 2 MiB seen with the bank, 7 to 10 with the brokerage
 
 # As a database on a server would run: durable, direct I/O, and everything timed. `io_method=sync` keeps a read in
 # the user that asked for it, so that its wait and its stall are seen there.
@@ -86,7 +86,7 @@ class EmbeddedServer:
     wal_folder: Path | None = None  # on another device; inside the data directory when None
     port: int | None = None  # TCP on 127.0.0.1 beside the socket, with a password; socket only when None
     buffer_pool_bytes: int = 128 * 1024**2
-    sessions: int = 0  # that users and what they need may have at once
+    sessions: int = 0  # connections for users and their background sessions
     models: Mapping[str, ArrayModel] | None = None  # "data" and "wal": emulated arrays
     devices: EmulatedArrays | None = field(default=None, init=False)
     trace: IoTrace | None = field(default=None, init=False)
@@ -100,7 +100,7 @@ class EmbeddedServer:
 
     @property
     def _wal(self) -> Path | None:
-        """Return the folder of the WAL, None where it is inside the data directory."""
+        """Return the folder of the WAL, None if it is inside the data directory."""
         if self._placed is None:
             return self.wal_folder
         return Path(self._placed.log) if self._placed.log else None
@@ -130,7 +130,7 @@ class EmbeddedServer:
         ownership.remove_segment(self.data, unfinished=True)
         ownership.remove_segment(draft_of(self.data))
         sweep(self.folder)
-        if not self.data.exists() and self.snapshot.of is not None:
+        if not self.data.exists() and self.snapshot.label is not None:
             self.restore()  # an earlier restore was cut
         if not self.data.exists():
             self._initialise()
@@ -143,7 +143,7 @@ class EmbeddedServer:
         environment = {}
         if self.models:
             if self.devices is None:
-                state = SHARED_MEMORY / f"{own_name('devices')}{self.socket_folder.name}"
+                state = SHARED_MEMORY / f"{temporary_name('devices')}{self.socket_folder.name}"
                 places = {name: place for name, place in self.directories().items() if name in self.models}
                 self.devices = EmulatedArrays.create(state, places, self.models, build_dir=self.folder)
             environment = self.devices.environment()
@@ -155,7 +155,7 @@ class EmbeddedServer:
     def _claim(self) -> None:
         if self._lock is None:
             self._lock = claim(self.folder)
-            copies.leave_folders(self.folder)  # what a killed run left
+            copies.leave_folders(self.folder)  # leftovers of a killed run
         end_leftover(self.data)
 
     def engage_devices(self) -> None:
@@ -165,7 +165,7 @@ class EmbeddedServer:
             self.devices.set_model(name, model)
 
     def relax_devices(self) -> None:
-        """Let I/O take as long as on real storage: for filling, checking and shutting down."""
+        """Let I/O be as fast as on real storage: for filling, checking and shutting down."""
         for name in self.models or {}:
             if self.devices:
                 self.devices.set_model(name, None)
@@ -182,7 +182,7 @@ class EmbeddedServer:
         """Have the server traced from the next start on; it is stopped if it was not."""
         if self.trace is None:
             self.stop()
-            file = SHARED_MEMORY / f"{own_name('trace')}{self.socket_folder.name}"
+            file = SHARED_MEMORY / f"{temporary_name('trace')}{self.socket_folder.name}"
             self.trace = IoTrace.create(file, build_dir=self.folder)
 
     def _drop_devices(self) -> None:
@@ -215,8 +215,8 @@ class EmbeddedServer:
 
     @property
     def exists(self) -> bool:
-        """Tell whether a database was made here; its data may be away for a restore."""
-        return self.data.exists() or self.snapshot.of is not None
+        """Return whether a database was made here; its data may be away for a restore."""
+        return self.data.exists() or self.snapshot.label is not None
 
     def remove(self) -> None:
         """Stop the server and remove what it has made: its folder, and what is in that of its WAL.
@@ -239,10 +239,10 @@ class EmbeddedServer:
     def snapshot(self) -> Snapshot:
         return Snapshot(self.folder / "snapshot")
 
-    def keep(self, of: str) -> None:
+    def keep(self, label: str) -> None:
         """Keep a copy of the data as it is now, labelled `of`. The server is stopped meanwhile."""
         with self._stopped():
-            self.snapshot.keep(self.data, of)
+            self.snapshot.keep(self.data, label)
 
     def restore(self, to: Folders | None = None) -> None:
         """Bring back the data as it was kept, into the folders given, if any. The server is stopped meanwhile."""
@@ -254,10 +254,10 @@ class EmbeddedServer:
             self.snapshot.restore(self.data, self._wal)
         for name in self.models or {}:
             if self.devices:
-                self.devices.empty_flash(name)  # what is on it was of the files that are gone
+                self.devices.empty_flash(name)  # its contents belong to files that are gone
 
     def bring_home(self) -> None:
-        """Have the data lie in the server's own folder again: the next start restores it. Do nothing where it does."""
+        """Move the data back into the server's own folder: the next start restores it. Do nothing if it does."""
         if self._placed:
             self.stop()
             self._move(None)
@@ -300,7 +300,7 @@ class EmbeddedServer:
                 )
             if result.returncode:
                 ownership.remove_segment(draft)
-                reason = why_failed("initdb", result.returncode, f"{result.stdout}\n{result.stderr}")
+                reason = failure_message("initdb", result.returncode, f"{result.stdout}\n{result.stderr}")
                 raise StallmarkError(f"PostgreSQL could not make a data directory in {self.folder}: {reason}")
             if self.wal_folder:
                 place_wal(draft, self.wal_folder)
@@ -342,13 +342,13 @@ class EmbeddedServer:
         # The eighth line of postmaster.pid is the server's own word on its state.
         while (state := self._state()) == stale or state[7:] != ["ready"]:
             if self._guard.poll() is not None or time.monotonic() > deadline:
-                who, code = self._ended()
+                who, code = self._ended_process()
                 self.stop()
-                said = ""
+                log_text = ""
                 with suppress(FileNotFoundError), self.log.open() as log:  # a guard that was killed made none
                     log.seek(log_start)
-                    said = log.read()
-                reason = why_failed(who, code, said)
+                    log_text = log.read()
+                reason = failure_message(who, code, log_text)
                 raise StallmarkError(f"The embedded PostgreSQL did not start: {reason} Its log is {self.log}.")
             time.sleep(0.02)
 
@@ -356,21 +356,21 @@ class EmbeddedServer:
         """Return the process id of the postmaster, or None while it does not run."""
         return int(self._state()[0]) if self.running and self._state() else None
 
-    def _ended(self) -> tuple[str, int | None]:
-        """Return who ended, the server or its guard, and the code of it as Popen has it; None while they run."""
+    def _ended_process(self) -> tuple[str, int | None]:
+        """Return the process that ended, the server or its guard, and its code as Popen has it; None while they run."""
         code = self._guard.poll() if self._guard else None
-        return ("its guard", code) if killed_by(code) else ("the server", of_guarded(code))
+        return ("its guard", code) if killed_by(code) else ("the server", exit_code_from_guard(code))
 
-    def gone(self) -> str | None:
-        """Return how a server that was started has ended by itself; None while it runs."""
+    def unexpected_end(self) -> str | None:
+        """Return the end of a server that ended by itself, as a sentence; None while it runs."""
         if self.running:
             return None
-        who, code = self._ended()
-        how = f"{who} {how_ended(code)}" if killed_by(code) else "it ended by itself"
+        who, code = self._ended_process()
+        how = f"{who} {exit_clause(code)}" if killed_by(code) else "it ended by itself"
         return f"the embedded server is gone: {how}; its log is {self.log}"
 
     def full_disk(self) -> str | None:
-        """Return a sentence on the first of its disks that has no room for another file of the log; None where all
+        """Return a sentence on the first of its disks that has no room for another file of the log; None if all
         have."""
         for folder in filter(None, (self.folder, self.wal_folder)):
             with suppress(OSError):  # it may be gone

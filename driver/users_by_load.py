@@ -26,9 +26,9 @@ class LoadsDispatcher(UsersDispatcher):
         spawn_rate: float,
         user_classes: Mapping[type[User], int] | None = None,  # type: ignore[override]
     ) -> None:
-        """Take the number of users of each class; None, as Locust says it when a machine is lost, changes nothing."""
+        """Set the number of users of each class. Locust passes None when a machine is lost: nothing changes then."""
         if user_classes is not None:
-            self._wanted = {each.__name__: users for each, users in user_classes.items()}
+            self._wanted = {user_class.__name__: users for user_class, users in user_classes.items()}
         super().new_dispatch(target_user_count, spawn_rate)
 
     def _dispatcher(self) -> Iterator[Counts]:  # type: ignore[override]
@@ -40,7 +40,7 @@ class LoadsDispatcher(UsersDispatcher):
                 changes[self._user_count_per_dispatch_iteration :],
             )
             for (name, change), times in Counter(at_once).items():
-                self._spread(name, change, times)
+                self._change_users(name, change, times)
                 self._current_user_count += change * times
             yield self._users_on_workers
             if not changes:
@@ -53,11 +53,12 @@ class LoadsDispatcher(UsersDispatcher):
         changes = []
         for name, wanted in self._wanted.items():
             missing = wanted - self._get_user_current_count(name)
-            changes += [((each + 0.5) / abs(missing), name, 1 if missing > 0 else -1) for each in range(abs(missing))]
+            changes += [((index + 0.5) / abs(missing), name, 1 if missing > 0 else -1) for index in range(abs(missing))]
         return [(name, change) for _, name, change in sorted(changes)]
 
-    def _spread(self, name: str, change: int, times: int) -> None:
-        """Start or stop so many users of this class, each on the machine that has fewest of them then, or most."""
+    def _change_users(self, name: str, change: int, times: int) -> None:
+        """Start or stop `times` users of a class, each on the machine that has fewest users then, or most."""
+        # Reversed for stops: of machines with equally many users, the one that started a user last stops one first.
         here = [self._users_on_workers[machine.id] for machine in self._worker_nodes][::change]
         while times:
             first = sorted(here, key=lambda users: (change * users[name], change * sum(users.values())))[:times]
@@ -68,7 +69,7 @@ class LoadsDispatcher(UsersDispatcher):
 
     def _prepare_rebalance(self) -> None:
         """Forget a machine that has gone, without starting its users elsewhere: the run ends."""
-        none = dict.fromkeys((each.__name__ for each in self._user_classes), 0)
+        none = dict.fromkeys((user_class.__name__ for user_class in self._user_classes), 0)
         self._users_on_workers = {
             machine.id: self._users_on_workers.get(machine.id, none.copy()) for machine in self._worker_nodes
         }

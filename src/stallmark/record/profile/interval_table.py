@@ -101,8 +101,8 @@ _ANEW = "restore it, or import the profile anew"
 
 
 class Waited(NamedTuple):
-    """All waits of one type that ended, and their time in ms, signal included. `waits`: None where the server tells
-    only who was met waiting."""
+    """All waits of one type that ended, and their time in ms, signal included. `waits`: None if the server tells only
+    who was met waiting."""
 
     wait_type: str
     wait_class: str
@@ -115,9 +115,10 @@ class Intervals:
     """The intervals (n) of a profile in the order of time, and what was waited for in all of them together.
 
     `start` and `end`: in seconds since 1970. `columns`: arrays (n) by the class of file or "server" and a column of its
-    table, as "data.reads"; NaN where a value is not known. Waits that hold nobody up are left out of `waits`.
+    table, as "data.reads"; NaN if a value is not known. Waits that hold nobody up are left out of `waits`.
     `longest_transaction_s`: the age of the oldest transaction that was seen at work; None of a server or a file that
-    does not tell."""
+    does not tell.
+    """
 
     start: np.ndarray
     end: np.ndarray
@@ -148,7 +149,7 @@ class Intervals:
         return values if is_known(values) else self.column(f"server.{of_server}")
 
     def total(self, *columns: str, without: FileClass | None = None) -> np.ndarray:
-        """Return the sum of columns over the classes of file, NaN where a part is; a part that is never known is left
+        """Return the sum of columns over the classes of file, NaN if a part is; a part that is never known is left
         out."""
         classes = [name for name in self.classes if name is not without]
         parts = [self.column(f"{name}.{column}") for name in classes for column in columns]

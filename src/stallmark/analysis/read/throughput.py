@@ -1,4 +1,4 @@
-"""The driver's tables of one run, read once for the run and for each of its loads.
+"""Throughput and latency: the driver's tables of one run, read once for the run and for each of its loads.
 
 Merged latency histograms, and percentiles for which the sample is large enough.
 
