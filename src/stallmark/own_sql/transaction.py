@@ -36,17 +36,19 @@ class Shared:
         return self._draws_of(name, self._definition["transactions"][name])
 
     def _draws_of(self, name: str, transaction: Mapping[str, Any]) -> list[tuple[tuple[str, ...], Draw]]:
-        needed = {one for statement in split(transaction["sql"], self.context.dialect) for one in statement.names}
-        own = {one for key in transaction["parameters"] for one in names_in(key)}
-        found = []
+        needed = {
+            parameter for statement in split(transaction["sql"], self.context.dialect) for parameter in statement.names
+        }
+        own = {parameter for key in transaction["parameters"] for parameter in names_in(key)}
+        draws = []
         # Its own last: a name that both have is of its own source.
         for sources, prefix in ((self._definition["parameters"], ""), (transaction["parameters"], f"{name}.")):
             for key, source in sources.items():
                 names = names_in(key)
                 wanted = needed.intersection(names) - (own if not prefix else set())
                 if wanted and "result" not in source:
-                    found.append((names, self._open(prefix + key, key, source)))
-        return found
+                    draws.append((names, self._open(prefix + key, key, source)))
+        return draws
 
     def _open(self, place: str, key: str, source: Mapping[str, Any]) -> Draw:
         if place not in self._opened:
@@ -82,7 +84,7 @@ class OwnTransaction(Transaction):
 
     @classmethod
     def to_prepare(cls, dialect: str) -> dict[str, str]:
-        """Return what a session prepares, by name: its statements, and on PostgreSQL what begins and ends them."""
+        """Return the texts that a session prepares, by name: its statements, and what begins and ends them."""
         statements = {name: statement.sql for name, statement in prepared_statements(cls, dialect).items()}
         if dialect != "postgresql":
             return statements
@@ -98,7 +100,7 @@ def transaction_class(name: str, given: Mapping[str, Any], definition: Mapping[s
         "name": name,
         "given": given,
         "define": definition["define"],
-        "counted": frozenset(one for one in definition["counted"] if one.rpartition(" ")[0] == name),
+        "counted": frozenset(call for call in definition["counted"] if call.rpartition(" ")[0] == name),
         "reads_only": _only_reads(given, definition["define"]) if given["reads_only"] is None else given["reads_only"],
         "limit_s": given["limit"],
     }
@@ -110,7 +112,9 @@ def prepared_statements(kind: type[OwnTransaction], dialect: str) -> dict[str, S
     if kind.given["script"]:
         steps = enumerate(_steps(kind.given, kind.define))
         return {_call_name(kind.name, place): step.statement for place, step in steps if isinstance(step, Query)}
-    return {_call_name(kind.name, place): one for place, one in enumerate(split(kind.given["sql"], dialect))}
+    return {
+        _call_name(kind.name, place): statement for place, statement in enumerate(split(kind.given["sql"], dialect))
+    }
 
 
 def _only_reads(given: Mapping[str, Any], define: Mapping[str, Any]) -> bool:
@@ -167,7 +171,7 @@ class OwnStatements(OwnTransaction):
             try:
                 session.call(self._alone, inputs)
             except CallFailed as error:
-                raise _placed(error, self.name, self._lines[0]) from None
+                raise _name_statement(error, self.name, self._lines[0]) from None
             return Outcome.COMMITTED
         if not self._is_one:
             return self._make_calls(session, inputs, commits=True)
@@ -207,7 +211,7 @@ class OwnStatements(OwnTransaction):
                         return Outcome.ROLLED_BACK
                     values += [rows[0][column] for column in columns]
         except CallFailed as error:
-            raise _placed(error, self.name, self._lines[number]) from None
+            raise _name_statement(error, self.name, self._lines[number]) from None
         return Outcome.COMMITTED
 
 
@@ -222,8 +226,8 @@ def _results(
     kept: dict[int, list[int]] = {}
     names: list[str | None] = []
     needed = {name for statement in statements for name in statement.names}
-    returned = [one for one in sources if "result" in one[1]]
-    for key, source, hidden in sorted(returned, key=lambda one: one[1]["result"]):
+    returned = [entry for entry in sources if "result" in entry[1]]
+    for key, source, hidden in sorted(returned, key=lambda entry: entry[1]["result"]):
         if needed.difference(hidden).intersection(names_in(key)):
             for offset, name in enumerate(names_in(key)):
                 names.append(None if name in hidden else name)
@@ -231,7 +235,7 @@ def _results(
     return kept, names
 
 
-def _placed(error: CallFailed, transaction: str, line: int) -> CallFailed:
+def _name_statement(error: CallFailed, transaction: str, line: int) -> CallFailed:
     """Return a failure that names the statement."""
     return CallFailed(error.kind, error.code, f"{transaction}.sql, line {line}: {error.message}")
 
@@ -313,12 +317,12 @@ class PgbenchScript(OwnTransaction):
         except CallFailed as error:
             if is_open:
                 _roll_back(session)
-            raise _placed(error, self.name, line) from None
+            raise _name_statement(error, self.name, line) from None
         except (ExpressionError, KeyError) as error:
             if is_open:
                 _roll_back(session)
-            why = f"the variable {error.args[0]} has no value" if isinstance(error, KeyError) else str(error)
-            raise CallFailed(ErrorClass.OTHER, "", f"{self.name}.sql: {why}") from None
+            reason = f"the variable {error.args[0]} has no value" if isinstance(error, KeyError) else str(error)
+            raise CallFailed(ErrorClass.OTHER, "", f"{self.name}.sql: {reason}") from None
         return Outcome.COMMITTED
 
     def _set_row(self, session: Session, step: Query, rows: Sequence[tuple]) -> None:
