@@ -72,7 +72,7 @@ def read(engine: Engine) -> Entry | None:
     return known[0] if len(known) == 1 else _merge_entries(known)
 
 
-def of_user_data(workload: str, version: int, size_bytes: int) -> Entry:
+def user_data_entry(workload: str, version: int, size_bytes: int) -> Entry:
     """Return an entry for a user's database, in which nothing is noted."""
     return Entry(Identity(workload, version, {}, 0, {}), size_bytes, None, driven=True)
 

@@ -69,8 +69,7 @@ OwnSql = Annotated[
 
 
 def with_definition(given: Any, key: str, info: ValidationInfo) -> Any:
-    """Return what a section says with the `sql` of a user read from its folder, and the name of that workload under
-    its key."""
+    """Return a section's keys with the `sql` of a user read from its folder, and that workload's name under `key`."""
     if not isinstance(given, Mapping) or given.get("sql") is None:
         return given
     if not (readers := capabilities.parts("definition")):

@@ -236,7 +236,7 @@ def test_counters_that_are_not_there(name):
         ("   \n", "is empty"),
         ("just words\nand more\n", "No column of .* holds times"),
         ("a,b\n1,2\n", r"name it with --time-column \(there is a, b\)"),
-        (b"\x07\0\0\0binary\0", "is no text: convert Perfmon's with `relog"),
+        (b"\x07\0\0\0binary\0", "is not text: convert Perfmon's with `relog"),
         ('{"points": []}', "is in no format known here"),
         ("<xml/>", "is in no format known here"),
         ('{"sysstat": {"hosts": []}}', "it has no samples"),

@@ -300,7 +300,7 @@ def test_local_is_the_zone_of_this_machine(made, monkeypatch):
     assert "Europe/Berlin" in stallmark("runs", "--timezone", "local").stdout
     monkeypatch.setenv("TZ", ":/nowhere")
     result = stallmark("runs", "--timezone", "local")
-    assert result.exit_code == 3 and "is no time zone" in result.stderr
+    assert result.exit_code == 3 and "is not a time zone" in result.stderr
 
 
 def test_an_unknown_zone_is_refused_with_a_known_one(made):

@@ -133,9 +133,21 @@ def test_a_transaction_is_whole_or_each_statement_by_itself(shop, engine):
     parameters = {"n": {"from": 7, "to": 7}}
     for one_transaction, rows in ((True, []), (False, [(7,)])):
         workload = workload_of(write={"sql": sql, "parameters": parameters, "one_transaction": one_transaction})
-        with pytest.raises(Exception, match="division by zero"):
+        with pytest.raises(CallFailed, match=r"write\.sql, line 1: .*division by zero"):
             executed(engine, workload)
         assert engine.query("SELECT * FROM word") == rows
+
+
+def test_a_source_of_a_transaction_goes_before_one_of_all(shop, engine):
+    engine.execute("CREATE TABLE word (a int, b int, c int, d int)")
+    write = {
+        "sql": "SELECT 5, 6; INSERT INTO word VALUES (:a, :b, :c, :d)",
+        "parameters": {"a": {"values": [10]}, "c": {"values": [30]}},
+    }
+    shared = {"a, b": {"query": "SELECT 1, 2"}, "c, d": {"result": 1}}
+    given = {"name": "own", "transactions": {"write": write}, "parameters": shared}
+    executed(engine, define(read_definition(given)))
+    assert engine.query("SELECT * FROM word") == [(10, 2, 30, 6)]
 
 
 @pytest.mark.parametrize("one_transaction", [True, False])

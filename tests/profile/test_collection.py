@@ -24,10 +24,10 @@ TEN_MINUTES = 600.0
 
 
 def collected(
-    production, monkeypatch, folder, seconds=TEN_MINUTES, *, anonymous=False, told=lambda seen: None, wait=None
+    production, monkeypatch, folder, seconds=TEN_MINUTES, *, anonymous=False, show=lambda progress: None, wait=None
 ):
     source = direct(production, monkeypatch, anonymous=anonymous)
-    Collection(source, folder, seconds, anonymous, production.clock(wait), told).run()
+    Collection(source, folder, seconds, anonymous, production.clock(wait), show).run()
     return folder
 
 
@@ -58,16 +58,16 @@ def test_the_same_command_goes_on_in_the_folder_until_the_time_is_over(tmp_path,
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        collected(production, monkeypatch, tmp_path / "p", told=stop)
+        collected(production, monkeypatch, tmp_path / "p", show=stop)
     production.now = 300.0
     folder = collected(production, monkeypatch, tmp_path / "p")
     assert [one.end for one in read_profile(folder).sessions] == ["stopped", "complete"]
     summary = summarise_profile(folder)
     assert summary.end - summary.begin == pytest.approx(TEN_MINUTES, abs=1)
-    [gap] = summary.unseen_times
+    [gap] = summary.unseen
     assert gap.begin - MIDNIGHT == pytest.approx(200, abs=20) and gap.end - MIDNIGHT == pytest.approx(300, abs=1)
     assert gap.reason is None
-    with pytest.raises(StallmarkError, match="so it is whole"):
+    with pytest.raises(StallmarkError, match="so it is complete"):
         collected(production, monkeypatch, folder)
     collected(production, monkeypatch, folder, TEN_MINUTES + 60)  # a longer time goes on
 
@@ -80,7 +80,7 @@ def test_a_kill_keeps_every_sample_and_a_sample_cut_in_the_middle_does_no_harm(t
         if production.now > 300 and not (tmp_path / "killed").exists():
             shutil.copytree(folder, tmp_path / "killed")
 
-    collected(production, monkeypatch, folder, told=snapshot)
+    collected(production, monkeypatch, folder, show=snapshot)
     killed = tmp_path / "killed"
     stream = killed / "samples-001.arrows"
     whole = last_sample(killed)
@@ -123,7 +123,7 @@ def test_an_odd_answer_is_a_gap_and_not_the_end(tmp_path, monkeypatch, odd):
 
 def test_facts_that_a_server_does_not_tell_are_a_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr(Production, "_facts", lambda self: [rows(["name"])])
-    with pytest.raises(StallmarkError, match=r"What a profile asks is not known \(the server did not answer"):
+    with pytest.raises(StallmarkError, match=r"The server's facts could not be read \(the server did not answer"):
         collected(Production(), monkeypatch, tmp_path / "p")
 
 
@@ -144,7 +144,7 @@ def test_another_servers_folder_is_refused_and_a_failover_is_not(tmp_path, monke
 def test_a_folder_of_something_else_is_refused(tmp_path, monkeypatch):
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "to-mother.txt").write_text("Dear")
-    with pytest.raises(StallmarkError, match="is no profile"):
+    with pytest.raises(StallmarkError, match="is not a profile"):
         collected(Production(), monkeypatch, tmp_path / "letters")
     assert [path.name for path in (tmp_path / "letters").iterdir()] == ["to-mother.txt"]
 

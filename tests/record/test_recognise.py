@@ -66,13 +66,13 @@ def test_formats_that_are_read(tmp_path, content, format):
         ("                    extended device statistics\n    r/s    w/s   kr/s   kw/s wait actv\n", f"Solaris.*{CSV}"),
         ("SunOS sol11 5.11 11.3 sun4v\n00:00:00 device  %busy\n", f"Solaris.*{CSV}"),
         ("       tty            ada0             cpu\n tin  tout  KB/t   tps  MB/s\n", f"BSD.*{CSV}"),
-        ("<xml/>", "no format known here: it takes Perfmon's CSV"),
+        ("<xml/>", "no format known here: use Perfmon's CSV"),
         (b"\x96\xd5\x75\x21\0\0", f"a binary file of sar: write it as JSON with {SADF}"),
         (b"PK\x03\x04\0\0", "save the sheet as CSV"),
         (b"BZh91AY\0", "bunzip2"),
         (b"\xfd7zXZ\0", "unxz"),
         (b"(\xb5/\xfd\0", "unzstd"),
-        (b"\x07\0\0\0", "no text"),
+        (b"\x07\0\0\0", "not text"),
     ],
 )
 def test_other_kinds_are_refused_by_name(tmp_path, content, words):

@@ -82,7 +82,7 @@ def test_the_table_has_a_row_for_each_variant_step_and_load(blender, ramp):
 
 
 def test_one_run_is_said_where_an_interval_would_stand(blender):
-    assert set(column(tables.together(blender), "95 % interval")) == {"one run"}
+    assert set(column(tables.penalties(blender), "95 % interval")) == {"one run"}
 
 
 def test_scaling_is_shown_by_cells(cells):

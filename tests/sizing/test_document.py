@@ -89,7 +89,7 @@ def test_the_table_has_what_is_carried_and_its_price(found):
 
 
 def test_wanted_and_reached_stand_side_by_side(found):
-    table = tables.matched(found)
+    table = tables.stand_in_quantities(found)
     assert table.header == ["quantity", "profile", "new array", "cheap array"]
     assert [str(cell) for cell in table.rows[0]] == [
         "reads per s",
@@ -129,10 +129,10 @@ def test_size_exits_with_5_where_none_carries_it(folders, tmp_path):
 @pytest.mark.parametrize(
     ("more", "code", "words"),
     [
-        (["--slo", "fast"], 3, "--slo fast is no service level"),
-        (["--slo", "0ms"], 3, "--slo 0ms is no service level"),
-        (["--growth", "0"], 2, "is no growth"),
-        (["--growth", "inf"], 2, "is no growth"),
+        (["--slo", "fast"], 3, "--slo fast is not a service level"),
+        (["--slo", "0ms"], 3, "--slo 0ms is not a service level"),
+        (["--growth", "0"], 2, "is not a growth factor"),
+        (["--growth", "inf"], 2, "is not a growth factor"),
         (["--percentile", "p42"], 2, "p42"),
         (["--today", "nowhere"], 3, "is not a sizing"),
         (["nowhere"], 3, "is not a sizing"),

@@ -13,7 +13,7 @@ from stallmark.sizing.estimate import estimate_sizing
 def test_every_window_of_a_profile_is_replayed_at_every_level(windows):
     sizing = read_any_scenario("sizing")
     one, more = estimate(sizing), estimate_sizing(sizing, windows=windows)
-    levels = sizing.search.asked().usual_levels
+    levels = sizing.search.spec().usual_levels
     assert more.runs_s[0] - one.runs_s[0] == pytest.approx((windows - 1) * levels * sizing.replay.play)
     assert more.runs_s[1:] == one.runs_s[1:]
 

@@ -14,7 +14,7 @@ from support.sizings import OLTP, a_demand, a_replay, by_percentile, write_sizin
 from support.wording import kinds_in
 
 from stallmark.errors import StallmarkError
-from stallmark.sizing.candidate import CandidateAnswer, Need, finding_of
+from stallmark.sizing.candidate import CandidateAnswer, Need, answer_finding
 from stallmark.sizing.demand import TOGETHER, demand_of
 from stallmark.sizing.manifest import Beyond, Peak, Replay, WindowSeen, read_sizing, write_sizing
 from stallmark.sizing.reach import Reach, SizingKind, replay_reach, stand_in_reach
@@ -198,8 +198,8 @@ def test_what_lies_beyond_is_only_untried_if_nothing_tried_it(given, candidate):
     write_stand_in(folder, (1.3, 1.4), outcome="found", repeats=[(1.3, None)])  # the second run did not break
     stand_in = stand_in_reach(folder, a_demand())
     assert stand_in.high is None
-    assert finding_of(answer(candidate, replay_reach(ENDLESS), None)).facts["untried"]
-    assert not finding_of(answer(candidate, replay_reach(ENDLESS), stand_in)).facts["untried"]
+    assert answer_finding(answer(candidate, replay_reach(ENDLESS), None)).facts["untried"]
+    assert not answer_finding(answer(candidate, replay_reach(ENDLESS), stand_in)).facts["untried"]
 
 
 def unseen(replay: Replay, *levels: float) -> Replay:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.sizing.stand_in import corrected, fitted_rates
+from stallmark.sizing.stand_in import corrected_costs, fitted_rates
 from stallmark.stats.stack_distance import COLD, stack_distances
 
 rate = st.floats(0.1, 1e4)
@@ -45,9 +45,9 @@ def test_what_is_not_known_of_a_load_or_not_wanted_does_not_count() -> None:
 
 def test_costs_are_mended_by_what_they_were_off_together() -> None:
     costs = {"a": {"r": 2.0, "w": 1.0}, "b": {"r": 4.0, "w": None}}
-    mended = corrected(costs, {"a": 5.0, "b": 5.0}, {"r": 15.0, "w": 10.0})
+    mended = corrected_costs(costs, {"a": 5.0, "b": 5.0}, {"r": 15.0, "w": 10.0})
     assert mended == {"a": {"r": 1.0, "w": 2.0}, "b": {"r": 2.0, "w": None}}
-    assert corrected(costs, {"a": 5.0, "b": 5.0}, {"r": None, "w": 0.0}) == costs
+    assert corrected_costs(costs, {"a": 5.0, "b": 5.0}, {"r": None, "w": 0.0}) == costs
 
 
 # Stack distances, against a list that is kept in the order of use

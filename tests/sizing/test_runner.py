@@ -38,7 +38,7 @@ def refused(engine: MssqlEngine, folder: Path, *sets: str) -> str:
     )
     with pytest.raises(StallmarkError) as why:
         runner.run()
-    assert not runner.folder.exists() and not runner.measured
+    assert not runner.folder.exists() and not runner.has_results
     return str(why.value)
 
 

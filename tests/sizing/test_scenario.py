@@ -89,13 +89,13 @@ def test_whatever_the_rates_are_there_are_users() -> None:
     for values in itertools.product([0.0, 0.01, 5.0], repeat=3):
         rates = dict(zip(("bank", "brokerage", "queries"), values, strict=True))
         idle = not rates["bank"] and not rates["brokerage"]
-        assert scenario.possible(rates) == rates | ({"bank": LEAST_RATE} if idle else {})
-    part = scenario.trial(scenario.possible({"bank": 0.0, "brokerage": 0.0, "queries": 5.0}), None)
+        assert scenario.runnable_rates(rates) == rates | ({"bank": LEAST_RATE} if idle else {})
+    part = scenario.trial(scenario.runnable_rates({"bank": 0.0, "brokerage": 0.0, "queries": 5.0}), None)
     assert [spec.name for spec in load_specs(part, part.variants[0])] == ["bank"]
 
 
 def test_the_candidate_is_described() -> None:
-    found = read("candidate={name: B, memory: 64GiB, cost: 42000, watts: 900, rack_units: 4}").candidate.described()
+    found = read("candidate={name: B, memory: 64GiB, cost: 42000, watts: 900, rack_units: 4}").candidate.to_record()
     assert (found.name, found.memory_bytes, found.cost, found.watts, found.rack_units) == ("B", 2**36, 42000, 900, 4)
 
 

@@ -6,7 +6,15 @@ from support.synthetic_loads import MEASURED_S, LoadsStep, alone_and_together, m
 
 from stallmark.analysis.loads.summary import LoadsSummary, summarise_loads
 from stallmark.record.reader import Record
-from stallmark.sizing.stand_in import costs_of, fitted, fitted_rates, off, queries_ended, queries_waited, wanted_of
+from stallmark.sizing.stand_in import (
+    costs_of,
+    ended_queries,
+    fitted_rates,
+    largest_error,
+    quantities_to_fit,
+    shares_of_waiting_queries,
+    target_rates,
+)
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +26,7 @@ def calibrated(tmp_path_factory) -> LoadsSummary:
 def test_a_query_costs_what_the_server_did_by_those_that_ended(calibrated):
     costs, steps = costs_of(calibrated, None), calibrated.whole.runs[0].steps
     [alone] = [step for step in steps if step.step == "reports alone"]
-    assert queries_ended(calibrated) == {"reports": 12} and alone.interval.measured_s == MEASURED_S
+    assert ended_queries(calibrated) == {"reports": 12} and alone.interval.measured_s == MEASURED_S
     data = alone.storage.data
     assert costs["reports"]["reads"] == pytest.approx(data.reads / data.seconds * MEASURED_S / 12)
     assert costs["reports"]["read_bytes"] == pytest.approx(data.read_bytes / data.seconds * MEASURED_S / 12)
@@ -28,7 +36,7 @@ def test_a_query_costs_what_the_server_did_by_those_that_ended(calibrated):
 @pytest.mark.parametrize("late_s", [None, 0.0, 3.0])
 def test_queries_that_waited_are_a_share_of_those_that_began(tmp_path, late_s):
     steps = [LoadsStep("all loads", {"bank": 200.0, "reports": 0.5})]
-    found = queries_waited(summarise_loads([Record(make_loads_run(tmp_path / "run", steps, late_s=late_s))]))
+    found = shares_of_waiting_queries(summarise_loads([Record(make_loads_run(tmp_path / "run", steps, late_s=late_s))]))
     assert set(found) == (set() if late_s is None else {"reports"})
     if late_s is not None:
         assert found["reports"] == pytest.approx(0.25 if late_s else 0.0, abs=0.1)
@@ -47,12 +55,12 @@ def test_bytes_read_are_fitted_beside_queries_alone():
         "bank": {"reads": 2.0, "read_bytes": 16_384.0, "writes": 0.5, "log_bytes": 5000.0, "cpu_cores": None},
         "reports": {"reads": 1000.0, "read_bytes": 6.5e7, "writes": 0.0, "log_bytes": 0.0, "cpu_cores": None},
     }
-    rates = fitted_rates({name: wanted[name] for name in fitted(True)}, costs)
+    rates = fitted_rates({name: wanted[name] for name in quantities_to_fit(True)}, costs)
     assert rates["bank"] == pytest.approx(200, rel=0.1) and rates["reports"] == pytest.approx(0.45, rel=0.15)
-    assert set(fitted(True)) - set(fitted(False)) == {"read_bytes"}
+    assert set(quantities_to_fit(True)) - set(quantities_to_fit(False)) == {"read_bytes"}
 
 
 def test_the_share_that_is_off_is_of_what_was_fitted():
-    wanted, reached = wanted_of(a_demand()), {"reads": 1.0, "read_bytes": 1.0, "writes": 1.0, "log_bytes": None}
-    assert off({name: wanted[name] for name in ("reads",)}, reached) == pytest.approx(1 - 1 / wanted["reads"])
-    assert off({"log_bytes": 5.0}, reached) == off({"reads": None}, reached) == 0
+    wanted, reached = target_rates(a_demand()), {"reads": 1.0, "read_bytes": 1.0, "writes": 1.0, "log_bytes": None}
+    assert largest_error({name: wanted[name] for name in ("reads",)}, reached) == pytest.approx(1 - 1 / wanted["reads"])
+    assert largest_error({"log_bytes": 5.0}, reached) == largest_error({"reads": None}, reached) == 0

@@ -30,7 +30,7 @@ READS_10MS = ServiceLevelObjective(name="read", read_ms=10, percentile="p95")
 def test_headroom_is_the_lower_of_two_methods_over_the_need(with_stand_in, profile):
     found = size(profile, [with_stand_in], growth=1.25)
     [one] = found.candidates
-    assert one.deciding.method == "stand_in" and one.standing == "carries" and found.carried
+    assert one.deciding.method == "stand_in" and one.standing == "carries" and found.any_carries
     assert (one.low, one.high) == pytest.approx((1.0, 1.104), rel=NEAR)
     assert one.middle == pytest.approx((1.25 * 1.38) ** 0.5 / 1.25, rel=NEAR)
     assert found.answers[0].kind is SizingKind.CARRIES
@@ -69,7 +69,7 @@ def test_a_candidate_carries_it_or_not_or_that_is_open(sized, replay, growth, ki
     outcome = {(None, 0.5): "none", (4.0, None): "at_least"}.get(replay, "found")
     found = sized(replay=replay and a_replay(replay, outcome=outcome), growth=growth)
     assert [one.kind for one in found.answers] == [kind]
-    assert found.carried is (kind is SizingKind.CARRIES)
+    assert found.any_carries is (kind is SizingKind.CARRIES)
 
 
 def test_an_unfinished_sizing_is_never_said_to_carry(sized):
@@ -258,7 +258,7 @@ def test_other_windows_of_the_profile_are_refused(tmp_path, profile):
 def test_emulated_is_not_compared_with_real(tmp_path, profile, as_today):
     a = write_sizing_of(tmp_path / "a", profile)
     b = write_sizing_of(tmp_path / "b", profile, emulated=True)
-    with pytest.raises(StallmarkError, match="emulated"):
+    with pytest.raises(StallmarkError, match="Emulated"):
         size(profile, [a], today=b) if as_today else size(profile, [a, b])
 
 
@@ -318,8 +318,8 @@ def test_memory_is_told_as_far_as_it_is_known(tmp_path):
 
 def test_of_runs_some_of_which_never_broke_the_interval_is_open():
     one: Reach = replay_reach(a_replay((4.0, None), outcome="at_least"))
-    assert (one.low, one.high, one.middle) == (4.0, None, None) and one.known
-    assert not replace(one, low=0.0).known
+    assert (one.low, one.high, one.middle) == (4.0, None, None) and one.is_known
+    assert not replace(one, low=0.0).is_known
 
 
 def with_backup(n):
@@ -343,7 +343,7 @@ def as_made_before(demand):
 def test_a_backup_that_was_not_played_leaves_it_open(tmp_path, night):
     old = write_sizing_of(tmp_path / "old", as_made_before(demand_of(night)), replay=(1.5, 1.6))
     found = size(night, [old])
-    assert not found.carried and found.answers[0].kind is SizingKind.OPEN
+    assert not found.any_carries and found.answers[0].kind is SizingKind.OPEN
     assert found.answers[0].facts["unplayed"] == ["read_bytes_per_s"] and found.answers[0].facts["peaks_known"]
     [said] = of_kind(found.played, SizingKind.NOT_PLAYED)
     assert said.facts["measure"] == "read_bytes_per_s" and said.facts["per_s"] > 40 * said.facts["played"]
@@ -352,7 +352,7 @@ def test_a_backup_that_was_not_played_leaves_it_open(tmp_path, night):
 
 def test_a_backup_that_was_played_is_named_and_counts(tmp_path, night):
     found = size(night, [write_sizing_of(tmp_path / "new", night, replay=(1.5, 1.6), stand_in=(1.6, 1.7))])
-    assert found.carried and not of_kind(found.played, SizingKind.NOT_PLAYED)
+    assert found.any_carries and not of_kind(found.played, SizingKind.NOT_PLAYED)
     [said] = of_kind(found.played, SizingKind.OTHER_HOURS)
     assert [because for because, _ in said.facts["windows"]] == ["ios_per_s", "read_bytes_per_s"]
     assert 1 <= said.facts["most"] <= MORE and not said.facts["all"]

@@ -199,7 +199,7 @@ class Direct:
 
     is_azure_database = is_babelfish = False
     edition = 3
-    where = "db.example.com:1433/master"
+    location = "db.example.com:1433/master"
     address = SimpleNamespace(database="master")
     timeout = 0
 
@@ -218,7 +218,7 @@ class Direct:
 
     def connect(self, application: str) -> "Direct":
         if self._production._log_in():
-            raise NoConnection(f"No connection to {self.where}: The server is starting.")
+            raise NoConnection(f"No connection to {self.location}: The server is starting.")
         return self
 
     def execute(self, text: str) -> "Direct":

@@ -132,10 +132,10 @@ def _show_times_in(context: click.Context, option: click.Parameter, name: str | 
     if name is None:
         return None
     from stallmark import format
-    from stallmark.record.formats.dates import find_zone, own_zone_name
+    from stallmark.record.formats.dates import find_zone, local_zone_name
 
     if name.lower() == "local":
-        name = own_zone_name()
+        name = local_zone_name()
     context.with_resource(format.times_in(find_zone(name)))
     return name
 

@@ -68,7 +68,7 @@ def run(
     outputs.refuse()
     show, begun = ShowInSentences(Terminal(quiet=True) if quiet else err), None
     model: AnyScenario | ProbeScenario
-    quick = next((each for each in added if isinstance(each, QuickScenario)), None)
+    quick = next((addition for addition in added if isinstance(addition, QuickScenario)), None)
     if quick and (scenario or resume):
         raise click.UsageError("A scenario says what its users do: leave out --sql and -f, or the scenario.")
     if resume:

@@ -260,7 +260,7 @@ class Runner:
         choice, to_be_copied = self._scenario.contents, self._scenario.reset == "restore"
         workload = find_workload(choice.name)
         if workload.is_given and not self._engine.is_local:
-            return ledger.of_user_data(workload.name, workload.data_version, several.bytes_used(self._engine))
+            return ledger.user_data_entry(workload.name, workload.data_version, several.bytes_used(self._engine))
         loading = show_build(self._show, f"Loading {choice}")
         with loading as progress, telling_blockers(self._engine, self._show.say):
             workers = os.cpu_count() or 1

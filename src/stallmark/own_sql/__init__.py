@@ -7,7 +7,7 @@ _CHECK = "Try each statement of a FOLDER of SQL on a server, and roll it back."
 CAPABILITY = Capability(
     name="own_sql",
     commands=(CommandEntry("Start", "check-sql", _CHECK, "stallmark.own_sql.check_command"),),
-    options={"run": "stallmark.own_sql.run_options:own_sql", "new": "stallmark.own_sql.new_options:own_sql"},
+    options={"run": "stallmark.own_sql.run_options:sql_options", "new": "stallmark.own_sql.new_options:sql_options"},
     definition="stallmark.own_sql.folder:read_definition",
     workload="stallmark.own_sql.workload:make_workload",
 )

@@ -37,17 +37,17 @@ def check_sql(folder: str | None, target, scripts: tuple[str, ...], defined: tup
             build(engine, workload, {}, choice.seed, workers=1)
         tried = examine(engine, workload)
     if as_json:
-        click.echo(json.dumps([asdict(one) for one in tried], indent=2))
+        click.echo(json.dumps([asdict(statement) for statement in tried], indent=2))
         return
     table = Table("transaction", "line", "statement", "parameters", "rows", "ms", box=None)
-    for one in tried:
-        types = one.types or [""] * len(one.parameters)
-        named = [f":{name} {kind}".strip() for name, kind in zip(one.parameters, types, strict=False)]
-        row = [one.transaction, str(one.line), " ".join(one.text.split())[:60], ", ".join(named)]
-        table.add_row(*map(escape, row), _shown(one.rows), _shown(one.ms))
+    for statement in tried:
+        types = statement.types or [""] * len(statement.parameters)
+        named = [f":{name} {kind}".strip() for name, kind in zip(statement.parameters, types, strict=False)]
+        row = [statement.transaction, str(statement.line), " ".join(statement.text.split())[:60], ", ".join(named)]
+        table.add_row(*map(escape, row), _format_value(statement.rows), _format_value(statement.ms))
     out.print(table)
     print_markup(out, f"The server takes all {len(tried)} statements; nothing of them was kept.")
 
 
-def _shown(value: float | None) -> str:
+def _format_value(value: float | None) -> str:
     return "–" if value is None else f"{value:,}"

@@ -95,7 +95,7 @@ def _try(session: Session, kind: type[OwnTransaction], transaction: OwnTransacti
     try:
         transaction.execute(trial, transaction.inputs(random.Random(seed)))
     except CallFailed as error:
-        raise _refused(kind, statements.get(trial.current), error) from None
+        raise _refused(kind, statements.get(trial.current), trial.failure or error) from None
     finally:
         if not session.is_lost:
             if is_postgres:
@@ -147,6 +147,8 @@ class _TrialSession(Session):
         self.dialect = session.dialect
         self.server_pid = session.server_pid
         self.current = ""
+        self.failure: CallFailed | None = None
+        """The failure as the server said it."""
         self.done: dict[str, tuple[int, float]] = {}
 
     @property
@@ -161,7 +163,11 @@ class _TrialSession(Session):
             return []
         self.current = name
         began = time.monotonic()
-        rows = self._session.call(name, parameters, commits=False)
+        try:
+            rows = self._session.call(name, parameters, commits=False)
+        except CallFailed as error:
+            self.failure = error
+            raise
         self.done[name] = len(rows), round((time.monotonic() - began) * 1000, 3)
         return rows
 

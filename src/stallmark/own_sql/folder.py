@@ -48,15 +48,15 @@ def _first(error: ValidationError) -> str:
 
 
 def read_folder(folder: Path) -> dict[str, Any]:
-    """Return what the files of a folder say, as the model takes it."""
+    """Return the contents of a folder, as the model takes them."""
     if not folder.is_dir():
         raise StallmarkError(f"{folder} is not a folder: name one with a .sql file for each transaction.")
     texts = {path.stem: _text(path) for path in sorted(folder.glob("*.sql"))}
     setup = texts.pop(SETUP, "")
     if not texts:
         raise StallmarkError(f"{folder} has no .sql file: write one for each transaction.")
-    said = _yaml(folder / FILE) if (folder / FILE).is_file() else {}
-    given = said.get("transactions")
+    settings = _yaml(folder / FILE) if (folder / FILE).is_file() else {}
+    given = settings.get("transactions")
     if given is not None and not isinstance(given, dict):
         raise StallmarkError(f"{folder / FILE}: transactions lists each with its weight: `place_order: 4`.")
     chosen = dict.fromkeys(texts, None) if given is None else given
@@ -67,9 +67,9 @@ def read_folder(folder: Path) -> dict[str, Any]:
     name = re.sub(r"[^a-z0-9_-]+", "_", folder.resolve().name.lower()).strip("_-")
     return {
         "name": name if name[:1].isalpha() else f"sql_{name}",
-        **said,
-        "transactions": {key: {"sql": texts[key], **_transaction(one, folder)} for key, one in chosen.items()},
-        "parameters": _with_rows(said.get("parameters") or {}, folder),
+        **settings,
+        "transactions": {key: {"sql": texts[key], **_transaction(choice, folder)} for key, choice in chosen.items()},
+        "parameters": _with_rows(settings.get("parameters") or {}, folder),
         "setup": setup,
         "conditions": {path.stem: _text(path) for path in sorted((folder / "conditions").glob("*.sql"))},
     }
@@ -85,13 +85,13 @@ def _transaction(given: Any, folder: Path) -> dict[str, Any]:
 
 def _yaml(path: Path) -> dict[str, Any]:
     try:
-        found = load(_text(path))
+        content = load(_text(path))
     except NotYaml as error:
         line = f", line {error.line}" if error.line else ""
         raise StallmarkError(f"{path}{line}: {error}.") from None
-    if found is not None and not isinstance(found, dict):
+    if content is not None and not isinstance(content, dict):
         raise StallmarkError(f"{path} is a mapping of `transactions:` and `parameters:`, and this is not one.")
-    return found or {}
+    return content or {}
 
 
 def _text(path: Path) -> str:
@@ -143,7 +143,7 @@ def _csv(path: Path) -> tuple[list[str], Iterable[list[Any]]]:
     if not lines:
         return [], []
     columns, *records = lines
-    if uneven := next((number for number, one in enumerate(records, 2) if len(one) != len(columns)), None):
+    if uneven := next((number for number, record in enumerate(records, 2) if len(record) != len(columns)), None):
         raise StallmarkError(f"{path}, line {uneven}: it has another number of values than the line of headers.")
     return columns, records
 

@@ -210,7 +210,7 @@ Source = Annotated[
 ]
 
 
-def _named(given: Any) -> Any:
+def _refuse_names(given: Any) -> Any:
     known: set[str] = set()
     for key in given if isinstance(given, dict) else ():
         for name in names_in(key):
@@ -222,7 +222,7 @@ def _named(given: Any) -> Any:
     return given
 
 
-Sources = Annotated[dict[str, Source], BeforeValidator(_named)]
+Sources = Annotated[dict[str, Source], BeforeValidator(_refuse_names)]
 
 
 class OwnTransaction(Section):
@@ -277,7 +277,9 @@ class OwnSql(Section):
         return given
 
     def mistakes(self) -> Iterator[str]:
-        users = {name for name, one in self.transactions.items() if one.weight and not one.every}
+        users = {
+            name for name, transaction in self.transactions.items() if transaction.weight and not transaction.every
+        }
         if not users:
             yield "no transaction has a weight: users would start nothing"
         if self.primary and self.primary not in users:

@@ -34,7 +34,7 @@ def as_duration(text: str) -> float:
 @click.option("-c", "--users", type=click.IntRange(1, 10_000), help="Users of --sql or -f [default: 10].")
 @click.option("-T", "--duration", callback=as_duration, metavar="TIME", help="Measured time of both [default: 60s].")
 @click.option("-R", "--rate", type=click.FloatRange(0, min_open=True), help="Transactions per second of --sql or -f.")
-def own_sql(
+def sql_options(
     folder: str | None, scripts: "Sequence[str]", defined: "Sequence[str]", users: int | None, duration: float | None,
     rate: float | None,
 ) -> QuickScenario | None:  # fmt: skip
@@ -72,8 +72,8 @@ def scripts_definition(scripts: "Sequence[str]", defined: "Sequence[str]") -> di
     variables = dict(map(_variable, defined))
     transactions: dict[str, Any] = {}
     for script in scripts:
-        file, at, weight = script.rpartition("@")
-        if not at or not weight.isdigit():
+        file, mark, weight = script.rpartition("@")
+        if not mark or not weight.isdigit():
             file, weight = script, "1"
         path = Path(file)
         name = re.sub(r"[^A-Za-z0-9_-]+", "_", path.stem).strip("_-") or "script"

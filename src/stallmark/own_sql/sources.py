@@ -107,7 +107,7 @@ def _from_rows(key: str, rows: list[Row], source: Mapping[str, Any], users: User
                 f"The source of {key} has {len(rows):,} rows for {users.most:,} users, and is to be apart: each needs "
                 "a row of its own."
             )
-        return _apart(rows, draw, users)
+        return _draw_apart(rows, draw, users)
     if draw == "in order":
         count = len(rows)
         return lambda rng, place: rows[(place.user + place.turn * users.most) % count]
@@ -117,7 +117,7 @@ def _from_rows(key: str, rows: list[Row], source: Mapping[str, Any], users: User
     return lambda rng, place: rows[choose(rng)]
 
 
-def _apart(rows: list[Row], draw: Any, users: Users) -> Draw:
+def _draw_apart(rows: list[Row], draw: Any, users: Users) -> Draw:
     """Return a draw in which user k of n has rows k, k + n, k + 2n … for itself."""
     most, count = users.most, len(rows)
     choosers: dict[int, Callable[[random.Random], int]] = {}
@@ -140,7 +140,7 @@ def _weighted(key: str, rows: list[Row]) -> Draw:
     if any(weight < 0 or not math.isfinite(weight) for weight in weights) or not any(weights):
         raise StallmarkError(f"The weights of {key} are not numbers above 0: the last column of its source has them.")
     totals, values = list(accumulate(weights)), [row[:-1] for row in rows]
-    return lambda rng, place: values[_found(totals, rng)]
+    return lambda rng, place: values[_draw_place(totals, rng)]
 
 
 def _chooser(draw: Any, count: int) -> Callable[[random.Random], int]:
@@ -150,7 +150,7 @@ def _chooser(draw: Any, count: int) -> Callable[[random.Random], int]:
     [(kind, parameter)] = draw.items()
     if kind == "zipf":
         totals = zipf_totals(count, parameter)
-        return lambda rng: _found(totals, rng)
+        return lambda rng: _draw_place(totals, rng)
     spread = draw_gaussian if kind == "normal" else draw_exponential
     return lambda rng: spread(rng, 0, count - 1, parameter)
 
@@ -160,7 +160,7 @@ def zipf_totals(count: int, exponent: float) -> list[float]:
     return list(accumulate(k**-exponent for k in range(1, count + 1)))
 
 
-def _found(totals: Sequence[float], rng: random.Random) -> int:
+def _draw_place(totals: Sequence[float], rng: random.Random) -> int:
     """Return a place drawn by running totals of weights; one of weight 0 is never drawn."""
     return bisect_left(totals, (1.0 - rng.random()) * totals[-1])  # (0, 1]
 

@@ -157,17 +157,17 @@ def split(text: str, dialect: str) -> list[Statement]:
 def _tokens(text: str, dialect: str) -> Iterator[_Token]:
     lexer, position, line = _LEXERS[dialect], 0, 1
     while position < len(text):
-        found = lexer.match(text, position)
-        assert found
-        kind = next(name for name in (found.lastgroup, *found.groupdict()) if name and found[name] and _is_kind(name))
-        end = found.end()
+        token = lexer.match(text, position)
+        assert token
+        kind = next(name for name in (token.lastgroup, *token.groupdict()) if name and token[name] and _is_kind(name))
+        end = token.end()
         if kind == "block":
             end = _end_of_comment(text, position, line)
         elif kind == "dollar":
-            end = text.find(found[0], end) + len(found[0])
-            if end < len(found[0]):
-                raise StallmarkError(f"the text that {found[0]} begins in line {line} does not end")
-        elif (closed := _CLOSED.get(kind)) and not found[closed]:
+            end = text.find(token[0], end) + len(token[0])
+            if end < len(token[0]):
+                raise StallmarkError(f"the text that {token[0]} begins in line {line} does not end")
+        elif (closed := _CLOSED.get(kind)) and not token[closed]:
             raise StallmarkError(f"the {'name' if kind != 'string' else 'text'} in quotes of line {line} does not end")
         yield _Token(kind, text[position:end], line, position)
         line += text.count("\n", position, end)

@@ -36,16 +36,19 @@ class Shared:
         return self._draws_of(name, self._definition["transactions"][name])
 
     def _draws_of(self, name: str, transaction: Mapping[str, Any]) -> list[tuple[tuple[str, ...], Draw]]:
-        needed = {one for statement in split(transaction["sql"], self.context.dialect) for one in statement.names}
-        own = {one for key in transaction["parameters"] for one in names_in(key)}
-        found = []
-        for sources, prefix in ((transaction["parameters"], f"{name}."), (self._definition["parameters"], "")):
+        needed = {
+            parameter for statement in split(transaction["sql"], self.context.dialect) for parameter in statement.names
+        }
+        own = {parameter for key in transaction["parameters"] for parameter in names_in(key)}
+        draws = []
+        # Its own last: a name that both have is of its own source.
+        for sources, prefix in ((self._definition["parameters"], ""), (transaction["parameters"], f"{name}.")):
             for key, source in sources.items():
                 names = names_in(key)
                 wanted = needed.intersection(names) - (own if not prefix else set())
                 if wanted and "result" not in source:
-                    found.append((names, self._open(prefix + key, key, source)))
-        return found
+                    draws.append((names, self._open(prefix + key, key, source)))
+        return draws
 
     def _open(self, place: str, key: str, source: Mapping[str, Any]) -> Draw:
         if place not in self._opened:
@@ -81,7 +84,7 @@ class OwnTransaction(Transaction):
 
     @classmethod
     def to_prepare(cls, dialect: str) -> dict[str, str]:
-        """Return what a session prepares, by name: its statements, and on PostgreSQL what begins and ends them."""
+        """Return the texts that a session prepares, by name: its statements, and what begins and ends them."""
         statements = {name: statement.sql for name, statement in prepared_statements(cls, dialect).items()}
         if dialect != "postgresql":
             return statements
@@ -97,7 +100,7 @@ def transaction_class(name: str, given: Mapping[str, Any], definition: Mapping[s
         "name": name,
         "given": given,
         "define": definition["define"],
-        "counted": frozenset(one for one in definition["counted"] if one.rpartition(" ")[0] == name),
+        "counted": frozenset(call for call in definition["counted"] if call.rpartition(" ")[0] == name),
         "reads_only": _only_reads(given, definition["define"]) if given["reads_only"] is None else given["reads_only"],
         "limit_s": given["limit"],
     }
@@ -109,7 +112,9 @@ def prepared_statements(kind: type[OwnTransaction], dialect: str) -> dict[str, S
     if kind.given["script"]:
         steps = enumerate(_steps(kind.given, kind.define))
         return {_call_name(kind.name, place): step.statement for place, step in steps if isinstance(step, Query)}
-    return {_call_name(kind.name, place): one for place, one in enumerate(split(kind.given["sql"], dialect))}
+    return {
+        _call_name(kind.name, place): statement for place, statement in enumerate(split(kind.given["sql"], dialect))
+    }
 
 
 def _only_reads(given: Mapping[str, Any], define: Mapping[str, Any]) -> bool:
@@ -135,9 +140,10 @@ class OwnStatements(OwnTransaction):
         self._turn = 0
         draws = shared.draws_of(self.name)
         self._draws = [draw for _, draw in draws]
-        places = {name: place for place, name in enumerate(name for names, _ in draws for name in names)}
-        self._drawn = len(places)
-        self._results = _results(statements, self.given, shared, places)
+        names = [name for names, _ in draws for name in names]
+        self._results, returned = _results(statements, self.given, shared)
+        places = {name: place for place, name in enumerate([*names, *returned]) if name is not None}
+        self._lines = [statement.line for statement in statements]
         self._calls = [
             (_call_name(self.name, number), picker([places[name] for name in statement.names]))
             for number, statement in enumerate(statements)
@@ -162,7 +168,10 @@ class OwnStatements(OwnTransaction):
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         if self._alone:
-            session.call(self._alone, inputs)
+            try:
+                session.call(self._alone, inputs)
+            except CallFailed as error:
+                raise _name_statement(error, self.name, self._lines[0]) from None
             return Outcome.COMMITTED
         if not self._is_one:
             return self._make_calls(session, inputs, commits=True)
@@ -190,33 +199,45 @@ class OwnStatements(OwnTransaction):
         return outcome
 
     def _make_calls(self, session: Session, inputs: tuple, *, commits: bool) -> Outcome:
-        values = [*inputs]
-        for number, (name, pick) in enumerate(self._calls):
-            if name in self.counted and number not in self._results:
-                session.count(name, pick(values), commits=commits)
-                continue
-            rows = session.call(name, pick(values), commits=commits)
-            if columns := self._results.get(number):
-                if not len(rows):
-                    return Outcome.ROLLED_BACK
-                values += [rows[0][column] for column in columns]
+        values, number = [*inputs], 0
+        try:
+            for number, (name, pick) in enumerate(self._calls):
+                if name in self.counted and number not in self._results:
+                    session.count(name, pick(values), commits=commits)
+                    continue
+                rows = session.call(name, pick(values), commits=commits)
+                if columns := self._results.get(number):
+                    if not len(rows):
+                        return Outcome.ROLLED_BACK
+                    values += [rows[0][column] for column in columns]
+        except CallFailed as error:
+            raise _name_statement(error, self.name, self._lines[number]) from None
         return Outcome.COMMITTED
 
 
 def _results(
-    statements: Sequence[Statement], given: Mapping[str, Any], shared: Shared, places: dict[str, int]
-) -> dict[int, list[int]]:
-    """Return the columns that are kept of each statement's first row, and add the places of their values."""
-    sources = dict(shared.parameters) | given["parameters"]
+    statements: Sequence[Statement], given: Mapping[str, Any], shared: Shared
+) -> tuple[dict[int, list[int]], list[str | None]]:
+    """Return the columns that are kept of each statement's first row, and the names of their values in order; None for
+    one that the transaction has a source of its own for."""
+    own = {name for key in given["parameters"] for name in names_in(key)}
+    sources = [(key, source, own) for key, source in shared.parameters.items()]
+    sources += [(key, source, set()) for key, source in given["parameters"].items()]
     kept: dict[int, list[int]] = {}
+    names: list[str | None] = []
     needed = {name for statement in statements for name in statement.names}
-    returned = [(key, source) for key, source in sources.items() if "result" in source]
-    for key, source in sorted(returned, key=lambda pair: pair[1]["result"]):
-        if needed.intersection(names_in(key)):
+    returned = [entry for entry in sources if "result" in entry[1]]
+    for key, source, hidden in sorted(returned, key=lambda entry: entry[1]["result"]):
+        if needed.difference(hidden).intersection(names_in(key)):
             for offset, name in enumerate(names_in(key)):
-                places[name] = len(places)
+                names.append(None if name in hidden else name)
                 kept.setdefault(source["result"] - 1, []).append(source["column"] - 1 + offset)
-    return kept
+    return kept, names
+
+
+def _name_statement(error: CallFailed, transaction: str, line: int) -> CallFailed:
+    """Return a failure that names the statement."""
+    return CallFailed(error.kind, error.code, f"{transaction}.sql, line {line}: {error.message}")
 
 
 def _roll_back(session: Session) -> None:
@@ -236,6 +257,11 @@ class PgbenchScript(OwnTransaction):
         self._variables: dict[str, Any] = {"scale": 1, "random_seed": seed, "default_seed": seed} | dict(self.define)
         self._rng = random.Random()
         queries = [place for place, step in enumerate(self._steps) if not isinstance(step, Set)]
+        self._facts = {
+            place: (_call_name(self.name, place), step.statement.begins, step.statement.ends)
+            for place, step in enumerate(self._steps)
+            if isinstance(step, Query)
+        }
         self._first = queries[0]
         self._drawn = [(step.name, step.value.evaluate) for step in self._steps[: self._first] if isinstance(step, Set)]
         self._alone: tuple[str, tuple[str, ...]] | None = None
@@ -262,24 +288,22 @@ class PgbenchScript(OwnTransaction):
             return Outcome.COMMITTED
         variables = self._variables = dict(inputs[0])
         is_open = False
-        place, steps = self._first, self._steps
+        place, steps, line = self._first, self._steps, 0
         try:
             while place < len(steps):
                 step, here = steps[place], place
                 place += 1
                 if isinstance(step, Query):
-                    statement = step.statement
-                    if statement.begins:
-                        is_open = True
-                    parameters = [as_parameter(variables[name]) for name in statement.names]
-                    commits = not is_open or statement.ends
-                    name = _call_name(self.name, here)
+                    line = step.statement.line
+                    name, begins, ends = self._facts[here]
+                    is_open = is_open or begins
+                    parameters = [as_parameter(variables[name]) for name in step.statement.names]
+                    commits = not is_open or ends
                     if name in self.counted and step.prefix is None:
                         session.count(name, parameters, commits=commits)
                         continue
                     rows = session.call(name, parameters, commits=commits)
-                    if statement.ends:
-                        is_open = False
+                    is_open = is_open and not ends
                     if step.prefix is not None:
                         self._set_row(session, step, rows)
                 elif isinstance(step, Set):
@@ -290,15 +314,15 @@ class PgbenchScript(OwnTransaction):
                     place = step.to
             if is_open:
                 raise ExpressionError("it leaves a transaction open: end it with COMMIT")
-        except CallFailed:
+        except CallFailed as error:
             if is_open:
                 _roll_back(session)
-            raise
+            raise _name_statement(error, self.name, line) from None
         except (ExpressionError, KeyError) as error:
             if is_open:
                 _roll_back(session)
-            why = f"the variable {error.args[0]} has no value" if isinstance(error, KeyError) else str(error)
-            raise CallFailed(ErrorClass.OTHER, "", f"{self.name}.sql: {why}") from None
+            reason = f"the variable {error.args[0]} has no value" if isinstance(error, KeyError) else str(error)
+            raise CallFailed(ErrorClass.OTHER, "", f"{self.name}.sql: {reason}") from None
         return Outcome.COMMITTED
 
     def _set_row(self, session: Session, step: Query, rows: Sequence[tuple]) -> None:

@@ -52,7 +52,7 @@ class OwnWorkload(Workload):
     def examine(self, engine: Engine, users: int) -> None:
         from stallmark.own_sql.examine import MANY_ROWS, examine  # which an executor does not need
 
-        counted = [one.name for one in examine(engine, self, users) if (one.rows or 0) > MANY_ROWS]
+        counted = [statement.name for statement in examine(engine, self, users) if (statement.rows or 0) > MANY_ROWS]
         define({**self.definition, "counted": counted})
 
 

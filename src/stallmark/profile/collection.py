@@ -1,5 +1,5 @@
-"""Collect a profile: begin it in a new folder or go on in one that was begun, read the server at every interval, say
-what was missed, and lose nothing that was seen."""
+"""Collect a profile: begin it in a new folder or continue an earlier one, read the server at every interval, note gaps,
+and keep every sample."""
 
 import hashlib
 import os
@@ -48,24 +48,24 @@ def source_for(url: str, *, anonymous: bool) -> Source:
 
 
 def refuse_folder(folder: Path) -> None:
-    """Raise StallmarkError where a folder is neither new, nor empty, nor a profile of a server."""
+    """Raise StallmarkError if a folder is neither new, nor empty, nor a profile of a server."""
     if is_profile(folder):
         if (source := read_profile(folder).source) != "server":
             raise StallmarkError(f"{folder} was imported ({source}): name another folder with --out.")
     elif folder.exists() and not (folder.is_dir() and all(map(_is_left_by_us, folder.iterdir()))):
-        raise StallmarkError(f"{folder} is there and is no profile: name a new folder with --out.")
+        raise StallmarkError(f"{folder} exists and is not a profile: name a new folder with --out.")
 
 
 def _is_left_by_us(path: Path) -> bool:
-    """Tell whether a file is what remains of a manifest that was not yet written whole."""
+    """Return whether a file is the rest of a manifest that was not completely written."""
     return path.name.startswith(f"{FILE}.") and path.suffix == ".new"
 
 
 def refuse_over(folder: Path, planned_s: float, now: float) -> None:
-    """Raise StallmarkError where the time of a profile that is to go on is over."""
+    """Raise StallmarkError if the planned time of an earlier profile is over."""
     if is_profile(folder) and seconds_at(read_profile(folder).started) + planned_s <= now:
         raise StallmarkError(
-            f"The profile in {folder} began longer ago than --for says, so it is whole: see `stallmark report "
+            f"The profile in {folder} began longer ago than --for, so it is complete: see `stallmark report "
             f"{folder}`, name another folder with --out, or a longer time with --for."
         )
 
@@ -76,9 +76,9 @@ def begin(
     """Return the writer of the next session. Raise StallmarkError for a folder of another server."""
     session = Session(started=moment_at(now))
     if is_profile(folder):
-        found = _ended(folder, read_profile(folder), now)
-        _refuse_another(folder, found, address, opened, anonymous)
-        manifest = found.changed(planned_s=planned_s, sessions=(*found.sessions, session))
+        earlier = _with_end(folder, read_profile(folder), now)
+        _refuse_another(folder, earlier, address, opened, anonymous)
+        manifest = earlier.changed(planned_s=planned_s, sessions=(*earlier.sessions, session))
     else:
         salt = secrets.token_hex(8)
         manifest = ProfileManifest(
@@ -99,34 +99,36 @@ def begin(
 
 
 def mark(salt: str, name: str) -> str:
-    """Return a hash too short to find the name by: of 65,536 names two have the same."""
+    """Return a hash too short to find the name by: of 65,536 names, two share a hash."""
     return hashlib.blake2b((salt + name).encode(), digest_size=2).hexdigest()
 
 
-def _ended(folder: Path, found: ProfileManifest, now: float) -> ProfileManifest:
-    """Return the manifest with an end of its last session, which a kill has left open, and of its last gap."""
-    if not found.sessions or found.sessions[-1].ended:
-        return found
-    *before, last = found.sessions
+def _with_end(folder: Path, manifest: ProfileManifest, now: float) -> ProfileManifest:
+    """Return the manifest with its last session and its last gap closed, if a kill left them open."""
+    if not manifest.sessions or manifest.sessions[-1].ended:
+        return manifest
+    *before, last = manifest.sessions
     clocks = read_raw(folder, "samples").column("clock")
     seen = clocks[-1].as_py() if len(clocks) else seconds_at(last.started)
     ended = min(max(seen, seconds_at(last.started)), now)
     sessions = (*before, last.changed(ended=moment_at(ended), end="killed"))
-    return found.changed(sessions=sessions, gaps=found.closed_gaps(ended))
+    return manifest.changed(sessions=sessions, gaps=manifest.closed_gaps(ended))
 
 
-def _refuse_another(folder: Path, found: ProfileManifest, address: str, opened: Opened, anonymous: bool) -> None:
-    marks = found.marks
+def _refuse_another(folder: Path, manifest: ProfileManifest, address: str, opened: Opened, anonymous: bool) -> None:
+    marks = manifest.marks
     if marks and mark(marks.salt, address) != marks.address and mark(marks.salt, opened.mark) != marks.server:
         raise StallmarkError(f"{folder} is the profile of another server: name a new folder with --out.")
-    if found.anonymous != anonymous:
-        said = "leaves names out: give --anonymous again" if found.anonymous else "has names: leave --anonymous out"
-        raise StallmarkError(f"The profile in {folder} {said}, or name a new folder with --out.")
+    if manifest.anonymous != anonymous:
+        remedy = (
+            "leaves names out: give --anonymous again" if manifest.anonymous else "has names: leave --anonymous out"
+        )
+        raise StallmarkError(f"The profile in {folder} {remedy}, or name a new folder with --out.")
 
 
 @dataclass(frozen=True)
 class Clock:
-    """The clocks of this machine, and how to wait."""
+    """The clocks of this machine, and a way to wait."""
 
     now: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
@@ -135,8 +137,8 @@ class Clock:
 
 
 @dataclass(frozen=True)
-class Seen:
-    """The progress of a collection. `trouble`: why nothing is seen at the moment."""
+class CollectionProgress:
+    """The progress of a collection."""
 
     passed_s: float
     planned_s: float
@@ -145,13 +147,14 @@ class Seen:
     reads_per_s: float | None = None
     writes_per_s: float | None = None
     trouble: str | None = None
+    """The reason that the server cannot be read at the moment."""
 
 
 @dataclass
-class _Last:
-    """The sample before, for the rates of the progress."""
+class _LastSample:
+    """The previous sample, for the rates of the progress."""
 
-    at: float
+    at_s: float
     start: str
     reads: int
     writes: int
@@ -159,19 +162,22 @@ class _Last:
 
 @dataclass
 class Collection:
-    """A profile of `source` into `folder`, for `planned_s` from the time it was first begun."""
+    """A profile of a server that is collected into a folder."""
 
     source: Source
     folder: Path
     planned_s: float
+    """The time from the profile's first start."""
     anonymous: bool = False
     clock: Clock = field(default_factory=Clock)
-    told: Callable[[Seen], None] = lambda seen: None
-    _last: _Last | None = None
+    show: Callable[[CollectionProgress], None] = lambda progress: None
+    _last: _LastSample | None = None
 
     def run(self) -> None:
-        """Collect until the time is over. Raise StallmarkError when the first connection fails, for a folder that is
-        no place for it, and when the disk is full; whatever ends it, what was seen is kept."""
+        """Collect until the time is over. Whatever ends the collection, earlier samples are kept.
+
+        Raise StallmarkError if the first connection fails, the folder is unsuitable, or the disk is full.
+        """
         refuse_folder(self.folder)
         refuse_over(self.folder, self.planned_s, self.clock.now())
         opened = self.source.open()
@@ -190,15 +196,15 @@ class Collection:
         end: SessionEnd = "stopped"
         reason: str | None = None
         cpu = self.clock.cpu()
-        self._sample = last_sample(self.folder) + 2  # of the next one a kill may have left a part
+        self._sample = last_sample(self.folder) + 2  # a kill may have left a part of the next sample
         try:
             self._collect(writer)
             end = "complete"
         except OSError as error:
             end, reason = "failed", os.strerror(error.errno) if error.errno else as_reason(error)
             raise StallmarkError(
-                f"{self.folder} could not be written ({reason}). What was seen until then is kept: make room, and give "
-                "the same command again."
+                f"{self.folder} could not be written ({reason}). Earlier samples are kept: make room, and give the "
+                "same command again."
             ) from None
         finally:
             cpu_s = round(self.clock.cpu() - cpu, 3)
@@ -207,7 +213,7 @@ class Collection:
             ended = last.changed(ended=moment_at(self.clock.now()), end=end, reason=reason, cpu_s=cpu_s)
             try:
                 writer.update(sessions=(*before, ended), gaps=writer.manifest.closed_gaps(self.clock.now()))
-            except OSError:  # the disk is full: the next session says that this one ended
+            except OSError:  # the disk is full: the next session notes the end of this one
                 pass
 
     def _collect(self, writer: ProfileWriter) -> None:
@@ -221,18 +227,20 @@ class Collection:
                 if not is_open:
                     self._reopen(writer)
                     is_open = True
-                self._take(writer)
+                self._sample_once(writer)
+            # A server that restarts or fails over comes back: keep trying, with longer and longer pauses.
             except (StallmarkError, CallFailed) as error:
                 self.source.close()
                 is_open = False
-                why = self.source.cleaned(in_words(error))
-                self._say_gap(writer, why, seen_at)
-                self._tell(writer, trouble=why)
+                reason = self.source.cleaned(in_words(error))
+                self._open_gap(writer, reason, seen_at)
+                self._report(writer, trouble=reason)
                 due = clock.monotonic() + pause_s
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
             else:
-                self._end_gap(writer, seen_at, interval_s)
+                self._close_gap(writer, seen_at, interval_s)
                 pause_s, seen_at = FIRST_PAUSE_S, clock.monotonic()
+                # A read that took longer than the interval skips the ticks it missed.
                 if ticks.due <= seen_at:
                     ticks.advance(seen_at)
                 due = ticks.due
@@ -241,12 +249,12 @@ class Collection:
             clock.wait(max(0.0, min(due, over) - clock.monotonic()))
 
     def _reopen(self, writer: ProfileWriter) -> None:
-        """Connect again, and note another server behind the address, or what has changed of it."""
+        """Connect again, and note another server behind the address, or a change of its facts."""
         servers = writer.manifest.servers_with(self.source.open().server, self.clock.now())
         if servers != writer.manifest.servers:
             writer.update(servers=servers)
 
-    def _take(self, writer: ProfileWriter) -> None:
+    def _sample_once(self, writer: ProfileWriter) -> None:
         clock = self.clock
         began, wall = clock.monotonic(), clock.now()
         reading = self.source.read()
@@ -255,19 +263,19 @@ class Collection:
         about = reading.server_clock, took, reading.start, len(writer.manifest.servers), reading.own_cpu_ms
         for name, rows in reading.tables.items():
             writer.append(name, [(self._sample, *row) for row in rows])
-        writer.append("samples", [(self._sample, *place, *about)])  # last: a sample counts when its row is there
+        writer.append("samples", [(self._sample, *place, *about)])  # last: a sample counts once its row is written
         self._sample += 1
-        self._tell(writer, reading)
+        self._report(writer, reading)
 
-    def _say_gap(self, writer: ProfileWriter, why: str, seen_at: float) -> None:
+    def _open_gap(self, writer: ProfileWriter, reason: str, seen_at: float) -> None:
         gaps = writer.manifest.gaps
         if gaps and gaps[-1].ended is None:
             return
         since = self.clock.now() - (self.clock.monotonic() - seen_at)
-        writer.update(gaps=(*gaps, Gap(started=moment_at(since), reason=why)))
+        writer.update(gaps=(*gaps, Gap(started=moment_at(since), reason=reason)))
 
-    def _end_gap(self, writer: ProfileWriter, seen_at: float, interval_s: float) -> None:
-        """End the gap, which is none where no more than a sample or two were missed."""
+    def _close_gap(self, writer: ProfileWriter, seen_at: float, interval_s: float) -> None:
+        """Close the gap, or remove it if only a sample or two were missed."""
         if all(gap.ended for gap in writer.manifest.gaps):
             return
         if self.clock.monotonic() - seen_at > GAP * interval_s:
@@ -275,14 +283,19 @@ class Collection:
         else:
             writer.update(gaps=tuple(gap for gap in writer.manifest.gaps if gap.ended))
 
-    def _tell(self, writer: ProfileWriter, reading: Reading | None = None, trouble: str | None = None) -> None:
+    def _report(self, writer: ProfileWriter, reading: Reading | None = None, trouble: str | None = None) -> None:
         now = self.clock.monotonic()
         reads_per_s = writes_per_s = None
         if reading:
-            last, self._last = self._last, _Last(now, reading.start, *reading.io())
-            if last and last.start == reading.start and now > last.at:
-                reads_per_s = (self._last.reads - last.reads) / (now - last.at)
-                writes_per_s = (self._last.writes - last.writes) / (now - last.at)
+            last, self._last = self._last, _LastSample(now, reading.start, *reading.io())
+            # Another start time means that the counters were reset in between.
+            if last and last.start == reading.start and now > last.at_s:
+                reads_per_s = (self._last.reads - last.reads) / (now - last.at_s)
+                writes_per_s = (self._last.writes - last.writes) / (now - last.at_s)
         passed_s = self.clock.now() - seconds_at(writer.manifest.started)
         gaps = len(writer.manifest.gaps)
-        self.told(Seen(max(0.0, passed_s), self.planned_s, self._sample, gaps, reads_per_s, writes_per_s, trouble))
+        self.show(
+            CollectionProgress(
+                max(0.0, passed_s), self.planned_s, self._sample, gaps, reads_per_s, writes_per_s, trouble
+            )
+        )

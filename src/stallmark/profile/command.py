@@ -1,7 +1,7 @@
 """The command `stallmark profile`."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -26,21 +26,22 @@ from stallmark.cli.document import Outputs
 from stallmark.cli.report import show_profile
 
 if TYPE_CHECKING:
-    from stallmark.profile.collection import Seen
+    from stallmark.profile.collection import CollectionProgress
     from stallmark.record.profile.interval_table import FileClass
 
-_SAY_EVERY_S = 900.0  # into a file or a pipe
+_LINE_EVERY_S = 900.0
+"""The seconds between lines of progress in a file or a pipe."""
 
 
 @click.command(cls=Command)
 @server_option()
 @click.option(
     "--for", "planned_s", callback=as_seconds, metavar="TIME",
-    help="From the time the profile was begun: 24h, 90min or 1h30m.",
+    help="The time from its start: 24h, 90min or 1h30m.",
 )  # fmt: skip
 @click.option(
     "--out", "folder", required=True, type=click.Path(path_type=Path, file_okay=False),
-    help="The profile's folder. In one that was begun, the profile goes on.",
+    help="The profile's folder. An existing profile is continued.",
 )  # fmt: skip
 @click.option(
     "--from", "files", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
@@ -52,7 +53,7 @@ _SAY_EVERY_S = 900.0  # into a file or a pipe
 )
 @timezone_option(
     "zone",
-    help="The zone of times shown: Europe/Berlin, +01:00, local [default: UTC]. With --from, of local times too.",
+    help="The zone of times shown: Europe/Berlin, +01:00, local [default: UTC]. With --from, also of local times.",
 )
 @click.option("--dates", type=click.Choice(["month-first", "day-first"]), help="With --from: how dates are written.")
 @schedule_options
@@ -63,11 +64,11 @@ def profile(
     names: tuple[str, ...], zone: str | None, dates: Literal["month-first", "day-first"] | None, start: str | None,
     interval_s: float | None, anonymous: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Record what a server in production does, every 15 seconds, and change nothing.
+    """Record the counters of a server in production, every 15 seconds, and change nothing.
 
     It only reads counters, over one connection. SQL Server: VIEW SERVER STATE is enough; PostgreSQL: pg_monitor. Ctrl-C
-    ends it, and the same command goes on in the same folder. With --from nothing is recorded: the profile is made from
-    files of other tools.
+    ends it, and the same command continues in the same folder. With --from nothing is recorded: the profile is made
+    from files of other tools.
     """
     if files:
         _refuse_both(planned_s)
@@ -88,8 +89,8 @@ def profile(
 
     source = source_for(server, anonymous=anonymous)
     try:
-        with _line() as told:
-            Collection(source, folder, planned_s, anonymous, told=told).run()
+        with _progress_line() as show_progress:
+            Collection(source, folder, planned_s, anonymous, show=show_progress).run()
     finally:
         if folder.is_dir() and last_sample(folder) > 0:
             show_profile(folder, Outputs(folder / "report.html", as_json))
@@ -101,18 +102,18 @@ def _refuse_both(planned_s: float | None) -> None:
         raise click.UsageError("--from takes files in place of a server: leave --server and --for out.")
 
 
-def _classes(said: Sequence[str]) -> dict[str, "FileClass"]:
+def _classes(texts: Sequence[str]) -> dict[str, "FileClass"]:
     from stallmark.record.profile.interval_table import FileClass
 
-    found: dict[str, FileClass] = {}
-    for text in said:
-        device, _, held = text.rpartition("=")
-        if not device or held not in ("data", "log", "tempdb", "other"):
+    classes: dict[str, FileClass] = {}
+    for text in texts:
+        device, _, file_class = text.rpartition("=")
+        if not device or file_class not in ("data", "log", "tempdb", "other"):
             raise click.BadParameter(f"{text}: write a device and data, log, tempdb or other, as D:=data")
-        if found.get(device, held) != held:
-            raise click.BadParameter(f"{device} is said to hold {found[device]} and {held}: give it one class")
-        found[device] = FileClass(held)
-    return found
+        if classes.get(device, file_class) != file_class:
+            raise click.BadParameter(f"{device} has the classes {classes[device]} and {file_class}: give it one")
+        classes[device] = FileClass(file_class)
+    return classes
 
 
 def _names(mapped: Sequence[str]) -> dict[str, str]:
@@ -126,29 +127,30 @@ def _names(mapped: Sequence[str]) -> dict[str, str]:
 
 
 @contextmanager
-def _line() -> "Iterator":
-    """Yield what shows the progress: one line that is drawn with each sample, or in a file a line now and then."""
+def _progress_line() -> "Iterator[Callable[[CollectionProgress], None]]":
+    """Yield a function that shows the progress: one line redrawn with each sample or, in a file, a new line from time
+    to time."""
     if not err.is_terminal:
-        said = [0.0]
+        last_s = [0.0]
 
-        def say(seen: "Seen") -> None:
-            if time.monotonic() - said[0] >= _SAY_EVERY_S or seen.trouble:
-                said[0] = time.monotonic()
-                print_markup(err, _words(seen))
+        def write_line(progress: "CollectionProgress") -> None:
+            if time.monotonic() - last_s[0] >= _LINE_EVERY_S or progress.trouble:
+                last_s[0] = time.monotonic()
+                print_markup(err, _in_words(progress))
 
-        yield say
+        yield write_line
         return
     with Live(console=err, auto_refresh=False, transient=True) as live:
 
-        def draw(seen: "Seen") -> None:
-            words = _words(seen)
-            fits = words if len(words) < err.width else set_cell_size(words, max(1, err.width - 2)) + "…"
+        def draw(progress: "CollectionProgress") -> None:
+            line = _in_words(progress)
+            fits = line if len(line) < err.width else set_cell_size(line, max(1, err.width - 2)) + "…"
             live.update(Text(fits, no_wrap=True), refresh=True)
 
         yield draw
 
 
-def _words(seen: "Seen") -> str:
+def _in_words(seen: "CollectionProgress") -> str:
     from stallmark.report.text.profile import progress
 
     return progress(seen.passed_s, seen.planned_s, seen.reads_per_s, seen.writes_per_s, seen.gaps, seen.trouble)

@@ -1,4 +1,4 @@
-"""The interface to a server that is profiled: open, read all counters at once, close."""
+"""The interface to a profiled server: open, read all counters at once, close."""
 
 import re
 from abc import ABC, abstractmethod
@@ -18,32 +18,36 @@ _ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}|(?<![\w:])[0-9a-f]{0,4}(?::[0-9a
 
 @dataclass(frozen=True)
 class Reading:
-    """The counters of one moment. `tables`: rows of the raw tables without the sample's number, as tuples."""
+    """The counters of one moment."""
 
     server_clock: float
     start: str
     own_cpu_ms: int | None
     tables: Mapping[str, Sequence[tuple]]
+    """The rows of the raw tables as tuples, without the sample's number."""
 
     def io(self) -> tuple[int, int]:
-        """Return the reads and the writes of all files so far."""
+        """Return the number of reads and of writes of all files so far."""
         files = self.tables["file_counters"]
         return sum(row[4] or 0 for row in files), sum(row[7] or 0 for row in files)
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A server that answered. `mark` tells it from others at the same address; `missing`: what it does not tell, by
-    table or column, each with the reason."""
+    """A server that answered."""
 
     server: ProfiledServer
     mark: str
+    """Text that distinguishes the server from others at the same address."""
     missing: Mapping[str, str] = field(default_factory=dict)
+    """The values that the server does not report, by table or column, each with the reason."""
 
 
 class Source(ABC):
-    """A server that is read over one connection. It changes nothing, takes no lock that others wait for, and gives up
-    a query after ANSWER_WITHIN_S."""
+    """A server that is read over one connection.
+
+    It changes nothing, takes no lock that others wait for, and cancels a query after ANSWER_WITHIN_S.
+    """
 
     engine: Literal["mssql", "postgresql"]
     address: str
@@ -55,18 +59,18 @@ class Source(ABC):
         self._redact = Redactor(names, [login.user] if anonymous else [], login.password or None)
 
     def cleaned(self, text: str) -> str:
-        """Return a text without passwords; of an anonymous profile without names and addresses as well."""
+        """Return a text without passwords and, for an anonymous profile, without names and addresses."""
         text = self._redact(text)
         return _ADDRESS.sub("<address>", text) if self._anonymous else text
 
     @abstractmethod
     def open(self) -> Opened:
-        """Connect. Raise StallmarkError where there is no connection, or the server refuses what a profile needs."""
+        """Connect. Raise StallmarkError if there is no connection, or the server refuses what a profile needs."""
 
     @abstractmethod
     def read(self) -> Reading:
-        """Read all counters. Raise StallmarkError; the connection may then be of no more use."""
+        """Read all counters. Raise StallmarkError, after which the connection may be unusable."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the connection, whatever state it is in."""
+        """Close the connection, whatever its state."""

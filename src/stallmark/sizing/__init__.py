@@ -1,9 +1,9 @@
-"""Sizing: the load of a profile against what new hardware, a candidate, carries of it, by a replay of its I/O and by
-loads that stand in for its database."""
+"""Sizing: the share of a profile's load that new hardware, a candidate, carries, by a replay of its I/O and by stand-in
+loads."""
 
 from stallmark.capabilities import Capability, CommandEntry
 
-_SIZE = "Say which candidates carry the load of a PROFILE, with how much headroom, and what ends first."
+_SIZE = "Show which candidates carry the load of a PROFILE, with how much headroom, and their first limit."
 
 CAPABILITY = Capability(
     name="sizing",

@@ -1,4 +1,4 @@
-"""`stallmark size`: which of the candidates carries the load of a profile? And the run that tries one."""
+"""The command `stallmark size`, which ranks candidates for a profile's load, and the run that tries one candidate."""
 
 import math
 import sys
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 def _finite(context: click.Context, option: click.Parameter, value: float) -> float:
     if not 0 < value < math.inf:
-        raise click.BadParameter(f"{value:g} is no growth: write a factor above zero, as 1.5", context, option)
+        raise click.BadParameter(
+            f"{value:g} is not a growth factor: write a number above zero, as 1.5", context, option
+        )
     return value
 
 
@@ -60,9 +62,9 @@ def size(
     profile: Path, candidates: tuple[Path, ...], percentile: str | None, growth: float, level: str | None,
     today: Path | None, target: Path | None, markdown: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Say which candidates carry the load of a PROFILE, with how much headroom, and what ends first.
+    """Show which candidates carry the load of a PROFILE, with how much headroom, and their first limit.
 
-    A CANDIDATE is the folder that `stallmark run sizing --profile PROFILE` made on the new hardware. Exit code 5 says
+    A CANDIDATE is the folder that `stallmark run sizing --profile PROFILE` made on the new hardware. Exit code 5 means
     that none carries it.
     """
     from stallmark.report.text import sentence
@@ -71,10 +73,10 @@ def size(
     page = target or page_file(candidates[0], "sizing.html", for_machines=as_json or markdown == STANDARD_OUTPUT)
     outputs = Outputs(page, as_json, markdown=markdown)
     outputs.refuse()
-    found = summary.size(profile, candidates, percentile, growth, _level(level), today)
-    show_sizing(found, outputs)
-    if not found.carried:
-        print_markup(err, f"[bold red]Failed:[/] {escape(' '.join(map(sentence, found.answers)))}")
+    result = summary.size(profile, candidates, percentile, growth, _level(level), today)
+    show_sizing(result, outputs)
+    if not result.any_carries:
+        print_markup(err, f"[bold red]Failed:[/] {escape(' '.join(map(sentence, result.answers)))}")
         sys.exit(VERDICT)
 
 
@@ -83,16 +85,14 @@ def show_candidate(folders: Sequence[Path], outputs: Outputs) -> None:
     from stallmark.sizing.summary import summarise_candidate
 
     if len(folders) > 1:
-        raise StallmarkError(
-            f"{folders[0]} is a sizing: make a report of it alone, or give several sizings to `stallmark size`."
-        )
+        raise StallmarkError(f"{folders[0]} is a sizing: report it alone, or give several sizings to `stallmark size`.")
     show_sizing(summarise_candidate(folders[0]), outputs)
 
 
-def show_sizing(found: "SizingSummary", outputs: Outputs) -> None:
+def show_sizing(summary: "SizingSummary", outputs: Outputs) -> None:
     from stallmark.sizing.document import sizing_document, sizing_in_json
 
-    outputs.show(found, sizing_document, sizing_in_json)
+    outputs.show(summary, sizing_document, sizing_in_json)
 
 
 def _level(text: str | None) -> "ServiceLevelObjective | None":
@@ -108,7 +108,7 @@ def _level(text: str | None) -> "ServiceLevelObjective | None":
     except ValueError:
         seconds = 0.0
     if seconds <= 0:
-        raise StallmarkError(f"--slo {text} is no service level: write {', '.join(READY_MADE)} or a time as 10ms.")
+        raise StallmarkError(f"--slo {text} is not a service level: write {', '.join(READY_MADE)} or a time as 10ms.")
     return make_objective(None, seconds * 1000, PERCENTILES[0])
 
 
@@ -137,7 +137,7 @@ class SizingForProfile(OwnExperiment):
         if not isinstance(scenario, SizingScenario):
             if self._profile:
                 raise StallmarkError(
-                    f"{scenario.name} is no sizing, and --profile is of one: leave it out, or run `sizing`."
+                    f"{scenario.name} is not a sizing, and only a sizing takes --profile: omit it, or run `sizing`."
                 )
             return False
         if self._profile is None:
@@ -186,7 +186,7 @@ def _run_sizing(
     [variant] = scenario.variants
     find_tool(emulated=scenario.emulates(variant))  # before a database is built for nothing
     if scenario.queries and target.is_absent(scenario.contents):
-        command()  # of the generator of their data: before I/O is replayed for nothing
+        command()  # a missing data generator is reported before the replay, not after it
     demand = demand_of(profile, window_s=scenario.replay.window)
     show.say(": ".join(filter(None, (scenario.title or scenario.name, scenario.answers))))
     absent = float(target.is_absent(scenario.contents))
@@ -199,7 +199,7 @@ def _run_sizing(
             runner = SizingRunner(scenario, demand, engine, out, show, machines)
             because = runner.run()
     except (StopSignal, StallmarkError, CallFailed, OSError):
-        if runner and runner.measured:
+        if runner and runner.has_results:
             _report(runner.folder, show, as_json)
         raise
     _report(runner.folder, show, as_json)

@@ -108,6 +108,7 @@ class WindowSearch:
         highest = {peak.measure: peak.per_s for peak in self.peaks(played) if peak.per_s > 0}
         if not highest:
             return None
+        # A point per window, each measure as a share of its peak: the distance is the largest excess in any measure.
         rates = np.array([self._rates[measure] / per_s for measure, per_s in highest.items()]).T
         points = [np.array([_mean(window, name) / per_s for name, per_s in highest.items()]) for window in played]
         shares = np.min([(rates - point).max(axis=1) for point in points], axis=0)

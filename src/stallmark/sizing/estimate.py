@@ -14,8 +14,8 @@ def estimate_sizing(
     pace: float = 1.0,
     windows: int = 1,
 ) -> Estimate | None:
-    """Estimate a sizing: the replay of the `windows`, the loads alone, two trials, and the ceiling. None for any other
-    scenario."""
+    """Estimate a sizing: the replay of the `windows`, the loads alone, two trials, and the ceiling. Return None for
+    other scenarios."""
     if not isinstance(scenario, SizingScenario):
         return None
     assert scenario.search

@@ -1,7 +1,7 @@
 """The manifest of a sizing, `sizing.json`: the demand of a profile, the replay of its I/O, and the stand-in's load.
 
 A level is a multiple of the demand: at 1 the candidate gets the I/O of the profile's busiest windows, at 1.5 half as
-much again. The records of the stand-in lie in folders beside it.
+much again. The records of the stand-in are in folders next to the manifest.
 """
 
 from pathlib import Path
@@ -22,7 +22,7 @@ FORMAT: Final = 1
 StreamName = Literal["reads", "writes", "log"]
 Outcome = Literal["found", "at_least", "none", "unconfirmed"]
 Decides = Literal["mean", "percentile"]
-"""The figure of reads that decides whether a level of the replay holds."""
+"""The statistic of reads that decides whether a level of the replay holds."""
 
 
 class Piece(ManifestPart):
@@ -45,118 +45,132 @@ Measured = Literal[
 
 
 class Window(ManifestPart):
-    """A busy time of the profile, from `begin` on (seconds since 1970). `because`: the measure by which it is the
-    busiest; `together`: it asks for several at once as no other window that is played does. `read_ms`: the mean time
-    of reads of data in production, null if it is not known, or in a record that was made before it was noted."""
+    """A busy time of the profile."""
 
     begin: float
+    """Seconds since 1970."""
     because: Measured | Literal["together"]
+    """The measure that is highest in this window, or `together`: the combination of several that no other played window
+    reaches."""
     pieces: tuple[Piece, ...]
     read_ms: float | None = None
+    """The mean time of data reads in production; null if unknown, or in older records."""
 
     @property
     def seconds(self) -> float:
         return sum(piece.seconds for piece in self.pieces)
 
     def mean(self, name: str) -> float:
-        """Return what was done per second, of one of the columns of a piece."""
+        """Return the mean per second of a piece's column."""
         return sum(piece.seconds * getattr(piece, name) for piece in self.pieces) / self.seconds
 
 
 class Peak(ManifestPart):
-    """The highest mean of a measure in any window of the profile, which begins at `begin` (seconds since 1970).
-    `played`: the highest in a window that is played."""
+    """The highest mean of a measure in any window of the profile."""
 
     measure: Measured
     begin: float
+    """Seconds since 1970."""
     per_s: float
     played: float
+    """The highest mean in a played window."""
 
 
 class Beyond(ManifestPart):
-    """The window of the profile that lies furthest from all that are played: it asks for more of `measure` than the
-    nearest of these, by `share` of that measure's peak, and no other asks for more beyond them."""
+    """The window of the profile that is least like any played window: it exceeds the nearest by the largest share of a
+    peak."""
 
     begin: float
     measure: Measured
+    """The measure in which it exceeds the nearest played window the most."""
     share: float
+    """The excess, as a share of that measure's peak."""
 
 
 class Demand(ManifestPart):
-    """The demand of a profile. The first of the `windows` is the one with the most I/Os. What is per second is of that
-    window; None is not known. `cpu_cores`: processors that the server kept busy. Where writes of the log are not
-    known apart, `log_known` is false, and they are among those of data. `peaks`: by each measure that is known, null in
-    a record that was made before they were looked for; `beyond` is null if every window is one that is played."""
+    """The demand of a profile. Rates are of the first window, the one with the most I/Os; None is unknown."""
 
     profile: str
-    """A short hash of what the profile is of: its start, its server, and its last interval."""
+    """A short hash of the profile's start, its server, and its last interval."""
     windows: tuple[Window, ...]
     transactions: float | None = None
     cpu_cores: float | None = None
+    """The number of processors that the server kept busy."""
     cores: int | None = None
     pool_bytes: float | None = None
     database_bytes: float | None = None
     read_ms: float | None = None
     log_ms: float | None = None
     log_known: bool = True
+    """False if log writes are not separate: they then count as data writes."""
     peaks: tuple[Peak, ...] | None = None
+    """The peak of each known measure; null in records made before peaks were searched."""
     beyond: Beyond | None = None
+    """Null if every window resembles a played one."""
 
 
 class Stream(ManifestPart):
-    """One of the three streams of I/O at one level, over all its windows: what was due, what ended, and how long it
-    took from when it was due; what did not end took as long as the level went on. `late`: I/Os that were issued
-    more than a second after they were due, or never. `histogram`: ms and the number of I/Os that took about as
-    long, shortest first. `grouped`: writes of the log that were due as one, because its device does not take so
-    many one after the other; servers group commits then. `behind_ms`: the median time by which an I/O was issued
-    after it was due. Without a backlog it is the delay of the machine that issued them: where it is not small
-    against the service level, that machine was too busy, and the level was not one of the storage alone."""
+    """One of the three streams of I/O at one level, over all its windows.
+
+    Times count from when an I/O was due; an I/O that did not end took until the level ended.
+    """
 
     name: StreamName
     wanted: float
+    """The number of I/Os that were due."""
     ios: int
+    """The number of I/Os that ended."""
     bytes: int
     late: int = 0
+    """I/Os that were issued more than a second late, or never."""
     mean_ms: float | None
     histogram: tuple[tuple[float, int], ...] = ()
+    """Times in ms, each with the number of I/Os that took about that long, shortest first."""
     grouped: float = 1.0
+    """Log writes per issued write: a slow log device gets groups, as servers group commits."""
     behind_ms: float | None = None
+    """The median lateness of issued I/Os. Without a backlog it is the delay of the issuing machine, which must be small
+    against the service level: otherwise the level was not one of the storage alone."""
 
 
 class WindowSeen(ManifestPart):
-    """One window at one level of the replay. `behind`: the streams that had a backlog in it, with the share of their
-    I/Os that were late."""
+    """One window at one level of the replay."""
 
     begin: float
     because: Measured | Literal["together"]
     limits: tuple[LimitSeen, ...]
     behind: dict[StreamName, float] = Field(default_factory=dict)
+    """The streams with a backlog in this window, with the share of their I/Os that were late."""
 
 
 class ReplayLevel(LevelSeen):
-    """A level of the replay. `seconds`: how long its I/O was issued, all windows together. `backlog`: of a stream, too
-    many I/Os were late in one of the windows. `limits`: reads by their mean, and, where `percentile` is named, by the
-    share that took longer; each is of the window in which it was nearest to break, or broke most. `windows` is empty in
-    a record whose windows were judged together."""
+    """A level of the replay. A backlog means that too many I/Os of a stream were late in a window.
+
+    Its limits are on the mean of reads and, for a percentile, on the share that took longer. Each is from the window
+    nearest to breaking, or furthest beyond.
+    """
 
     seconds: float
+    """The duration of its I/O, all windows together."""
     streams: tuple[Stream, ...]
     windows: tuple[WindowSeen, ...] = ()
+    """Empty in records whose windows were judged together."""
 
 
 class Replay(ManifestPart):
-    """The replay of the windows as raw I/O. `how` names the way it was issued, as of a probe. `played`: seconds of the
-    replay per second of the profile; below 1 bursts were shorter than they had been. `decides` names the limit of each
-    level that decided. The answer is null until it is known."""
+    """The replay of the windows as raw I/O. The answer is null until it is known."""
 
     tool: str
     how: str
+    """The I/O interface, as in a probe."""
     emulated: bool
     devices: dict[Literal["data", "log"], str | None]
     file_bytes: int
     log_file_bytes: int
     played: float
+    """Seconds of the replay per second of the profile; below 1, bursts were shorter than in the profile."""
     decides: Decides = "mean"
+    """The limit that decided at each level."""
     low: float
     high: float
     tolerance: float
@@ -168,25 +182,28 @@ class Replay(ManifestPart):
 
 
 class Matched(ManifestPart):
-    """One quantity of the demand per second, and what the stand-in's load did of it at level 1. `reached` is null where
-    it was not measured, `wanted` where the profile does not tell it."""
+    """A quantity of the demand per second, with its measured value under the stand-in's load at level 1."""
 
     name: Literal["reads", "read_bytes", "writes", "log_bytes", "cpu_cores"]
     wanted: float | None
+    """Null if the profile does not have it."""
     reached: float | None
+    """Null if it was not measured."""
 
 
 class StandIn(ManifestPart):
-    """The stand-in: loads of the product's own, mixed so that they do what the profile did. `rates`: transactions or
-    queries per second of each load at level 1. `queries`: by load of queries, how many ended while their cost was
-    measured; `waited`: the share of them that waited for a stream at level 1. The folders are those of experiments
-    beside the manifest. `pool_share`: the buffer pool as a share of the data, in the stand-in as on the candidate."""
+    """The stand-in: the product's own loads, mixed to do what the profile did. Folders are names of experiments next to
+    the manifest."""
 
     rates: dict[str, float]
+    """Transactions or queries per second of each load at level 1."""
     queries: dict[str, int] = Field(default_factory=dict)
+    """The number of queries that ended while their cost was measured, by load."""
     waited: dict[str, float] = Field(default_factory=dict)
+    """The share of queries that waited for a stream at level 1, by load."""
     matched: tuple[Matched, ...]
     pool_share: float | None
+    """The buffer pool as a share of the data, in the stand-in as on the candidate."""
     data_bytes: int
     pool_bytes: int | None
     calibration: str
@@ -195,23 +212,24 @@ class StandIn(ManifestPart):
 
 
 class Candidate(ManifestPart):
-    """The candidate as its owner describes it: what it costs, draws and fills; null where nobody said so.
-    `memory_bytes`: the buffer pool that it is to have."""
+    """The candidate as its owner describes it: its price, power and height; null if not given."""
 
     name: str
     memory_bytes: int | None = None
+    """The size of its future buffer pool."""
     cost: float | None = None
     watts: float | None = None
     rack_units: float | None = None
 
 
 class Sizing(ManifestPart):
-    """The manifest. `because`: why it ended before it was whole."""
+    """The manifest of a sizing."""
 
     format: Literal[1] = FORMAT
     kind: Literal["sizing"] = "sizing"
     status: Literal["running", "complete", "incomplete"] = "running"
     because: str | None = None
+    """The reason that it ended early."""
     stallmark: str
     started: Moment
     ended: Moment | None = None
@@ -236,10 +254,10 @@ def is_sizing(folder: Path) -> bool:
 
 
 def read_sizing(folder: Path) -> Sizing:
-    """Read the manifest of a sizing's folder; raise StallmarkError, which names the file and the key at fault."""
+    """Read the manifest of a sizing's folder; raise StallmarkError with the file and the key at fault."""
     return read_model(Sizing, folder, FILE, "sizing", FORMAT, _REMEDY)
 
 
 def write_sizing(folder: Path, manifest: Sizing) -> None:
-    """Replace the manifest whole or not at all: it may be read at any moment."""
+    """Replace the manifest atomically, as it may be read at any moment."""
     write_whole(folder / FILE, manifest)

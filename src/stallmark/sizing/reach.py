@@ -1,6 +1,6 @@
-"""The reach of a candidate: the highest multiple of a profile's load that a replay or a stand-in showed it to carry.
+"""The reach of a candidate: the highest multiple of a profile's load that it carried, by a replay or a stand-in.
 
-It is what the search found. Under another service level it is judged anew, by the levels that were tried.
+It is the result of the search. Under another service level the tried levels are judged again.
 """
 
 from collections.abc import Sequence
@@ -67,9 +67,10 @@ class SizingKind(Kind):
 
 Method = Literal["replay", "stand_in"]
 BEHIND = 0.05
-"""The share of a stream's I/Os that are late where it is behind, as the replay judges it."""
+"""A stream is behind if more than this share of its I/Os is late, as the replay judges it."""
 WIDE = 2.0
-"""So many times the tolerance of their search apart, two levels say little of what lies between them."""
+"""A gap between two levels is wide above this multiple of the search's tolerance: the ceiling may be anywhere within
+it."""
 
 
 @dataclass(frozen=True)
@@ -83,62 +84,71 @@ class Point:
 
 @dataclass(frozen=True)
 class Reach:
-    """How far a candidate came by one method, in multiples of the busiest windows. It lies between `low`, which was
-    carried (0 where nothing was), and `high`, which was not (None where nothing broke); `middle` is None unless both
-    were found. `runs` that were searched, and of these `unconfirmed` ones that count for nothing. `apart`: two levels
-    that leave much between them, where they are judged anew."""
+    """The highest load that a candidate carried by one method, in multiples of the busiest windows."""
 
     method: Method
     low: float
+    """The highest level that was carried, 0 if none was."""
     high: float | None
+    """The lowest level that broke, None if none did."""
     middle: float | None
+    """The estimate of the ceiling; None unless both `low` and `high` are known."""
     runs: int
+    """The number of runs that were searched."""
     unconfirmed: int
+    """The number of runs without a result, which are ignored."""
     points: tuple[Point, ...]
     ends: Finding | None = None
     apart: tuple[float, float] | None = None
+    """Two adjacent levels with a wide gap between them, under another service level."""
 
     @property
-    def known(self) -> bool:
+    def is_known(self) -> bool:
         return self.low > 0 or self.high is not None
 
 
 def replay_reach(replay: Replay, read_ms: float | None = None) -> Reach:
-    """Return how far the replay came; under another limit on reads, where `read_ms` is given."""
-    tried = [level.changed(limits=_deciding(level, replay.decides)) for level in replay.levels]
+    """Return the reach of the replay; under another limit on reads, if `read_ms` is given."""
+    tried = [level.changed(limits=_deciding_limits(level, replay.decides)) for level in replay.levels]
     if read_ms:
-        tried = [level.changed(**_judged(level, read_ms, slower_than(level, read_ms))) for level in tried]
+        tried = [level.changed(**_judge_again(level, read_ms, share_slower_than(level, read_ms))) for level in tried]
     answer = _bracket(tried) if read_ms else (replay.outcome, replay.holds, replay.breaks)
-    outcome, holds, breaks = _seen_to_break(answer, tried)
-    points = [Point(one.level, _reads(one), one.verdict) for one in tried]
-    ends = next((_ends(one) for one in reversed(tried) if one.level == breaks and one.verdict != "held"), None)
-    apart = _apart(holds, breaks, replay.tolerance, points) if read_ms else None
+    outcome, holds, breaks = _confirm_break(answer, tried)
+    points = [Point(level.level, _mean_read_ms(level), level.verdict) for level in tried]
+    ends = next(
+        (_end_of_replay(level) for level in reversed(tried) if level.level == breaks and level.verdict != "held"), None
+    )
+    apart = _wide_gap(holds, breaks, replay.tolerance, points) if read_ms else None
     return _reach("replay", [(outcome, holds, breaks)], points, ends, apart)
 
 
 def stand_in_reach(folder: Path, demand: Demand, read_ms: float | None = None) -> Reach:
-    """Return how far the stand-in came, from the folder of its experiment: all of its runs together.
+    """Return the reach of the stand-in, from the folder of its experiment: all of its runs together.
 
-    Its levels are the I/Os of data that were measured, as multiples of those in the busiest window of the `demand`: at
-    level 1 a stand-in comes near the profile, and no nearer.
+    Its levels are the measured I/Os of data, as multiples of those in the busiest window of the `demand`, because at
+    level 1 a stand-in only approximates the profile.
     """
-    found = ceilings([summarise_run(record, "run") for record in find_records([folder])])
+    results = ceilings([summarise_run(record, "run") for record in find_records([folder])])
     if read_ms:
-        found = [_anew(one, read_ms) for one in found]
-    found = [_measured(_without_unseen(one), demand) for one in found]
+        results = [_judge_ceiling_again(ceiling, read_ms) for ceiling in results]
+    results = [_scale_to_measured(_confirm_ceiling(ceiling), demand) for ceiling in results]
     points = [
         Point(
             level.seen.level,
-            _read_ms(level.seen) or (level.step.storage.data.read_ms if level.step.storage.data else None),
+            _value_of_reads(level.seen) or (level.step.storage.data.read_ms if level.step.storage.data else None),
             level.seen.verdict,
         )
-        for one in found
-        for level in one.levels
+        for ceiling in results
+        for level in ceiling.levels
     ]
-    gaps = [_apart(one.holds, one.breaks, one.tolerance, points) for one in found] if read_ms else []
+    gaps = (
+        [_wide_gap(ceiling.holds, ceiling.breaks, ceiling.tolerance, points) for ceiling in results] if read_ms else []
+    )
     apart = next(filter(None, gaps), None)
-    ends = next((end for one in found if (end := _stand_in_ends(one))), None)
-    return _reach("stand_in", [(one.outcome, one.holds, one.breaks) for one in found], points, ends, apart)
+    ends = next((end for ceiling in results if (end := _end_of_stand_in(ceiling))), None)
+    return _reach(
+        "stand_in", [(ceiling.outcome, ceiling.holds, ceiling.breaks) for ceiling in results], points, ends, apart
+    )
 
 
 _Answer = tuple[Outcome | None, float | None, float | None]
@@ -151,25 +161,27 @@ def _reach(
     ends: Finding | None,
     apart: tuple[float, float] | None,
 ) -> Reach:
-    told = [(holds or 0.0, breaks) for outcome, holds, breaks in answers if outcome in ("found", "at_least", "none")]
-    between = [(holds, breaks) for holds, breaks in told if holds and breaks]
+    confirmed = [
+        (holds or 0.0, breaks) for outcome, holds, breaks in answers if outcome in ("found", "at_least", "none")
+    ]
+    between = [(holds, breaks) for holds, breaks in confirmed if holds and breaks]
     middle, low, high = None, 0.0, None
-    if told and len(between) == len(told):
+    if confirmed and len(between) == len(confirmed):
         middle, low, high = mean_ceiling(between)
-    elif told:
-        low = min(holds for holds, _ in told)
-        highs = [breaks for _, breaks in told if breaks is not None]
-        high = max(highs) if len(highs) == len(told) else None
-    return Reach(method, low, high, middle, len(answers), len(answers) - len(told), tuple(points), ends, apart)
+    elif confirmed:
+        low = min(holds for holds, _ in confirmed)
+        highs = [breaks for _, breaks in confirmed if breaks is not None]
+        high = max(highs) if len(highs) == len(confirmed) else None
+    return Reach(method, low, high, middle, len(answers), len(answers) - len(confirmed), tuple(points), ends, apart)
 
 
-def _deciding(level: ReplayLevel, decides: Decides) -> tuple[LimitSeen, ...]:
-    """Return the limit by which the level was judged: the other was only noted."""
-    return tuple(one for one in level.limits if (one.percentile is None) == (decides == "mean"))
+def _deciding_limits(level: ReplayLevel, decides: Decides) -> tuple[LimitSeen, ...]:
+    """Return the limits that decided the verdict of the level: the other limit was only noted."""
+    return tuple(limit for limit in level.limits if (limit.percentile is None) == (decides == "mean"))
 
 
-def slower_than(level: ReplayLevel, read_ms: float) -> float | None:
-    """Return the share of the reads of a level that took longer; None where that is not known of each window."""
+def share_slower_than(level: ReplayLevel, read_ms: float) -> float | None:
+    """Return the share of a level's reads that took longer, or None if it is not known of each window."""
     if len(level.windows) > 1:
         return None
     counts = [counted for stream in level.streams if stream.name == "reads" for counted in stream.histogram]
@@ -177,19 +189,20 @@ def slower_than(level: ReplayLevel, read_ms: float) -> float | None:
     return sum(count for ms, count in counts if ms > read_ms) / total if total else None
 
 
-def _judged(level: LevelSeen, read_ms: float, slower: float | None = None) -> dict[str, object]:
-    """Return the limits and the verdict of a level under another limit on its reads, of which a share was `slower`."""
-    if not any(one.of == "reads" for one in level.limits) and not level.backlog:
+def _judge_again(level: LevelSeen, read_ms: float, slower: float | None = None) -> dict[str, object]:
+    """Return the limits and the verdict of a level under another limit on its reads; `slower` is the share of reads
+    above it."""
+    if not any(limit.of == "reads" for limit in level.limits) and not level.backlog:
         raise StallmarkError(
-            "A level was measured without a limit on reads: it cannot be judged by one, leave out --slo."
+            "A level was measured without a limit on reads, so it cannot be judged by another: omit --slo."
         )
-    limits = tuple(_against(one, read_ms, slower) if one.of == "reads" else one for one in level.limits)
-    verdicts = {_nearest(one) for one in limits}
-    verdict = next((one for one in ("broke", "undecided") if one in verdicts), "held")
+    limits = tuple(_judge_limit(limit, read_ms, slower) if limit.of == "reads" else limit for limit in level.limits)
+    verdicts = {_likelier_verdict(limit) for limit in limits}
+    verdict = next((possible for possible in ("broke", "undecided") if possible in verdicts), "held")
     return {"limits": limits, "verdict": "broke" if level.backlog else verdict}
 
 
-def _against(seen: LimitSeen, read_ms: float, slower: float | None) -> LimitSeen:
+def _judge_limit(seen: LimitSeen, read_ms: float, slower: float | None) -> LimitSeen:
     if seen.percentile is not None:
         verdict: Verdict = "undecided" if slower is None else "broke" if slower > seen.limit else "held"
         return seen.changed(limit_ms=read_ms, value=slower, low=None, high=None, verdict=verdict)
@@ -199,121 +212,126 @@ def _against(seen: LimitSeen, read_ms: float, slower: float | None) -> LimitSeen
     return seen.changed(limit_ms=read_ms, limit=read_ms, verdict=verdict)
 
 
-def _nearest(seen: LimitSeen) -> Verdict:
-    """Return the verdict of a limit; one in the balance counts by what was seen."""
+def _likelier_verdict(seen: LimitSeen) -> Verdict:
+    """Return the verdict of a limit; an inconclusive limit counts by its measured value."""
     if seen.verdict != "undecided" or seen.value is None:
         return seen.verdict
     return "broke" if seen.value > seen.limit else "held"
 
 
 def _bracket(levels: Sequence[LevelSeen]) -> _Answer:
-    """Return the answer that these levels give."""
-    seen = [search.LevelResult(one.level, search.Verdict(one.verdict)) for one in levels]
+    """Return the answer that the levels give."""
+    seen = [search.LevelResult(level.level, search.Verdict(level.verdict)) for level in levels]
     holds, breaks = search.bracket(seen)
     outcome: Outcome | None = "found" if holds and breaks else "at_least" if holds else "none" if breaks else None
     return outcome, holds, breaks
 
 
-def _seen_to_break(answer: _Answer, levels: Sequence[LevelSeen]) -> _Answer:
-    """Return an answer whose `breaks` was seen to break: a level of which too little was seen ends a search as well."""
+def _confirm_break(answer: _Answer, levels: Sequence[LevelSeen]) -> _Answer:
+    """Return an answer whose `breaks` level really broke: a level with too few measurements ends a search as well."""
     outcome, holds, breaks = answer
-    if breaks is None or any(one.verdict != "undecided" for one in levels if one.level == breaks):
+    if breaks is None or any(level.verdict != "undecided" for level in levels if level.level == breaks):
         return answer
-    *_, above = _bracket([one for one in levels if one.verdict != "undecided"])
+    *_, above = _bracket([level for level in levels if level.verdict != "undecided"])
     return outcome if holds or above else None, holds, above
 
 
-def _without_unseen(one: Ceiling) -> Ceiling:
-    answer = (one.outcome, one.holds, one.breaks)
-    outcome, holds, breaks = _seen_to_break(answer, [level.seen for level in one.levels])
-    return replace(one, outcome=outcome, holds=holds, breaks=breaks)
+def _confirm_ceiling(ceiling: Ceiling) -> Ceiling:
+    answer = (ceiling.outcome, ceiling.holds, ceiling.breaks)
+    outcome, holds, breaks = _confirm_break(answer, [level.seen for level in ceiling.levels])
+    return replace(ceiling, outcome=outcome, holds=holds, breaks=breaks)
 
 
-def _anew(one: Ceiling, read_ms: float) -> Ceiling:
-    levels = [replace(level, seen=level.seen.changed(**_judged(level.seen, read_ms))) for level in one.levels]
+def _judge_ceiling_again(ceiling: Ceiling, read_ms: float) -> Ceiling:
+    levels = [replace(level, seen=level.seen.changed(**_judge_again(level.seen, read_ms))) for level in ceiling.levels]
     outcome, holds, breaks = _bracket([level.seen for level in levels])
-    return replace(one, levels=levels, outcome=outcome, holds=holds, breaks=breaks)
+    return replace(ceiling, levels=levels, outcome=outcome, holds=holds, breaks=breaks)
 
 
-def _measured(one: Ceiling, demand: Demand) -> Ceiling:
-    """Return a ceiling whose levels are the I/Os that were done, as multiples of the demand. What belongs to a level of
-    1 is taken from the highest levels that held. Far below them a transaction may read more, from caches that are cold
-    yet; beyond them a server does less than it is asked to."""
+def _scale_to_measured(ceiling: Ceiling, demand: Demand) -> Ceiling:
+    """Return a ceiling whose levels are the measured I/Os, as multiples of the demand.
+
+    The I/Os of level 1 are taken from the highest levels that held. At far lower levels a transaction may read more,
+    from cold caches; at higher levels a server does less than requested.
+    """
     counted = ("reads", "writes") if demand.log_known else ("reads",)
-    held = [(level.seen.level, level.step.storage.data) for level in one.levels if level.seen.verdict == "held"]
+    held = [(level.seen.level, level.step.storage.data) for level in ceiling.levels if level.seen.verdict == "held"]
     top = max((level for level, _ in held), default=0.0)
     held = [(level, data) for level, data in held if level > top / 2]
     asked_s = sum(level * data.seconds for level, data in held if data)
     ios = sum(getattr(data, name) for _, data in held if data for name in counted)
     wanted = sum(demand.windows[0].mean(name) for name in counted)
+    # Without measured I/Os or a demand the requested levels are the best known.
     if not asked_s or not ios or not wanted:
-        return one
+        return ceiling
     scale = ios / asked_s / wanted
-    levels = [replace(level, seen=level.seen.changed(level=level.seen.level * scale)) for level in one.levels]
-    holds, breaks = (None if level is None else level * scale for level in (one.holds, one.breaks))
-    return replace(one, levels=levels, holds=holds, breaks=breaks)
+    levels = [replace(level, seen=level.seen.changed(level=level.seen.level * scale)) for level in ceiling.levels]
+    holds, breaks = (None if level is None else level * scale for level in (ceiling.holds, ceiling.breaks))
+    return replace(ceiling, levels=levels, holds=holds, breaks=breaks)
 
 
-def _apart(
+def _wide_gap(
     holds: float | None, breaks: float | None, tolerance: float, points: Sequence[Point]
 ) -> tuple[float, float] | None:
-    """Return two levels that are far apart, with none between them that was tried."""
+    """Return two levels with a wide gap and no tried level between them, or None."""
     if not holds or not breaks or breaks <= holds * (1 + WIDE * tolerance):
         return None
     return None if any(holds < point.level < breaks for point in points) else (holds, breaks)
 
 
-def _reads(level: ReplayLevel) -> float | None:
-    """Return the mean time of the reads; of several windows that of the one that does worst, which decides."""
+def _mean_read_ms(level: ReplayLevel) -> float | None:
+    """Return the mean time of reads; with several windows, that of the worst window, which decides."""
     if len(level.windows) > 1:
-        return next((one.value for one in level.limits if one.percentile is None), None)
-    return next((one.mean_ms for one in level.streams if one.name == "reads"), None)
+        return next((limit.value for limit in level.limits if limit.percentile is None), None)
+    return next((stream.mean_ms for stream in level.streams if stream.name == "reads"), None)
 
 
-def _read_ms(seen: LevelSeen) -> float | None:
-    return next((one.value for one in seen.limits if one.of == "reads"), None)
+def _value_of_reads(seen: LevelSeen) -> float | None:
+    return next((limit.value for limit in seen.limits if limit.of == "reads"), None)
 
 
-def _ends(level: ReplayLevel) -> Finding:
-    """Return what ends at the level of a replay that broke: a limit that was missed, or streams that fell behind. Of
-    several windows those are named in which it does."""
-    slow = [one for one in level.limits if one.value is not None and one.value > one.limit]
-    behind = _behind(level) if level.backlog else {}
-    slow_in = [window for window in level.windows for one in window.limits if slow and _is_same(one, slow[0])]
+def _end_of_replay(level: ReplayLevel) -> Finding:
+    """Return the limit of a level that broke: slow reads, or streams that fell behind. With several windows, name those
+    concerned."""
+    slow = [limit for limit in level.limits if limit.value is not None and limit.value > limit.limit]
+    behind = _streams_behind(level) if level.backlog else {}
+    slow_in = [window for window in level.windows for limit in window.limits if slow and _is_same(limit, slow[0])]
     behind_in = [window for window in level.windows if behind.keys() & window.behind.keys()]
     several = len(level.windows) > 1
     return info(
         SizingKind.REPLAY_ENDS,
         level=level.level,
-        read_ms=(_reads(level) if slow[0].percentile else slow[0].value) if slow else None,
+        read_ms=(_mean_read_ms(level) if slow[0].percentile else slow[0].value) if slow else None,
         slower=slow[0].value if slow and slow[0].percentile else None,
         limit_ms=slow[0].limit_ms if slow else None,
         slow_in=[slow_in[0].because, slow_in[0].begin] if slow_in and several else None,
         behind=sorted(behind, key=lambda name: behind[name], reverse=True),
-        behind_in=[[one.because, one.begin] for one in behind_in] if several else [],
+        behind_in=[[window.because, window.begin] for window in behind_in] if several else [],
         late=max(behind.values(), default=None),
     )
 
 
-def _behind(level: ReplayLevel) -> dict[StreamName, float]:
-    """Return the streams that fell behind, with the share of their I/Os that were late, in the window where most."""
+def _streams_behind(level: ReplayLevel) -> dict[StreamName, float]:
+    """Return the streams that fell behind, each with the largest share of late I/Os in any window."""
     if level.windows:
         shares = [item for window in level.windows for item in window.behind.items()]
-        return {name: max(share for of, share in shares if of == name) for name, _ in shares}
-    return {one.name: _late(one) for one in level.streams if one.wanted and _late(one) > BEHIND}
+        return {name: max(share for stream, share in shares if stream == name) for name, _ in shares}
+    return {
+        stream.name: _late_share(stream) for stream in level.streams if stream.wanted and _late_share(stream) > BEHIND
+    }
 
 
-def _is_same(one: LimitSeen, other: LimitSeen) -> bool:
-    return (one.percentile, one.value) == (other.percentile, other.value)
+def _is_same(limit: LimitSeen, other: LimitSeen) -> bool:
+    return (limit.percentile, limit.value) == (other.percentile, other.value)
 
 
-def _late(stream: Stream) -> float:
+def _late_share(stream: Stream) -> float:
     return max(stream.late, stream.wanted - stream.ios) / stream.wanted
 
 
-def _stand_in_ends(one: Ceiling) -> Finding | None:
-    if not (step := one.limit_step):
+def _end_of_stand_in(ceiling: Ceiling) -> Finding | None:
+    if not (step := ceiling.limit_step):
         return None
     busy = {"busy_share": step.storage.busy_share, "cpu_share": step.server.cpu_busy_share}
-    facts = {"missed": missed_limits(one), "verdict": one.limit, **busy}
-    return info(SizingKind.STAND_IN_ENDS, level=one.breaks, **facts)
+    facts = {"missed": missed_limits(ceiling), "verdict": ceiling.limit, **busy}
+    return info(SizingKind.STAND_IN_ENDS, level=ceiling.breaks, **facts)

@@ -1,8 +1,8 @@
 """The runner of a sizing: a profile's I/O is replayed, then loads of ours stand in for its database.
 
-The loads run by themselves first, which tells what their transactions cost. From that come the rates at which they do
-together what the profile's server did. A trial shows what they reach, and mends the rates; then the highest multiple of
-them is searched for.
+Each load runs alone first, which measures the cost of its transactions. The costs determine the rates at which all
+loads together do what the profile's server did. A trial measures the result and corrects the rates; then the highest
+multiple of the rates is searched for.
 """
 
 from collections.abc import Sequence
@@ -30,16 +30,16 @@ from stallmark.sizing.manifest import Demand, Sizing, StandIn, write_sizing
 from stallmark.sizing.replay.search import replay
 from stallmark.sizing.scenario import SizingScenario
 from stallmark.sizing.stand_in import (
-    corrected,
+    corrected_costs,
     costs_of,
-    fitted,
+    ended_queries,
     fitted_rates,
-    matched,
-    off,
-    queries_ended,
-    queries_waited,
-    reached_by,
-    wanted_of,
+    largest_error,
+    matched_quantities,
+    measured_rates,
+    quantities_to_fit,
+    shares_of_waiting_queries,
+    target_rates,
 )
 from stallmark.stats.ceiling_search import Next
 from stallmark.stats.thresholds import MATCHED_WITHIN
@@ -50,8 +50,10 @@ TRIALS = 3
 
 
 class SizingRunner:
-    """A sizing of the `engine` and its storage for the `demand` of a profile. `folder` holds its manifest and, in
-    folders of their own, the experiments of the stand-in."""
+    """A sizing of the `engine` and its storage for the `demand` of a profile.
+
+    `folder` holds its manifest and, in subfolders, the experiments of the stand-in.
+    """
 
     def __init__(
         self,
@@ -68,12 +70,12 @@ class SizingRunner:
         self._engine = engine
         self._show = show
         self._machines = machines
-        self._data, self._log = _places(scenario, engine)
+        self._data, self._log = _replay_folders(scenario, engine)
         self.folder = experiment_folder(out, scenario.name)
         self._made = Sizing(
             stallmark=stallmark.__version__,
             started=now(),
-            candidate=scenario.candidate.described(),
+            candidate=scenario.candidate.to_record(),
             demand=demand,
             service_level=objective(scenario.slo),
             machine=devices.machine_facts(),
@@ -81,9 +83,10 @@ class SizingRunner:
         )
 
     def run(self) -> str | None:
-        """Execute the sizing; return why it is incomplete, None when it is whole. Its manifest is always closed.
+        """Execute the sizing; return the reason that it is incomplete, or None if it is complete. Its manifest is
+        always closed.
 
-        Raise StallmarkError before anything is played where the server could not have the stand-in.
+        Raise StallmarkError before any I/O if the server cannot have the stand-in.
         """
         machines = self._machines.count if self._machines else 1
         refuse_what_cannot_be(
@@ -107,8 +110,8 @@ class SizingRunner:
         return reason
 
     @property
-    def measured(self) -> bool:
-        """Tell whether anything was measured."""
+    def has_results(self) -> bool:
+        """Return whether the replay has begun to measure."""
         return self._made.replay is not None
 
     def _note(self, **fields: object) -> None:
@@ -134,7 +137,7 @@ class SizingRunner:
                     played=min(1.0, choice.play / self._demand.windows[0].seconds),
                     devices=engine.devices.array,
                     progress=self._show_level,
-                    keep=lambda found: self._note(replay=found),
+                    keep=lambda result: self._note(replay=result),
                 )
         finally:
             engine.devices.relax()
@@ -147,48 +150,49 @@ class SizingRunner:
         self._show.advance(0, note)
 
     def _stand_in(self) -> str | None:
-        """Find the rates of the loads, and the highest multiple of them; return why that is incomplete."""
+        """Find the rates of the loads and their highest multiple; return the reason if the search is incomplete."""
         scenario, pool, cores = self._scenario, self._pool(), self._engine.cores()
-        calibrated, why = self._experiment(scenario.calibration(pool))
-        if why:
-            return why
+        calibrated, reason = self._run_part(scenario.calibration(pool))
+        if reason:
+            return reason
         self._note(devices=calibrated[0].manifest.devices)
-        alone = summarise_loads(calibrated)
-        wanted, costs = wanted_of(self._demand), costs_of(alone, cores)
+        calibration = summarise_loads(calibrated)
+        wanted, costs = target_rates(self._demand), costs_of(calibration, cores)
         if absent := [name for name in scenario.loads if name not in costs]:
-            what = "query" if absent[0] in scenario.queries else "transaction"
-            return f"{absent[0]} did not end a {what} by itself, so that its rate cannot be found"
-        to_fit: dict[str, float | None] = {name: wanted[name] for name in fitted(bool(scenario.queries))}
+            work = "query" if absent[0] in scenario.queries else "transaction"
+            return f"{absent[0]} did not end a {work} by itself, so that its rate cannot be found"
+        to_fit: dict[str, float | None] = {name: wanted[name] for name in quantities_to_fit(bool(scenario.queries))}
         best: tuple[float, StandIn] | None = None
         for number in range(1, TRIALS + 1):
             try:
-                rates = scenario.possible(fitted_rates(to_fit, costs))
+                rates = scenario.runnable_rates(fitted_rates(to_fit, costs))
             except ValueError:
                 return "the loads do nothing of what the profile’s server did, so that their rates cannot be found"
             self._show.say(_rates_in_words(rates))
-            tried, why = self._experiment(scenario.trial(rates, pool))
-            if why:
-                return why
+            tried, reason = self._run_part(scenario.trial(rates, pool))
+            if reason:
+                return reason
             together = summarise_loads(tried)
-            reached = reached_by(together, cores)
-            away = off(to_fit, reached)
-            if best is None or away < best[0]:
-                did = {"queries": queries_ended(alone), "waited": queries_waited(together)}
-                described = self._described(
-                    pool, calibrated, tried, rates=rates, matched=matched(wanted, reached), **did
+            reached = measured_rates(together, cores)
+            deviation = largest_error(to_fit, reached)
+            # A correction can overshoot: the best trial counts, not the last.
+            if best is None or deviation < best[0]:
+                did = {"queries": ended_queries(calibration), "waited": shares_of_waiting_queries(together)}
+                record = self._stand_in_record(
+                    pool, calibrated, tried, rates=rates, matched=matched_quantities(wanted, reached), **did
                 )
-                best = away, described
+                best = deviation, record
                 self._note(stand_in=best[1])
-            if away <= MATCHED_WITHIN or number == TRIALS:
+            if deviation <= MATCHED_WITHIN or number == TRIALS:
                 break
-            costs = corrected(costs, rates, reached)
+            costs = corrected_costs(costs, rates, reached)
         assert best
-        searched, why = self._experiment(scenario.ceiling(best[1].rates, pool))
+        searched, reason = self._run_part(scenario.ceiling(best[1].rates, pool))
         self._note(stand_in=best[1].changed(ceiling=searched[0].folder.parent.name if searched else None))
-        return why
+        return reason
 
-    def _described(
-        self, pool: PoolSize | None, calibrated: Sequence[Record], tried: Sequence[Record], **found: Any
+    def _stand_in_record(
+        self, pool: PoolSize | None, calibrated: Sequence[Record], tried: Sequence[Record], **fields: Any
     ) -> StandIn:
         made = tried[-1].manifest
         data_bytes, pool_bytes = made.database.bytes_before or 0, made.memory.reached_bytes
@@ -199,47 +203,48 @@ class SizingRunner:
             pool_bytes=pool_bytes,
             calibration=calibrated[0].folder.parent.name,
             trial=tried[-1].folder.parent.name,
-            **found,
+            **fields,
         )
 
     def _pool(self) -> PoolSize | None:
         """Return the buffer pool of the stand-in: the candidate's share of the profile's data, else the scenario's.
 
-        None: the scenario leaves the server's memory as it is."""
+        None: the scenario leaves the server's memory unchanged.
+        """
         own = self._scenario.pool_of(self._scenario.variants[0])
         pool_bytes = self._made.candidate.memory_bytes or self._demand.pool_bytes
         if own is None or not pool_bytes or not self._demand.database_bytes:
             return own
         return PoolSize(share=float(f"{min(1.0, pool_bytes / self._demand.database_bytes):.4g}"))
 
-    def _experiment(self, scenario: LoadsScenario) -> tuple[list[Record], str | None]:
-        """Make the runs of a part of the stand-in; return its records, and why they are incomplete."""
+    def _run_part(self, scenario: LoadsScenario) -> tuple[list[Record], str | None]:
+        """Make the runs of a part of the stand-in; return its records, and the reason if they are incomplete."""
         self._show.say(scenario.title)
         runner = Runner(scenario, self._engine, self.folder, self._show, self._machines)
         ended = runner.run()
-        why = ended.incomplete_because
-        if why is None and not ended.conditions_hold:
-            why = "a consistency condition does not hold after a run of the stand-in"
-        return (find_records([runner.folder]) if any(runner.folder.glob("*/manifest.json")) else []), why
+        reason = ended.incomplete_because
+        if reason is None and not ended.conditions_hold:
+            reason = "a consistency condition does not hold after a run of the stand-in"
+        return (find_records([runner.folder]) if any(runner.folder.glob("*/manifest.json")) else []), reason
 
 
-def _places(scenario: SizingScenario, engine: Engine) -> list[Path]:
-    """Return the folders of the replay's files, of data and of a log. Raise StallmarkError where they are neither known
-    nor named."""
-    there, choice = engine.directories(), scenario.replay
-    found = []
+def _replay_folders(scenario: SizingScenario, engine: Engine) -> list[Path]:
+    """Return the folders of the replay's data and log files. Raise StallmarkError if a folder is neither known nor
+    given."""
+    directories, choice = engine.directories(), scenario.replay
+    folders = []
     for role, named, key in (("data", choice.folder, "folder"), ("wal", choice.log_folder, "log_folder")):
         if named and not Path(named).is_dir():
-            raise StallmarkError(f"replay.{key}: there is no folder {named}: name one on the storage that is meant.")
-        if not named and role not in there:
+            raise StallmarkError(f"replay.{key}: the folder {named} does not exist: name one on the storage to test.")
+        if not named and role not in directories:
             raise StallmarkError(
-                f"Nobody can tell from here where the files of this server lie: name a folder on the same storage that "
+                f"The location of this server's files is not known from here: name a folder on the same storage that "
                 f"this machine can write to (--set replay.{key}=…)."
             )
-        found.append(Path(named) if named else there[role] / PROBE_FOLDER)
-    return found
+        folders.append(Path(named) if named else directories[role] / PROBE_FOLDER)
+    return folders
 
 
 def _rates_in_words(rates: dict[str, float]) -> str:
-    said = ", ".join(f"{name} {short(rate)}" for name, rate in rates.items() if rate)
-    return f"Rates at which the loads should do what the profile’s server did, per second: {said}"
+    listed = ", ".join(f"{name} {short(rate)}" for name, rate in rates.items() if rate)
+    return f"Rates at which the loads should do what the profile’s server did, per second: {listed}"

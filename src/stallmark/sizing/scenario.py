@@ -1,4 +1,5 @@
-"""A scenario that sizes a candidate for a profile: its I/O is replayed, and loads of ours stand in for its database.
+"""A scenario that sizes a candidate for a profile: its I/O is replayed, and Stallmark's loads stand in for its
+database.
 
 loads:                                           # how large, and the most transactions or queries of each at once
   bank: {workload: bank, scale: {branches: 200}, users: 24}
@@ -68,7 +69,7 @@ class CandidateChoice(Section):
     rack_units: Positive | None = None
     """The height that it takes in a rack."""
 
-    def described(self) -> Candidate:
+    def to_record(self) -> Candidate:
         """Return the candidate for the manifest."""
         facts = self.model_dump(exclude={"memory"})
         return Candidate(memory_bytes=self.memory, **facts)
@@ -110,30 +111,38 @@ class SizingScenario(LoadsScenario):
         return Searched(self.search, None, self.slo, dict.fromkeys(self.loads, 1.0))
 
     def calibration(self, pool: PoolSize | None) -> LoadsScenario:
-        """Return the scenario in which each load runs by itself, in a closed loop: what does a transaction cost?"""
+        """Return the scenario that measures the cost of a transaction: each load runs alone, in a closed loop."""
         few = {name: _few(load) for name, load in self.loads.items()}
         title = "What a transaction or a query of each load costs"
-        return self._with(few, pool, name="calibration", title=title, alone="only", **self._settled)
+        return self._with_changes(few, pool, name="calibration", title=title, alone="only", **self._measurement_times)
 
-    def possible(self, rates: Mapping[str, float]) -> dict[str, float]:
-        """Return rates at which the loads can run: where users would do nothing, the first of them do a little."""
+    def runnable_rates(self, rates: Mapping[str, float]) -> dict[str, float]:
+        """Return rates at which the loads can run: if all users would be idle, the first load of users gets a low
+        rate."""
         users = [name for name in rates if name not in self.queries]
         return dict(rates) | ({} if any(rates[name] > 0 for name in users) else {users[0]: LEAST_RATE})
 
     def trial(self, rates: Mapping[str, float], pool: PoolSize | None) -> LoadsScenario:
-        """Return the scenario in which the loads run at these rates per second; one without a rate rests."""
-        return self._at(rates, pool, name="trial", title="The stand-in at the load of the profile", **self._settled)
+        """Return the scenario with the loads at these rates per second; a load without a rate is idle."""
+        return self._with_rates(
+            rates, pool, name="trial", title="The stand-in at the load of the profile", **self._measurement_times
+        )
 
     def ceiling(self, rates: Mapping[str, float], pool: PoolSize | None) -> LoadsScenario:
-        """Return the scenario in which the highest multiple of these rates is searched for."""
+        """Return the scenario that searches the highest multiple of these rates."""
         assert self.search
         search = self.search.model_dump(mode="json", by_alias=True)
-        return self._at(rates, pool, name="ceiling", title="The stand-in at multiples of the load", search=search)
+        return self._with_rates(
+            rates, pool, name="ceiling", title="The stand-in at multiples of the load", search=search
+        )
 
     @property
-    def _settled(self) -> dict[str, Any]:
-        """Return the times in which costs are measured: as long as an undecided level at the most. They begin when the
-        load has lasted as long: a pool that starts clean writes no pages out until changed ones are in its way."""
+    def _measurement_times(self) -> dict[str, Any]:
+        """Return the times for measuring costs: the longest time of an undecided level, after a warm-up of the same
+        length.
+
+        A pool that starts clean writes no pages until it needs the space of changed ones.
+        """
         longer_s = CEILING_LONGEST * self.measure
         if isinstance(self.warm_up, UntilSteady):
             least_s = max(self.warm_up.at_least, longer_s)
@@ -148,12 +157,12 @@ class SizingScenario(LoadsScenario):
         """Return the loads of queries."""
         return [name for name, load in self.loads.items() if isinstance(load, StreamsLoad)]
 
-    def _at(self, rates: Mapping[str, float], pool: PoolSize | None, **keys: Any) -> LoadsScenario:
+    def _with_rates(self, rates: Mapping[str, float], pool: PoolSize | None, **keys: Any) -> LoadsScenario:
         arrivals = {name: {"arrivals": {"kind": "poisson", "rate": rate}} for name, rate in rates.items() if rate > 0}
         resting = [name for name in self.loads if name not in arrivals]
-        return self._with(arrivals, pool, resting, **keys)
+        return self._with_changes(arrivals, pool, resting, **keys)
 
-    def _with(
+    def _with_changes(
         self,
         changes: Mapping[str, dict[str, Any]],
         pool: PoolSize | None,

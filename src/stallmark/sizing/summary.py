@@ -1,4 +1,4 @@
-"""The summary of a sizing: a need, and for each candidate how much more than that it carries."""
+"""The summary of a sizing: a need, and each candidate's headroom over it."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,10 +15,10 @@ from stallmark.sizing import candidate
 from stallmark.sizing.candidate import (
     CandidateAnswer,
     Need,
-    against_today,
+    answer_finding,
     answer_of,
     busiest_per_s,
-    finding_of,
+    compare_with_today,
     need_of,
 )
 from stallmark.sizing.demand import profile_fingerprint, with_peaks
@@ -28,8 +28,7 @@ from stallmark.sizing.reach import SizingKind
 
 @dataclass(frozen=True)
 class SizingSummary:
-    """A sizing. `answers` has one finding for each candidate, in their order; `profile` is None where only the need of
-    the busiest windows is known. `played`: what was played of the profile, and what was not."""
+    """The summary of a sizing."""
 
     need: Need
     demand: Demand
@@ -37,21 +36,24 @@ class SizingSummary:
     candidates: Sequence[CandidateAnswer]
     today: CandidateAnswer | None
     profile: ProfileSummary | None
+    """None if only the need of the busiest windows is known."""
     answers: Sequence[Finding]
+    """One finding for each candidate, in their order."""
     findings: Sequence[Finding]
     memory: Sequence[Finding]
     cautions: Sequence[Finding]
     played: Sequence[Finding]
+    """The played windows of the profile, and the peaks that were not played."""
     untested: Sequence[Finding]
 
     @property
-    def carried(self) -> bool:
-        """Tell whether any candidate carries it."""
-        return any(one.standing == "carries" for one in self.candidates)
+    def any_carries(self) -> bool:
+        """Return whether any candidate carries the need."""
+        return any(answer.standing == "carries" for answer in self.candidates)
 
     @property
     def emulated(self) -> bool:
-        return any(one.emulated for one in self.candidates)
+        return any(answer.emulated for answer in self.candidates)
 
 
 def summarise_candidate(folder: Path) -> SizingSummary:
@@ -68,52 +70,55 @@ def size(
     other: ServiceLevelObjective | None = None,
     today: Path | None = None,
 ) -> SizingSummary:
-    """Size candidates for a profile. `other`: the service level to judge by in place of theirs.
+    """Size candidates for a profile, judged by the service level `other` if given, else by theirs.
 
-    Raise StallmarkError where a candidate was measured for another profile, or some are not to be compared.
+    Raise StallmarkError if a candidate was measured for another profile, or if candidates cannot be compared.
     """
-    found = summarise_profile(profile)
+    profile_summary = summarise_profile(profile)
     read = [(folder, read_sizing(folder)) for folder in candidates]
     old = None if today is None else (today, read_sizing(today))
     every = [*read, *([old] if old else [])]
     for folder, sizing in every:
-        if sizing.demand.profile != profile_fingerprint(found.manifest, found.rates):
+        if sizing.demand.profile != profile_fingerprint(profile_summary.manifest, profile_summary.rates):
             raise StallmarkError(
-                f"{folder} was measured for another profile than {profile}, or before that went on: give the profile "
-                "that it was measured for, or run the sizing again."
+                f"{folder} was measured for another profile than {profile}, or before that was continued: give the "
+                "profile that it was measured for, or run the sizing again."
             )
     _refuse_unlike(every, other)
-    need = need_of(found, read[0][1].demand, percentile, growth)
-    read = [(folder, _with_peaks(sizing, found)) for folder, sizing in read]
-    return _summary(read, old, found, need, other)
+    need = need_of(profile_summary, read[0][1].demand, percentile, growth)
+    read = [(folder, _with_peaks(sizing, profile_summary)) for folder, sizing in read]
+    return _summary(read, old, profile_summary, need, other)
 
 
-def _with_peaks(sizing: Sizing, found: ProfileSummary) -> Sizing:
-    """Return a sizing with the peaks of its profile, for those that were made before they were looked for."""
+def _with_peaks(sizing: Sizing, profile: ProfileSummary) -> Sizing:
+    """Return a sizing with the peaks of its profile, for records made before peaks were searched."""
     known = sizing.demand.peaks is not None
-    return sizing if known else sizing.changed(demand=with_peaks(sizing.demand, found.intervals))
+    return sizing if known else sizing.changed(demand=with_peaks(sizing.demand, profile.intervals))
 
 
 def _refuse_unlike(every: Sequence[tuple[Path, Sizing]], other: ServiceLevelObjective | None) -> None:
     first, sizing = every[0]
-    for folder, one in every[1:]:
-        if other is None and one.service_level != sizing.service_level:
+    for folder, compared in every[1:]:
+        if other is None and compared.service_level != sizing.service_level:
             raise StallmarkError(
                 f"{first} and {folder} were measured with different service levels: give one with --slo, as 20ms."
             )
-        if [len(each.pieces) for each in one.demand.windows] != [len(each.pieces) for each in sizing.demand.windows]:
+        if [len(window.pieces) for window in compared.demand.windows] != [
+            len(window.pieces) for window in sizing.demand.windows
+        ]:
             raise StallmarkError(
                 f"{first} and {folder} were measured with other windows of the profile: run one of them again."
             )
-        if len({each.replay.decides for each in (one, sizing) if each.replay}) > 1:
+        if len({sized.replay.decides for sized in (compared, sizing) if sized.replay}) > 1:
             raise StallmarkError(
                 f"The replays of {first} and {folder} were judged by different figures of reads, a mean and a "
                 "percentile: run one of them again."
             )
+    # Stand-ins on different data versions did different work per transaction.
     made = {
-        folder: [record.manifest for record in find_records([folder / each.stand_in.ceiling])]
-        for folder, each in every
-        if each.stand_in and each.stand_in.ceiling
+        folder: [record.manifest for record in find_records([folder / sized.stand_in.ceiling])]
+        for folder, sized in every
+        if sized.stand_in and sized.stand_in.ceiling
     }
     for (one_folder, left), (other_folder, right) in pairwise(made.items()):
         if mixed := mixed_versions([*left, *right]):
@@ -133,11 +138,12 @@ def _summary(
 ) -> SizingSummary:
     named = Counter(sizing.candidate.name for _, sizing in read)
     candidates = [
-        answer_of(folder, one, _name(folder, one, named[one.candidate.name] > 1), need, other) for folder, one in read
+        answer_of(folder, sizing, _unique_name(folder, sizing, named[sizing.candidate.name] > 1), need, other)
+        for folder, sizing in read
     ]
-    today = answer_of(*old, _name(*old, False), need, other) if old else None
-    if len({one.emulated for one in (*candidates, *([today] if today else []))}) > 1:
-        raise StallmarkError("Some of these are emulated and some are not: they are not compared, give them apart.")
+    today = answer_of(*old, _unique_name(*old, False), need, other) if old else None
+    if len({answer.emulated for answer in (*candidates, *([today] if today else []))}) > 1:
+        raise StallmarkError("Emulated and real candidates cannot be compared: size them separately.")
     first = candidates[0]
     demand, level = first.sizing.demand, first.service_level
     return SizingSummary(
@@ -147,19 +153,19 @@ def _summary(
         candidates=candidates,
         today=today,
         profile=profile,
-        answers=[finding_of(one) for one in candidates],
+        answers=[answer_finding(answer) for answer in candidates],
         findings=list(_findings(need, demand, level, candidates, today, profile)),
-        memory=[*_memory(candidates), *(profile.memory if profile else ())],
+        memory=[*_memory_findings(candidates), *(profile.memory if profile else ())],
         cautions=[
-            *_below(need, demand),
-            *(one for each in candidates for one in candidate.untested_of_candidate(each)),
+            *_need_below_busiest(need, demand),
+            *(finding for answer in candidates for finding in candidate.untested_of_candidate(answer)),
         ],
         played=list(candidate.untested_of_profile(candidates, profile)),
         untested=[*candidate.untested_of_all(candidates, need.growth, profile), *(profile.cautions if profile else ())],
     )
 
 
-def _name(folder: Path, sizing: Sizing, again: bool) -> str:
+def _unique_name(folder: Path, sizing: Sizing, again: bool) -> str:
     return f"{sizing.candidate.name} ({folder.name})" if again else sizing.candidate.name
 
 
@@ -172,15 +178,17 @@ def _findings(
     profile: ProfileSummary | None,
 ) -> Iterator[Finding]:
     if profile is not None:
-        yield _need(need, demand)
-    for one in candidates:
-        if len(one.reaches) > 1:
-            by = {reach.method: [reach.low, reach.high, reach.middle] for reach in one.reaches}
-            yield info(SizingKind.METHODS, candidate=one.name, multiple=need.multiple, **by)
-        yield from (info(SizingKind.ENDS, candidate=one.name, ends=reach.ends) for reach in one.reaches if reach.ends)
-    yield from _cheapest(candidates)
+        yield _need_finding(need, demand)
+    for answer in candidates:
+        if len(answer.reaches) > 1:
+            by = {reach.method: [reach.low, reach.high, reach.middle] for reach in answer.reaches}
+            yield info(SizingKind.METHODS, candidate=answer.name, multiple=need.multiple, **by)
+        yield from (
+            info(SizingKind.ENDS, candidate=answer.name, ends=reach.ends) for reach in answer.reaches if reach.ends
+        )
+    yield from _cheapest_finding(candidates)
     if today is not None:
-        yield from against_today(today, candidates)
+        yield from compare_with_today(today, candidates)
     for window in demand.windows:
         read_ms = demand.read_ms if window is demand.windows[0] else window.read_ms
         if read_ms is not None and level.read_ms is not None and read_ms > level.read_ms:
@@ -188,13 +196,13 @@ def _findings(
             yield info(SizingKind.SLOW_TODAY, **facts, read_ms=read_ms, limit_ms=level.read_ms)
 
 
-def _below(need: Need, demand: Demand) -> Iterator[Finding]:
+def _need_below_busiest(need: Need, demand: Demand) -> Iterator[Finding]:
     if need.minutes_per_s and need.window_per_s and need.minutes_per_s < need.window_per_s:
         facts = {"percentile": need.percentile, "times": need.window_per_s / need.minutes_per_s}
         yield caution(SizingKind.NEED_BELOW_BUSIEST, **facts, window_s=demand.windows[0].seconds)
 
 
-def _need(need: Need, demand: Demand) -> Finding:
+def _need_finding(need: Need, demand: Demand) -> Finding:
     facts = {"per_s": need.per_s, "growth": need.growth, "window_per_s": need.window_per_s}
     facts |= {"window_s": demand.windows[0].seconds, "begin": demand.windows[0].begin}
     facts |= {"others": len(demand.windows) - 1}
@@ -204,28 +212,30 @@ def _need(need: Need, demand: Demand) -> Finding:
     return info(SizingKind.NEED_BY_WINDOW, **facts, percentile=need.percentile, minutes=need.minutes)
 
 
-def _cheapest(candidates: Sequence[CandidateAnswer]) -> Iterator[Finding]:
-    carrying = [one for one in candidates if one.standing == "carries"]
-    priced = [(one.sizing.candidate.cost, one.name) for one in carrying if one.sizing.candidate.cost is not None]
+def _cheapest_finding(candidates: Sequence[CandidateAnswer]) -> Iterator[Finding]:
+    carrying = [answer for answer in candidates if answer.standing == "carries"]
+    priced = [
+        (answer.sizing.candidate.cost, answer.name) for answer in carrying if answer.sizing.candidate.cost is not None
+    ]
     if len(priced) < 2:
         return
-    cost, cheapest = min(priced, key=lambda one: one[0])
+    cost, cheapest = min(priced, key=lambda pair: pair[0])
     alike = [name for amount, name in priced if amount == cost and name != cheapest]
-    without = [one.name for one in carrying if one.sizing.candidate.cost is None]
+    without = [answer.name for answer in carrying if answer.sizing.candidate.cost is None]
     facts = {"candidate": cheapest, "alike": alike, "cost": cost, "carrying": len(carrying), "without_cost": without}
     yield info(SizingKind.CHEAPEST, **facts)
 
 
-def _memory(candidates: Sequence[CandidateAnswer]) -> Iterator[Finding]:
-    for one in candidates:
-        demand, stand_in = one.sizing.demand, one.sizing.stand_in
-        if demand.pool_bytes is None and one.memory_bytes is None:
+def _memory_findings(candidates: Sequence[CandidateAnswer]) -> Iterator[Finding]:
+    for answer in candidates:
+        demand, stand_in = answer.sizing.demand, answer.sizing.stand_in
+        if demand.pool_bytes is None and answer.memory_bytes is None:
             continue
         yield info(
             SizingKind.MEMORY,
-            candidate=one.name,
+            candidate=answer.name,
             today_bytes=demand.pool_bytes,
-            memory_bytes=one.sizing.candidate.memory_bytes,
+            memory_bytes=answer.sizing.candidate.memory_bytes,
             database_bytes=demand.database_bytes,
             stand_in_share=stand_in.pool_share if stand_in else None,
         )

@@ -41,15 +41,19 @@ _SCALES = {"read_bytes": _MB, "log_bytes": _MB}
 STREAMS = ("reads", "writes", "log")
 
 
-def candidates(found: SizingSummary) -> Table:
-    """Return the candidates, and the hardware of today below them."""
-    today, need = found.today, found.need.multiple
-    return Rows([*found.candidates, *([today] if today else [])]).table(
+def candidates(summary: SizingSummary) -> Table:
+    """Return the table of candidates, with today's hardware below them."""
+    today, need = summary.today, summary.need.multiple
+    return Rows([*summary.candidates, *([today] if today else [])]).table(
         word("candidate", lambda answer: Cell(f"{answer.name} (today)", "quiet") if answer is today else answer.name),
         word("answer", lambda answer: "" if answer is today else _standing(answer)),
         number("headroom", _headroom),
         if_known(
-            number("interval", lambda one: None if one.low is None else words.span(one.low, one.high), importance=1),
+            number(
+                "interval",
+                lambda answer: None if answer.low is None else words.span(answer.low, answer.high),
+                importance=1,
+            ),
             number("cost", lambda answer: answer.sizing.candidate.cost, _plain, importance=2),
             number("TPS", lambda answer: answer.per_s, importance=3),
             number("pool", lambda answer: answer.memory_bytes, format.size, importance=4),
@@ -58,8 +62,8 @@ def candidates(found: SizingSummary) -> Table:
             number(f"TPS per {COST:,} cost", _per_cost, importance=7),
             number("TPS/W", lambda answer: answer.per_s_of(answer.sizing.candidate.watts), importance=8),
             number("TPS/U", lambda answer: answer.per_s_of(answer.sizing.candidate.rack_units), importance=9),
-            number("replay", lambda answer: _reach(answer.replay, need), importance=10),
-            number("stand-in", lambda answer: _reach(answer.stand_in, need), importance=11),
+            number("replay", lambda answer: _reach_range(answer.replay, need), importance=10),
+            number("stand-in", lambda answer: _reach_range(answer.stand_in, need), importance=11),
         ),
     )
 
@@ -77,19 +81,19 @@ def _per_cost(answer: CandidateAnswer) -> float | None:
     return None if per_cost is None else per_cost * COST
 
 
-def _reach(one: Reach | None, need: float) -> str:
-    if one is None or not one.known:
+def _reach_range(reach: Reach | None, need: float) -> str:
+    if reach is None or not reach.is_known:
         return format.NONE
-    return words.span(one.low / need, None if one.high is None else one.high / need)
+    return words.span(reach.low / need, None if reach.high is None else reach.high / need)
 
 
 def _plain(value: float | None) -> str:
     return format.NONE if value is None else format.exact(value)
 
 
-def windows(found: SizingSummary) -> Table:
-    """Return the windows of the demand: the I/O of each as a mean, and its highest interval."""
-    demand, first = found.demand, next(iter(found.demand.windows), None)
+def windows(summary: SizingSummary) -> Table:
+    """Return the windows of the demand: the mean I/O of each, and its highest interval."""
+    demand, first = summary.demand, next(iter(summary.demand.windows), None)
     return Rows(demand.windows).table(
         word(
             f"from, {format.zone()}", lambda window: f"{format.minute(window.begin)} ({words.BECAUSE[window.because]})"
@@ -119,27 +123,27 @@ def _kib(size: float, ios: float) -> float | None:
     return size / ios / 1024 if ios else None
 
 
-def matched(found: SizingSummary) -> Table:
-    """Return what the stand-in was to do per second, and what it did on each candidate."""
-    of: dict[str, dict[str, Matched]] = {
-        one.name: {str(each.name): each for each in one.sizing.stand_in.matched}
-        for one in found.candidates
-        if one.sizing.stand_in
+def stand_in_quantities(summary: SizingSummary) -> Table:
+    """Return the target quantities of the stand-in per second, and the measured ones on each candidate."""
+    by_candidate: dict[str, dict[str, Matched]] = {
+        answer.name: {str(quantity.name): quantity for quantity in answer.sizing.stand_in.matched}
+        for answer in summary.candidates
+        if answer.sizing.stand_in
     }
     rows: list[Sequence[str | Cell]] = []
     for name, title in words.QUANTITIES.items():
-        each = [quantities.get(name) for quantities in of.values()]
-        wanted = next((one.wanted for one in each if one and one.wanted is not None), None)
-        reached = [one.reached if one else None for one in each]
-        rows.append([title, _scaled(name, wanted), *(_reached(name, wanted, one) for one in reached)])
-    return Table(["quantity", "profile", *of], rows) if of else Table([], [])
+        compared = [quantities.get(name) for quantities in by_candidate.values()]
+        wanted = next((quantity.wanted for quantity in compared if quantity and quantity.wanted is not None), None)
+        reached = [quantity.reached if quantity else None for quantity in compared]
+        rows.append([title, _scaled(name, wanted), *(_reached_cell(name, wanted, value) for value in reached)])
+    return Table(["quantity", "profile", *by_candidate], rows) if by_candidate else Table([], [])
 
 
 def _scaled(name: str, value: float | None) -> str:
     return format.number(None if value is None else value / _SCALES.get(name, 1.0))
 
 
-def _reached(name: str, wanted: float | None, reached: float | None) -> str | Cell:
+def _reached_cell(name: str, wanted: float | None, reached: float | None) -> str | Cell:
     text = _scaled(name, reached)
     ratio = format.difference(wanted, reached)
     if ratio is None:
@@ -147,78 +151,84 @@ def _reached(name: str, wanted: float | None, reached: float | None) -> str | Ce
     return Cell(f"{text} ({format.signed(ratio)})", "apart" if abs(ratio) > MATCHED_WITHIN else "")
 
 
-def levels(found: SizingSummary) -> list[tuple[str, Table]]:
+def levels(summary: SizingSummary) -> list[tuple[str, Table]]:
     """Return the levels of each candidate's replay."""
-    return [(one.name, _levels(one.sizing.replay)) for one in found.candidates if one.sizing.replay]
+    return [(answer.name, _levels(answer.sizing.replay)) for answer in summary.candidates if answer.sizing.replay]
 
 
 def _levels(replay: Replay) -> Table:
     header = ["level", "tried", "verdict"]
     for name in ("read", "write", "log write"):
         header += [f"{name}s/s due", "done", f"ms/{name}", "p95", "p99"]
-    return Table(header, [_level(one) for one in replay.levels], words=frozenset({0, 1, 2}))
+    return Table(header, [_level(level) for level in replay.levels], words=frozenset({0, 1, 2}))
 
 
-def _level(one: ReplayLevel) -> list[str | Cell]:
-    verdict = ceiling.level_verdict(one.verdict) + (", behind" if one.backlog else "")
-    streams: dict[str, Stream] = {stream.name: stream for stream in one.streams}
-    row: list[str | Cell] = [words.in_times(one.level), ceiling.tried(one.tried)]
-    row.append(Cell(verdict, "bad") if one.verdict == "broke" else verdict)
+def _level(level: ReplayLevel) -> list[str | Cell]:
+    verdict = ceiling.level_verdict(level.verdict) + (", behind" if level.backlog else "")
+    streams: dict[str, Stream] = {stream.name: stream for stream in level.streams}
+    row: list[str | Cell] = [words.in_times(level.level), ceiling.tried(level.tried)]
+    row.append(Cell(verdict, "bad") if level.verdict == "broke" else verdict)
     for name in STREAMS:
-        row += _stream(streams.get(name), one.seconds)
+        row += _stream(streams.get(name), level.seconds)
     return row
 
 
-def _stream(one: Stream | None, seconds: float) -> list[str]:
-    if one is None or not seconds:
+def _stream(stream: Stream | None, seconds: float) -> list[str]:
+    if stream is None or not seconds:
         return [format.NONE] * 5
-    rates = [format.number(one.wanted / seconds), format.number(one.ios / seconds)]
-    return [*rates, format.number(one.mean_ms), *(format.number(percentile(one, share)) for share in (0.95, 0.99))]
+    rates = [format.number(stream.wanted / seconds), format.number(stream.ios / seconds)]
+    return [
+        *rates,
+        format.number(stream.mean_ms),
+        *(format.number(percentile(stream, share)) for share in (0.95, 0.99)),
+    ]
 
 
-def percentile(one: Stream, share: float) -> float | None:
-    """Return the time that a share of the I/Os did not exceed; None where too few were seen beyond it."""
-    total = sum(count for _, count in one.histogram)
+def percentile(stream: Stream, share: float) -> float | None:
+    """Return the time that a share of the I/Os did not exceed, or None with fewer than ten I/Os beyond it."""
+    total = sum(count for _, count in stream.histogram)
     if total * (1 - share) < 10:
         return None
     seen = 0
-    for ms, count in one.histogram:
+    for ms, count in stream.histogram:
         seen += count
         if seen >= share * total:
             return ms
     return None
 
 
-def facts(found: SizingSummary) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return what is known of each candidate's machine, storage and replay."""
-    return [(one.name, _facts(one)) for one in (*found.candidates, *([found.today] if found.today else []))]
+def facts(summary: SizingSummary) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return the known facts of each candidate's machine, storage and replay."""
+    return [
+        (answer.name, _facts(answer)) for answer in (*summary.candidates, *([summary.today] if summary.today else []))
+    ]
 
 
-def _facts(one: CandidateAnswer) -> list[tuple[str, str]]:
-    sizing, replay = one.sizing, one.sizing.replay
+def _facts(answer: CandidateAnswer) -> list[tuple[str, str]]:
+    sizing, replay = answer.sizing, answer.sizing.replay
     data, log = sizing.devices.of("data"), sizing.devices.of("wal")
     pairs = [
         ("measured", format.moment(sizing.started)),
         ("engine", sizing.engine),
         ("cores of the load machine", format.count(sizing.machine.cores)),
         ("its memory", format.size(sizing.machine.memory_bytes)),
-        ("data on", _on(data)),
-        ("log on", _on(log)),
+        ("data on", _device_name(data)),
+        ("log on", _device_name(log)),
         ("replay", f"{replay.tool}, {replay.how}" if replay else format.NONE),
         ("its file", format.size(replay.file_bytes) if replay else format.NONE),
-        ("stand-in", _rates(one) or format.NONE),
-        ("record", one.folder.name),
+        ("stand-in", _rates(answer) or format.NONE),
+        ("record", answer.folder.name),
     ]
     return [(name, value) for name, value in pairs if value != format.NONE]
 
 
-def _on(device: Device) -> str:
+def _device_name(device: Device) -> str:
     emulated = device.emulated_array
     return array_name(emulated) if emulated else device.model or device.name or format.NONE
 
 
-def _rates(one: CandidateAnswer) -> str:
-    rates = one.sizing.stand_in.rates if one.sizing.stand_in else {}
+def _rates(answer: CandidateAnswer) -> str:
+    rates = answer.sizing.stand_in.rates if answer.sizing.stand_in else {}
     return ", ".join(f"{name} {format.number(rate)}/s" for name, rate in rates.items() if rate)
 
 
@@ -228,27 +238,27 @@ _DASHES: dict[Method, str] = {"replay": "solid", "stand_in": "dot"}
 _LIMIT = COLOURS[1]
 
 
-def latency_figure(found: SizingSummary) -> Figure | None:
-    """Return the mean time of reads at every level of every candidate; None where none is known."""
+def latency_figure(summary: SizingSummary) -> Figure | None:
+    """Return the mean read time at every level of every candidate, or None if no time is known."""
     made, _ = side_by_side([1.0], 0.0, 380, margin={"t": 28})
-    shown = [*found.candidates, *([found.today] if found.today else [])]
+    shown = [*summary.candidates, *([summary.today] if summary.today else [])]
     drawn: list[tuple[str, Method, Point]] = []
     key = []
-    for one, look in zip(shown, looks([one.name for one in shown]).values(), strict=True):
-        for reach in filter(None, (one.replay, one.stand_in)):
+    for answer, look in zip(shown, looks([answer.name for answer in shown]).values(), strict=True):
+        for reach in filter(None, (answer.replay, answer.stand_in)):
             points = sorted((point for point in reach.points if point.read_ms is not None), key=lambda p: p.level)
             if points:
-                drawn += [(one.name, reach.method, point) for point in points]
-                made.add_traces(_traces(one, reach, points, look, found.need.multiple))
-                label = f"{one.name}, {words.METHODS[reach.method]}"
+                drawn += [(answer.name, reach.method, point) for point in points]
+                made.add_traces(_traces(answer, reach, points, look, summary.need.multiple))
+                label = f"{answer.name}, {words.METHODS[reach.method]}"
                 key.append(KeyItem(label, look.colour, _DASHES[reach.method], look.symbol))
     if not drawn:
         return None
-    if (today_ms := found.demand.read_ms) is not None:
-        made.add_trace(_in_production(today_ms, found.need.multiple))
+    if (today_ms := summary.demand.read_ms) is not None:
+        made.add_trace(_in_production(today_ms, summary.need.multiple))
         key.append(KeyItem(words.IN_PRODUCTION, NEUTRAL, None, "star"))
-    limit = found.service_level.read_ms
-    times = [ms for ms in (found.demand.read_ms, *(point.read_ms for *_, point in drawn)) if ms is not None]
+    limit = summary.service_level.read_ms
+    times = [ms for ms in (summary.demand.read_ms, *(point.read_ms for *_, point in drawn)) if ms is not None]
     axis, scale = values_axis(max([*times, limit or 0.0]), times)
     if limit is not None:
         made.add_shape(type="line", xref="paper", x0=0, x1=1, y0=limit, y1=limit,
@@ -256,7 +266,7 @@ def latency_figure(found: SizingSummary) -> Figure | None:
         key.append(KeyItem(f"limit, {limit:g} ms", _LIMIT, "dash"))
     made.add_shape(type="line", yref="paper", y0=0, y1=1, x0=1, x1=1, line={"color": NEUTRAL, "width": 1.5})
     note(made, words.NEED_MARK, x=1, xref="x", yshift=-4, xshift=3, yanchor="top")
-    furthest = max([1.0, *(point.level for *_, point in drawn)]) / found.need.multiple
+    furthest = max([1.0, *(point.level for *_, point in drawn)]) / summary.need.multiple
     made.update_layout(
         xaxis={"range": from_zero(max(furthest, 1.0)), "title": {"text": "load, as a multiple of the need"}}, yaxis=axis
     )
@@ -265,14 +275,14 @@ def latency_figure(found: SizingSummary) -> Figure | None:
         id="latency",
         title="Read time over the load",
         unit="ms",
-        emulated=found.emulated,
-        summary="; ".join(f"{one.name}: {words.STANDINGS[one.standing]}" for one in found.candidates),
+        emulated=summary.emulated,
+        summary="; ".join(f"{answer.name}: {words.STANDINGS[answer.standing]}" for answer in summary.candidates),
         method=words.CHART,
         chart=made,
         header=["candidate", "by", "× the need", "read ms", "verdict"],
         rows=[
-            [name, words.METHODS[method], format.short(point.level / found.need.multiple), format.number(point.read_ms),
-             ceiling.level_verdict(point.verdict)]
+            [name, words.METHODS[method], format.short(point.level / summary.need.multiple),
+             format.number(point.read_ms), ceiling.level_verdict(point.verdict)]
             for name, method, point in drawn
         ],
         key=key,
@@ -281,7 +291,7 @@ def latency_figure(found: SizingSummary) -> Figure | None:
 
 
 def _in_production(read_ms: float, need: float) -> go.Scatter:
-    """Return the time of reads in the profile's busiest window, on the hardware of then."""
+    """Return the read time in the profile's busiest window, on the recorded hardware."""
     return go.Scatter(
         mode="markers",
         name=words.IN_PRODUCTION,
@@ -291,9 +301,12 @@ def _in_production(read_ms: float, need: float) -> go.Scatter:
     )
 
 
-def _traces(one: CandidateAnswer, reach: Reach, points: list[Point], look: Look, need: float) -> list[go.Scatter]:
-    """Return the line of a candidate by one method, through the means of its levels, and a mark for each time that a
-    level was tried: an empty one where it did not hold."""
+def _traces(answer: CandidateAnswer, reach: Reach, points: list[Point], look: Look, need: float) -> list[go.Scatter]:
+    """Return the line of a candidate by one method, through the means of its levels, and a mark for each try of a
+    level.
+
+    The mark is empty if the level did not hold.
+    """
     of_level = [[point.read_ms or 0.0 for point in same] for same in group_points(points, lambda point: point.level)]
     line = go.Scatter(
         mode="lines",
@@ -304,7 +317,7 @@ def _traces(one: CandidateAnswer, reach: Reach, points: list[Point], look: Look,
     )
     marks = go.Scatter(
         mode="markers",
-        name=f"{one.name}, {words.METHODS[reach.method]}",
+        name=f"{answer.name}, {words.METHODS[reach.method]}",
         x=rounded(point.level / need for point in points),
         y=rounded(point.read_ms for point in points),
         marker={

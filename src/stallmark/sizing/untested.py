@@ -1,4 +1,4 @@
-"""The wording of what a sizing did not test, or not as it will be."""
+"""The wording of the limits of a sizing: parts of the load that were not tested, or not as they will be."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from stallmark.sizing.reach import Method, SizingKind
 from stallmark.sizing.wording import BECAUSE, MEASURES, METHODS, STREAMS, in_times, per_second
 
 _VISIBLY = 1.005
-"""Less is 1×, as a multiple is written."""
+"""Smaller ratios are written as 1×."""
 
 
 SENTENCES: Mapping[Kind, str] = {
@@ -83,8 +83,8 @@ SENTENCES: Mapping[Kind, str] = {
 def _(candidate: str, running: bool, said: str | None) -> str:
     if running:
         return f"The sizing of “{candidate}” is under way, or was killed: this is what it shows so far."
-    why = f" ({as_reason(said)})" if said else ""
-    return f"The sizing of “{candidate}” ended before it was whole{why}: this is what it shows."
+    reason = f" ({as_reason(said)})" if said else ""
+    return f"The sizing of “{candidate}” ended before it was whole{reason}: this is what it shows."
 
 
 @says(SizingKind.UNCONFIRMED)
@@ -101,10 +101,10 @@ def _(candidate: str, method: Method, runs: int, of: int, running: bool) -> str:
 @says(SizingKind.GAP)
 def _(candidate: str, method: Method, levels: Sequence[float], other_level: bool) -> str:
     low, high = levels
-    why = "it was searched under another service level, and " if other_level else ""
+    reason = "it was searched under another service level, and " if other_level else ""
     return (
         f"“{candidate}” was not measured between {short(low)} and {in_times(high)} the busiest windows by "
-        f"{METHODS[method]}: {why}its ceiling lies anywhere between."
+        f"{METHODS[method]}: {reason}its ceiling lies anywhere between."
     )
 
 
@@ -116,12 +116,12 @@ def _(candidate: str, replayed: bool) -> str:
 
 @says(SizingKind.UNMATCHED)
 def _(candidate: str, quantities: Sequence[str], ratios: Sequence[float], searched: bool) -> str:
-    off = [f"{_quantity(one)} {in_times(ratio)}" for one, ratio in zip(quantities, ratios, strict=True)]
-    said = f"At the profile’s load the stand-in on “{candidate}” did not match it ({', '.join(off)})"
+    off = [f"{_quantity(name)} {in_times(ratio)}" for name, ratio in zip(quantities, ratios, strict=True)]
+    mismatch = f"At the profile’s load the stand-in on “{candidate}” did not match it ({', '.join(off)})"
     if not searched:
-        return f"{said}."
+        return f"{mismatch}."
     return (
-        f"{said}: its multiples count the I/Os of data that it did, and what is off from these was tested at other "
+        f"{mismatch}: its multiples count the I/Os of data that it did, and what is off from these was tested at other "
         "multiples."
     )
 
@@ -137,9 +137,9 @@ def _quantity(name: str) -> str:
 
 @says(SizingKind.SMALLER)
 def _(candidate: str, method: Method, own_bytes: int, database_bytes: float) -> str:
-    what = "a file" if method == "replay" else "a database"
+    container = "a file" if method == "replay" else "a database"
     return (
-        f"The {METHODS[method]} on “{candidate}” had {what} of {size(own_bytes)}, and the profile’s server has "
+        f"The {METHODS[method]} on “{candidate}” had {container} of {size(own_bytes)}, and the profile’s server has "
         f"{size(database_bytes)}: a cache in the storage can hold more of it."
     )
 
@@ -150,13 +150,13 @@ def _(windows: Sequence[Sequence[Any]], seconds: float, span_s: float | None, mo
     if all:
         return f"All that is known of the profile was played, {roughly(seconds)}. {unseen}"
     named = listed([f"with {BECAUSE[because]} (from {moment(begin)})" for because, begin in windows])
-    of = f"the {roughly(span_s)} of the profile" if span_s is not None else "the profile"
+    total = f"the {roughly(span_s)} of the profile" if span_s is not None else "the profile"
     which = f"the window {named}" if len(windows) == 1 else f"{len(windows)} windows, those {named}"
     others = ""
     if most is not None:
         more = f"more than {in_times(most)} as much" if most >= _VISIBLY else "more"
         others = f" No other has {more} of I/Os, reads, writes or bytes."
-    return f"Played were {roughly(seconds)} of {of}: {which}.{others} {unseen}"
+    return f"Played were {roughly(seconds)} of {total}: {which}.{others} {unseen}"
 
 
 @says(SizingKind.NOT_PLAYED)
@@ -169,11 +169,11 @@ def _(measure: Measured, begin: float, per_s: float, played: float) -> str:
 
 @says(SizingKind.STAND_IN_WINDOW)
 def _(windows: int, replayed: bool) -> str:
-    of = f"The stand-in is of the window with {BECAUSE['ios_per_s']} alone"
+    scope = f"The stand-in is of the window with {BECAUSE['ios_per_s']} alone"
     if windows == 1:
-        return f"{of}."
+        return f"{scope}."
     others = "the other was" if windows == 2 else f"the other {windows - 1} were"
-    return f"{of}: {others} {'replayed, and nothing else' if replayed else 'not tested'}."
+    return f"{scope}: {others} {'replayed, and nothing else' if replayed else 'not tested'}."
 
 
 @says(SizingKind.OTHER_QUERIES)

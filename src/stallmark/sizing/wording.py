@@ -1,4 +1,4 @@
-"""The wording of a sizing: the need, how much of it candidates carry, and what was not tested."""
+"""The wording of a sizing: the need, the headroom of candidates, and the answers to both."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -88,7 +88,7 @@ def in_times(value: float) -> str:
 
 
 def span(low: float, high: float | None) -> str:
-    """Write where a multiple lies: "1.25 to 1.38", "at least 4", "under 0.5"."""
+    """Write a range of multiples: "1.25 to 1.38", "at least 4", "under 0.5"."""
     if not low and high is not None:
         return f"under {short(high)}"
     return f"at least {short(low)}" if high is None else f"{short(low)} to {short(high)}"
@@ -101,19 +101,19 @@ def service_level(level: ServiceLevelObjective) -> str:
     return listed([*reads, *level.transactions])
 
 
-def progress(found: Sizing) -> str:
-    """Return how far a sizing is."""
-    replay, stand_in = found.replay, found.stand_in
+def progress(sizing: Sizing) -> str:
+    """Return the progress of a sizing."""
+    replay, stand_in = sizing.replay, sizing.stand_in
     levels = len(replay.levels) if replay else 0
-    told = "not begun" if not levels else f"{levels} level{'s' * (levels > 1)}"
-    done = f"replay: {told}{', ended' if replay and replay.outcome else ''}"
+    levels_done = "not begun" if not levels else f"{levels} level{'s' * (levels > 1)}"
+    done = f"replay: {levels_done}{', ended' if replay and replay.outcome else ''}"
     trial = "not begun" if stand_in is None else "matched" if stand_in.ceiling is None else "searched"
-    why = f" ({as_reason(found.because)})" if found.because else ""
-    return f"The sizing is {found.status}{why}; {done}; stand-in: {trial}."
+    reason = f" ({as_reason(sizing.because)})" if sizing.because else ""
+    return f"The sizing is {sizing.status}{reason}; {done}; stand-in: {trial}."
 
 
-def ends_first(ends: Finding | None) -> str:
-    """Return what ends first, as a clause; nothing where that is not known."""
+def first_limit(ends: Finding | None) -> str:
+    """Return the first limit, as a clause; empty if unknown."""
     if ends is None:
         return ""
     return _replay_ends(ends.facts) if ends.kind is SizingKind.REPLAY_ENDS else _stand_in_ends(ends.facts)
@@ -124,39 +124,40 @@ def _replay_ends(facts: Mapping[str, Any]) -> str:
     if facts["limit_ms"] is not None:
         slow = [f"reads take longer than {facts['limit_ms']:g} ms{_in_windows([facts['slow_in']])}"]
     if facts["behind"]:
-        streams = listed([STREAMS[one] for one in facts["behind"]])
+        streams = listed([STREAMS[name] for name in facts["behind"]])
         behind = [f"{streams} fall behind{_in_windows(facts['behind_in'])}"]
     return listed([*slow, *behind])
 
 
 def _in_windows(windows: Sequence[Sequence[Any] | None], *, begin: bool = False) -> str:
-    """Return in which windows something ended, with their begin on request; nothing if there is but one to be in."""
-    known = [one for one in windows if one]
+    """Return a clause with the windows that broke, with their begin on request; empty if the profile has only one
+    window."""
+    known = [window for window in windows if window]
     if not known:
         return ""
-    named = [f"{BECAUSE[one[0]]}{f' ({moment(one[1])})' if begin else ''}" for one in known]
+    named = [f"{BECAUSE[window[0]]}{f' ({moment(window[1])})' if begin else ''}" for window in known]
     return f" in the window{'s' * (len(named) > 1)} with {listed(named)}"
 
 
 def _stand_in_ends(facts: Mapping[str, Any]) -> str:
-    said = [_missed(*one) for one in facts["missed"]]
+    limits = [_missed_limit(*missed) for missed in facts["missed"]]
     limit = limit_of(facts["verdict"])
-    return ": ".join(filter(None, [listed(said), limit]))
+    return ": ".join(filter(None, [listed(limits), limit]))
 
 
-def _missed(of: str, transaction: str | None, kind: str | None, limit_ms: float | None) -> str:
-    if of == "backlog":
+def _missed_limit(subject: str, transaction: str | None, kind: str | None, limit_ms: float | None) -> str:
+    if subject == "backlog":
         return "ever more transactions wait"
-    if of == "queries":
+    if subject == "queries":
         return f"ever more queries of {transaction} wait"
-    if of == "reads":
+    if subject == "reads":
         return f"reads take longer than {limit_ms:g} ms"
     return f"{kind} of {plural(display_name(transaction)) if transaction else 'transactions'} is above {limit_ms:g} ms"
 
 
-def _beyond(ends: Finding | None) -> str:
-    said = ends_first(ends)
-    return f"; beyond that {said}" if said else ""
+def _limit_clause(ends: Finding | None) -> str:
+    clause = first_limit(ends)
+    return f"; beyond that {clause}" if clause else ""
 
 
 SENTENCES: Mapping[Kind, str] = {
@@ -196,18 +197,20 @@ def _(
     much = f"{short(low)} to {in_times(high)} headroom"
     if headroom is not None:
         much = f"{in_times(headroom)} headroom ({span(low, high)})"
-    return f"{quoted([candidate])} carries it with {much}{_beyond(ends)}."
+    return f"{quoted([candidate])} carries it with {much}{_limit_clause(ends)}."
 
 
 @says(SizingKind.CARRIES_NOT)
 def _(candidate: str, headroom: float | None, low: float, high: float, ends: Finding | None) -> str:
     if not low:
-        said = ends_first(ends)
-        return f"{quoted([candidate])} does not carry it, not even {short(high)} of it{f': {said}' if said else ''}."
+        clause = first_limit(ends)
+        return (
+            f"{quoted([candidate])} does not carry it, not even {short(high)} of it{f': {clause}' if clause else ''}."
+        )
     much = (
         f"{short(low)} to {short(high)} of it" if headroom is None else f"{short(headroom)} of it ({span(low, high)})"
     )
-    return f"{quoted([candidate])} does not carry it, but {much}{_beyond(ends)}."
+    return f"{quoted([candidate])} does not carry it, but {much}{_limit_clause(ends)}."
 
 
 @says(SizingKind.OPEN)
@@ -223,19 +226,22 @@ def _(
     peaks_known: bool,
     untried: bool = False,
 ) -> str:
-    why = "" if whole else " Its sizing is not finished."
-    why += f" The window with {listed([BECAUSE[one] for one in unplayed])} was not played." if unplayed else ""
-    why += "" if peaks_known else " Whether the window with most bytes was played is not known."
-    why += f" Its {METHODS[without[0]]} came to no answer." if without else ""
+    reasons = "" if whole else " Its sizing is not finished."
+    reasons += (
+        f" The window with {listed([BECAUSE[measure] for measure in unplayed])} was not played." if unplayed else ""
+    )
+    reasons += "" if peaks_known else " Whether the window with most bytes was played is not known."
+    reasons += f" Its {METHODS[without[0]]} came to no answer." if without else ""
     name = f"It is open whether {quoted([candidate])} carries it"
     if not low and high is not None:
-        return f"{name}: no load was seen to be carried, and {in_times(high)} of the need was not{_beyond(ends)}.{why}"
+        failed = f"{in_times(high)} of the need was not{_limit_clause(ends)}"
+        return f"{name}: no load was seen to be carried, and {failed}.{reasons}"
     none = ", and no higher load was tried" if high is None and untried else ""
-    return f"{name}: it carries {span(low, high)} of the need{none}{_beyond(ends)}.{why}"
+    return f"{name}: it carries {span(low, high)} of the need{none}{_limit_clause(ends)}.{reasons}"
 
 
 def need(per_s: float, multiple: float) -> str:
-    """Write the need in its unit, and as the multiple that all windows are played at to meet it."""
+    """Write the need in its unit, and as the multiple at which all windows are played."""
     return f"need {number(per_s)} I/Os per s, {in_times(multiple)} the busiest window"
 
 
@@ -257,17 +263,17 @@ def _(
     per_s: float, growth: float, window_per_s: float, window_s: float, begin: float, percentile: str | None,
     minutes: int, others: int,
 ) -> str:  # fmt: skip
-    why = ""
+    reason = ""
     if percentile is not None:
-        why = f" They count because {minutes} minutes are too few for {percentile}."
+        reason = f" They count because {minutes} minutes are too few for {percentile}."
     return (
         f"The need is {number(per_s)} I/Os per second: {_base(window_per_s, growth)} the busiest {roughly(window_s)}, "
-        f"which began at {moment(begin)}.{why}{_others(others)}"
+        f"which began at {moment(begin)}.{reason}{_others(others)}"
     )
 
 
 def _base(per_s: float, growth: float) -> str:
-    """Write the base of the need, with the growth over it: growth is part of the need, and stated here alone."""
+    """Write the base of the need, with the growth over it: growth is part of the need, and written only here."""
     return "those of" if growth == 1 else f"growth of {in_times(growth)} over the {number(per_s)} of"
 
 
@@ -303,12 +309,12 @@ def _(
         slow = [f"{percent(slower)} of the reads took longer than {limit_ms:g} ms"]
     elif read_ms is not None:
         slow = [f"reads took {number(read_ms)} ms, longer than {limit_ms:g} ms"]
-    slow = [f"{one}{_in_windows([slow_in], begin=True)}" for one in slow]
+    slow = [f"{clause}{_in_windows([slow_in], begin=True)}" for clause in slow]
     if behind and late is not None:
-        streams = f"{listed([STREAMS[one] for one in behind])} fell behind{_in_windows(behind_in, begin=True)}"
+        streams = f"{listed([STREAMS[name] for name in behind])} fell behind{_in_windows(behind_in, begin=True)}"
         fell = [f"{streams}: up to {percent(late)} of them came late"]
-    said = "; ".join([*slow, *fell]) or "too little was seen to tell whether the service level holds"
-    return f"In the replay, at {in_times(level)} the busiest windows, {said}."
+    clauses = "; ".join([*slow, *fell]) or "too little was seen to tell whether the service level holds"
+    return f"In the replay, at {in_times(level)} the busiest windows, {clauses}."
 
 
 @says(SizingKind.STAND_IN_ENDS)
@@ -319,12 +325,12 @@ def _(
     busy_share: float | None,
     cpu_share: float | None,
 ) -> str:
-    said = _stand_in_ends({"missed": missed, "verdict": verdict})
-    said = said or "too little was seen to tell whether the service level holds"
+    clauses = _stand_in_ends({"missed": missed, "verdict": verdict})
+    clauses = clauses or "too little was seen to tell whether the service level holds"
     busy = [f"the storage of the data was {percent(busy_share)} busy"] if busy_share is not None else []
     busy += [f"the CPUs were {percent(cpu_share)} busy"] if cpu_share is not None else []
     beside = f" ({listed(busy)})" if busy else ""
-    return f"With the stand-in, at {in_times(level)} the busiest window, {said}{beside}."
+    return f"With the stand-in, at {in_times(level)} the busiest window, {clauses}{beside}."
 
 
 @says(SizingKind.MEMORY)
@@ -339,17 +345,17 @@ def _(
     if today_bytes is not None:
         parts.append(f"today the buffer pool is {_pool(today_bytes, database_bytes)}")
     if memory_bytes is not None:
-        what = "it" if parts else "the buffer pool"
-        parts.append(f"with {quoted([candidate])} {what} is to be {_pool(memory_bytes, database_bytes)}")
+        subject = "it" if parts else "the buffer pool"
+        parts.append(f"with {quoted([candidate])} {subject} is to be {_pool(memory_bytes, database_bytes)}")
     if stand_in_share is not None:
         parts.append(f"the stand-in on {quoted([candidate])} ran with {percent(stand_in_share)} of its data")
-    said = "; ".join(parts)
-    return said[0].upper() + said[1:] + "."
+    text = "; ".join(parts)
+    return text[0].upper() + text[1:] + "."
 
 
 def _pool(pool_bytes: float, database_bytes: float | None) -> str:
-    of = f", {percent(pool_bytes / database_bytes)} of the data" if database_bytes else ""
-    return f"{size(pool_bytes)}{of}"
+    share = f", {percent(pool_bytes / database_bytes)} of the data" if database_bytes else ""
+    return f"{size(pool_bytes)}{share}"
 
 
 @says(SizingKind.CHEAPEST)

@@ -247,8 +247,8 @@ def test_rows_of_any_order_and_kind_give_what_was_counted(import_many, steps, is
         ("__name__,device,timestamp,value\na,sda,1772445600,1\na,sda,1772445615,2\n", {}, "as JSON, as in `curl -G"),
         ("Time,IOPS\n2026-03-02 10:00:00,1\n2026-03-02 10:00:15,2\n", {}, "it has IOPS.*--map 'ReadIOPS=reads_per_s'"),
         (OURS + ROWS, {"IOPS": "reads_per_s"}, "no series “IOPS”: it has reads_per_s, read_ms"),
-        (OURS + ROWS, {"reads_per_s": "reads_per_h"}, "no series reads_per_h to map reads_per_s to"),
-        (OURS + ROWS, {"read_ms": "reads"}, "reads_per_s and reads: they are one figure"),
+        (OURS + ROWS, {"reads_per_s": "reads_per_h"}, "reads_per_h is not a series to map reads_per_s to"),
+        (OURS + ROWS, {"read_ms": "reads"}, "reads_per_s and reads: they are the same metric"),
         (OURS + ROWS, {"connections": "read_ms"}, "read_ms of .*do not add up"),
         ("Time,file,reads_total\n" + "".join(
             f"2026-03-02T10:0{minute}:{10 * place}Z,{name},{minute}\n"
@@ -257,7 +257,7 @@ def test_rows_of_any_order_and_kind_give_what_was_counted(import_many, steps, is
         ("Time,R (MB/s)\n2026-03-02 10:00:00,1\n2026-03-02 10:01:00,2\n", {"R (MB/s)": "read_bytes_per_s"},
          r"“R \(MB/s\)” of .* is in MB/s, and read_bytes_per_s in B/s"),
         ("Time,read_ms,a\n2026-03-02 10:00:00,1,1\n2026-03-02 10:00:15,2,1\n", {"a": "read_ms", "read_ms": "a"},
-         "no series a to map read_ms to"),
+         "a is not a series to map read_ms to"),
     ],
 )  # fmt: skip
 def test_what_is_refused_and_with_what_remedy(import_texts, text, names, words):

@@ -84,7 +84,7 @@ def test_what_disks_hold_is_as_it_was_said(import_texts):
     assert found.io("reads") == []
     plain = import_texts(perfmon_csv(moments()))
     assert plain.io("reads") == pytest.approx([180] * 3) and plain.io("reads", "data") == []
-    with pytest.raises(StallmarkError, match="no device Q:"):
+    with pytest.raises(StallmarkError, match="Q: is not a device"):
         import_texts(perfmon_csv(moments()), classes={"Q:": FileClass.DATA})
 
 

@@ -104,8 +104,8 @@ def test_a_file_that_is_cut_gives_the_series_that_are_whole(import_texts):
     ("text", "said"),
     [
         (answer(({"device": "sda", "instance": "a:1"}, [1, 2])), "have no names"),
-        (answer(({"__name__": "up"}, [1, 1])), "no two points"),
-        (answer((disk("reads_completed"), [1])), "no two points"),
+        (answer(({"__name__": "up"}, [1, 1])), "does not have two points"),
+        (answer((disk("reads_completed"), [1])), "does not have two points"),
         (answer(*((disk("reads_completed", instance=at), [1, 2]) for at in ("a:1", "b:1"))), "“a:1” and “b:1”"),
         (answer(*((disk("reads_completed", job=job), [1, 2]) for job in ("infra", "node"))),
          r'of job “infra” and “node”: .*`curl .*instance="db1:9100",job="infra"'),
@@ -115,7 +115,7 @@ def test_a_file_that_is_cut_gives_the_series_that_are_whole(import_texts):
         (answer((disk("reads_completed"), [1, "x"])), "not a number"),
         ('{"status":"error","errorType":"bad_data","error":"parse error"}', "parse error"),
         ('{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1,"2"]}]}}', "query_range"),
-        ('{"status":"success","data":{"resultType":"matrix","result":[]}}', "no two points"),
+        ('{"status":"success","data":{"resultType":"matrix","result":[]}}', "does not have two points"),
     ],
 )  # fmt: skip
 def test_what_is_no_recording_of_one_machine_is_refused(import_texts, text, said):

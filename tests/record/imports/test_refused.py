@@ -28,7 +28,7 @@ WHOLE = [
     [
         (b"", "is empty"),
         (b" \r\n\r\n", "is empty"),
-        (b"MZ\0\0\0binary", "is no text"),
+        (b"MZ\0\0\0binary", "is not text"),
         (b"hello\nworld\n", "No column of .* holds times: it takes"),
         (b"{}", "no format known"),
         (b'{"sysstat": {"hosts": []}}', "no samples"),
@@ -36,7 +36,7 @@ WHOLE = [
         (b"Linux 6.1.0 (vm) \tMontag \t_x86_64_\t(2 CPU)\n\n10:00:01 CPU %user %idle\n", "`sadf -j FILE -- -b -d -u"),
         (b'"(PDH-CSV 4.0) (UTC)(0)"\r\n"03/02/2026 10:00:00.000"\r\n', "no counter"),
         (b'"(PDH-CSV 4.0) (UTC)(0)","\\\\H\\Memory\\Free"\r\n"03/02/2026 10:00:00.000","1"\r\n', "no counter"),
-        (WHOLE[0][:500], "Two samples"),
+        (WHOLE[0][:500], "Two consecutive samples"),
     ],
 )
 def test_each_is_one_sentence(import_texts, tmp_path, content, said):
@@ -51,9 +51,9 @@ def test_files_that_cannot_be_opened_and_folders_that_are_there(import_texts, tm
     with pytest.raises(StallmarkError, match="cannot be read"):
         import_texts(tmp_path)
     (tmp_path / "there").mkdir()
-    with pytest.raises(StallmarkError, match="there already"):
+    with pytest.raises(StallmarkError, match="exists already"):
         import_profile([SAMPLES / "sadf.json"], tmp_path / "there", Wanted())
-    with pytest.raises(StallmarkError, match="no file"):
+    with pytest.raises(StallmarkError, match="No file"):
         import_profile([], tmp_path / "new", Wanted())
 
 
@@ -65,7 +65,7 @@ def test_local_times_need_a_zone_and_double_meanings_an_order(import_texts):
         import_texts(text, zone="UTC")
     with pytest.raises(StallmarkError, match="not day-first"):
         import_texts(SAMPLES / "iostat.txt", zone="UTC", dates="day-first")
-    with pytest.raises(StallmarkError, match="no time zone"):
+    with pytest.raises(StallmarkError, match="not a time zone"):
         import_texts(SAMPLES / "iostat.txt", zone="Mars/Olympus", dates="month-first")
 
 

@@ -13,14 +13,14 @@ from stallmark.sizing.replay.play import (
     WARM_UP_S,
     Due,
     Issued,
-    _issued,
+    _issued_ios,
+    data_sizes,
     deal,
-    due,
+    due_ios,
     length_s,
-    mixed,
+    log_sizes,
     pieces_of,
     spans_of,
-    written,
 )
 from stallmark.sizing.replay.search import judge_level
 from stallmark.stats.ceiling_search import Next, Why
@@ -50,19 +50,19 @@ def test_pieces_are_long_enough_and_lose_nothing(pieces, played):
 @given(PIECES, st.sampled_from(STREAMS), st.floats(0.25, 4))
 def test_all_ios_of_the_profile_are_due_in_the_time_that_had_them(pieces, stream, multiple):
     ios = {"reads": "reads", "writes": "writes", "log": "log_writes"}[stream]
-    found = due(pieces, stream, multiple, 512, rng())
-    assert np.all(np.diff(found.times_s) >= 0) and len(found.times_s) == len(found.bytes)
+    found = due_ios(pieces, stream, multiple, 512, rng())
+    assert np.all(np.diff(found.moments_s) >= 0) and len(found.moments_s) == len(found.bytes)
     begin = WARM_UP_S
     for piece in pieces:
-        here = ((found.times_s >= begin) & (found.times_s < begin + piece.seconds)).sum()
+        here = ((found.moments_s >= begin) & (found.moments_s < begin + piece.seconds)).sum()
         assert here == pytest.approx(piece.seconds * getattr(piece, ios) * multiple, abs=1.01)
         begin += piece.seconds
-    assert begin == pytest.approx(length_s(pieces)) and found.times_s.max(initial=0) < begin
+    assert begin == pytest.approx(length_s(pieces)) and found.moments_s.max(initial=0) < begin
 
 
 @given(st.integers(1, 5000), st.floats(USUAL_BYTES[0], USUAL_BYTES[-1]))
 def test_two_sizes_are_mixed_so_that_their_mean_is_the_profiles(count, mean):
-    sizes = mixed(count, mean, 4096)
+    sizes = data_sizes(count, mean, 4096)
     assert len(sizes) == count and set(sizes.tolist()) <= set(USUAL_BYTES)
     step = USUAL_BYTES[1] - USUAL_BYTES[0] if mean <= USUAL_BYTES[1] else USUAL_BYTES[2] - USUAL_BYTES[1]
     assert abs(sizes.sum() - count * mean) <= step / 2 + 1
@@ -70,29 +70,29 @@ def test_two_sizes_are_mixed_so_that_their_mean_is_the_profiles(count, mean):
 
 @given(st.floats(1, 8191) | st.floats(USUAL_BYTES[-1] + 1, 2**22), st.sampled_from([512, 4096]))
 def test_other_sizes_are_the_mean_in_whole_sectors(mean, sector):
-    [size] = set(mixed(7, mean, sector).tolist())
+    [size] = set(data_sizes(7, mean, sector).tolist())
     assert size % sector == 0 and size > 0 and abs(size - mean) <= max(sector / 2, sector - mean)
 
 
 @given(st.floats(1, 2**20), st.sampled_from([512, 4096, 8192]))
 def test_writes_of_the_log_are_whole_pages_and_none_too_small(mean, sector):
-    [size] = set(written(3, mean, sector).tolist())
+    [size] = set(log_sizes(3, mean, sector).tolist())
     assert size % max(sector, 4096) == 0 and mean <= size < mean + max(sector, 4096)
 
 
 def test_fewer_flushes_write_the_same_bytes():
     pieces = [a_piece(10, log_writes=400, log=8192)]
-    all_of_it, grouped = (due(pieces, "log", 1.5, 512, rng(), most) for most in (np.inf, 150))
+    all_of_it, grouped = (due_ios(pieces, "log", 1.5, 512, rng(), most) for most in (np.inf, 150))
     assert len(all_of_it) == 7200 and len(grouped) == 1800
     assert grouped.bytes.sum() == pytest.approx(all_of_it.bytes.sum(), rel=0.01)
 
 
 def test_moments_are_random_and_those_of_another_seed_are_others():
     pieces = [a_piece(100, reads=100)]
-    found = due(pieces, "reads", 1, 512, rng())
-    counts = np.bincount(found.times_s.astype(int))
+    found = due_ios(pieces, "reads", 1, 512, rng())
+    counts = np.bincount(found.moments_s.astype(int))
     assert 0.6 < counts.var() / counts.mean() < 1.5, "Poisson"
-    assert not np.array_equal(found.times_s, due(pieces, "reads", 1, 512, np.random.default_rng(2)).times_s)
+    assert not np.array_equal(found.moments_s, due_ios(pieces, "reads", 1, 512, np.random.default_rng(2)).moments_s)
 
 
 # An I/O of a replay takes from when it was due until it ended: what waits for a thread waits for the storage
@@ -100,7 +100,7 @@ def test_moments_are_random_and_those_of_another_seed_are_others():
 
 SECONDS = 300
 SPANS = spans_of([a_window(a_piece(SECONDS))], 1.0)
-NONE = _issued(Due(np.empty(0), np.empty(0, dtype=np.int64)), [], 0.0)
+NONE = _issued_ios(Due(np.empty(0), np.empty(0, dtype=np.int64)), [], 0.0)
 
 
 def reads_at(per_s: int) -> Due:
@@ -114,13 +114,13 @@ def played(due: Due, threads: int, stands_still, read_ms: float = 0.1) -> Issued
     parts = []
     for part in deal(due, threads):
         ended, took, free = [], [], 0.0
-        for moment in due.times_s[part]:
+        for moment in due.moments_s[part]:
             issued = max(moment, free)
             free = stands_still(issued) + read_ms / 1000
             ended.append(free * 1000)
             took.append((free - issued) * 1000)
         parts.append((part, (np.array(ended), np.array(took))))
-    return _issued(due, parts, due.times_s[-1] + 0.5)
+    return _issued_ios(due, parts, due.moments_s[-1] + 0.5)
 
 
 def half_a_second_in_five(moment: float) -> float:
@@ -140,14 +140,14 @@ def test_storage_that_stands_still_is_judged_the_same_however_many_threads_wait(
     mean, slow = seen.limits
     assert mean.value == pytest.approx(25.1, rel=0.04) and slow.value == pytest.approx(0.097, abs=0.002)
     assert seen.verdict == "broke" and not seen.backlog and seen.streams[0].mean_ms == pytest.approx(mean.value)
-    from_issue = reads.ms[reads.due.times_s >= WARM_UP_S].mean()
+    from_issue = reads.ms[reads.due.moments_s >= WARM_UP_S].mean()
     assert from_issue < mean.value if threads < 150 else from_issue == pytest.approx(mean.value)
 
 
 def test_what_has_not_ended_took_longer_than_any_limit():
     due = reads_at(100)
     reads = played(due, 10, lambda moment: moment)
-    unended = due.times_s >= due.times_s[-1] - 4
+    unended = due.moments_s >= due.moments_s[-1] - 4
     ms = np.where(unended, np.nan, reads.ms)
     late = np.where(unended, np.inf, reads.late_s)
     seen = level(Issued(due, ms, late, reads.stop_s))
@@ -160,9 +160,9 @@ def as_fio_notes(due: Due, threads: int, read_ms: float, late_ms: float = 0.0) -
     """Reads on storage that is never busy, with moments in the whole ms of fio's lists and logs."""
     parts = []
     for part in deal(due, threads):
-        issued_ms = np.round(due.times_s[part] * 1000) + late_ms * (np.arange(len(due.times_s[part])) % 2)
+        issued_ms = np.round(due.moments_s[part] * 1000) + late_ms * (np.arange(len(due.moments_s[part])) % 2)
         parts.append((part, (np.floor(issued_ms + read_ms + 0.37), np.full(len(issued_ms), read_ms))))
-    return _issued(due, parts, due.times_s[-1] + 0.5)
+    return _issued_ios(due, parts, due.moments_s[-1] + 0.5)
 
 
 @pytest.mark.parametrize("threads", [2, 20])

@@ -7,7 +7,7 @@ from support.replays import READS_20, a_piece, a_window, issued
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.sizing.manifest import Decides, ReplayLevel
 from stallmark.sizing.replay.play import WARM_UP_S, Due, Issued, spans_of
-from stallmark.sizing.replay.search import judge_level, nearest
+from stallmark.sizing.replay.search import decide_by_values, judge_level
 from stallmark.stats.ceiling_search import Next, Why
 
 TRIED = Next(1.25, Why.FIRST)
@@ -50,8 +50,8 @@ def test_or_their_percentile_where_that_is_wished():
 
 def test_an_undecided_level_goes_by_its_values():
     close = level(stream(around(20.05)))
-    assert close.verdict == "undecided" and nearest(close, "mean").verdict == "broke"
-    assert nearest(level(stream(around(19.9))), "mean").verdict == "held"
+    assert close.verdict == "undecided" and decide_by_values(close, "mean").verdict == "broke"
+    assert decide_by_values(level(stream(around(19.9))), "mean").verdict == "held"
 
 
 def test_two_plays_count_together():

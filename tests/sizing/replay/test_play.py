@@ -82,15 +82,15 @@ def test_what_is_due_reaches_the_arrays_and_takes_as_long_as_they_do(player, arr
     found = play(player)
     data, log = arrays.counters()["raw"], arrays.counters()["wal"]
     for name in ("reads", "writes"):
-        assert not has_backlog([found[name]]) and found[name].completed.mean() > 0.95
+        assert not has_backlog([found[name]]) and found[name].has_ended.mean() > 0.95
         assert np.nanmedian(found[name].ms) >= 5, "the model's time"
-    reads, writes = (int(found[name].completed.sum()) for name in ("reads", "writes"))
+    reads, writes = (int(found[name].has_ended.sum()) for name in ("reads", "writes"))
     assert (data.raw_reads, data.raw_read_bytes) == (reads, reads * 8192)
     assert (data.raw_writes, data.raw_write_bytes) == (writes, writes * 65536)
     flushed = found["log"]
-    assert log.raw_writes == flushed.completed.sum() < len(STREAMS["log"]), "one flush after the other takes longer"
+    assert log.raw_writes == flushed.has_ended.sum() < len(STREAMS["log"]), "one flush after the other takes longer"
     assert np.nanmin(flushed.ms) >= 45, "each pays for its position, and for being flushed"
-    assert np.isinf(flushed.late_s[~flushed.completed]).all()
+    assert np.isinf(flushed.late_s[~flushed.has_ended]).all()
     assert not programs_on(tmp_path) and not list(Path(playing.gettempdir()).glob(f"*replay-{os.getpid()}"))
 
 
@@ -150,7 +150,7 @@ def test_nothing_is_left_when_stallmark_is_killed(tmp_path, arrays):
     eventually(lambda: not programs_on(tmp_path), "fio gone")
     scratch = Path(playing.gettempdir()) / f"stallmark-replay-{process.pid}"
     assert scratch.exists() and len(remove_leftovers(tmp_path / "raw")) == 1
-    playing.remove_scratch_of_the_killed()
+    playing.remove_stale_scratch()
     assert not scratch.exists()
 
 

@@ -190,13 +190,13 @@ class MssqlSession(Session):
 
 def count_rows(cursor: Any) -> int:
     """Return the number of rows of all results of what was executed, a few of which are fetched at a time."""
-    found, more = 0, True
+    count, more = 0, True
     while more:
         if cursor.description:
             while block := cursor.fetchmany(ROWS_AT_ONCE):
-                found += len(block)
+                count += len(block)
         more = cursor.nextset()
-    return found
+    return count
 
 
 def as_exec(sql: str) -> str:

@@ -61,13 +61,13 @@ def _tokens(text: str) -> list[tuple[str, str]]:
     position = 0
     text = text.rstrip()
     while position < len(text):
-        found = _TOKEN.match(text, position)
-        assert found
-        kind = found.lastgroup or "other"
+        token = _TOKEN.match(text, position)
+        assert token
+        kind = token.lastgroup or "other"
         if kind == "other":
-            raise StallmarkError(f"{found[kind]!r} is not part of an expression")
-        tokens.append((kind, found[kind]))
-        position = found.end()
+            raise StallmarkError(f"{token[kind]!r} is not part of an expression")
+        tokens.append((kind, token[kind]))
+        position = token.end()
     return tokens
 
 
@@ -145,7 +145,7 @@ class _Parser:
             self._demand(")")
             return inner
         if kind == "word":
-            return self._named(text.lower())
+            return self._keyword_or_call(text.lower())
         raise StallmarkError(f"{text if kind == 'end' else repr(text)} is not expected there")
 
     def _variable(self, name: str) -> Expression:
@@ -154,7 +154,7 @@ class _Parser:
                 return _constant(as_value(self.constants[name]))
         return _variable(name)
 
-    def _named(self, name: str) -> Expression:
+    def _keyword_or_call(self, name: str) -> Expression:
         if name in _CONSTANTS:
             return _constant(_CONSTANTS[name])
         if name == "case":

@@ -139,7 +139,7 @@ def _absolute(value: Value) -> Value:
     return abs(value) if isinstance(value, float) else as_int(abs(as_int(value)))
 
 
-def _of_double(function: Callable[[float], float]) -> Callable[[Value], float]:
+def _apply_to_double(function: Callable[[float], float]) -> Callable[[Value], float]:
     def operate(value: Value) -> float:
         try:
             return function(as_double(value))
@@ -223,9 +223,9 @@ def _rotated(value: int, bits: int) -> int:
     return (value << bits | value >> (64 - bits)) & _MASK
 
 
-def permute(value: Value, of: Value, seed: Value) -> int:
-    """Return the place of a number of 0 … `of` - 1 in a permutation that the seed decides."""
-    size = as_int(of)
+def permute(value: Value, count: Value, seed: Value) -> int:
+    """Return the place of a number of 0 … `count` - 1 in a permutation that the seed decides."""
+    size = as_int(count)
     if size <= 0:
         raise ExpressionError("permute size parameter must be greater than zero")
     if size < 2:
@@ -331,20 +331,20 @@ DRAWS: dict[str, tuple[int, Function]] = {
 FUNCTIONS: dict[str, tuple[int, Function]] = {
     "abs": (1, _absolute),
     "double": (1, as_double),
-    "exp": (1, _of_double(math.exp)),
+    "exp": (1, _apply_to_double(math.exp)),
     "greatest": (ANY, _extreme(max)),
     "hash": (HASH, hash_murmur2),
     "hash_fnv1a": (HASH, hash_fnv1a),
     "hash_murmur2": (HASH, hash_murmur2),
     "int": (1, as_int),
     "least": (ANY, _extreme(min)),
-    "ln": (1, _of_double(_logarithm)),
+    "ln": (1, _apply_to_double(_logarithm)),
     "mod": (2, _remainder),
     "permute": (3, permute),
     "pi": (0, lambda: math.pi),
     "pow": (2, _power),
     "power": (2, _power),
-    "sqrt": (1, _of_double(math.sqrt)),
+    "sqrt": (1, _apply_to_double(math.sqrt)),
 }
 OPERATORS: dict[str, Function] = {
     "+": _arithmetic(lambda a, b: a + b, lambda a, b: a + b),

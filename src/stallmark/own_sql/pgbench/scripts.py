@@ -86,36 +86,36 @@ class _Script:
     def parse(self) -> list[Step]:
         position = begin = 0
         while position < len(self._text):
-            found = _SKIPPED.match(self._text, position)
-            assert found
-            if found["end"]:
+            token = _SKIPPED.match(self._text, position)
+            assert token
+            if token["end"]:
                 self._add(begin, position)
-                position = begin = found.end()
-            elif found[0] == "\\;":
+                position = begin = token.end()
+            elif token[0] == "\\;":
                 raise StallmarkError(
                     f"line {self._line(position)}: \\; joins statements, and is not supported: write ;"
                 )
-            elif found["slash"]:
+            elif token["slash"]:
                 command = _COMMAND.match(self._text, position)
                 if not command:
                     raise StallmarkError(f"line {self._line(position)}: a backslash begins no command there")
                 self._command(command["name"], _joined(command["rest"]), begin, position)
                 position = begin = command.end()
             else:
-                position = self._after(found)
+                position = self._end_of_token(token)
         self._add(begin, len(self._text))
         if self._open:
             raise StallmarkError(f"line {self._open[-1].line}: \\if has no \\endif")
         return self._steps
 
-    def _after(self, found: re.Match) -> int:
+    def _end_of_token(self, token: re.Match) -> int:
         """Return the place behind a token: of a comment or a dollar quote, behind all of it."""
-        if found[0] == "/*":
-            return max(found.end(), self._text.find("*/", found.end()) + 2)
-        if found["tag"] is not None:
-            end = self._text.find(found[0], found.end())
-            return end + len(found[0]) if end >= 0 else len(self._text)
-        return found.end()
+        if token[0] == "/*":
+            return max(token.end(), self._text.find("*/", token.end()) + 2)
+        if token["tag"] is not None:
+            end = self._text.find(token[0], token.end())
+            return end + len(token[0]) if end >= 0 else len(self._text)
+        return token.end()
 
     def _add(self, begin: int, end: int, prefix: str | None = None) -> None:
         text = self._text[begin:end]
@@ -203,10 +203,10 @@ def _joined(rest: str) -> str:
 
 
 def _sleep(rest: str) -> Sleep:
-    found = re.fullmatch(r"(:\w+|\d+)\s*(us|ms|s)?", rest.strip(), re.IGNORECASE)
-    if not found:
+    duration = re.fullmatch(r"(:\w+|\d+)\s*(us|ms|s)?", rest.strip(), re.IGNORECASE)
+    if not duration:
         raise StallmarkError(f"\\sleep takes a whole number or a variable, and us, ms or s, not {rest.strip()!r}")
-    return Sleep(compile_expression(found[1]), _UNITS[(found[2] or "s").lower()])
+    return Sleep(compile_expression(duration[1]), _UNITS[(duration[2] or "s").lower()])
 
 
 def _refuse_unset(steps: list[Step], defined: Iterable[str]) -> None:

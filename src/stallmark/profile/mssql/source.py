@@ -36,7 +36,7 @@ _NO_BABELFISH = (
 
 
 class MssqlSource(Source):
-    """A SQL Server by its engine. Rows are read by position, as the queries have their columns."""
+    """A SQL Server, by its engine. Rows are read by position, in the order of the queries' columns."""
 
     engine = "mssql"
 
@@ -49,7 +49,7 @@ class MssqlSource(Source):
         self._batch = ""
 
     def open(self) -> Opened:
-        engine = MssqlEngine(self._spec)  # a new one: behind an address may be another server than before
+        engine = MssqlEngine(self._spec)  # a new one: another server may be behind the address now
         if engine.is_azure_database:
             raise StallmarkError(_NO_AZURE)
         if engine.is_babelfish:
@@ -69,7 +69,7 @@ class MssqlSource(Source):
             raise StallmarkError(_refused(error, engine.service.grantor)) from None
         except StallmarkError as error:
             self.close()
-            raise StallmarkError(f"What a profile asks is not known ({as_reason(error)}).") from None
+            raise StallmarkError(f"The server's facts could not be read ({as_reason(error)}).") from None
         server = ProfiledServer(
             engine="mssql",
             product=engine.identity().product,
@@ -81,6 +81,7 @@ class MssqlSource(Source):
             database_bytes=sum(row[10] or 0 for row in reading.tables["file_counters"]),
         )
         counters = {counter for counter, *_ in reading.tables["server_counters"]}
+        # One counter comes from another view, so a single one means that performance counters are disabled.
         missing = {} if len(counters) > 1 else {"server": _NO_COUNTERS}
         if not missing and "transactions" not in counters:
             missing = {"transactions": _NOT_OUR_COUNTERS}
@@ -95,7 +96,7 @@ class MssqlSource(Source):
     def close(self) -> None:
         connection, self._connection, self._cursor = self._connection, None, None
         if connection is not None:
-            with suppress(api().Error):  # it may have gone already
+            with suppress(api().Error):  # it may be closed already
                 connection.close()
 
     def _read(self) -> Reading:
@@ -132,4 +133,4 @@ def _refused(error: Exception, grantor: str) -> str:
         )
     if failure.code == NO_SUCH_VIEW:
         return f"This server does not have a view that a profile needs ({failure.message})."
-    return f"The server refused what a profile asks ({failure.message}, error {failure.code})."
+    return f"The server refused a query of the profile ({failure.message}, error {failure.code})."

@@ -23,14 +23,14 @@ _MANNERS = (
 )
 # A server that has gone without a word is given up after this, and not after the two hours of TCP.
 _ALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
-SIZES_EVERY_S = 300.0  # it asks the file system for every file
-_ITS_MACHINE = "PostgreSQL does not tell it of the machine it runs on"
+SIZES_EVERY_S = 300.0  # the query asks the file system for every file
+_NOT_REPORTED = "PostgreSQL does not tell it of the machine it runs on"
 _UNTIMED = "{} is off on the server: to know it, run ALTER SYSTEM SET {} = on; SELECT pg_reload_conf();"
 _NO_ROLE = "this role does not see the sessions of others: as a superuser, run GRANT pg_monitor TO it"
 
 
 class _Connection(CollectorConnection):
-    """A connection that only reads, and waits for nobody."""
+    """A connection that only reads, and waits for no lock."""
 
     def open(self) -> None:
         if self._connection is not None:
@@ -49,7 +49,7 @@ class _Connection(CollectorConnection):
 
 
 class PostgresSource(Source):
-    """A PostgreSQL server by its engine."""
+    """A PostgreSQL server, by its engine."""
 
     engine = "postgresql"
 
@@ -64,7 +64,7 @@ class PostgresSource(Source):
         self._sizes: tuple[int | None, int | None] = (None, None)
 
     def open(self) -> Opened:
-        engine = PostgresEngine(self._spec)  # a new one: behind an address may be another server than before
+        engine = PostgresEngine(self._spec)  # a new one: another server may be behind the address now
         major = engine.identity().version[0]
         self._connection = _Connection(engine)
         self._texts = {name: _statement(name, major) for name in ("moment", "files", "counters", "databases")}
@@ -72,7 +72,7 @@ class PostgresSource(Source):
         if facts["sees_sessions"]:
             self._texts["sessions"] = sql_file.read(__package__, "sessions")
         self._sized = None
-        self.read()  # what it refuses, it refuses now
+        self.read()  # a refused query is reported at the start, not hours later
         server = ProfiledServer(
             engine="postgresql",
             product="PostgreSQL",
@@ -117,18 +117,18 @@ class PostgresSource(Source):
             self._sizes = sizes["data"], sizes["log"]
         except NoConnection:
             raise
-        except StallmarkError:  # a database that is being dropped, or a role that may not: not known this time
+        except StallmarkError:  # a database is being dropped, or the role lacks the right: unknown this time
             self._sizes = (None, None)
 
     def _missing(self, facts: Row, major: int) -> dict[str, str]:
-        found = {name: _ITS_MACHINE for name in ("cores", "memory_bytes", "cpu_s")}
-        found |= {} if facts["times_files"] else {"data stalls": _UNTIMED.format(*["track_io_timing"] * 2)}
-        found |= {} if facts["times_log"] else {"log stalls": _UNTIMED.format(*["track_wal_io_timing"] * 2)}
-        found |= {} if facts["sees_sessions"] else {"waits": _NO_ROLE}
-        found |= (
+        missing = {name: _NOT_REPORTED for name in ("cores", "memory_bytes", "cpu_s")}
+        missing |= {} if facts["times_files"] else {"data stalls": _UNTIMED.format(*["track_io_timing"] * 2)}
+        missing |= {} if facts["times_log"] else {"log stalls": _UNTIMED.format(*["track_wal_io_timing"] * 2)}
+        missing |= {} if facts["sees_sessions"] else {"waits": _NO_ROLE}
+        missing |= (
             {} if self._sizes[0] is not None else {"size_bytes": "this role may not ask for sizes: GRANT pg_monitor"}
         )
-        return found | ({} if major >= 18 else {"log write_bytes": "PostgreSQL counts it from 18 on"})
+        return missing | ({} if major >= 18 else {"log write_bytes": "PostgreSQL counts it from 18 on"})
 
 
 def _sessions(rows: Sequence[Row]) -> list[tuple]:
@@ -140,5 +140,6 @@ def _sessions(rows: Sequence[Row]) -> list[tuple]:
 
 
 def _statement(name: str, major: int) -> str:
-    """Return the newest query of this name that a server of this major version understands, else the one for all."""
+    """Return the newest query of this name that the server's major version supports, else the query for all
+    versions."""
     return sql_file.newest(__package__, name, major) or sql_file.read(__package__, name)

@@ -1,7 +1,7 @@
 """Times as files write them, and the instants they mean.
 
-A local time means nothing without its zone, and in the hour that a clock runs through twice not even with it:
-nothing here guesses.
+A local time means nothing without its zone, and in the hour that a clock runs through twice not even with it: nothing
+here guesses.
 """
 
 import difflib
@@ -39,7 +39,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Instants:
-    """Instants in seconds since 1970-01-01 UTC. `early` and `late` differ where a local time occurred twice."""
+    """Instants in seconds since 1970-01-01 UTC. They differ for a local time that occurred twice."""
 
     early: np.ndarray
     late: np.ndarray
@@ -50,12 +50,12 @@ class Instants:
 
 
 def is_time(text: str) -> bool:
-    """Tell whether a cell is a date with a time; numbers that may count seconds do not qualify."""
+    """Return whether a cell is a date with a time; numbers that may count seconds do not qualify."""
     return _STAMP.fullmatch(text.strip()) is not None
 
 
 def is_epoch(text: str) -> bool:
-    """Tell whether a cell may count seconds since 1970, or milli-, micro- or nanoseconds."""
+    """Return whether a cell may count seconds since 1970, or milli-, micro- or nanoseconds."""
     return _EPOCH.fullmatch(text.strip()) is not None
 
 
@@ -82,33 +82,34 @@ def read_times(stamps: Sequence[str]) -> list[Reading]:
 
 
 def moment_of(stamp: str, order: str) -> datetime | None:
-    """Return the time that a stamp means when it is read in an order of day and month; None where it cannot be."""
+    """Return the time of a stamp in an order of day and month, or None if the stamp does not fit that order."""
     if is_epoch(stamp):
         return _since_1970(stamp) if order == YEAR_FIRST else None
-    found = _STAMP.fullmatch(stamp)
-    if found is None:
+    match = _STAMP.fullmatch(stamp)
+    if match is None:
         return None
-    first, second, third = found["first"], found["second"], found["third"]
+    first, second, third = match["first"], match["second"], match["third"]
+    # Four digits are a year, and only a year that comes first has them there.
     if (len(first) == 4) != (order == YEAR_FIRST) or len(first) == 3 or len(third) == 3:
         return None
-    if order == MONTH_FIRST and found["between"] == ".":
+    if order == MONTH_FIRST and match["between"] == ".":
         return None  # written with points, the day comes first
     year, month, day = {
         YEAR_FIRST: (first, second, third),
         MONTH_FIRST: (third, first, second),
         DAY_FIRST: (third, second, first),
     }[order]
-    hour = int(found["hour"])
-    if found["half"]:
+    hour = int(match["hour"])
+    if match["half"]:
         if not 1 <= hour <= 12:
             return None
-        hour = hour % 12 + 12 * (found["half"][0] in "Pp")
-    micro = int((found["part"] or "0").ljust(9, "0")) // 1000
+        hour = hour % 12 + 12 * (match["half"][0] in "Pp")
+    micro = int((match["part"] or "0").ljust(9, "0")) // 1000
     try:
         return datetime(
             int(year) + 2000 * (len(year) <= 2), int(month), int(day),
-            hour, int(found["minute"]), int(found["whole"] or 0), micro,
-            _fixed(found["zone"]) if found["zone"] else None,
+            hour, int(match["minute"]), int(match["whole"] or 0), micro,
+            _fixed(match["zone"]) if match["zone"] else None,
         )  # fmt: skip
     except ValueError:
         return None
@@ -121,9 +122,9 @@ def _since_1970(stamp: str) -> datetime:
 
 
 def _fixed(text: str) -> tzinfo:
-    if (found := _OFFSET.fullmatch(text)) is None:
+    if (match := _OFFSET.fullmatch(text)) is None:
         return UTC
-    sign, hours, minutes = found.groups()
+    sign, hours, minutes = match.groups()
     return timezone((1 if sign == "+" else -1) * timedelta(hours=int(hours), minutes=int(minutes or 0)))
 
 
@@ -138,10 +139,10 @@ def find_zone(name: str) -> tzinfo:
     known = {zone.lower(): zone for zone in zoneinfo.available_timezones()}
     near = difflib.get_close_matches(name.lower(), known, n=1)
     meant = f" (did you mean {known[near[0]]}?)" if near else ""
-    raise StallmarkError(f"{name} is no time zone: write it as Europe/Berlin, UTC or +01:00{meant}.")
+    raise StallmarkError(f"{name} is not a time zone: write it as Europe/Berlin, UTC or +01:00{meant}.")
 
 
-def own_zone_name() -> str:
+def local_zone_name() -> str:
     """Return the name of this machine's zone. Raise StallmarkError if there is none."""
     path = Path("/etc/localtime")
     name = os.environ.get("TZ", "").removeprefix(":") or str(path.resolve()).partition("zoneinfo/")[2]
@@ -182,7 +183,8 @@ def write_utc(seconds: float) -> str:
 
 
 class Clock:
-    """The clock of one file whose times are read in their order. `zone`: of local times; `note` takes a sentence."""
+    """The clock of one file, whose times are read in their order; local times are of its zone, and notes are
+    sentences."""
 
     def __init__(self, path: Path, order: str, zone: tzinfo | None, note: Callable[[str], None]):
         self._path, self._order, self._zone, self._note = path, order, zone, note
@@ -199,11 +201,11 @@ class Clock:
             return moment.timestamp()
         if self._zone is None:
             raise StallmarkError(
-                f"{self._path} does not say in which time zone its times are: give it with --timezone, as "
+                f"{self._path} does not name the time zone of its times: give it with --timezone, as "
                 "Europe/Berlin or UTC."
             )
-        there = instants([moment], self._zone)
-        early, late = float(there.early[0]), float(there.late[0])
+        occurrences = instants([moment], self._zone)
+        early, late = float(occurrences.early[0]), float(occurrences.late[0])
         if early != late:
             self._note(
                 f"{self._path.name}: summer time ended within it. The times of that hour are there twice; they are "
@@ -214,10 +216,10 @@ class Clock:
 
 
 def find_order(path: Path, stamps: Iterable[str], asked: str | None, otherwise: str = "") -> str:
-    """Return the one order of day and month in which all the stamps can be read; only as many are taken as it needs.
+    """Return the order of day and month in which all stamps can be read; stops at the first stamp that decides.
 
-    Raise StallmarkError if there is none, or more than one and `asked` (month-first, day-first) does not choose;
-    `otherwise`: what else would help.
+    Raise StallmarkError if no order fits, or several do and `asked` (month-first, day-first) does not choose.
+    `otherwise` is another remedy for the message.
     """
     orders = [YEAR_FIRST, MONTH_FIRST, DAY_FIRST]
     stamp = ""
@@ -237,24 +239,25 @@ def find_order(path: Path, stamps: Iterable[str], asked: str | None, otherwise: 
         if chosen and orders != [YEAR_FIRST]:
             raise StallmarkError(f"The dates of {path} are not {asked}, as {stamp.strip()[:40]!r} shows.")
         return orders[0]
+    # A four-digit year with AM or PM is American.
     if _AMERICAN.search(stamp.strip()):
         return MONTH_FIRST
     raise StallmarkError(
-        f"The date of {stamp.strip()[:40]!r} in {path} may be read with the month or with the day first: say which "
-        f"with --dates month-first or --dates day-first{otherwise}."
+        f"The date of {stamp.strip()[:40]!r} in {path} may be read with the month or with the day first: choose "
+        f"--dates month-first or --dates day-first{otherwise}."
     )
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """The times of reports that do not carry them, or in a style that is not read: `start` of the first, in seconds
-    since 1970."""
+    """The times of reports that lack them, or whose style cannot be read."""
 
     start: float
+    """The time of the first report, in seconds since 1970."""
     interval_s: float
 
     def stamp(self, place: int) -> str:
-        """Return the time of a report as others have it in the file."""
+        """Return the time of a report in the form of other files."""
         return f"{datetime.fromtimestamp(self.start + place * self.interval_s, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
 
 

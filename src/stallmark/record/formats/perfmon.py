@@ -35,10 +35,10 @@ _PATH = re.compile(  # the host and what leads it may have been taken out
 )
 _TIME = re.compile(r"\d{1,2}/\d{1,2}/\d{4} \d{1,2}:\d\d:\d\d(\.\d+)?( [AP]M)?")
 _SPOILED = re.compile(r"\d{1,2}:\d\d[.,]\d+|\d{5}[.,]\d+")  # minutes and seconds, or days since 1900
-_FOREIGN_SHARE = 0.4  # of characters beyond ASCII: a name with more is in another script
+_FOREIGN_SHARE = 0.4  # share of characters beyond ASCII: a name with more is in another script
 DISKS = r'"\LogicalDisk(*)\*" "\Processor(*)\% Processor Time"'
 _AS_PERFMON = "`relog sales.blg -f CSV -o sales.csv`"
-_UNITS = (  # by a counter's name; the first match counts
+_UNITS = (  # patterns of a counter's name; the first match counts
     (re.compile(r"^Avg\. Disk sec/", re.I), "s"),
     (re.compile(r"Bytes?( \w+)?/sec$", re.I), "B/s"),
     (re.compile(r"/sec$", re.I), "1/s"),
@@ -48,7 +48,7 @@ _UNITS = (  # by a counter's name; the first match counts
 
 
 class Perfmon(Recorded):
-    """A file of Perfmon. `counters`: those of the last header; a log that was begun anew has several."""
+    """A file of Perfmon. Its counters are those of the last header: a log that was restarted has several."""
 
     order = MONTH_FIRST
 
@@ -64,7 +64,7 @@ class Perfmon(Recorded):
         for row in self._rows():
             if HEAD.match(row[0]):
                 header, begins = row, True
-                places = self._take_header(header)
+                places = self._read_header(header)
                 chosen = [(place, counter) for place, counter in places if has(counter)]
                 self.counters = [counter for _, counter in places]
             elif not header:
@@ -72,7 +72,7 @@ class Perfmon(Recorded):
             elif not _TIME.fullmatch(stamp := row[0].strip()) and (is_time(stamp) or _SPOILED.fullmatch(stamp)):
                 raise StallmarkError(
                     f"A spreadsheet spoiled the times of {self.path}, as {stamp!r} shows: take the file that "
-                    f"Perfmon wrote, or write it anew with {_AS_PERFMON}."
+                    f"Perfmon wrote, or write it again with {_AS_PERFMON}."
                 )
             elif not is_time(row[0]):
                 strange = strange or row[0]  # typeperf ends with "The command completed successfully."
@@ -90,10 +90,10 @@ class Perfmon(Recorded):
         if not count and not cut:
             raise StallmarkError(f"{self.path} holds no sample.")
         rows = {"too few or too many values": cut, "a first cell that is no time": undated}
-        self.notes = [f"rows with {what}: {number}" for what, number in rows.items() if number]
+        self.notes = [f"rows with {fault}: {number}" for fault, number in rows.items() if number]
 
     def _rows(self) -> Iterator[list[str]]:
-        """Yield the rows; of one that is cut within a cell, its time alone."""
+        """Yield the rows; of a row that is cut within a cell, only its time."""
         with opened(self.path) as text:
             lines = (line for line in lines_in(self.path, text) if line.strip())
             first = next(lines, "")
@@ -101,14 +101,15 @@ class Perfmon(Recorded):
             try:
                 yield from csv.reader([first], delimiter=delimiter)
                 for line in lines:
+                    # An odd number of quotes means that the row is cut within a cell.
                     if line.count('"') % 2:
                         line = line.partition(delimiter)[0]
                     yield from csv.reader([line], delimiter=delimiter)
             except csv.Error as error:
                 raise StallmarkError(f"{self.path} cannot be read as Perfmon's CSV ({error}).") from None
 
-    def _take_header(self, header: Sequence[str]) -> list[tuple[int, Counter]]:
-        """Take the zone and the host from a header; return its counters with their places."""
+    def _read_header(self, header: Sequence[str]) -> list[tuple[int, Counter]]:
+        """Read the zone and the host from a header; return its counters with their places."""
         zone = _ZONE.match(header[0])
         bias = int(zone["bias"]) if zone else 0
         self.zone = timezone(timedelta(minutes=-bias)) if zone and abs(bias) < 24 * 60 else None
@@ -118,16 +119,17 @@ class Perfmon(Recorded):
         return [(place, _counter(path)) for place, path in paths]
 
     def _is_whole(self, row: list[str], header: Sequence[str]) -> bool:
-        """Return whether a row has a value for each name. A log may end its header with a comment, which is in no row.
+        """Return whether a row has a value for each name. A log may end its header with a comment, which no row has.
 
-        Raise StallmarkError for more values than names: nobody knows which is whose.
+        Raise StallmarkError for more values than names, as their assignment is unknown.
         """
         while len(row) > len(header) and not row[-1].strip():
             row.pop()
         if len(row) > len(header):
             raise StallmarkError(
-                f"{self.path} has {len(row)} values at {row[0]} and {len(header)} names, and which is whose is not "
-                f"known: write it anew with some counters, as in `relog {self.path.name} -c {DISKS} -f CSV -o new.csv`."
+                f"{self.path} has {len(row)} values at {row[0]} and {len(header)} names, and their assignment is "
+                f"unknown: write it again with some counters, as in "
+                f"`relog {self.path.name} -c {DISKS} -f CSV -o new.csv`."
             )
         return len(row) == len(header) or (len(row) == len(header) - 1 and not _PATH.fullmatch(header[-1].strip()))
 
@@ -138,7 +140,7 @@ class Perfmon(Recorded):
             except ValueError:
                 raise StallmarkError(
                     f"{row[place][:40]!r} in {self.path}, of {row[0]}, is not a number: take the file that Perfmon "
-                    f"wrote, or write it anew with {_AS_PERFMON}."
+                    f"wrote, or write it again with {_AS_PERFMON}."
                 ) from None
             if value is not None:
                 self.has_decimal_commas |= "," in row[place]
@@ -146,7 +148,7 @@ class Perfmon(Recorded):
 
 
 def separator(line: str) -> str:
-    """Return what separates the cells: a semicolon where a program for tables has written the file anew."""
+    """Return the separator of the cells: a semicolon if a spreadsheet has rewritten the file."""
     plain = line.lstrip().lstrip('"')
     return "\t" if plain.startswith("(PDH-TSV") else ";" if '";"' in line or ");\\\\" in line else ","
 
@@ -160,7 +162,7 @@ def _counter(path: re.Match[str]) -> Counter:
 
 @lru_cache(4096)
 def english_name(name: str) -> str:
-    """Return the English name of an object or a counter of Windows, or the name itself if it is not known."""
+    """Return the English name of an object or a counter of Windows, or the name itself if it is unknown."""
     known = _known_names()
     if name.isascii() and "?" not in name:
         return known.get(name.lower(), name)

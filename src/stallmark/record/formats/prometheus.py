@@ -34,7 +34,7 @@ def as_json(metrics: str = "node_disk_.*", labels: Labels | None = None) -> str:
 
 
 class RangeQuery:
-    """The series of a file, one by one. `whole` tells, once they are read, that the last one was not cut."""
+    """The series of a file, one by one. After the last series, `whole` is true if the file was not cut."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -44,8 +44,10 @@ class RangeQuery:
         """Yield labels, times and values. Raise StallmarkError if the file has no series of points."""
         head = head_of(self.path, 4096)
         if '"status":"error"' in head.replace(" ", ""):
-            why = _ERROR.search(head)
-            raise StallmarkError(f"{self.path} holds an error of Prometheus{f', “{why[1]}”' if why else ''}: ask anew.")
+            reason = _ERROR.search(head)
+            raise StallmarkError(
+                f"{self.path} holds an error of Prometheus{f', “{reason[1]}”' if reason else ''}: ask again."
+            )
         kind = _KIND.search(head)
         results = JsonArray(self.path, _RESULT)
         for result in results if not kind or kind[1] == "matrix" else [{}]:
@@ -55,9 +57,9 @@ class RangeQuery:
                     f"{self.path} holds no series of points: ask /api/v1/query_range for a matrix, as in {as_json()}."
                 )
             try:
-                at, values = np.array([[float(point[0]), float(point[1])] for point in points]).reshape(-1, 2).T
+                times, values = np.array([[float(point[0]), float(point[1])] for point in points]).reshape(-1, 2).T
             except (TypeError, ValueError, IndexError, KeyError):
                 name = str(labels.get("__name__", ""))[:80]
                 raise StallmarkError(f"{self.path} has a point of {name} that is not a number.") from None
-            yield {str(key): str(value) for key, value in labels.items()}, at, values
+            yield {str(key): str(value) for key, value in labels.items()}, times, values
         self.whole = results.whole

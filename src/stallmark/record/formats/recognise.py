@@ -17,8 +17,11 @@ _SAR = r"^(?:\d{1,2}[:时]\d{2}[:分]\d{2}秒?|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?
 
 
 class _Text(NamedTuple):
-    """A kind of text by a pattern in its first characters: `format` if it has a reader, otherwise its name and what to
-    do. What has both can be attached, and makes no profile."""
+    """A kind of text by a pattern in its first characters: with a format if it has a reader, otherwise with its name
+    and a remedy.
+
+    A kind with both can be attached, but makes no profile.
+    """
 
     pattern: str
     format: Format | None
@@ -93,8 +96,10 @@ _READ = (
 
 
 def detect_format(path: Path, *, of_profile: bool = False) -> Format:
-    """Return the format of a file. Raise StallmarkError for one of another kind, or of a kind that makes no profile;
-    OSError for what cannot be opened."""
+    """Return the format of a file.
+
+    Raise StallmarkError for one of another kind, or of a kind that makes no profile; OSError if it cannot be opened.
+    """
     start = head_bytes(path)
     for kind in _BINARY if b"\0" in start else ():
         if start.startswith(kind.start) and path.name.lower().removesuffix(".gz").endswith(kind.suffix):
@@ -104,7 +109,7 @@ def detect_format(path: Path, *, of_profile: bool = False) -> Format:
         if re.search(text.pattern, head, re.M):
             if text.format and not (of_profile and text.name):
                 return text.format
-            raise StallmarkError(f"{path} is {text.name}: {text.remedy or f'it takes {_READ}'}.")
+            raise StallmarkError(f"{path} is {text.name}: {text.remedy or f'use {_READ}'}.")
     return "csv"
 
 

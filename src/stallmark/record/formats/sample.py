@@ -22,23 +22,25 @@ from stallmark.errors import StallmarkError
 
 _CHUNK = 1 << 20
 _LONGEST = 1 << 24
-"""Characters of a line, or of one object of a JSON file. A header of Perfmon with all its counters has a million."""
-_DIGITS = 19  # of a whole number; one of more is a number of digits nobody measured
+"""Maximum characters of a line, or of an object of a JSON file. A Perfmon header with all counters has a million."""
+_DIGITS = 19  # maximum digits of an integer; a longer one is read as a float
 _GAP = re.compile(r"[\s,]*")
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[TextIO]:
-    """Open a file as text, unpacked if it is a .gz. Raise StallmarkError for a binary, an empty or a damaged one;
-    OSError for what cannot be opened."""
+    """Open a file as text, unpacked if it is a .gz.
+
+    Raise StallmarkError for a binary, an empty or a damaged file; OSError if it cannot be opened.
+    """
     head = head_bytes(path)
     encoding = "utf-8-sig"
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encoding = "utf-16"
     elif b"\0" in head:
         raise StallmarkError(
-            f"{path} is no text: convert Perfmon's with `relog LOG.blg -f csv -o out.csv`, sar's with `sadf -j FILE`."
+            f"{path} is not text: convert Perfmon's with `relog LOG.blg -f csv -o out.csv`, sar's with `sadf -j FILE`."
         )
     if not head.decode(encoding, errors="replace").strip():
         raise StallmarkError(f"{path} is empty.")
@@ -72,7 +74,7 @@ _AS_WINDOWS = "stallmark.windows-1252"
 
 
 def _as_windows(error: UnicodeError) -> tuple[str, int]:
-    """Decode what is no UTF-8 as the code page of western Windows."""
+    """Decode bytes that are not UTF-8 as the code page of western Windows."""
     assert isinstance(error, UnicodeDecodeError)
     return error.object[error.start : error.end].decode("cp1252", errors="replace"), error.end
 
@@ -101,9 +103,11 @@ def lines_in(path: Path, text: TextIO) -> Iterator[str]:
 
 
 class JsonArray:
-    """The objects of an array in a JSON file, one by one: the whole need not fit into memory, and may be cut. Of
-    several arrays, as in documents that were appended, all are read. `around` takes the text before, between and
-    behind them; `whole` tells, once they are read, that the end of the last array was there."""
+    """The objects of an array in a JSON file, one by one: the document need not fit into memory, and may be cut.
+
+    Several arrays, as in appended documents, are all read. `around` receives the text before, between and behind them.
+    After the last object, `whole` is true if the last array was closed.
+    """
 
     def __init__(self, path: Path, begin: re.Pattern[str], around: Callable[[str], None] = lambda text: None):
         self.path, self._begin, self._around = path, begin, around
@@ -130,6 +134,7 @@ class JsonArray:
                         break
                     try:
                         value, place = decoder.raw_decode(buffer, place)
+                    # The object may continue in the next chunk; at the end of the file it is cut.
                     except (json.JSONDecodeError, RecursionError):
                         if not more:
                             return
@@ -138,13 +143,12 @@ class JsonArray:
                     if isinstance(value, dict):
                         yield value
         if not arrays:
-            raise StallmarkError(f"{self.path} is no JSON of the kind expected: it has no samples.")
+            raise StallmarkError(f"{self.path} is not the expected kind of JSON: it has no samples.")
 
     def _read_on(self, text: TextIO, buffer: str, place: int) -> tuple[bool, str, int]:
-        """Return whether there was more of the text, and what is left of it to read. Raise StallmarkError for what
-        never ends."""
+        """Return whether the text had more, and the unread rest. Raise StallmarkError for an object without end."""
         if len(buffer) - place > _LONGEST:
-            raise StallmarkError(f"{self.path} is damaged: what begins there is no JSON.")
+            raise StallmarkError(f"{self.path} is damaged: it contains an object without end.")
         chunk = text.read(max(_CHUNK, len(buffer) - place))
         return bool(chunk), buffer[place:] + chunk, 0
 
@@ -158,24 +162,25 @@ def _whole(digits: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """One counter of one instance. `name`: as a person asks for it, with all parts."""
+    """One counter of one instance."""
 
-    name: str  # "\\SQL01\PhysicalDisk(0 C:)\Disk Reads/sec", "nvme0n1 r_await"
+    name: str  # full name: "\\SQL01\PhysicalDisk(0 C:)\Disk Reads/sec", "nvme0n1 r_await"
     object: str  # "PhysicalDisk", "disk"; empty if the format has none
     counter: str  # "Disk Reads/sec", "r_await"
     instance: str = ""  # "0 C:", "nvme0n1"; empty if the counter has none
-    unit: str = ""  # as the file has it: "s", "ms", "KiB/s"; empty if unknown
+    unit: str = ""  # the file's unit: "s", "ms", "KiB/s"; empty if unknown
     host: str = ""
 
 
 class Sample(NamedTuple):
-    """The values of one time, as the file writes it; they can be taken once. `seconds`: the time that they cover, if
-    the file states it. `begins`: there is no sample before it, or a time between that is unknown."""
+    """The values of one time of the file; they can be consumed once."""
 
     stamp: str
     values: Iterable[tuple[Counter, float]]
     seconds: float | None = None
+    """The covered time, if the file states it."""
     begins: bool = False
+    """True for a first sample, and after a time of unknown length."""
 
 
 Has = Callable[[Counter], bool]
@@ -199,12 +204,12 @@ class Recorded:
         self.zone_words = ""
         self.restarts: list[str] = []
         self.notes: list[str] = []
-        """The phrases of what was left out."""
+        """Phrases on omitted parts."""
         self.remarks: list[str] = []
-        """The phrases of how values were taken that are not as the tool writes them."""
+        """Phrases on values that were converted, because the tool writes them differently."""
 
     def samples(self, has: Has = lambda _: True) -> Iterator[Sample]:
-        """Yield the samples in the order of the file, with the values of the counters that `has` takes.
+        """Yield the samples in the order of the file, with the values of the counters that `has` accepts.
 
         Raise StallmarkError for a file that cannot be read, OSError for one that cannot be opened.
         """
@@ -236,6 +241,6 @@ def number(text: str) -> float | None:
 
 
 def finite_or_none(text: str) -> float | None:
-    """Return a rate of a file, or None if it is unknown: no rate is negative. Raise ValueError for other text."""
+    """Return a rate of a file, or None if it is unknown or negative. Raise ValueError for other text."""
     value = number(text)
     return value if value is not None and value >= 0 else None

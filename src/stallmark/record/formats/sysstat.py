@@ -77,8 +77,8 @@ def _dicts(value: object) -> list[dict[str, Any]]:
 
 
 class _Sysstat(Recorded):
-    def _take_machine(self, host: str, cores: str | None) -> None:
-        """Note the machine of a header. Raise StallmarkError for another one than before."""
+    def _note_machine(self, host: str, cores: str | None) -> None:
+        """Note the machine of a header. Raise StallmarkError if it differs from the one before."""
         if self.host and host and self.host.lower() != host.lower():
             raise StallmarkError(f"{self.path} is of {self.host} and {host}: give each a file of its own.")
         self.host = self.host or host
@@ -99,33 +99,33 @@ class _Json(_Sysstat):
         """Yield the complete objects of the arrays, and whether each is the first of its array."""
         self.notes, self.remarks, self.restarts = [], [], []
         self._begins = False
-        array = JsonArray(self.path, _ARRAY, self._take_around)
+        array = JsonArray(self.path, _ARRAY, self._read_surroundings)
         for sample in array:
             yield sample, self._begins
             self._begins = False
         if not array.whole:
             self.notes.append("the last report, which is cut")
 
-    def _take_around(self, text: str) -> None:
-        """Take what stands before or behind an array."""
+    def _read_surroundings(self, text: str) -> None:
+        """Read the text before or behind an array."""
         node, cores = _NODE.search(text), _CORES.search(text)
-        self._take_machine(node[1] if node else "", cores[1] if cores else None)
+        self._note_machine(node[1] if node else "", cores[1] if cores else None)
         self.restarts += [f"{date} {time}{' UTC' * (utc == '1')}" for date, time, utc in _BOOT.findall(text)]
         self._begins = True
 
 
 class _Iostat(_Sysstat):
-    """`schedule`: when its reports were, if that was said; then the times in the file are not read. `may_be_sectors`:
-    whatever the unit says, as old versions had it in JSON."""
+    """A file of iostat."""
 
     first_since_start = True
     otherwise = f", or when its reports were, as in {_AT}"
     schedule: Schedule | None = None
+    """The given times of its reports; if set, those in the file are ignored."""
     may_be_sectors = False
 
     def _stamp(self, place: int, own: str, begins: bool) -> str:
-        """Return the time of a report, empty if it has none. Raise StallmarkError for a second recording, of which
-        nobody said when it began."""
+        """Return the time of a report, empty if it has none. Raise StallmarkError for a second recording without a
+        known start."""
         if self.schedule is None:
             return own
         if place and begins:
@@ -133,8 +133,7 @@ class _Iostat(_Sysstat):
         return self.schedule.stamp(place)
 
     def _disk_pairs(self, device: str, values: dict[str, float]) -> Pairs:
-        """Yield the values of a device. Bytes are the requests times their size if they are in another unit, or rounded
-        too much."""
+        """Yield the values of a device. Bytes in another unit, or rounded too much, are replaced by requests × size."""
         for side in "rwd":
             requests, size = values.get(f"{side}/s"), values.get(f"{side}areq-sz")
             for name, kib in ((f"{side}kB/s", 1.0), (f"{side}MB/s", 1024.0)):
@@ -193,7 +192,7 @@ class Sadf(_Json):
             words = str(when.get("tz") or ("UTC" if when.get("utc") else ""))
             if known and words != self.zone_words:
                 zones = " and ".join(sorted((words, self.zone_words)))
-                raise StallmarkError(f"{self.path} mixes times of {zones}: write it anew with {AS_SADF}.")
+                raise StallmarkError(f"{self.path} mixes times of {zones}: write it again with {AS_SADF}.")
             known, self.zone_words, self.zone = True, words, UTC if words == "UTC" else None
             pairs = ((counter, value) for counter, value in self._pairs(sample) if has(counter))
             yield Sample(f"{when['date']} {when['time']}", pairs, float(seconds))
@@ -232,7 +231,7 @@ class IostatText(_Iostat):
                 stamp
                 and report.headers
                 and report.whole
-                and (following is not end or report.ended or report.is_as(before))
+                and (following is not end or report.ended or report.is_like(before))
             ):
                 yield Sample(stamp, [pair for pair in self._pairs(report) if has(pair[0])], begins=header or lost)
                 header = lost = False
@@ -244,9 +243,9 @@ class IostatText(_Iostat):
                 f"{self.path} has no times that can be read: run iostat with -t, as in {AS_TEXT}; {_BY_HAND}."
             )
         if place == unknown + cut:
-            raise StallmarkError(f"{self.path} has no report that is whole. Two after another are needed.")
+            raise StallmarkError(f"{self.path} has no complete report: two consecutive ones are needed.")
         counts = {"that are cut or damaged": cut, "without a time that can be read": unknown}
-        self.notes += [f"reports {what}: {count}" for what, count in counts.items() if count]
+        self.notes += [f"reports {fault}: {count}" for fault, count in counts.items() if count]
 
     def _pairs(self, report: "_Report") -> Pairs:
         yield from self._cpu_pairs(CPU, report.cpu)
@@ -264,7 +263,7 @@ class IostatText(_Iostat):
                 yield report
                 report, columns, device = _Report("" if head else line.strip(), begins=bool(head)), (), ""
                 if head:
-                    self._take_machine(head["host"] or "", head["cores"])
+                    self._note_machine(head["host"] or "", head["cores"])
             elif not cells:
                 report.ended |= bool(columns) and columns[0] != "avg-cpu:"
                 report.whole &= not device
@@ -279,7 +278,7 @@ class IostatText(_Iostat):
             elif columns and len(cells) == 1 and columns[0] != "avg-cpu:" and not device:
                 device = cells[0]  # a long name has a line of its own
             elif columns:
-                report.take(columns, [device, *cells] if device else cells)
+                report.add_row(columns, [device, *cells] if device else cells)
                 device = ""
         report.whole &= not device
         yield report
@@ -291,18 +290,18 @@ class _Report:
 
     stamp: str = ""
     begins: bool = False
-    """It stands behind a header."""
+    """It is the first report after a header."""
     headers: set[tuple[str, ...]] = field(default_factory=set)
     cpu: dict[str, float] = field(default_factory=dict)
     devices: dict[str, dict[str, float]] = field(default_factory=dict)
     whole: bool = True
     ended: bool = False
-    """An empty line stands behind its devices."""
+    """An empty line follows its devices."""
     rounded: bool = False
     last: str = ""
 
-    def take(self, columns: Sequence[str], cells: Sequence[str]) -> None:
-        """Take a row; one that is cut, or has text in place of a number, makes the report a damaged one."""
+    def add_row(self, columns: Sequence[str], cells: Sequence[str]) -> None:
+        """Add a row. A row that is cut, or has text in place of a number, marks the report as damaged."""
         self.last = cells[-1]
         values = self.cpu
         if columns[0] != "avg-cpu:":
@@ -317,7 +316,7 @@ class _Report:
             self.whole = False
 
     def _number(self, name: str, cell: str) -> float | None:
-        """Return a number in the unit of its column: with --human it has one of its own."""
+        """Return a number in the unit of its column: with --human each number has its own unit."""
         kib = _KIB.get(cell[-1])
         if kib is None:
             return number(cell.removesuffix("%"))
@@ -325,7 +324,7 @@ class _Report:
         value = number(cell[:-1])
         return None if value is None else value * kib / (1024 if "MB" in name else 1)
 
-    def is_as(self, before: "_Report") -> bool:
-        """Return whether a report that no empty line ends has all that the one before it had, to the last digit."""
+    def is_like(self, before: "_Report") -> bool:
+        """Return whether a report without a final empty line has the same rows and decimals as the one before."""
         decimals, as_many = (len(text.replace(",", ".").partition(".")[2]) for text in (self.last, before.last))
         return before.headers <= self.headers and before.devices.keys() <= self.devices.keys() and decimals == as_many

@@ -5,8 +5,8 @@
 
 Cells are separated by commas, semicolons, tabs or bars; lines may precede the header. Date and time are in one column
 or two. There is one row per time, or one per time and instance (a volume, a metric). Units are taken from the names of
-the columns, and where there are none, none is claimed. A time is taken as the end of its interval; an array that stamps
-the beginning is off by one.
+the columns, if they have any. A time is taken as the end of its interval; an array that stamps the beginning is off by
+one.
 """
 
 import csv
@@ -28,9 +28,9 @@ from stallmark.record.formats.dates import is_epoch, is_time
 from stallmark.record.formats.sample import Counter, Has, Recorded, Sample, opened
 
 _LARGEST = 1 << 26  # characters
-_LINES = 60  # the header is searched for in the first so many
+_LINES = 60  # lines in which the header is searched
 _EMPTY = pa.array(["", "-", "--", "n/a", "na", "nan", "null", "none", "undefined"])
-_FILE = "file"  # a column of this name always tells rows apart
+_FILE = "file"  # a column of this name always distinguishes rows
 _RULE = re.compile(r"[-,;|\s]*--[-,;|\s]*")  # sqlcmd draws one below the header
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?")
@@ -40,7 +40,7 @@ _HOST_NAME = re.compile(
 )
 _NO_COUNTER = re.compile(r"interval\b.*|(.*[ _])?(id|index|number)", re.I)  # numbers that measure nothing
 _IN_BRACKETS = re.compile(r"(?P<name>.*\S)\s*[(\[](?P<unit>[^()\[\]]+)[)\]]\s*")
-_UNITS = {  # by the text in brackets
+_UNITS = {  # keys match the text in brackets
     r"ms|msec|milli ?sec(onds?)?": "ms", r"[uµμ]s|usec|micro ?sec(onds?)?": "us", r"s|sec(onds?)?": "s",
     r"%|percent": "%", r"(?P<unit>[KMG]i?)?B(yte)?s?(/s(ec)?|ps)": "B/s", r"ios?/s(ec)?|iops|ops?/s(ec)?|1/s": "1/s",
 }  # fmt: skip
@@ -52,14 +52,17 @@ _INSIDE = {
 
 class _Layout(NamedTuple):
     delimiter: str
-    line: int  # of the header, among lines that are not empty
+    line: int  # the header's number among lines that are not empty
     header: list[str]
     times: tuple[int, ...]  # one column, or date and time
 
 
 class Table(Recorded):
-    """A CSV, which is held whole: what tells rows of one time apart is known from all of them. `hint`: what to do about
-    a file without times; `texts`: the columns that hold text in place of numbers; `hosts`: machines it names."""
+    """A CSV, which is held in memory completely, because a column that distinguishes rows of one time needs all rows.
+
+    `hint` is the remedy for a file without times; `texts` are columns with text in place of numbers; `hosts` are the
+    machines that it names.
+    """
 
     def __init__(self, path: Path, time_column: str | None = None, hint: str = "name it with --time-column"):
         super().__init__(path)
@@ -80,11 +83,11 @@ class Table(Recorded):
         parts = [pc.utf8_trim_whitespace(table[str(column)]) for column in layout.times]
         stamps = pc.binary_join_element_wise(*parts, " ").to_numpy() if len(parts) > 1 else parts[0].to_numpy()
         numbers, texts = _sorted_out(table, layout)
-        each, first_seen, place = np.unique(stamps, return_index=True, return_inverse=True)
-        each, at = each[np.argsort(first_seen)], np.argsort(np.argsort(first_seen))[place]
-        instance = self._instance_column(table, layout, texts, at)
+        moments, first_seen, place = np.unique(stamps, return_index=True, return_inverse=True)
+        moments, row_places = moments[np.argsort(first_seen)], np.argsort(np.argsort(first_seen))[place]
+        instance = self._instance_column(table, layout, texts, row_places)
         if instance is None:
-            each, at = stamps, np.arange(len(stamps))
+            moments, row_places = stamps, np.arange(len(stamps))
         labels = [""] * len(stamps) if instance is None else table[str(instance)].fill_null("").to_pylist()
         self.texts = [layout.header[column] for column in texts if column != instance]
         named = (table[str(column)] for column in texts if _HOST_NAME.fullmatch(layout.header[column]))
@@ -110,9 +113,9 @@ class Table(Recorded):
                     if counter is not None and np.isfinite(values[row]):
                         yield counter, float(values[row])
 
-        order = np.argsort(at, kind="stable")
-        bounds = np.searchsorted(at[order], np.arange(len(each) + 1))
-        for number, stamp in enumerate(each.tolist()):
+        order = np.argsort(row_places, kind="stable")
+        bounds = np.searchsorted(row_places[order], np.arange(len(moments) + 1))
+        for number, stamp in enumerate(moments.tolist()):
             yield Sample(stamp, row_values(order[bounds[number] : bounds[number + 1]]), begins=number == 0)
 
     def _layout(self, lines: list[str]) -> _Layout:
@@ -126,10 +129,10 @@ class Table(Recorded):
                 seen = seen or [name for name in header if name]
                 if times := _time_columns(header, row, self._time_column):
                     return _Layout(delimiter, line, header, times)
-        there = f" (there is {', '.join(seen[:8])}{', …' if len(seen) > 8 else ''})" if seen else ""
+        columns = f" (there is {', '.join(seen[:8])}{', …' if len(seen) > 8 else ''})" if seen else ""
         if self._time_column:
-            raise StallmarkError(f"{self.path} has no times in a column {self._time_column}{there}.")
-        raise StallmarkError(f"No column of {self.path} holds times: {self._hint}{there}.")
+            raise StallmarkError(f"{self.path} has no times in a column {self._time_column}{columns}.")
+        raise StallmarkError(f"No column of {self.path} holds times: {self._hint}{columns}.")
 
     def _cells(self, lines: list[str], layout: _Layout) -> pa.Table:
         """Return all cells as text, one column per place of the header."""
@@ -144,24 +147,28 @@ class Table(Recorded):
         except pa.ArrowInvalid as error:
             raise StallmarkError(f"{self.path} cannot be read as CSV: {' '.join(str(error).split())}.") from None
 
-    def _instance_column(self, table: pa.Table, layout: _Layout, texts: list[int], at: np.ndarray) -> int | None:
-        """Return the first column that tells rows of one time apart, text before numbers; None if every time has one
-        row.
+    def _instance_column(
+        self, table: pa.Table, layout: _Layout, texts: list[int], row_places: np.ndarray
+    ) -> int | None:
+        """Return the first column that distinguishes rows of one time, text before numbers, or None if every time has
+        one row.
 
         Raise StallmarkError if no column does.
         """
         if _FILE in layout.header and (column := layout.header.index(_FILE)) in texts:
             return column
-        if len(np.unique(at)) == len(at):
+        if len(np.unique(row_places)) == len(row_places):
             return None
         others = [c for c in range(len(layout.header)) if c not in texts and c not in layout.times]
         for column in [*texts, *others]:
             labels, codes = np.unique(table[str(column)].fill_null("").to_numpy(), return_inverse=True)
-            if len(labels) <= len(at) / 2 and len(np.unique(at * len(labels) + codes)) == len(at):
+            if len(labels) <= len(row_places) / 2 and len(np.unique(row_places * len(labels) + codes)) == len(
+                row_places
+            ):
                 return column
-        if (np.diff(at) != 0).all():
+        if (np.diff(row_places) != 0).all():
             return None  # a local clock that was put back: the same times once more, later in the file
-        raise StallmarkError(f"{self.path} has several rows of one time, and no column that tells them apart.")
+        raise StallmarkError(f"{self.path} has several rows of one time, and no column that distinguishes them.")
 
 
 def _split(line: str, delimiter: str) -> list[str]:
@@ -173,17 +180,17 @@ def _time_columns(header: list[str], row: list[str], asked: str | None) -> tuple
     if asked:
         named = [c for c, (name, _) in enumerate(cells) if name.lower() == asked.lower()]
         return tuple(c for c in named if is_time(row[c]) or is_epoch(row[c]))
-    found = [c for c, (name, value) in enumerate(cells) if is_time(value) and not is_time(name)]
-    found += [c for c, (name, value) in enumerate(cells) if _TIME_NAME.search(name) and is_epoch(value)]
-    if found:
-        return (min(found, key=lambda c: (not _TIME_NAME.search(header[c]), c)),)
+    time_columns = [c for c, (name, value) in enumerate(cells) if is_time(value) and not is_time(name)]
+    time_columns += [c for c, (name, value) in enumerate(cells) if _TIME_NAME.search(name) and is_epoch(value)]
+    if time_columns:
+        return (min(time_columns, key=lambda c: (not _TIME_NAME.search(header[c]), c)),)
     dates = [c for c, (_, value) in enumerate(cells) if _DATE.fullmatch(value)]
     clocks = [c for c, (_, value) in enumerate(cells) if _CLOCK.fullmatch(value)]
     return (dates[0], clocks[0]) if dates and clocks else ()
 
 
 def _sorted_out(table: pa.Table, layout: _Layout) -> tuple[dict[int, np.ndarray], list[int]]:
-    """Return the columns of numbers, NaN where a cell is empty, and the positions of columns with anything else."""
+    """Return the columns of numbers, with NaN for empty cells, and the positions of all other columns."""
     numbers, texts = {}, []
     for column in range(len(layout.header)):
         if column in layout.times:

@@ -1,7 +1,5 @@
-"""Make the folder of a profile from files that other tools recorded.
-
-The spans of all files are put into one order of time: no two overlap, each time counts once, and holes are told.
-"""
+"""Make the folder of a profile from files of other tools. The spans of all files are put in the order of time: no two
+overlap, each time counts once, and gaps are noted."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,12 +20,12 @@ from stallmark.record.profile.manifest import GAP, Gap, ProfiledServer, ProfileM
 
 _US = 1e6
 _AS = {"iostat": f", as of {AS_TEXT}", "sar": f", as of {AS_SADF}"}
-_LONG_S = 0.5  # what lies between two spans and is shorter is no gap
+_LONG_S = 0.5  # minimum time between two spans that counts as a gap
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """The intervals of an import, how long they usually are, and the times between them."""
+    """The intervals of an import, their usual length, and the gaps between them."""
 
     intervals: Intervals
     interval_s: float
@@ -36,9 +34,12 @@ class Timeline:
 
 
 def timeline_of(recording: Recording, *, covered: bool = True) -> Timeline:
-    """Put the spans of all files into one order. What overlaps another span is left out; of two, the shorter one
-    counts. A span that is much longer than the others covers all of its time, unless the tool has no value for a time
-    in which nothing was recorded (`covered`)."""
+    """Put the spans of all files in the order of time. A span that overlaps another is omitted; of two, the shorter one
+    counts.
+
+    A span much longer than the others counts for all of its time if `covered`: the tool has no value for a time without
+    recording.
+    """
     spans = recording.spans
     start, end = np.round(np.array(spans.start) * _US), np.round(np.array(spans.end) * _US)
     order = np.lexsort((np.arange(len(end)), end, start))
@@ -50,9 +51,9 @@ def timeline_of(recording: Recording, *, covered: bool = True) -> Timeline:
     start, end = start[first] / _US, end[first] / _US
     usual_s = float(np.median(end - start)) if len(start) else 0.0
     late = end - start > GAP * usual_s
-    kept = _apart(start, end, ~late)
+    kept = _without_overlaps(start, end, ~late)
     if covered:
-        kept |= _apart(start, end, late & ~_overlapping(start, end, kept))
+        kept |= _without_overlaps(start, end, late & ~_overlapping(start, end, kept))
     notes = []
     left_out = {
         "of a time that was there already": int((~kept & (~late | covered)).sum()),
@@ -67,7 +68,7 @@ def timeline_of(recording: Recording, *, covered: bool = True) -> Timeline:
 
 
 def _overlapping(start: np.ndarray, end: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """Return which spans overlap one of those that are kept, which are apart."""
+    """Return a mask of the spans that overlap a kept span; kept spans do not overlap each other."""
     if not kept.any():
         return np.zeros(len(start), dtype=bool)
     next_place = np.searchsorted(end[kept], start, side="right")
@@ -76,16 +77,16 @@ def _overlapping(start: np.ndarray, end: np.ndarray, kept: np.ndarray) -> np.nda
 
 
 def _first_known(values: np.ndarray, first: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """Return the first value that is known of each group of rows of one span."""
-    found = values[first]
+    """Return the first known value of each group of rows with the same span."""
+    first_values = values[first]
     for place in np.flatnonzero(~first & np.isfinite(values)):
-        if np.isnan(found[group[place]]):
-            found[group[place]] = values[place]
-    return found
+        if np.isnan(first_values[group[place]]):
+            first_values[group[place]] = values[place]
+    return first_values
 
 
-def _apart(start: np.ndarray, end: np.ndarray, candidates: np.ndarray) -> np.ndarray:
-    """Return which of the spans to keep, so that none overlaps one before it."""
+def _without_overlaps(start: np.ndarray, end: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+    """Return a mask of the spans to keep, so that none overlaps an earlier one."""
     kept = np.zeros(len(start), dtype=bool)
     until = -np.inf
     for place in np.flatnonzero(candidates).tolist():
@@ -105,9 +106,9 @@ def _gaps(start: np.ndarray, end: np.ndarray, recording: Recording) -> tuple[Gap
 
 
 def _reason(begin: float, until: float, recording: Recording) -> str:
-    if any(begin <= at <= until for at in recording.restarts):
+    if any(begin <= restart_s <= until for restart_s in recording.restarts):
         return "the machine was restarted"
-    if any(begin <= at <= until for at in recording.clock_set):
+    if any(begin <= set_s <= until for set_s in recording.clock_set):
         return "the clock was set"
     return "no samples"
 
@@ -120,12 +121,12 @@ _READ: dict[Source, Callable[[Path, Recording, Wanted], None]] = {
 
 
 def import_profile(files: Sequence[Path], folder: Path, wanted: Wanted, *, anonymous: bool = False) -> ProfileManifest:
-    """Write a new folder with the profile that the files hold; they are of one tool and one machine.
+    """Write a new folder with the profile in the files, which are of one tool and one machine.
 
     Raise StallmarkError before anything is written.
     """
     if folder.exists():
-        raise StallmarkError(f"{folder} is there already: an import makes a new folder. Name another with --out.")
+        raise StallmarkError(f"{folder} exists already: an import makes a new folder. Name another with --out.")
     recording = Recording()
     source: Source | None = None
     for path in files:
@@ -134,6 +135,7 @@ def import_profile(files: Sequence[Path], folder: Path, wanted: Wanted, *, anony
             if source not in (None, format):
                 raise StallmarkError(f"{path} is of {format}, the files before it of {source}: import each alone.")
             source = format
+            # Cleared, so that the host of this file alone is compared with the earlier ones.
             host, recording.host = recording.host, None
             file = open_recording(path, format, wanted.schedule)
             if format in ("iostat", "sar") and file:
@@ -146,7 +148,7 @@ def import_profile(files: Sequence[Path], folder: Path, wanted: Wanted, *, anony
             raise StallmarkError(f"{path} is of {recording.host}, the files before it of {host}: import each alone.")
         recording.host = recording.host or host
     if source is None:
-        raise StallmarkError("There is no file to import: name one with --from.")
+        raise StallmarkError("No file to import: name one with --from.")
     if wanted.schedule and len(files) > 1:
         raise StallmarkError("--start is the time of one file's first report: import each file alone.")
     _refuse_unknown_devices(recording, wanted)
@@ -155,8 +157,8 @@ def import_profile(files: Sequence[Path], folder: Path, wanted: Wanted, *, anony
     tables = timeline.intervals.tables()
     if not any(table.num_rows for table in tables.values()):
         raise StallmarkError(
-            f"{', '.join(str(path) for path in files)}: there is no interval with a value that a profile knows. Two "
-            f"samples after another are needed{_AS.get(source, '')}."
+            f"{', '.join(str(path) for path in files)}: no interval has a value that a profile knows. Two "
+            f"consecutive samples are needed{_AS.get(source, '')}."
         )
     manifest = _manifest(files, source, recording, timeline, anonymous)
     write_imported(folder, manifest, tables)
@@ -166,12 +168,12 @@ def import_profile(files: Sequence[Path], folder: Path, wanted: Wanted, *, anony
 def _refuse_unknown_devices(recording: Recording, wanted: Wanted) -> None:
     for name in wanted.classes:
         if name not in recording.mapped:
-            there = recording.devices - {ALL_DISKS}
-            some = some_names(there)
+            present = recording.devices - {ALL_DISKS}
+            examples = some_names(present)
             # sysstat without -p has numbers in place of names.
-            numbers = ": name it by its numbers, or record with -p" if any(map(NUMBERED.match, there)) else ""
+            numbers = ": name it by its numbers, or record with -p" if any(map(NUMBERED.match, present)) else ""
             raise StallmarkError(
-                f"There is no device {name}{f': there is {some}' if there else ' in what was read'}{numbers}."
+                f"{name} is not a device{f': the files have {examples}' if present else ' of the files'}{numbers}."
             )
 
 
@@ -208,19 +210,19 @@ def _manifest(
 
 
 def _missing(recording: Recording, intervals: Intervals, source: Source) -> dict[str, str]:
-    """Return what no file has, by table, with the reason."""
-    found = dict(recording.missing)
+    """Return the values that no file has, by table, with the reason."""
+    missing = dict(recording.missing)
     known = {name for name, values in intervals.columns.items() if is_known(values)}
     of_files = {name.partition(".")[2] for name in known if not name.startswith("server.")}
     if not of_files:
-        found["disk counters"] = "the files have no I/O of disks"
+        missing["disk counters"] = "the files have no I/O of disks"
     elif lacking := [name for name in IO if name not in of_files]:
         reason = "sar counts a device's reads and writes together" if source == "sar" else "not in the files"
-        found["disk counters"] = f"{', '.join(lacking)}: {reason}"
+        missing["disk counters"] = f"{', '.join(lacking)}: {reason}"
     of_server = {name.partition(".")[2] for name in known if name.startswith("server.")}
     if not of_server - {"cpu_s"}:
-        found["database counters"] = "the files have no counters of the database server"
-    elif lacking := [name for name in (*COUNTS, *STATES) if name not in of_server and f"server.{name}" not in found]:
-        found["database counters"] = f"{', '.join(lacking)}: not in the files"
-    found["waits"] = f"{'the file' if source == 'csv' else source} does not record what the server waits for"
-    return found
+        missing["database counters"] = "the files have no counters of the database server"
+    elif lacking := [name for name in (*COUNTS, *STATES) if name not in of_server and f"server.{name}" not in missing]:
+        missing["database counters"] = f"{', '.join(lacking)}: not in the files"
+    missing["waits"] = f"{'the file' if source == 'csv' else source} does not record what the server waits for"
+    return missing

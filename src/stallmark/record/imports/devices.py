@@ -1,8 +1,6 @@
-"""The devices of a Linux machine that a profile counts, and what they hold.
-
-If it is said what devices hold, those count and no others. Otherwise all disks count together, and each I/O once: not
-again as that of a partition, of LVM or RAID on the disk, or of one of its paths.
-"""
+"""The devices of a Linux machine that a profile counts, and their classes. If classes of devices are given, only those
+devices count. Otherwise all disks count together, and each I/O once: not again for a partition, for LVM or RAID on the
+disk, or for one of its paths."""
 
 import json
 import re
@@ -17,41 +15,43 @@ from stallmark.record.profile.interval_table import IO, FileClass
 Io = Mapping[str, float | None]
 MOST_DEVICES = 2_000
 ALL_DISKS = "all disks"
-"""The name under which a tool sums up the disks of a machine."""
+"""The name of a tool's sums over all disks of a machine."""
 Role = Literal["disk", "partition", "path", "upper", "none", "unknown"]
 
 
 class Kind(NamedTuple):
-    """The devices of one kind by their names, or by the numbers that sysstat writes without -p. `minors`: numbers of
-    one disk with its partitions; `source`: the file of Linux or of the driver that has the names."""
+    """The devices of one kind by their names, or by the numbers that sysstat writes without -p."""
 
     role: Role
     pattern: re.Pattern[str]
     source: str
+    """The file of Linux, or of the driver, with the names."""
     minors: int = 1
+    """The minor numbers of one disk with its partitions."""
 
 
 KINDS = [
     Kind(**(row | {"pattern": re.compile(row["pattern"])}))
     for row in json.loads((resources.files(__package__) / "device_kinds.json").read_text())
 ]
-"""The first that fits counts. Majors 234 to 254 are given out as drivers are loaded, so that LVM and virtual disks swap
-them; 259 has partitions too."""
+"""The first match counts. Majors 234 to 254 are assigned as drivers are loaded, so LVM and virtual disks may swap them;
+259 has partitions too."""
 _PATH = next(kind.pattern for kind in KINDS if kind.role == "path")
 NUMBERED = re.compile(r"dev\d+-\d+$")
 _EXTENDED = 259
-_PART_MINORS = 16  # of a virtual disk, by virtio_blk.c
+_PART_MINORS = 16  # minor numbers per virtual disk, by virtio_blk.c
 
 
 class Choice(NamedTuple):
-    """The devices that count among all that there are. `doubtful`: they may be those disks or stand on them."""
+    """The counted devices."""
 
     counted: frozenset[str]
     doubtful: frozenset[str]
+    """Devices that may be the counted disks, or be stacked on them."""
 
 
 def choose_disks(names: Iterable[str]) -> Choice:
-    """Return the disks; without any, what may be one."""
+    """Return the disks or, without any, the devices that may be disks."""
     names = frozenset(names)
     plain = frozenset(map(_plain, names))
     roles = {name: role_of(_plain(name), plain) for name in names}
@@ -59,18 +59,20 @@ def choose_disks(names: Iterable[str]) -> Choice:
     disks, uppers, unknown = (by_role.get(role, frozenset()) for role in ("disk", "upper", "unknown"))
     numbered = frozenset(name for name in unknown if NUMBERED.match(name))
     named = unknown - numbered
+    # Numbers without names, but nothing they could be stacked on.
     if numbered and not (disks or uppers) and _are_disks(numbered):
         return Choice(numbered, frozenset())
     if disks or named:
         return Choice(disks or named, numbered)
+    # A single stacked device counts each I/O once.
     if len(uppers) == 1 and not numbered:
         return Choice(uppers, frozenset())
     return Choice(uppers | numbered, uppers | numbered)
 
 
 def _are_disks(numbered: frozenset[str]) -> bool:
-    """Return whether devices with numbers that tell little can only be disks: nothing else is there, and none has the
-    number of a partition."""
+    """Return whether numbered devices can only be disks: no other devices exist, and none has the number of a
+    partition."""
     pairs = [tuple(map(int, name.removeprefix("dev").split("-"))) for name in numbered]
     majors = {major for major, _ in pairs}
     return len(pairs) == 1 or (
@@ -80,11 +82,11 @@ def _are_disks(numbered: frozenset[str]) -> bool:
 
 def role_of(name: str, names: frozenset[str]) -> Role:
     """Return the role of a device among others. A virtual machine may have partitions without their disk, as xvda1:
-    then they are disks."""
+    they count as disks."""
     for kind in KINDS:
-        if (found := kind.pattern.fullmatch(name)) is None:
+        if (match := kind.pattern.fullmatch(name)) is None:
             continue
-        parts = found.groupdict()
+        parts = match.groupdict()
         if kind.role == "path":
             return "path" if parts["head"] + parts["space"] in names else "disk"
         if kind.role != "disk":
@@ -105,14 +107,14 @@ def _plain(name: str) -> str:
 
 
 def canonical(name: str) -> str:
-    """Return the name of a device as it is compared: sda for /dev/sda, d: for D:\\."""
+    """Return the name of a device in a comparable form: sda for /dev/sda, d: for D:\\."""
     return _plain(name.lower()).rstrip("\\")
 
 
 def device_io(values: Mapping[str, float], counters: Mapping[str, tuple[str, float]]) -> dict[str, float]:
-    """Return the rates of a device by our columns, from the `counters` that are known: column and factor of each.
+    """Return the rates of a device by our columns, from the known `counters`, which give the column and factor of each.
 
-    The time of reads is their mean, `read_ms`, for each of them.
+    The time of reads is their mean, `read_ms`, times their number.
     """
     io: dict[str, float] = {}
     for theirs, (ours, factor) in counters.items():
@@ -126,7 +128,7 @@ def device_io(values: Mapping[str, float], counters: Mapping[str, tuple[str, flo
 
 
 def add_io(rates: dict[str, float | None], held: FileClass, io: Io) -> None:
-    """Add the rates of a device to those of its class: None where a device's is not known."""
+    """Add the rates of a device to those of its class: None if a device's rate is unknown."""
     for name in IO:
         key, part = f"{held}.{name}", io.get(name)
         so_far = rates.get(key, 0.0)
@@ -134,9 +136,11 @@ def add_io(rates: dict[str, float | None], held: FileClass, io: Io) -> None:
 
 
 class Devices:
-    """The devices of one file. A tool that leaves idle devices out writes no row of zeros: then one that is missing
-    did nothing; otherwise what it did is not known, unless it never comes back. `counted`: the devices that count, and
-    what they hold."""
+    """The devices of one file.
+
+    A tool that omits idle devices writes no row of zeros: then a missing device was idle. Otherwise its I/O is unknown,
+    unless it never comes back.
+    """
 
     def __init__(self, recording: Recording, wanted: Wanted):
         self._recording = recording
@@ -150,13 +154,13 @@ class Devices:
         self._quiet: list[tuple[int, frozenset[FileClass]]] = []
 
     def meet(self, names: Iterable[str]) -> None:
-        """Note which devices there are. Raise StallmarkError for more than a machine can have."""
+        """Note the devices of a sample. Raise StallmarkError for more than a machine can have."""
         if not (new := [name for name in names if name not in self._seen]):
             return
         self._seen |= dict.fromkeys(new)
         self._recording.devices |= set(new)
         if len(self._seen) > MOST_DEVICES:
-            raise StallmarkError(f"There are over {MOST_DEVICES:,} devices: the file is damaged, or of many machines.")
+            raise StallmarkError(f"The file has over {MOST_DEVICES:,} devices: it is damaged, or of many machines.")
         if self._given:
             given = {name: self._given[canonical(name)] for name in new if canonical(name) in self._given}
             self._recording.mapped |= {own for own, _ in given.values()}
@@ -165,8 +169,8 @@ class Devices:
             self.counted = dict.fromkeys(sorted(choose_disks(self._seen).counted), FileClass.DEVICE)
 
     def fold(self, present: Mapping[str, Io]) -> dict[str, float | None]:
-        """Return the rates of each class: the sums over its devices. None if a device's is not known. They are the
-        next row of the recording."""
+        """Return the rates of each class: the sums over its devices, or None if a device's rate is unknown. They are
+        the next row of the recording."""
         self.meet(present)
         rates: dict[str, float | None] = {}
         row, lacking, met = len(self._recording.spans), set(), set()
@@ -190,10 +194,10 @@ class Devices:
         return rates
 
     def finish(self, name: str) -> None:
-        """Count devices that idle ones are left out of as idle; otherwise take back what was summed without one that
-        comes back. Note what was left out."""
+        """Count omitted devices as idle if the tool omits idle ones; otherwise withdraw the sums without a device that
+        comes back. Note omitted devices."""
         if self._zeros:
-            self._take_back(name)
+            self._withdraw_incomplete(name)
         elif self.counted and (self._lacking or self._quiet):
             for row, classes in self._quiet:
                 self._set(row, classes & set(self.counted.values()), 0.0)
@@ -206,7 +210,7 @@ class Devices:
             parts = [f"{some_names(devices)}{words}" for words, devices in left_out.items()]
             self._recording.note(f"{name}: not counted are {'; '.join(parts)}.")
 
-    def _take_back(self, name: str) -> None:
+    def _withdraw_incomplete(self, name: str) -> None:
         missing = [
             (row, frozenset(self.counted[device] for device in devices if self._last.get(device, -1) > row))
             for row, devices in self._lacking
@@ -237,12 +241,12 @@ _WORDS: Mapping[Role, str] = {
 
 
 def is_idle(io: Io) -> bool:
-    """Return whether a device did nothing, as far as is known."""
+    """Return whether all known rates of a device are zero."""
     known = [value for value in io.values() if value is not None]
     return bool(known) and not any(known)
 
 
 def _head(path: str) -> str | None:
-    """Return the disk that a path of NVMe leads to."""
-    found = _PATH.fullmatch(path)
-    return found["head"] + found["space"] if found else None
+    """Return the disk behind a path of NVMe."""
+    match = _PATH.fullmatch(path)
+    return match["head"] + match["space"] if match else None

@@ -4,7 +4,7 @@
     2026-03-02T10:00:00Z,812.3,6654362,40,118
 
 A series of another name is given ours by `--map "ReadIOPS=reads_per_s"`. Several series of one name add up. Rows of one
-time are told apart by a column of names; one that begins with a class, as "log shop_log", is of that class:
+time are distinguished by a column of names; one that begins with a class, as "log shop_log", is of that class:
 
     Time,file,reads_total,read_bytes_total,read_stall_ms_total
     2026-03-02T10:00:00Z,log shop_log,812,6651904,1624
@@ -28,12 +28,12 @@ from stallmark.record.imports.series import Kind, Series, add_series
 from stallmark.record.profile.interval_table import IO, STATES, FileClass
 
 _HINT = "it takes Perfmon's CSV, iostat with -t, sadf -j, a range query of Prometheus as JSON, and CSV with times"
-_NAMED = 6  # series named in a refusal
+_NAMED = 6  # maximum series named in a message
 _WORD = re.compile(r"[A-Za-z_:][\w:]*")
 
 
 class Meaning(NamedTuple):
-    """The meaning of one of our names: its values times `factor`. A mean is per I/O."""
+    """The meaning of one of our names: the column for its values times `factor`. A mean is per I/O."""
 
     column: str
     unit: str
@@ -71,12 +71,12 @@ MEANINGS = dict(_meanings())
 
 
 def read(path: Path, recording: Recording, wanted: Wanted) -> None:
-    """Add a file. Raise StallmarkError if none of its series has one of our names, or one is in another unit."""
+    """Add a file. Raise StallmarkError if none of its series has one of our names, or a series has another unit."""
     for theirs, ours in wanted.names.items():
         if ours not in MEANINGS:
             raise StallmarkError(
-                f"There is no series {ours} to map {theirs} to: there is reads_per_s, read_bytes_per_s, read_ms and "
-                "others, which docs/import-a-profile.md names."
+                f"{ours} is not a series to map {theirs} to: choose reads_per_s, read_bytes_per_s, read_ms or "
+                "another one of docs/import-a-profile.md."
             )
     names: dict[str, None] = {}
 
@@ -98,15 +98,16 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
     if repeated := len(times) - len(set(times)):
         recording.note(f"{path.name}: left out are the values of times that were there already: {repeated}.")
     add_series(list(_series(parts)), recording, path.name, times)
-    recording.take_facts(file)
+    recording.add_facts(file)
     recording.note(f"{path.name}: each time is taken as the end of what its values cover.")
 
 
 class _Part(NamedTuple):
-    """A series of the file. `row`: the text that tells its row from others of one time, if its name does not."""
+    """A series of the file."""
 
     ours: str
     row: str
+    """The text that distinguishes its row from others of one time, if its name does not."""
     counter: Counter
     points: Mapping[float, float]
 
@@ -121,7 +122,8 @@ class _Part(NamedTuple):
 
 
 def _our_name(counter: Counter, wanted: Wanted) -> tuple[str, str] | None:
-    """Return which of our names a series has, by --map or by its own; or by its column and the class of its row."""
+    """Return our name of a series: by --map, by its own name, or by its column and the class of its row; and the row's
+    text."""
     if (name := wanted.names.get(counter.name, counter.name)) in MEANINGS:
         return name, ""
     held = counter.instance.partition(" ")[0].lower()
@@ -132,7 +134,7 @@ def _our_name(counter: Counter, wanted: Wanted) -> tuple[str, str] | None:
 
 
 def _series(parts: Sequence[_Part]) -> Iterator[Series]:
-    """Yield the series of all columns. A mean is multiplied by the I/Os of its row, of all if it has none."""
+    """Yield the series of all columns. A mean is multiplied by the I/Os of its row, or by all I/Os without rows."""
     for part in parts:
         column, _, kind, factor = part.meaning
         if kind != "mean":
@@ -157,16 +159,16 @@ def _series(parts: Sequence[_Part]) -> Iterator[Series]:
 
 
 def _increments(points: Mapping[float, float]) -> dict[float, float]:
-    """Return what was counted until each time, without what began anew."""
+    """Return the increments up to each time, without those over a reset."""
     pairs = pairwise(sorted(points.items()))
     return {time: value - before for (_, before), (time, value) in pairs if value >= before}
 
 
 def _refuse(path: Path, file: Table, wanted: Wanted, parts: Sequence[_Part], names: list[str]) -> None:
-    """Raise StallmarkError for series that cannot be what they are to be."""
+    """Raise StallmarkError for series without a usable name, value or unit."""
     if len(file.hosts) > 1:
         raise StallmarkError(f"{path} is of {some_names(file.hosts)}: give each a file of its own.")
-    there = f"it has {', '.join(names[:_NAMED])}{', …' if len(names) > _NAMED else ''}"
+    existing = f"it has {', '.join(names[:_NAMED])}{', …' if len(names) > _NAMED else ''}"
     for theirs in [*wanted.names, *(text for text in file.texts if text in MEANINGS)]:
         if any(theirs.endswith(text) for text in file.texts):
             raise StallmarkError(
@@ -174,7 +176,7 @@ def _refuse(path: Path, file: Table, wanted: Wanted, parts: Sequence[_Part], nam
                 "“Formatted data” off."
             )
         if theirs not in names:
-            raise StallmarkError(f"{path} has no series “{theirs}”: {there}.")
+            raise StallmarkError(f"{path} has no series “{theirs}”: {existing}.")
     if not parts:
         for name in names:
             for word in set(_WORD.findall(name)) & METRICS.keys():
@@ -185,21 +187,23 @@ def _refuse(path: Path, file: Table, wanted: Wanted, parts: Sequence[_Part], nam
         if "__name__" in head_of(path, 4096):
             raise StallmarkError(f"{path} holds totals of Prometheus: import them as JSON, as in {as_json()}.")
         raise StallmarkError(
-            f"{path} has no series of a name that a profile knows: {there}. Give one its name, as in --map "
+            f"{path} has no series of a name that a profile knows: {existing}. Give one its name, as in --map "
             "'ReadIOPS=reads_per_s'."
         )
-    class_free = {MEANINGS[ours].column.partition(".")[2]: ours for ours, row, _, _ in parts if not row and "." not in ours}
+    class_free = {
+        MEANINGS[ours].column.partition(".")[2]: ours for ours, row, _, _ in parts if not row and "." not in ours
+    }
     columns: dict[str, str] = {}
     rows: dict[tuple[str, str], str] = {}
     for ours, row, counter, _ in parts:
         meaning = MEANINGS[ours]
         if (other := columns.setdefault(meaning.column, ours)) != ours:
-            raise StallmarkError(f"{path} has {other} and {ours}: they are one figure. Leave one of them out.")
+            raise StallmarkError(f"{path} has {other} and {ours}: they are the same metric: omit one of them.")
         whole = class_free.get(meaning.column.partition(".")[2])
         if whole and "." in ours and not row:
             raise StallmarkError(
-                f"{path} has {whole} and {ours}, which would count twice if the first is of all files: leave one of "
-                f"them out, or map the first to other.{whole}."
+                f"{path} has {whole} and {ours}, which would count twice if the first is of all files: omit one of "
+                f"them, or map the first to other.{whole}."
             )
         key = (ours, row if meaning.kind == "mean" else "")
         if meaning.kind in ("mean", "state") and (other := rows.setdefault(key, counter.name)) != counter.name:

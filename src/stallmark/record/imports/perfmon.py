@@ -1,7 +1,7 @@
-"""Perfmon as a profile: which of its counters count, and for what.
+"""Perfmon as a profile: the choice of its counters and their columns.
 
-Which disk holds what cannot be known from Perfmon. If it is given, LogicalDisk's "D:" counts, else the PhysicalDisk
-"1 D:". If not, all physical disks count together, or all logical ones for what only these have in a row: never both.
+The classes of disks are not known from Perfmon. If they are given, LogicalDisk's "D:" counts, else the PhysicalDisk "1
+D:". If not, all physical disks count together, or all logical ones for what only these have in a row: never both.
 
 relog writes a column for each instance that ever was, a shadow copy or a dropped database, and blanks where it was not.
 """
@@ -25,7 +25,7 @@ _DISK = {
     **{f"disk {side} bytes/sec": (f"{side}_bytes", 1.0) for side in ("read", "write")},
     **{f"avg. disk sec/{side}": (f"{side}_ms", 1000.0) for side in ("read", "write")},
 }
-"""By counter of LogicalDisk and PhysicalDisk: the means are per I/O."""
+"""Columns by counter of LogicalDisk and PhysicalDisk; the means are per I/O."""
 _SQL: dict[str, str] = json.loads((resources.files(__package__) / "perfmon_counters.json").read_text())
 """Columns by object and counter of SQL Server. If two counters are of one column, the first that a file has counts."""
 _SUMS = frozenset({"log_flushes", "log_bytes", "transactions", "checkpoint_pages"})
@@ -33,8 +33,8 @@ _SUMS = frozenset({"log_flushes", "log_bytes", "transactions", "checkpoint_pages
 SYSTEM_DATABASES = frozenset(
     {
         *("master", "tempdb", "model", "msdb", "mssqlsystemresource"),
-        *("model_msdb", "model_replicatedmaster"),  # from 2022 on
-        "rdsadmin",  # of RDS, on every server
+        *("model_msdb", "model_replicatedmaster"),  # SQL Server 2022 and later
+        "rdsadmin",  # on every server of RDS
     }
 )
 _CPU = "% processor time"
@@ -75,15 +75,15 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
         if sample.begins:
             plan = _Plan(file, recording, wanted, absent)
             clock = recording.clock(file, wanted)
-            steps.begin_anew()
+            steps.forget_last()
         if (span := steps.span_to(clock.instant(sample.stamp))) is not None:
             recording.add_rates(*span, plan.rates(dict(sample.values)))
     if file.has_decimal_commas:
         recording.note(f"{path.name}: decimal commas are read as points.")
     if absent:
         recording.note(f"{path.name}: not there in some samples, and 0 in these: {some_names(absent)}.")
-    recording.take_facts(file)
-    steps.tell()
+    recording.add_facts(file)
+    steps.note_irregular()
 
 
 def _enter(counter: Counter) -> _Entry | None:
@@ -95,7 +95,8 @@ def _enter(counter: Counter) -> _Entry | None:
 
 
 class _Plan:
-    """The counters of a header that count, and what they are. `absent` collects the instances that some row lacks."""
+    """The counted counters of a header, and their columns. `absent` collects the instances that are missing from a
+    row."""
 
     def __init__(self, file: Perfmon, recording: Recording, wanted: Wanted, absent: set[str]):
         path, header = file.path, file.counters
@@ -136,6 +137,7 @@ class _Plan:
         """Return the rates and states of a row."""
         rates = self._disk_rates(values)
         present = [name for name, counters in self._sums.items() if _has_any(values, counters.values())]
+        # Databases are missing only from rows that have another one.
         if any(present):  # an instance without name is the buffer manager's
             self._absent |= self._sums.keys() - {"", *present}
         parts: dict[str, list[float]] = {}
@@ -150,7 +152,7 @@ class _Plan:
         return rates
 
     def _disk_rates(self, values: Mapping[Counter, float]) -> dict[str, float | None]:
-        """Return the sums over the disks that are there, each column from the first object that has it in this row."""
+        """Return the sums over the present disks, each column from the first object that has it in this row."""
         rates: dict[str, float | None] = {}
         for disks in self._disks:
             present = [disk for disk in disks if _has_any(values, disk.counters.values())]
@@ -160,15 +162,15 @@ class _Plan:
                 row = {name: values[counter] for name, counter in disk.counters.items() if counter in values}
                 for side in ("read", "write"):
                     if row.get(f"disk {side}s/sec") == 0 and f"avg. disk sec/{side}" in disk.counters:
-                        row.setdefault(f"avg. disk sec/{side}", 0.0)  # of no I/O
+                        row.setdefault(f"avg. disk sec/{side}", 0.0)  # no I/O has no time
                 add_io(sums, disk.held, device_io(row, _DISK))
             rates |= {column: rate for column, rate in sums.items() if rates.get(column) is None}
         return rates
 
     def _choose_disks(self, entries: Sequence[_Entry], wanted: Wanted) -> list[list[_Disk]]:
-        """Return the disks that count: those that were named, or all of each object.
+        """Return the counted disks: the named ones, or all of each object.
 
-        Raise StallmarkError if one disk was said to hold two things.
+        Raise StallmarkError if one disk was given two classes.
         """
         disks: dict[tuple[str, str], dict[str, Counter]] = {}
         for entry in entries:
@@ -185,7 +187,7 @@ class _Plan:
                 other, first = chosen.setdefault(key, (held, name))
                 if other != held:
                     raise StallmarkError(
-                        f"The disk “{key[1]}” of {self._path} is {first} and {name}, which were said to hold {other} "
+                        f"The disk “{key[1]}” of {self._path} is {first} and {name}, with the classes {other} "
                         f"and {held}: record LogicalDisk, or give both one class."
                     )
                 self._recording.mapped.add(name)
@@ -198,7 +200,7 @@ class _Plan:
         ]
 
     def _choose_sums(self, entries: Sequence[_Entry]) -> dict[str, dict[str, Counter]]:
-        """Return the counters that add up, by instance: all databases of users, or the total if there are none."""
+        """Return the counters that add up, by instance: all user databases, or the total without any."""
         sums: dict[str, dict[str, Counter]] = {}
         for key in (key for key, column in _SQL.items() if column in _SUMS):
             own = [entry for entry in entries if entry.key == key]
@@ -211,7 +213,7 @@ class _Plan:
         return sums
 
     def _choose_cpu(self, entries: Sequence[_Entry]) -> dict[str, tuple[Counter, float]]:
-        """Return the counter of CPU time in percent, and the cores that one percent is: 0.01, for a process."""
+        """Return the counter of CPU time in percent, and the cores per percent: 0.01 for a process."""
         own = [entry for entry in entries if entry.name == _CPU]
         processes = [entry for entry in own if entry.object == "process" and entry.instance.startswith("sqlservr")]
         total = None

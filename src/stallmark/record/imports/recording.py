@@ -1,4 +1,4 @@
-"""The contents of the files of an import: counts over spans of time, and what is known of the machine."""
+"""The contents of the files of an import: counts over spans of time, and facts about the machine."""
 
 from array import array
 from collections.abc import Iterable, Mapping
@@ -18,23 +18,26 @@ MOST_SPANS = 1_000_000
 """Eleven days of a sample every second: about a GB of memory."""
 COUNTS = tuple(name for name in SERVER.names[2:] if name not in STATES)
 _ROUNDED_S = 2.0
-_NAMED = 8  # in a sentence
+_NAMED = 8  # maximum names in a sentence
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """The options of an import. `classes`: what a device holds, by its name; `zone`: of local times; `names`: our names
-    of the series of a CSV, by their own; `schedule`: of reports of iostat without times."""
+    """The options of an import."""
 
     classes: Mapping[str, FileClass] = field(default_factory=dict)
+    """The class of a device, by its name."""
     zone: str | None = None
+    """The zone of local times."""
     dates: Literal["month-first", "day-first"] | None = None
     names: Mapping[str, str] = field(default_factory=dict)
+    """Our names of a CSV's series, by their own."""
     schedule: Schedule | None = None
+    """The times of iostat reports without times."""
 
 
 class Spans:
-    """Rows of numbers, each over a span of time in seconds since 1970; NaN where a row does not have a column."""
+    """Rows of numbers, each over a span of time in seconds since 1970; NaN if a row lacks a column."""
 
     def __init__(self) -> None:
         self.start, self.end = array("d"), array("d")
@@ -44,10 +47,10 @@ class Spans:
         return len(self.end)
 
     def add(self, start: float, end: float, values: Mapping[str, float]) -> None:
-        """Add a row. Raise StallmarkError where there are too many to be held."""
+        """Add a row. Raise StallmarkError if there are too many for the memory."""
         if len(self) >= MOST_SPANS:
             raise StallmarkError(
-                f"There are more than {MOST_SPANS:,} samples: import a part of the time, or what has longer intervals."
+                f"The files have more than {MOST_SPANS:,} samples: import a part of the time, or use longer intervals."
             )
         for name in values.keys() - self.columns.keys():
             self.columns[name] = array("d", [np.nan]) * len(self)
@@ -59,7 +62,7 @@ class Spans:
 
 @dataclass
 class Recording:
-    """All that was read of the files so far. Columns of `spans` are named "data.reads" or "server.cpu_s"."""
+    """The contents of the files so far. Columns of `spans` are named "data.reads" or "server.cpu_s"."""
 
     spans: Spans = field(default_factory=Spans)
     host: str | None = None
@@ -70,12 +73,12 @@ class Recording:
     missing: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     devices: set[str] = field(default_factory=set)
-    """The names of all devices that were seen."""
+    """The names of all devices in the files."""
     mapped: set[str] = field(default_factory=set)
-    """The names given with classes that were found."""
+    """The given names with a class that exist in the files."""
 
     def add_rates(self, start: float, end: float, rates: Mapping[str, float | None]) -> None:
-        """Add rates per second as counts, and states as they are. What is None is not known."""
+        """Add rates per second as counts, and states unchanged. None is unknown."""
         seconds = end - start
         known = {name: value for name, value in rates.items() if value is not None}
         self.spans.add(
@@ -89,15 +92,15 @@ class Recording:
         )
 
     def clock(self, file: Recorded, wanted: Wanted) -> Clock:
-        """Return the clock of a file. A zone that was given is stronger than that of a file, but for UTC."""
+        """Return the clock of a file. A given zone overrides that of a file, except UTC."""
         order = file.order or find_order(file.path, file.stamps(), wanted.dates, file.otherwise)
         if order == MONTH_FIRST and not (file.order or wanted.dates):
             self.note(f"{file.path.name}: its dates are read with the month before the day.")
         asked = find_zone(wanted.zone) if wanted.zone else None
         return Clock(file.path, order, file.zone if file.zone_words == "UTC" else asked or file.zone, self.note)
 
-    def take_facts(self, file: Recorded) -> None:
-        """Take from a file that was read what it says of its machine, and what was left out of it."""
+    def add_facts(self, file: Recorded) -> None:
+        """Add a file's facts about its machine, and note its omissions."""
         self.host = self.host or file.host or None
         self.cores = file.cores or self.cores
         for note in [*(f"left out: {phrase}" for phrase in file.notes), *file.remarks]:
@@ -109,8 +112,10 @@ class Recording:
 
 
 class Steps:
-    """The spans between samples of one file, each from the sample before it, or as long as it states. What is no step
-    forward is counted, and noted by `tell`."""
+    """The spans between samples of one file, each from the sample before it, or as long as it states.
+
+    Times that do not move forward are counted, for a note.
+    """
 
     def __init__(self, path: Path, recording: Recording):
         self._path, self._recording = path, recording
@@ -118,14 +123,14 @@ class Steps:
         self._same = 0
         self._back: list[tuple[float, float]] = []
 
-    def begin_anew(self) -> None:
-        """Forget the last sample: what comes next covers a time that is not known."""
+    def forget_last(self) -> None:
+        """Forget the last sample: the next one covers an unknown time."""
         self._before = None
 
     def span_to(self, end: float, seconds: float | None = None) -> tuple[float, float] | None:
-        """Return the span that ends now; None for a first sample, and for one that is not after the one before it.
+        """Return the span that ends now, or None for a first sample and for one not after its predecessor.
 
-        `seconds` are whole ones: a span that ends within 2 s of the sample before begins with it.
+        `seconds` are rounded: a span that starts within 2 s of the sample before begins with it.
         """
         before, self._before = self._before, end
         if seconds is not None:
@@ -143,8 +148,8 @@ class Steps:
             self._recording.clock_set.append(end)
         return None
 
-    def tell(self) -> None:
-        """Note times that go back or stand still."""
+    def note_irregular(self) -> None:
+        """Note times that go back or are repeated."""
         if self._same:
             self._recording.note(f"{self._path.name}: {_samples(self._same)} of the time of the one before: left out.")
         if self._back:
@@ -157,7 +162,7 @@ class Steps:
 
 
 def some_names(names: Iterable[str]) -> str:
-    """Return the first names in their order, for a sentence."""
+    """Return the first names in alphabetical order, for a sentence."""
     ordered = sorted(set(names))
     return ", ".join(ordered[:_NAMED]) + (", …" if len(ordered) > _NAMED else "")
 

@@ -1,4 +1,4 @@
-"""Series of values, each with times of its own, as the counts of intervals."""
+"""Series of values, each with its own times, as the counts of intervals."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,32 +12,33 @@ from stallmark.record.imports.recording import Recording, some_names
 from stallmark.record.profile.manifest import GAP
 
 Kind = Literal["total", "count", "rate", "state"]
-"""The meaning of a value: counted since some time, counted in the interval that ends with it, per second in that
-interval, or at its end."""
+"""The meaning of a value: a total since some time, a count of the interval that ends with it, a rate in that interval,
+or a state at its end."""
 
 
 @dataclass(frozen=True)
 class Series:
-    """The values of one instance that are part of a column, at times in their order. `group`: of the totals that begin
-    anew together; `name`: of its device, database or file, empty if it has none."""
+    """The values of one instance as a part of a column, at times in their order."""
 
     column: str
     kind: Kind
     group: str
+    """The name shared by totals that are reset together."""
     name: str
-    at: np.ndarray
+    """The name of its device, database or file; empty if it has none."""
+    times: np.ndarray
     values: np.ndarray
 
 
 def add_series(series: Sequence[Series], recording: Recording, name: str, times: Sequence[float] = ()) -> None:
-    """Add the sums over series, by column and interval, and note for the file `name` what is not known. `times`: those
-    of its samples, if some may have no values. Raise StallmarkError for series of different times.
+    """Add the sums over series, by column and interval, and note unknown parts for the file `name`.
 
-    Intervals lie between times at which no total lacks a point. A column is not known in an interval if a part of it
-    began anew there, or was away and came back; nor are the others of its group: a fall that is seen in one may be
-    hidden in another. An instance whose totals or states begin later, or end before, was not there.
+    `times` are those of all samples, if some may lack values. Raise StallmarkError for series of different times.
+    Intervals lie between times at which no total lacks a point. A column is unknown in an interval if a part was reset
+    there, or was absent and came back; so are the other columns of its group, as a fall in one may be hidden in
+    another. An instance whose totals or states begin later, or end before, did not exist outside.
     """
-    times_of_all = np.unique(np.concatenate([times, *(part.at for part in series)]))
+    times_of_all = np.unique(np.concatenate([times, *(part.times for part in series)]))
     longest_s = GAP * float(np.median(np.diff(times_of_all))) if len(times_of_all) > 1 else 0.0
     lacking = _lacking(series, times_of_all, longest_s)
     bounds = times_of_all[~lacking]
@@ -58,7 +59,7 @@ def add_series(series: Sequence[Series], recording: Recording, name: str, times:
             amounts = _amounts(part, bounds, seconds)
             covered = np.isfinite(amounts)
             begins = bounds[:-1] if part.kind == "total" else bounds[1:]
-            inside = (begins >= part.at[0]) & (bounds[1:] <= part.at[-1])
+            inside = (begins >= part.times[0]) & (bounds[1:] <= part.times[-1])
             total += np.where(covered, amounts, 0.0)
             seen |= covered
             if part.kind in ("count", "rate"):
@@ -68,7 +69,7 @@ def add_series(series: Sequence[Series], recording: Recording, name: str, times:
                 away |= {part.name or part.column} if (inside & ~covered).any() else set()
                 outside.append((part.name, ~covered & ~inside))
             if part.kind == "total":
-                falls = np.searchsorted(bounds, part.at[1:][np.diff(part.values) < 0]) - 1
+                falls = np.searchsorted(bounds, part.times[1:][np.diff(part.values) < 0]) - 1
                 falls = falls[(falls >= 0) & (falls < len(seconds))]
                 fallen.setdefault(part.group, np.zeros(len(seconds), dtype=bool))[falls] = True
         absent |= {name for name, where in outside if name and (where & seen).any()}
@@ -78,7 +79,7 @@ def add_series(series: Sequence[Series], recording: Recording, name: str, times:
             sums[column][fallen[group]] = np.nan
     resets = int(np.any(list(fallen.values()), axis=0).sum()) if fallen else 0
     is_known = any(np.isfinite(values).any() for values in sums.values())
-    if not is_known and not resets and any(part.kind == "total" and len(part.at) > 1 for part in series):
+    if not is_known and not resets and any(part.kind == "total" and len(part.times) > 1 for part in series):
         raise StallmarkError(
             f"Each time of {name} is of some of its series alone: write those of one sample with one time, as a query "
             "does that groups by time."
@@ -99,21 +100,21 @@ def add_series(series: Sequence[Series], recording: Recording, name: str, times:
 
 
 def _lacking(series: Iterable[Series], times: np.ndarray, longest_s: float) -> np.ndarray:
-    """Return the times at which a total lacks a point, between two of its points that are no gap apart."""
+    """Return the times at which a total lacks a point, between two of its points without a gap."""
     lacking = np.zeros(len(times), dtype=bool)
     for part in series:
         if part.kind == "total":
-            places = np.searchsorted(times, part.at)
-            for before in np.flatnonzero((np.diff(places) > 1) & (np.diff(part.at) <= longest_s)):
+            places = np.searchsorted(times, part.times)
+            for before in np.flatnonzero((np.diff(places) > 1) & (np.diff(part.times) <= longest_s)):
                 lacking[places[before] + 1 : places[before + 1]] = True
     return lacking
 
 
 def _amounts(part: Series, bounds: np.ndarray, seconds: np.ndarray) -> np.ndarray:
-    """Return what a series adds to each interval, NaN if it is not known."""
+    """Return the amount that a series adds to each interval, NaN if unknown."""
     values = np.full(len(bounds), np.nan)
-    places = np.searchsorted(bounds, part.at)
-    on_bounds = (places < len(bounds)) & (bounds[np.minimum(places, len(bounds) - 1)] == part.at)
+    places = np.searchsorted(bounds, part.times)
+    on_bounds = (places < len(bounds)) & (bounds[np.minimum(places, len(bounds) - 1)] == part.times)
     values[places[on_bounds]] = part.values[on_bounds]
     if part.kind == "total":
         return np.diff(values)

@@ -1,7 +1,7 @@
-"""iostat and sar as a profile: which of their counters count, and for what.
+"""iostat and sar as a profile: the choice of their counters and their columns.
 
-Of a device sar counts reads and writes together (`tps`), and their `await` together: apart are their bytes alone
-(man sar, -d). `sar -b` counts the reads and the writes of all physical disks together, in blocks of 512 bytes.
+sar counts a device's reads and writes together (`tps`), and their `await` together: only their bytes are separate (man
+sar, -d). `sar -b` counts the reads and the writes of all physical disks together, in blocks of 512 bytes.
 """
 
 from collections.abc import Mapping
@@ -27,14 +27,14 @@ _DISK = {
     "rkB": ("read_bytes", _KIB), "wkB": ("write_bytes", _KIB),
     "rd_sec": ("read_bytes", _SECTOR), "wr_sec": ("write_bytes", _SECTOR),
 }  # fmt: skip
-"""Counters of a device; the first that a version has counts."""
+"""Columns by counter of a device; the first that a version has counts."""
 _ALL_DISKS = {
     "io-reads rtps": ("reads", 1.0), "io-writes wtps": ("writes", 1.0),
     "io-reads bread": ("read_bytes", _SECTOR), "io-writes bwrtn": ("write_bytes", _SECTOR),
 }  # fmt: skip
 _DISK_OBJECTS, _CPU_OBJECTS, _ALL_DISKS_OBJECT = ("", "disk"), (CPU, *CPU_LOADS), "io"
 _ROUND, _NEAR = 2.0**32, 2.0**24
-"""A counter of 32 bits that falls by little rises by nearly all that it can count (sysstat issue 259)."""
+"""A 32-bit counter that falls slightly seems to rise by nearly its whole range (sysstat issue 259)."""
 
 
 def read(file: Recorded, recording: Recording, wanted: Wanted) -> None:
@@ -44,7 +44,7 @@ def read(file: Recorded, recording: Recording, wanted: Wanted) -> None:
     devices, steps, wrapped = Devices(recording, wanted), Steps(path, recording), set[str]()
     for sample in file.samples(_counts):
         if sample.begins:
-            steps.begin_anew()
+            steps.forget_last()
         span = steps.span_to(clock.instant(sample.stamp), sample.seconds)
         disks: dict[str, dict[str, float]] = {}
         cpu: dict[str, float] = {}
@@ -73,9 +73,9 @@ def read(file: Recorded, recording: Recording, wanted: Wanted) -> None:
         recording.add_rates(*span, {**devices.fold(io), "server.cpu_s": cpu_s})
         if cpu_s is not None:
             recording.note(WHOLE_MACHINE)
-    recording.take_facts(file)
+    recording.add_facts(file)
     recording.restarts += [clock.instant(stamp) for stamp in file.restarts]
-    steps.tell()
+    steps.note_irregular()
     if wrapped:
         recording.note(f"{path.name}: counters of {some_names(wrapped)} began anew; what they did then is not known.")
     devices.finish(path.name)
@@ -90,38 +90,40 @@ def _counts(counter: Counter) -> bool:
 
 
 def _has_wrapped(rates: Mapping[str, float], seconds: float) -> bool:
-    """Return whether a counter of a device rose by about as much as it can count."""
+    """Return whether a counter of a device rose by about its whole range."""
     sectors = {name: value * seconds / (_SECTOR if "bytes" in name else 1) for name, value in rates.items()}
     return any(abs(rise - _ROUND) < _NEAR for rise in sectors.values())
 
 
 def _busy_cores(cpu: Mapping[str, float], cores: int | None) -> float | None:
-    """Return how many cores worked: neither idle, nor waiting for I/O, nor taken by others."""
+    """Return the number of busy cores: neither idle, nor waiting for I/O, nor taken by other virtual machines."""
     if "idle" not in cpu or cores is None:
         return None
     return max(0.0, 100 - cpu["idle"] - cpu.get("iowait", 0.0) - cpu.get("steal", 0.0)) / 100 * cores
 
 
 def assign_all_disks(recording: Recording, wanted: Wanted) -> None:
-    """Give what was counted of all disks together (-b) to the class that they were all said to hold. Otherwise leave it
-    out: it cannot be told apart. Raise StallmarkError if without it nobody knows what the disks are.
+    """Assign the sums over all disks (-b) to their common class, if all disks have one; otherwise omit them, as they
+    cannot be divided.
 
-    Only here are reads and writes apart, so that without it the I/Os of a machine of one disk would not be known."""
+    Raise StallmarkError if the choice of disks is ambiguous without them. Only these sums separate reads from writes,
+    so without them the I/Os of a machine with one disk would be unknown.
+    """
     choice = choose_disks(recording.devices - {ALL_DISKS})
     if choice.doubtful and not wanted.classes and ALL_DISKS not in recording.devices:
         with_names = f", or record with -b and -p, as in {AS_SADF}" if any(map(NUMBERED.match, choice.doubtful)) else ""
         raise StallmarkError(
-            f"{some_names(choice.doubtful)} may be disks, or stand on the same ones and count twice: say which count, "
-            f"as in --class {min(choice.doubtful)}=data{with_names}."
+            f"{some_names(choice.doubtful)} may be disks, or be stacked on the same ones and count twice: choose those "
+            f"that count, as in --class {min(choice.doubtful)}=data{with_names}."
         )
     columns = recording.spans.columns
     of_all = {name: columns[f"{FileClass.DEVICE}.{name}"] for name in IO if f"{FileClass.DEVICE}.{name}" in columns}
     if not wanted.classes or not of_all:
         return
     disks = {canonical(name) for name in choice.counted | choice.doubtful}
-    said = {canonical(name): held for name, held in wanted.classes.items()}
-    classes = {said.get(name) for name in disks}
-    held = classes.pop() if len(classes) == 1 and said.keys() <= disks else None
+    given = {canonical(name): held for name, held in wanted.classes.items()}
+    classes = {given.get(name) for name in disks}
+    held = classes.pop() if len(classes) == 1 and given.keys() <= disks else None
     for name, values in of_all.items():
         del columns[f"{FileClass.DEVICE}.{name}"]
         if held is not None:

@@ -45,13 +45,13 @@ from stallmark.stats.thresholds import CONFIDENCE
 WORDS = {True: Cell("holds", "good"), False: Cell("FAILED", "bad"), None: Cell("not known", "none")}
 
 
-def held(pair: PairComparison) -> str:
-    """Return how many checks hold."""
+def holding_checks(pair: PairComparison) -> str:
+    """Return the number of checks that hold."""
     return words.checks_passed(sum(check.passed is True for check in pair.checks), len(pair.checks))
 
 
 def brief(comparison: ComparisonSummary) -> str:
-    """Return how many checks of all pairs hold, in a line."""
+    """Return the number of holding checks over all pairs, in a line."""
     passed = [check.passed is True for pair in comparison.pairs for check in pair.checks]
     return f"{sum(passed)} of {len(passed)} checks hold; every run"
 
@@ -71,11 +71,11 @@ def figures_table(pair: PairComparison) -> Table:
     """Return every figure of both sides, with B's ratio to A's; narrow terminals drop its p."""
     rows: list[Sequence[str | Cell]] = [
         [
-            Cell(text, "main" if one is pair.primary else "quiet" if one.is_shown is False else "")
-            for text in _cells(one)
+            Cell(text, "main" if ratio is pair.primary else "quiet" if ratio.is_shown is False else "")
+            for text in _cells(ratio)
         ]
-        for one in (pair.primary, *pair.others)
-        if one.a is not None or one.b is not None
+        for ratio in (pair.primary, *pair.others)
+        if ratio.a is not None or ratio.b is not None
     ]
     header = [f"A: {pair.a}\nB: {pair.b}", "A", "B", "B to A", "interval", "p"]
     return Table(header, rows, importance={5: 1})
@@ -84,15 +84,17 @@ def figures_table(pair: PairComparison) -> Table:
 def every_figure(pair: PairComparison) -> Table:
     """Return the figures of both sides with those of each type of transaction, for a ticket."""
     rows: list[Sequence[str | Cell]] = [
-        [Cell(name, "main"), *cells] if one is pair.primary else [name, *cells]
-        for one in (pair.primary, *pair.others)
-        for name, *cells in [_cells(one)]
-        if one.a is not None
+        [Cell(name, "main"), *cells] if ratio is pair.primary else [name, *cells]
+        for ratio in (pair.primary, *pair.others)
+        for name, *cells in [_cells(ratio)]
+        if ratio.a is not None
     ]
     for types in pair.transactions:
-        for one in (types.rate, types.latency):
-            if one.a is not None:
-                rows.append([f"{format.display_name(types.transaction)}: {one.name}, {one.unit}", *_cells(one)[1:]])
+        for ratio in (types.rate, types.latency):
+            if ratio.a is not None:
+                rows.append(
+                    [f"{format.display_name(types.transaction)}: {ratio.name}, {ratio.unit}", *_cells(ratio)[1:]]
+                )
     return Table(["", pair.a, pair.b, "change", f"{percent(CONFIDENCE)} interval", "p"], rows)
 
 
@@ -102,7 +104,7 @@ def _cells(ratio: Ratio) -> list[str]:
 
 
 def transactions_table(pair: PairComparison) -> Table:
-    """Return how rate and latency of each type of transaction changed from A to B."""
+    """Return the changes of rate and latency from A to B, by type of transaction."""
     return Rows(pair.transactions).table(
         word("transaction", lambda types: format.display_name(types.transaction)),
         number("rate", lambda types: words.change(types.rate)),
@@ -113,7 +115,7 @@ def transactions_table(pair: PairComparison) -> Table:
 
 
 def intent(comparison: ComparisonSummary) -> Table:
-    """Return how every side was configured, where variants may differ."""
+    """Return the configuration of every side, so far as variants may differ in it."""
     return Rows(comparison.sides).table(
         word("side", lambda side: side.name),
         word("made with", lambda side: ", ".join(map(sentence, side.differs)) or "the record does not tell"),
@@ -127,6 +129,7 @@ def runs_table(experiment: ExperimentSummary, comparison: ComparisonSummary) -> 
         folder: f"{names[folder]} (again)" for side in comparison.sides for folder in side.again if folder in names
     }
     made = [(run, step) for run in experiment.runs if name_of(run) in names for step in run.steps]
+    # In the order of time, so that a drift over the runs shows.
     made.sort(key=lambda row: (row[0].started, row[1].key))
     compared = [key for key, metric in METRICS.items() if metric.compared and metric.heading]
     return Rows(made).table(
@@ -161,7 +164,7 @@ def comparison_document(experiment: ExperimentSummary, comparison: ComparisonSum
     )
     over_time = figures.time_figure(experiment, comparison)
     bars = [Key(key), figures.bar_figure(experiment, comparison), *([over_time] if over_time else [])]
-    left_out = [Words(sentence(one), "footnote bad") for one in comparison.left_out]
+    left_out = [Words(sentence(finding), "footnote bad") for finding in comparison.left_out]
     return Document(
         title=experiment.title,
         kind=experiment.scenario,
@@ -209,7 +212,7 @@ def _evidence(experiment: ExperimentSummary, comparison: ComparisonSummary) -> S
         open_checks = checks_table(pair, holding=False)
         blocks += [
             Title(f"{sides}{users}: may they be compared?"),
-            Words(held(pair)),
+            Words(holding_checks(pair)),
             *([Shown(open_checks, f"Checks of {sides} that do not hold")] if open_checks.rows else []),
             Fold("Every check", [Shown(checks_table(pair), f"Checks of {sides}")]),
             Words(words.method(pair), "footnote"),
@@ -226,7 +229,7 @@ def _evidence(experiment: ExperimentSummary, comparison: ComparisonSummary) -> S
 
 def comparison_in_brief(comparison: ComparisonSummary) -> Brief:
     made = [f"{side.name}: {', '.join(map(sentence, side.differs))}" for side in comparison.sides if side.differs]
-    left_out = [Words(sentence(one), "apart") for one in comparison.left_out]
+    left_out = [Words(sentence(finding), "apart") for finding in comparison.left_out]
     pairs = [part for pair in comparison.pairs for part in _pair_in_brief(pair)]
     return [*pairs, [*(Words(line, "quiet") for line in made), *left_out]]
 
@@ -260,7 +263,7 @@ def summary_for_a_ticket(comparison: ComparisonSummary, load: str = "") -> str:
     lines = ["## " + markdown(f"Stallmark: {f'{load}, ' if load else ''}{_title(comparison)}"), ""]
     for pair in comparison.pairs:
         lines += [*_pair(pair), ""]
-    lines += [f"- {markdown(sentence(one))}" for one in comparison.left_out]
+    lines += [f"- {markdown(sentence(finding))}" for finding in comparison.left_out]
     for side in comparison.sides:
         about = f" ({', '.join(map(sentence, side.differs))})" if side.differs else ""
         emulated = ", EMULATED device" if side.emulated else ""

@@ -38,13 +38,13 @@ from stallmark.report.text import comparison as words
 from stallmark.report.text.device import EMULATED
 from stallmark.stats.thresholds import CONFIDENCE
 
-GAP = 0.12  # gap between two charts, as a share of the figure's width
+GAP = 0.12  # the gap between two charts side by side, as a share of the figure's width
 PLOT, BETWEEN, HEAD, FOOT = 150, 32, 36, 46  # px
-ROW = 26  # px, of a ratio
+ROW = 26  # px per ratio
 
 
 BARS = ((METRICS["iops"], "reads and writes per second"), (METRICS["mb"], "MB/s (10⁶ bytes)"))
-"""The bars that the picture above the verdict does not hold."""
+"""The bars that the picture above the verdict lacks."""
 
 
 @dataclass(frozen=True)
@@ -75,17 +75,17 @@ def bar_figure(experiment: ExperimentSummary, comparison: ComparisonSummary) -> 
     sides, seen = groups(experiment, comparison), looks([side.name for side in comparison.sides])
     emulated = any(side.emulated for side in sides)
     made, lefts = side_by_side([1, 1], GAP, 300, bargap=0.4, hovermode="closest")
-    at = list(range(len(sides)))
+    positions = list(range(len(sides)))
     for place, left, (bar, unit) in zip(places(len(BARS)), lefts, BARS, strict=True):
         values = [_values(bar, side) for side in sides]
         points = [
-            (x + _beside(index, len(one.steps)), value, run)
-            for x, (one, known) in enumerate(zip(sides, values, strict=True))
-            for index, (value, run) in enumerate(_with(known, one))
+            (x + _mark_offset(index, len(side.steps)), value, run)
+            for x, (side, known) in enumerate(zip(sides, values, strict=True))
+            for index, (value, run) in enumerate(_known_values(known, side))
         ]
         made.add_bar(
-            x=at,
-            y=[mean_of_runs(one) for one in values],
+            x=positions,
+            y=[mean_of_runs(side_values) for side_values in values],
             marker={"color": [seen[side.side].colour for side in sides], "opacity": 0.75},
             text=[f"{format.number(mean_of_runs(v))}  {plain(g.label)}" for v, g in zip(values, sides, strict=True)],
             **{"xaxis": f"x{place}", "yaxis": f"y{place}"},
@@ -100,7 +100,7 @@ def bar_figure(experiment: ExperimentSummary, comparison: ComparisonSummary) -> 
             **{"xaxis": f"x{place}", "yaxis": f"y{place}"},
         )
         ticks = {
-            "tickvals": at,
+            "tickvals": positions,
             "ticktext": [plain(side.label, 16) for side in sides],
             "tickfont": {"size": 11},
             "autotickangles": [0, -90],
@@ -143,11 +143,11 @@ def bar_figure(experiment: ExperimentSummary, comparison: ComparisonSummary) -> 
     )  # fmt: skip
 
 
-def _with(known: Sequence[float | None], group: BarGroup) -> list[tuple[float, str]]:
+def _known_values(known: Sequence[float | None], group: BarGroup) -> list[tuple[float, str]]:
     return [(value, step.run) for value, step in zip(known, group.steps, strict=True) if value is not None]
 
 
-def _beside(number: int, runs: int) -> float:
+def _mark_offset(number: int, runs: int) -> float:
     """Return the offset of a run's mark from the middle of its bar, so that equal marks do not hide each other."""
     return 0.0 if runs < 2 else (number / (runs - 1) - 0.5) * 0.4
 
@@ -156,22 +156,23 @@ LINES = (("tps", "transactions per second"), ("read_ms", "read time, ms per read
 
 
 def time_figure(experiment: ExperimentSummary, comparison: ComparisonSummary) -> Figure | None:
-    """Return the runs of all sides over one another, from the second at which each began to measure; None
-    without series."""
+    """Return the runs of all sides over one another, from the second at which each began to measure, or None without
+    series."""
     runs = {name_of(run): run for run in experiment.runs if len(run.series.second)}
     shown = [(side.name, [runs[f] for f in side.runs if f in runs]) for side in comparison.sides]
-    shown = [(name, some) for name, some in shown if some]
+    shown = [(name, side_runs) for name, side_runs in shown if side_runs]
     if not shown:
         return None
     seen = looks([side.name for side in comparison.sides])
-    every = [run for _, some in shown for run in some]
+    every = [run for _, side_runs in shown for run in side_runs]
     divisor, unit = format.time_unit(max(map(_seconds, every)))
     made, tops = stacked([(BETWEEN if row else 0, PLOT) for row in range(len(LINES))], HEAD, FOOT)
     made.update_xaxes(title={"text": f"{unit} since measuring began"})
     for place, top, (series, title) in zip(places(len(LINES)), tops, LINES, strict=True):
-        for name, some in shown:
-            for index, run in enumerate(some):
+        for name, side_runs in shown:
+            for index, run in enumerate(side_runs):
                 made.add_trace(_line(run, series, divisor, len(every), seen[name].colour, index, f"y{place}"))
+        # One scale for all sides, from their common maximum.
         highest = _top(every, series)
         made.update_layout({f"yaxis{place}": {"range": [-0.03 * highest, from_zero(highest)[1]], "nticks": 5}})
         note(made, title, y=top, yshift=4)
@@ -185,9 +186,9 @@ def time_figure(experiment: ExperimentSummary, comparison: ComparisonSummary) ->
         chart=made,
         header=["side", "run", "seconds", "mean TPS"],
         rows=[
-            [name, name_of(run), format.count(round(_seconds(run))), format.number(_mean_of(run))]
-            for name, some in shown
-            for run in some
+            [name, name_of(run), format.count(round(_seconds(run))), format.number(_mean_tps(run))]
+            for name, side_runs in shown
+            for run in side_runs
         ],
         wide=True,
     )
@@ -210,15 +211,15 @@ def _line(run: RunSummary, name: str, divisor: int, drawn: int, colour: str, ind
 
 def ratio_figure(pair: PairComparison, number: int, emulated: bool) -> Figure:
     """Return a chart of every figure and every type of transaction as B ÷ A, with its interval."""
-    lines = [(one.name, one) for one in (pair.primary, *pair.others)]
+    lines = [(ratio.name, ratio) for ratio in (pair.primary, *pair.others)]
     lines += [
-        (f"{display_name(types.transaction)}, {what}", one)
+        (f"{display_name(types.transaction)}, {quantity}", ratio)
         for types in pair.transactions
-        for what, one in (("rate", types.rate), ("latency", types.latency))
+        for quantity, ratio in (("rate", types.rate), ("latency", types.latency))
     ]
-    lines = [(name, one) for name, one in lines if one.ratio is not None]
-    low, high = _reach([one for _, one in lines])
-    at = list(range(len(lines)))[::-1]
+    lines = [(name, ratio) for name, ratio in lines if ratio.ratio is not None]
+    low, high = _axis_ends([ratio for _, ratio in lines])
+    positions = list(range(len(lines)))[::-1]
     made = chart(
         HEAD + ROW * max(len(lines), 1) + FOOT, margin={"l": 180, "r": 18, "t": 34, "b": FOOT}, hovermode="closest"
     )
@@ -233,18 +234,23 @@ def ratio_figure(pair: PairComparison, number: int, emulated: bool) -> Figure:
     )
     names = [plain(name, 36) for name, _ in lines]
     made.update_yaxes(
-        tickvals=at, ticktext=names, range=[-0.7, len(lines) - 0.3], showgrid=False, zeroline=False, showline=True
+        tickvals=positions,
+        ticktext=names,
+        range=[-0.7, len(lines) - 0.3],
+        showgrid=False,
+        zeroline=False,
+        showline=True,
     )
     made.add_vline(1, line={"color": NEUTRAL, "width": 1})
     made.add_scatter(
         mode="markers",
-        x=[one.ratio for _, one in lines],
-        y=at,
-        text=[f"{name}: {words.change(one)} ({words.reach(one)})" for name, one in lines],
+        x=[ratio.ratio for _, ratio in lines],
+        y=positions,
+        text=[f"{name}: {words.change(ratio)} ({words.reach(ratio)})" for name, ratio in lines],
         error_x={
             "symmetric": False,
-            "array": [(one.high or one.ratio) - one.ratio for _, one in lines if one.ratio],
-            "arrayminus": [one.ratio - (one.low or one.ratio) for _, one in lines if one.ratio],
+            "array": [(ratio.high or ratio.ratio) - ratio.ratio for _, ratio in lines if ratio.ratio],
+            "arrayminus": [ratio.ratio - (ratio.low or ratio.ratio) for _, ratio in lines if ratio.ratio],
             "thickness": 1.5,
             "width": 4,
             "color": NEUTRAL,
@@ -253,7 +259,7 @@ def ratio_figure(pair: PairComparison, number: int, emulated: bool) -> Figure:
         marker={
             "size": 9,
             "color": NEUTRAL,
-            "symbol": ["circle" if one.is_shown else "circle-open" for _, one in lines],
+            "symbol": ["circle" if ratio.is_shown else "circle-open" for _, ratio in lines],
         },
     )
     return Figure(
@@ -261,11 +267,11 @@ def ratio_figure(pair: PairComparison, number: int, emulated: bool) -> Figure:
         title=f"{pair.b} against {pair.a}, every figure as a ratio",
         unit="",
         emulated=emulated,
-        summary="; ".join(f"{name} {words.change(one)}" for name, one in lines) + ".",
+        summary="; ".join(f"{name} {words.change(ratio)}" for name, ratio in lines) + ".",
         method=words.ratios_method(pair),
         chart=made,
         header=["figure", "unit", "A", "B", "B to A", f"{percent(CONFIDENCE)} interval", "p adjusted", "runs"],
-        rows=[_ratio_row(name, one) for name, one in lines],
+        rows=[_ratio_row(name, ratio) for name, ratio in lines],
         key=[
             KeyItem("difference shown", NEUTRAL, None, "circle"),
             KeyItem(words.HOLLOW, NEUTRAL, None, "circle", opacity=0.35),
@@ -287,17 +293,17 @@ def _ratio_row(name: str, ratio: Ratio) -> list[str]:
     ]
 
 
-def _reach(lines: Sequence[Ratio]) -> tuple[float, float]:
-    """Return the ends of the axis: every ratio is within, and of its interval what is not out of all proportion."""
-    ratios = [one.ratio for one in lines if one.ratio]
-    ends = [min(max(end, 0.02), 50) for one in lines for end in (one.low, one.high) if end]
+def _axis_ends(lines: Sequence[Ratio]) -> tuple[float, float]:
+    """Return the ends of the axis: every ratio is within, and intervals are cut off beyond 0.02 and 50."""
+    ratios = [ratio.ratio for ratio in lines if ratio.ratio]
+    ends = [min(max(end, 0.02), 50) for ratio in lines for end in (ratio.low, ratio.high) if end]
     low, high = min([*ratios, *ends, 0.95]), max([*ratios, *ends, 1.05])
     margin = (high / low) ** 0.05
     return low / margin, high * margin
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Return round ratios within the range; closer together where the range is small."""
+    """Return round ratios within the range, denser in a small range."""
     if low > 0.85 and high < 1.18:
         chosen = [0.85, 0.9, 0.95, 1, 1.05, 1.1, 1.15]
     elif low > 0.45 and high < 2.2:
@@ -310,11 +316,11 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def _values(bar: Metric, group: BarGroup) -> list[float | None]:
-    found = [bar.value(step) for step in group.steps]
-    return [value if value is not None and math.isfinite(value) else None for value in found]
+    values = [bar.value(step) for step in group.steps]
+    return [value if value is not None and math.isfinite(value) else None for value in values]
 
 
-def _mean_of(run: RunSummary) -> float:
+def _mean_tps(run: RunSummary) -> float:
     return sum(step.throughput.tps for step in run.steps) / len(run.steps) if run.steps else math.nan
 
 

@@ -1,4 +1,4 @@
-"""The report of several loads: all of them on one page with a picture, and beside it one for each load of users."""
+"""The report of several loads: one page for all of them with a picture, and a page for each load of users."""
 
 import math
 from collections.abc import Sequence
@@ -88,8 +88,8 @@ class LoadsPicture:
     @property
     def summary(self) -> str:
         """Return the picture in words, for readers who cannot see it."""
-        said = [f"{panel.title}: {', '.join(_row(row))}" for panel in self.panels for row in self._rows(panel)]
-        return in_words("throughput", said)
+        parts = [f"{panel.title}: {', '.join(_row(row))}" for panel in self.panels for row in self._rows(panel)]
+        return in_words("throughput", parts)
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Return the header and the rows of its numbers."""
@@ -111,12 +111,14 @@ class LoadsPicture:
 
 
 def picture_of_loads(loads_summary: LoadsSummary) -> LoadsPicture | None:
-    """Return the picture that the question asks for: scaling over cells, throughput over users by device, or bars of
-    every load alone and together. None if nothing was measured."""
+    """Return the picture that answers the question, or None if nothing was measured.
+
+    It shows scaling over cells, throughput over users by device, or the bars of every load alone and together.
+    """
     if not any(point.rate for point in loads_summary.points):
         return None
     emulated = any(point.first.emulated for point in loads_summary.points)
-    return LoadsPicture(_scaling(loads_summary) or _over_users(loads_summary) or _bars(loads_summary), emulated)
+    return LoadsPicture(_scaling(loads_summary) or _charts_by_users(loads_summary) or _bars(loads_summary), emulated)
 
 
 def _scaling(loads_summary: LoadsSummary) -> list[Panel]:
@@ -124,6 +126,7 @@ def _scaling(loads_summary: LoadsSummary) -> list[Panel]:
     several_rows = any(step.row for step in loads_summary.cells)
     for same in group(loads_summary.cells, lambda step: (step.variant, step.row)):
         fewest, most = same[0].cells, same[-1].cells
+        # A single number of cells has no scaling: another picture is drawn.
         if most == fewest:
             return []
         names = list(dict.fromkeys(load.load for step in same for load in step.loads))
@@ -137,21 +140,21 @@ def _scaling(loads_summary: LoadsSummary) -> list[Panel]:
         ]  # fmt: skip
         ideal = Line("linear", NEUTRAL, [(fewest, 1.0), (most, most / fewest)], dashed=True)
         several = len({step.variant for step in loads_summary.cells}) > 1
-        each = ", ".join(f"{load.load} {load.point.first.count // same[0].cells}" for load in same[0].loads)
-        title = ", ".join(["Throughput by cells", *[same[0].variant] * several, *[each] * several_rows])
+        counts = ", ".join(f"{load.load} {load.point.first.count // same[0].cells}" for load in same[0].loads)
+        title = ", ".join(["Throughput by cells", *[same[0].variant] * several, *[counts] * several_rows])
         panels.append(Panel(title, f"× that of {fewest} cell{'s' * (fewest > 1)}", [], [*lines, ideal], "cells"))
     return panels
 
 
-def _over_users(loads_summary: LoadsSummary) -> list[Panel]:
-    """Return a chart per load of users, a line per variant, where its users were varied."""
+def _charts_by_users(loads_summary: LoadsSummary) -> list[Panel]:
+    """Return a chart per load of users, with a line per variant, if its users were varied."""
     panels = []
     seen = looks([point.first.variant for point in loads_summary.points])
     users = [point for point in loads_summary.points if point.first.kind == "users" and point.rate is not None]
     alone = all(point.first.alone for point in loads_summary.points)
     for same in group(users, lambda point: point.first.load):
-        shown = [one for one in same if alone or not one.first.alone]
-        if len({one.first.count for one in shown}) < 2:
+        shown = [point for point in same if alone or not point.first.alone]
+        if len({point.first.count for point in shown}) < 2:
             continue
         lines = [
             Line(name, look.colour, sorted((p.first.count, p.rate or 0.0) for p in shown if p.first.variant == name))
@@ -163,7 +166,7 @@ def _over_users(loads_summary: LoadsSummary) -> list[Panel]:
 
 
 def _bars(loads_summary: LoadsSummary) -> list[Panel]:
-    """Return the bars of every load: where it was held against itself alone both, else its steps."""
+    """Return the bars of every load: both bars if it was compared with itself alone, else its steps."""
     variants = list(dict.fromkeys(point.first.variant for point in loads_summary.points))
     seen = looks(variants)
     panels = []
@@ -199,20 +202,20 @@ def _shapes(made: LoadsPicture, width: int, top: int) -> tuple[list[dict], int]:
     charts = [panel for panel in made.panels if panel.lines]
     if charts:
         across = min(len(charts), max(width // 380, 1))
-        each = (width - GAP * (across - 1)) / across
+        chart_width = (width - GAP * (across - 1)) / across
         for number, panel in enumerate(charts):
-            place = number % across * (each + GAP), y + number // across * (CHART + 96)
-            shapes += _chart(panel, *place, each)
+            place = number % across * (chart_width + GAP), y + number // across * (CHART + 96)
+            shapes += _chart(panel, *place, chart_width)
         return shapes, y - top + math.ceil(len(charts) / across) * (CHART + 96)
     for panel in made.panels:
-        some, height = _panel(panel, width, y)
-        shapes += some
+        bars, height = _panel(panel, width, y)
+        shapes += bars
         y += height + GAP
     return shapes, y - top - GAP
 
 
 def _panel(panel: Panel, width: int, top: float) -> tuple[list[dict], int]:
-    """Return the bars of a load: its throughput and its mean latency in one row, each load on scales of its own."""
+    """Return the bars of a load: throughput and mean latency in one row, with separate scales for each load."""
     narrow = width < 600
     name = 0 if narrow else 250
     half = (width - name) / 2
@@ -250,6 +253,7 @@ def _chart(panel: Panel, left: float, top: float, width: float) -> list[dict]:
     shapes = [text(left, top + 14, f"{panel.title}, {panel.unit}", 14, font_weight=650)]
     x = left
     for line in panel.lines:
+        # The key has one row: names that do not fit are left to the table.
         if x > left and x + 24 + 7.5 * len(line.name) > left + width:
             break
         shapes += [_path(line, [(x, top + 30), (x + 16, top + 30)]), text(x + 21, top + 34, line.name, 12, "soft")]
@@ -262,20 +266,20 @@ def _chart(panel: Panel, left: float, top: float, width: float) -> list[dict]:
     high = math.ceil(highest / tick) * tick
     span = xs[-1] - xs[0] or 1
 
-    def at(x: float, y: float) -> tuple[float, float]:
+    def position(x: float, y: float) -> tuple[float, float]:
         return begin + (x - xs[0]) / span * room, floor - y / high * CHART
 
     for number in range(round(high / tick) + 1):
-        _, y = at(xs[0], number * tick)
+        _, y = position(xs[0], number * tick)
         shapes.append(box(begin, y, room, 1, NEUTRAL, opacity=0.3))
         shapes.append(
             text(begin - 6, y + 4, format.number(number * tick) if number else "0", 11, "soft", text_anchor="end")
         )
     for x in xs:
-        shapes.append(text(at(x, 0)[0], floor + 16, f"{x:g}", 11, "soft", text_anchor="middle"))
+        shapes.append(text(position(x, 0)[0], floor + 16, f"{x:g}", 11, "soft", text_anchor="middle"))
     shapes.append(text(begin + room / 2, floor + 32, panel.x, 11, "soft", text_anchor="middle"))
     for line in panel.lines:
-        places = [at(*point) for point in line.points]
+        places = [position(*point) for point in line.points]
         shapes.append(_path(line, places))
         if not line.dashed:
             shapes += [
@@ -295,7 +299,7 @@ def _path(line: Line, places: Sequence[tuple[float, float]]) -> dict:
 
 
 def _tick(high: float) -> float:
-    """Return 1, 2 or 5 of a power of ten, four to eight of which reach `high`."""
+    """Return 1, 2 or 5 times a power of ten, so that four to eight steps reach `high`."""
     power = 10.0 ** math.floor(math.log10(high / 4))
     return next(step * power for step in (1, 2, 5, 10) if step * power * 8 >= high)
 
@@ -331,7 +335,7 @@ def loads_document(loads_summary: LoadsSummary) -> Document:
             Section(
                 "together",
                 "Together against alone",
-                shown(tables.together(loads_summary), "Every load together and alone"),
+                shown(tables.penalties(loads_summary), "Every load together and alone"),
             ),
             Section(
                 "cells",
@@ -378,7 +382,7 @@ def _brief(loads_summary: LoadsSummary) -> Brief:
             [Shown(table, one_line=True)]
             for table in (
                 tables.figures(loads_summary),
-                tables.together(loads_summary),
+                tables.penalties(loads_summary),
                 tables.cells(loads_summary),
                 tables.whole(loads_summary),
             )
@@ -392,7 +396,7 @@ def _brief(loads_summary: LoadsSummary) -> Brief:
 
 
 def loads_in_json(loads_summary: LoadsSummary) -> dict[str, Any]:
-    """Return every load of users as an experiment of its own, and what belongs to all loads."""
+    """Return every load of users as a separate experiment, and the values of all loads together."""
     points = [
         in_json(point.first) | {"runs": [in_json(run) for run in point.runs], "rate": in_json(point.rate)}
         for point in loads_summary.points

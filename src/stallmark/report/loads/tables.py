@@ -1,4 +1,4 @@
-"""The tables of several loads: their figures by step, together against alone, in cells, and their reads."""
+"""The tables of several loads: metrics by step, together against alone, in cells, and reads."""
 
 from collections.abc import Sequence
 
@@ -62,8 +62,8 @@ def figures(loads_summary: LoadsSummary) -> Table:
     )
 
 
-def together(loads_summary: LoadsSummary) -> Table | None:
-    """Return every load beside the others against itself alone, or None if none ran alone."""
+def penalties(loads_summary: LoadsSummary) -> Table | None:
+    """Return every load next to the others, compared with the load alone, or None if none ran alone."""
     steps, order = len({penalty.step for penalty in loads_summary.penalties}) > 1, found_loads(loads_summary)
     return Rows(sorted(loads_summary.penalties, key=lambda penalty: order.index(penalty.load))).table_if_any(
         word("load", lambda penalty: penalty.load),
@@ -86,7 +86,7 @@ def together(loads_summary: LoadsSummary) -> Table | None:
 
 
 def cells(loads_summary: LoadsSummary) -> Table | None:
-    """Return throughput and scaling of every load by the number of cells; None without cells."""
+    """Return throughput and scaling of every load by the number of cells, or None without cells."""
     rows = [
         (step, load)
         for name in found_loads(loads_summary)
@@ -130,7 +130,7 @@ def whole(loads_summary: LoadsSummary) -> Table:
 
 
 def unit(point: LoadPoint) -> str:
-    """Return what a load's throughput is counted in."""
+    """Return the unit of a load's throughput."""
     if point.first.kind == "raw":
         return "IOPS"
     if point.first.kind == "streams":
@@ -139,7 +139,7 @@ def unit(point: LoadPoint) -> str:
 
 
 def level_cell(level: LoadLevel | None) -> Cell | str:
-    """Return the figure that the service level was judged by, against its limit."""
+    """Return the value that the service level was judged by, with its limit."""
     if level is None or level.outcome not in _LEVELS:
         return format.NONE
     sign, more, kind = _LEVELS[level.outcome]
@@ -152,11 +152,11 @@ def found_loads(loads_summary: LoadsSummary) -> list[str]:
 
 
 def step_of(point: LoadPoint, among: Sequence[LoadPoint]) -> str:
-    """Return the name of a load's step: "alone", and its number where that tells such steps apart."""
+    """Return the name of a load's step: "alone", with its count if several such steps differ by it."""
     first = point.first
     if not first.alone:
         return first.step
-    counts = {one.first.count for one in among if one.first.load == first.load and one.first.alone}
+    counts = {other.first.count for other in among if other.first.load == first.load and other.first.alone}
     return f"alone, {_count(point)}" if len(counts) > 1 else "alone"
 
 
@@ -175,9 +175,13 @@ def _errors(point: LoadPoint) -> float | None:
 
 
 def _waited(point: LoadPoint) -> str:
-    """Return how many queries at a rate waited for a stream, over all runs, of how many."""
+    """Return the number of queries at a rate that waited for a stream, over all runs, and the number due."""
     late = [run.late for run in point.runs if run.late]
-    return f"{sum(one.waited for one in late):,} of {sum(one.due for one in late):,}" if late else format.NONE
+    return (
+        f"{sum(queries.waited for queries in late):,} of {sum(queries.due for queries in late):,}"
+        if late
+        else format.NONE
+    )
 
 
 def _values(ratio: Ratio) -> str:
@@ -195,10 +199,10 @@ def _interval(ratio: Ratio) -> str:
 
 
 def doubts_of(points: Sequence[LoadPoint]) -> list[str]:
-    """Return why figures are in doubt, by load and step."""
+    """Return the reasons for doubt, by load and step."""
     several = len({point.first.variant for point in points}) > 1
     where = {
         id(point): [point.first.variant] * several + [point.first.load, step_of(point, points)] for point in points
     }
-    said = [f"{', '.join(where[id(point)])}: {sentence(doubt)}" for point in points for doubt in point.doubts]
-    return list(dict.fromkeys(said))
+    texts = [f"{', '.join(where[id(point)])}: {sentence(doubt)}" for point in points for doubt in point.doubts]
+    return list(dict.fromkeys(texts))

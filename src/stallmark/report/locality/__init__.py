@@ -1,1 +1,1 @@
-"""How a load reads: one page, a terminal and JSON."""
+"""The report on the reads of a load: one page, a terminal view and JSON."""

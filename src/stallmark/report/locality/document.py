@@ -1,4 +1,4 @@
-"""The report of how a load reads: its sections, the parts that a terminal shows, and its JSON."""
+"""The report on the reads of a load: its sections, the parts that a terminal shows, and its JSON."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -96,7 +96,7 @@ def _brief_tables(locality: Locality) -> Iterator[list[Block]]:
 
 
 def locality_in_json(locality: Locality) -> dict[str, Any]:
-    """Return everything that the page shows."""
+    """Return all values of the page."""
     return {
         "kind": "locality",
         "workload": locality.workload,
@@ -109,7 +109,7 @@ def locality_in_json(locality: Locality) -> dict[str, Any]:
         "trace": in_json(locality.traced),
         "server_io": in_json(locality.io),
         "transactions": in_json(locality.by_transaction),
-        "published": [asdict(one) for one in locality.published],
+        "published": [asdict(published) for published in locality.published],
         "findings": in_json(locality.findings),
         "cautions": in_json(locality.cautions),
     }

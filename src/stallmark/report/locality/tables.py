@@ -1,4 +1,4 @@
-"""The tables and charts of how a load reads."""
+"""The tables and charts on the reads of a load."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_TABLES = 12
 
 
 def pools(locality: Locality) -> Table:
-    """Return the sizes of the pool."""
+    """Return the buffer-pool sizes, with their reads."""
     return Rows(locality.pools).table(
         word("pool, of the data", lambda pool: format.portion(round(pool.share, 4))),
         number("size", lambda pool: pool.size_bytes, format.size, importance=2),
@@ -56,14 +56,15 @@ def skew(locality: Locality) -> Table:
 
 
 def tables(locality: Locality) -> Table:
-    """Return the tables that are read most, and the others together."""
+    """Return the most read tables, and the others together."""
     assert locality.traced
     named = [table for table in locality.traced.tables if table.table]
     rows: list[Sequence[str | Cell]] = [
-        [str(one.table), *map(format.share, (one.share, one.index_share, one.data_share))]
-        for one in named[:_MOST_TABLES]
+        [str(table.table), *map(format.share, (table.share, table.index_share, table.data_share))]
+        for table in named[:_MOST_TABLES]
     ]
     known = [table.share for table in locality.traced.tables if table not in named[:_MOST_TABLES]]
+    # A sum over unknown shares would be too small.
     if known and None not in known:
         rows.append([f"{len(known)} others", format.share(sum(filter(None, known))), format.NONE, format.NONE])
     return Table(["table", "of the reads", "of these in indexes", "of the data"], rows, importance={2: 1})
@@ -71,7 +72,7 @@ def tables(locality: Locality) -> Table:
 
 def transactions(locality: Locality) -> Table:
     """Return the reads by type of transaction."""
-    counted = "sampled" if any(one.sampled for one in locality.by_transaction) else "ended"
+    counted = "sampled" if any(reads.sampled for reads in locality.by_transaction) else "ended"
     return Rows(locality.by_transaction).table(
         word("transaction", lambda reads: format.display_name(reads.transaction)),
         number(counted, lambda reads: reads.counted, format.count),
@@ -81,7 +82,7 @@ def transactions(locality: Locality) -> Table:
 
 
 def io(locality: Locality) -> Table:
-    """Return read:write, bytes per I/O, and of a trace single sizes and sequential reads."""
+    """Return the read:write ratio and bytes per I/O and, from a trace, I/O sizes and sequential reads."""
     traced = locality.traced
     rows: list[Sequence[str | Cell]] = []
     if measured := traced or locality.io:
@@ -90,8 +91,8 @@ def io(locality: Locality) -> Table:
             ["reads", format.count(measured.reads)],
             ["writes", format.count(measured.writes)],
             ["reads per write", format.number(ratio)],
-            ["KB per read", format.number(_each(measured.read_bytes, measured.reads))],
-            ["KB per write", format.number(_each(measured.write_bytes, measured.writes))],
+            ["KB per read", format.number(_kb_per_io(measured.read_bytes, measured.reads))],
+            ["KB per write", format.number(_kb_per_io(measured.write_bytes, measured.writes))],
         ]
     if traced:
         rows += [
@@ -104,13 +105,15 @@ def io(locality: Locality) -> Table:
 
 
 def published(locality: Locality) -> Table:
-    """Return published figures beside those of this load."""
-    rows: list[Sequence[str | Cell]] = [[*_beside(locality, one), one.of, one.source] for one in locality.published]
+    """Return published values next to those of this load."""
+    rows: list[Sequence[str | Cell]] = [
+        [*_comparison_cells(locality, figure), figure.of, figure.source] for figure in locality.published
+    ]
     return Table(["figure", "here", "published", "of", "source"], rows, frozenset({0, 3, 4}), importance={3: 1, 4: 2})
 
 
-def _beside(locality: Locality, published_figure: Published) -> tuple[str, str, str]:
-    """Return the name of a published figure, that of this load, and its own."""
+def _comparison_cells(locality: Locality, published_figure: Published) -> tuple[str, str, str]:
+    """Return the name of a published value, the value of this load, and the published one."""
     measured = locality.traced or locality.io
     match published_figure.quantity:
         case Quantity.SLOPE:
@@ -127,16 +130,16 @@ def _beside(locality: Locality, published_figure: Published) -> tuple[str, str, 
             ratio = measured.reads / measured.writes if measured and measured.writes else None
             return words.READS_PER_WRITE, format.number(ratio), format.number(published_figure.low)
         case Quantity.READ_BYTES:
-            each = None
+            kb_per_io = None
             if measured:
-                each = _each(measured.read_bytes + measured.write_bytes, measured.reads + measured.writes)
+                kb_per_io = _kb_per_io(measured.read_bytes + measured.write_bytes, measured.reads + measured.writes)
             ends = dict.fromkeys(
                 format.number((end or 0.0) / 1000) for end in (published_figure.low, published_figure.high)
             )
-            return words.KB_PER_IO, format.number(each), " to ".join(ends)
+            return words.KB_PER_IO, format.number(kb_per_io), " to ".join(ends)
 
 
-def _each(total_bytes: int, count: int) -> float | None:
+def _kb_per_io(total_bytes: int, count: int) -> float | None:
     return total_bytes / count / 1000 if count else None
 
 
@@ -153,11 +156,11 @@ _DOUBLED, _TENFOLD = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64), (0.001, 0.01, 0
 
 
 def figures(locality: Locality) -> Iterator[Figure]:
-    """Yield a chart of everything that is known."""
+    """Yield a chart of each known property."""
     if sum(bool(pool.value) for pool in locality.pools) > 1:
         yield _pools(locality)
     if (traced := locality.traced) and traced.pool_share is not None:
-        if any(one.least is not None for one in traced.flash):
+        if any(size.least is not None for size in traced.flash):
             yield _flash(locality, traced)
         yield _footprint(locality, traced)
         if traced.skew[0].curve:
@@ -179,33 +182,33 @@ def _pools(locality: Locality) -> Figure:
     made = chart(_HEIGHT + 60)
     known = [pool for pool in locality.pools if pool.value]
     key: list[KeyItem] = []
-    if band := [(one.share, one.least, one.most) for one in known if one.least and one.most]:
+    if band := [(pool.share, pool.least, pool.most) for pool in known if pool.least and pool.most]:
         key.append(KeyItem("estimated from the trace", ESTIMATED, "solid"))
-        base = [(one.share, one.measured, one.measured) for one in known if one.measured][:1]
+        base = [(pool.share, pool.measured, pool.measured) for pool in known if pool.measured][:1]
         made.add_traces(_band([*base, *band] if base and base[0][0] < band[0][0] else band, ESTIMATED, format.number))
-    if measured := [one for one in known if one.measured]:
+    if measured := [pool for pool in known if pool.measured]:
         key.append(KeyItem("measured", OURS, None, "circle"))
         made.add_trace(
-            _marks([one.share for one in measured], [one.measured or 0.0 for one in measured], OURS, "circle", 9)
+            _marks([pool.share for pool in measured], [pool.measured or 0.0 for pool in measured], OURS, "circle", 9)
         )
     if slope := locality.slope:
         ends = [slope.from_share, slope.to_share]
         made.add_trace(_line(ends, [slope.level * end**slope.slope for end in ends], NEUTRAL, "dash"))
         key.append(KeyItem(f"power {format.coefficient(slope.slope)}", NEUTRAL, "dash"))
-    for one in locality.published:
-        if one.quantity is Quantity.SLOPE and (first := known[0]).value and one.low:
+    for figure in locality.published:
+        if figure.quantity is Quantity.SLOPE and (first := known[0]).value and figure.low:
             ends = [first.share, max(known[-1].share, 0.32)]
             made.add_trace(
-                _line(ends, [first.value * (end / first.share) ** one.low for end in ends], SQUARE_ROOT, "dot")
+                _line(ends, [first.value * (end / first.share) ** figure.low for end in ends], SQUARE_ROOT, "dot")
             )
-            key.append(KeyItem(f"published: power {format.coefficient(one.low)}", SQUARE_ROOT, "dot"))
-        if one.quantity is Quantity.MISSES and (scaled := _scaled(known, one.points)):
+            key.append(KeyItem(f"published: power {format.coefficient(figure.low)}", SQUARE_ROOT, "dot"))
+        if figure.quantity is Quantity.MISSES and (scaled := _scaled(known, figure.points)):
             made.add_trace(_marks([x for x, _ in scaled], [y for _, y in scaled], DBT5, "diamond", 7))
             key.append(KeyItem("published: DBT-5", DBT5, None, "diamond"))
-    values = [one.value for one in known if one.value and one.value > 0.1 * (known[0].value or 0)]
+    values = [pool.value for pool in known if pool.value and pool.value > 0.1 * (known[0].value or 0)]
     top, low = max(values), min(values)
     made.update_layout(
-        xaxis=_shares("buffer pool, share of the data", min(one.share for one in known)),
+        xaxis=_share_axis("buffer pool, share of the data", min(pool.share for pool in known)),
         yaxis={
             "type": "log",
             "range": [np.log10(low * 0.5), np.log10(top * 1.4)],
@@ -216,22 +219,24 @@ def _pools(locality: Locality) -> Figure:
     note(made, "reads per transaction", yshift=6)
     return _figure(
         locality, "pools", "Reads per transaction over pool sizes", "reads", made, pools(locality),
-        summary=", ".join(f"{format.portion(round(one.share, 3))}: {format.number(one.value)}" for one in known),
+        summary=", ".join(f"{format.portion(round(pool.share, 3))}: {format.number(pool.value)}" for pool in known),
         method=words.METHOD_POOLS, key=key, reading=words.POOLS, wide=True,
     )  # fmt: skip
 
 
 def _scaled(known: Sequence[PoolReads], points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return published misses as reads of this load: its own at the smallest published pool, if it is known there."""
+    """Return published misses as reads of this load, scaled at the smallest published pool; empty if unknown there."""
     here = reads_at(known, points[0][0])
     return [(pool, here * misses / points[0][1]) for pool, misses in points if misses > 0.01] if here else []
 
 
 def _flash(locality: Locality, traced: Traced) -> Figure:
     made = chart(_HEIGHT)
-    band = [(one.share, one.least, one.most) for one in traced.flash if one.least is not None and one.most is not None]
-    made.add_traces(_band(band, OURS, _whole, labelled=True))
-    made.update_layout(xaxis=_shares("flash, share of the data", 0.0085), yaxis=_percent())
+    band = [
+        (size.share, size.least, size.most) for size in traced.flash if size.least is not None and size.most is not None
+    ]
+    made.add_traces(_band(band, OURS, _whole_percent, labelled=True))
+    made.update_layout(xaxis=_share_axis("flash, share of the data", 0.0085), yaxis=_percent_axis())
     note(made, words.ANSWERED, yshift=6)
     return _figure(
         locality, "flash", "LRU flash behind the pool", "share", made, flash(locality),
@@ -250,8 +255,8 @@ def _footprint(locality: Locality, traced: Traced) -> Figure:
     )
     note(made, words.READ_ONCE, yshift=6)
     rows: list[Sequence[str | Cell]] = [
-        [format.number(at), format.size(size), format.share(part)]
-        for at, size, part in list(zip(times, sizes, shares, strict=True))[::6]
+        [format.number(second), format.size(size), format.share(part)]
+        for second, size, part in list(zip(times, sizes, shares, strict=True))[::6]
     ]
     table = Table(["seconds", "read at least once", "of the data"], rows)
     return _figure(
@@ -265,16 +270,16 @@ def _footprint(locality: Locality, traced: Traced) -> Figure:
 def _skew(locality: Locality, traced: Traced) -> Figure:
     made = chart(_HEIGHT)
     key = []
-    for one, colour, name in zip(traced.skew, (OURS, SQUARE_ROOT), ("pages", "extents"), strict=True):
-        x = [part for part, *_ in one.curve if part * one.units >= 1]
+    for parts, colour, name in zip(traced.skew, (OURS, SQUARE_ROOT), ("pages", "extents"), strict=True):
+        x = [part for part, *_ in parts.curve if part * parts.units >= 1]
         for place, dash, when in ((1, "dash", "beforehand"), (2, "solid", "afterwards")):
-            y = [row[place] for row in one.curve if row[0] * one.units >= 1]
+            y = [row[place] for row in parts.curve if row[0] * parts.units >= 1]
             made.add_trace(_line(x, y, colour, dash, [f"{format.share(v)} {name}, {when}" for v in y]))
             key.append(KeyItem(f"{name}, {when}", colour, dash))
     even = np.geomspace(0.001, 1, 40).tolist()
     made.add_trace(_line(even, even, NEUTRAL, "dot"))
     key.append(KeyItem("all alike", NEUTRAL, "dot"))
-    made.update_layout(xaxis=_shares("hottest part of the data", 0.001, _TENFOLD), yaxis=_percent())
+    made.update_layout(xaxis=_share_axis("hottest part of the data", 0.001, _TENFOLD), yaxis=_percent_axis())
     note(made, "share of the reads", yshift=6)
     return _figure(
         locality, "skew", "Skew of pages and extents", "share", made, skew(locality),
@@ -286,25 +291,26 @@ def _skew(locality: Locality, traced: Traced) -> Figure:
 def _tables(locality: Locality, traced: Traced) -> Figure:
     shown = [table for table in traced.tables if table.table and table.share is not None][:8][::-1]
     made = chart(_HEIGHT if len(shown) > 4 else 80 + 50 * len(shown))
-    names = [plain(one.table, 32) for one in shown]
+    names = [plain(table.table, 32) for table in shown]
     for values, colour, name in (
-        ([one.data_share for one in shown], NEUTRAL, "data"),
-        ([one.share or 0.0 for one in shown], OURS, "reads"),
+        ([table.data_share for table in shown], NEUTRAL, "data"),
+        ([table.share or 0.0 for table in shown], OURS, "reads"),
     ):
         made.add_trace(
             go.Bar(
                 orientation="h", y=names, x=rounded(values), marker={"color": colour},
-                text=[f"{format.share(one)} of the {name}" for one in values],
+                text=[f"{format.share(value)} of the {name}" for value in values],
             )
         )  # fmt: skip
+    largest = max(max(table.share or 0, table.data_share) for table in shown)
     made.update_layout(
-        xaxis={"tickformat": ".0%", "range": from_zero(max(max(one.share or 0, one.data_share) for one in shown))},
+        xaxis={"tickformat": ".0%", "range": from_zero(largest)},
         yaxis={"showgrid": False, "zeroline": False, "nticks": len(shown) + 1},
         barmode="group", bargap=0.3, hovermode="y unified", margin={"t": 14},
     )  # fmt: skip
     return _figure(
         locality, "tables", "Reads and data by table", "share", made, tables(locality),
-        summary=", ".join(f"{one.table}: {format.share(one.share)}" for one in reversed(shown)),
+        summary=", ".join(f"{table.table}: {format.share(table.share)}" for table in reversed(shown)),
         method=words.METHOD_TABLES, reading=words.TABLES,
         key=[KeyItem("of the reads", OURS, None, "bar"), KeyItem("of the data", NEUTRAL, None, "bar")],
     )  # fmt: skip
@@ -313,8 +319,8 @@ def _tables(locality: Locality, traced: Traced) -> Figure:
 def _band(
     rows: Sequence[tuple[float, float, float]], colour: str, write: Callable[[float], str], *, labelled: bool = False
 ) -> list[go.Scatter]:
-    """Return the line in the middle between two ends, and the area between them if they differ."""
-    x = rounded(one for one, _, _ in rows)
+    """Return the middle line between two bounds, and the area between them if they differ."""
+    x = rounded(position for position, _, _ in rows)
     texts = [write(low) if low == high else f"{write(low)}–{write(high)}" for _, low, high in rows]
     labels = {"textposition": ["top center"] * (len(rows) - 1) + ["top left"], "cliponaxis": False} if labelled else {}
     middle = go.Scatter(
@@ -326,17 +332,17 @@ def _band(
     hidden: dict[str, Any] = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "x": x}
     return [
         go.Scatter(y=rounded(low for _, low, _ in rows), **hidden),
-        go.Scatter(y=rounded(high for _, _, high in rows), fill="tonexty", fillcolor=_pale(colour), **hidden),
+        go.Scatter(y=rounded(high for _, _, high in rows), fill="tonexty", fillcolor=_light(colour), **hidden),
         middle,
     ]
 
 
-def _whole(share: float) -> str:
+def _whole_percent(share: float) -> str:
     return f"{share:.0%}"
 
 
-def _pale(colour: str) -> str:
-    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+def _light(colour: str) -> str:
+    red, green, blue = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
     return f"rgba({red},{green},{blue},0.22)"
 
 
@@ -354,15 +360,15 @@ def _marks(x: Sequence[float], y: Sequence[float], colour: str, symbol: str, siz
     return go.Scatter(mode="markers", x=rounded(x), y=rounded(y), text=texts, marker=marker, cliponaxis=False)
 
 
-def _shares(title: str, least: float, ticks: Sequence[float] = _DOUBLED) -> dict[str, Any]:
+def _share_axis(title: str, least: float, ticks: Sequence[float] = _DOUBLED) -> dict[str, Any]:
     """Return a logarithmic axis of shares of the data, from about `least` to the last of its ticks."""
     shown = [tick for tick in ticks if tick >= least * 0.7]
     return {
         "type": "log", "range": [np.log10(min(least, shown[0]) * 0.9), np.log10(shown[-1] * 1.12)],
-        "tickvals": shown, "ticktext": [format.portion(one) for one in shown], "tickangle": 0,
+        "tickvals": shown, "ticktext": [format.portion(tick) for tick in shown], "tickangle": 0,
         "title": {"text": f"{title}, log scale"},
     }  # fmt: skip
 
 
-def _percent() -> dict[str, Any]:
+def _percent_axis() -> dict[str, Any]:
     return {"range": [0, 1.06], "tickformat": ".0%", "tickvals": [0, 0.2, 0.4, 0.6, 0.8, 1]}

@@ -72,7 +72,7 @@ def _banner(experiment: ProbeExperiment) -> str | None:
 def _curves(experiment: ProbeExperiment, charts: dict[str, list[Figure]]) -> Section:
     blocks: list[Block] = [Words(reading.PROBE_CURVES, "lead"), Key(tables.key(experiment))]
     for title, group in charts.items():
-        leads = (Words(text, "lead") for text in tables.of_pattern(experiment, title))
+        leads = (Words(text, "lead") for text in tables.pattern_sentences(experiment, title))
         blocks += [Title(title), *leads, Grid(group)]
     return Section("curves", "By outstanding I/Os", blocks)
 
@@ -116,23 +116,23 @@ def _steps(run: ProbeRun) -> Iterator[Block]:
     for number, (pattern, steps) in enumerate(run.result.curves().items()):
         yield Title(pattern.title)
         yield Shown(tables.curve(steps), widths=tables.CURVE_WIDTHS, header=number == 0)
-        if len(sentences) > 1:  # a single one is among the findings
+        if len(sentences) > 1:  # a single sentence is already among the findings
             yield Words(sentences[pattern], "quiet")
 
 
 def probes_in_json(experiment: ProbeExperiment) -> dict[str, Any]:
-    """Return the figures of every step, without histograms and windows, which are in the record."""
+    """Return the results of every step, without the histograms and windows of the record."""
     result: dict[str, Any] = in_json(experiment)
-    for run, said in zip(experiment.runs, result["runs"], strict=True):
+    for run, document in zip(experiment.runs, result["runs"], strict=True):
         about = asdict(run.result)
         figures = ("outstanding", "ios", "iops", "mb_per_s", "mean_ms", "latency_ms")
         steps = [
             {"pattern": step.pattern.name} | {name: getattr(step, name) for name in figures}
             for step in run.result.steps
         ]
-        del said["result"], said["manifest"]
-        said |= about | {"steps": steps, "saturation": [_saturation(saturation) for saturation in run.saturations]}
-        del said["saturations"]
+        del document["result"], document["manifest"]
+        document |= about | {"steps": steps, "saturation": [_saturation(saturation) for saturation in run.saturations]}
+        del document["saturations"]
     return {"kind": "probe", **result}
 
 

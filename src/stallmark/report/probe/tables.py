@@ -21,7 +21,7 @@ from stallmark.report.text.device import EMULATED
 
 _PERCENTILES = ("p50", "p95", "p99", "p99.9", "max")
 CURVE_WIDTHS = (11, 7, 5, 7, 6, 6, 6, 6, 9)
-"""Widths of the columns of `curve`, so that the tables of all patterns are aligned: 79 in all."""
+"""Widths of the columns of `curve`, which align the tables of all patterns: 79 in all."""
 
 
 def storage(experiment: ProbeExperiment) -> Table:
@@ -41,8 +41,8 @@ def _device(run: ProbeRun) -> str:
     return f"{EMULATED} {run.result.device}" if run.result.emulated else run.result.device or format.NONE
 
 
-def of_pattern(experiment: ProbeExperiment, title: str) -> list[str]:
-    """Return the sentences on one pattern, for probes of several; those of a single pattern are among the findings."""
+def pattern_sentences(experiment: ProbeExperiment, title: str) -> list[str]:
+    """Return the sentences on one pattern of probes with several; a single pattern's sentence is among the findings."""
     return [
         f"{run.variant}: {sentence(saturation.finding)}" if len(experiment.runs) > 1 else sentence(saturation.finding)
         for run in experiment.runs
@@ -81,21 +81,21 @@ def curve(steps: Sequence[ProbeStep]) -> Table:
 
 def machines(experiment: ProbeExperiment) -> list[tuple[str, str]]:
     """Return the facts about the machines that the probes were made from."""
-    found: dict[str, list[str]] = {}
+    facts: dict[str, list[str]] = {}
     for run in experiment.runs:
         for name, value in run.manifest.machine.facts().items():
             text = format.size(value) if name == "memory_bytes" else str(value)
-            found.setdefault(name.removesuffix("_bytes"), []).append(text)
-    return [(name, ", ".join(dict.fromkeys(values))) for name, values in found.items()]
+            facts.setdefault(name.removesuffix("_bytes"), []).append(text)
+    return [(name, ", ".join(dict.fromkeys(values))) for name, values in facts.items()]
 
 
 # Charts of probes of raw storage: rate and latency over outstanding I/Os, and the distribution of latencies.
 
 BINS_PER_DECADE = 8
-"""Bins of a drawn histogram: fewer hide two humps (hits and misses), more are noise."""
+"""Bins of a histogram per decade: fewer hide two humps (hits and misses), more show noise."""
 
 _FAR_APART = 5.0
-"""Ratio of the tops of curves beyond which the lower one would be a line on the ground."""
+"""Ratio of the curves' maxima above which the axis is logarithmic, as the lower curve would be flat."""
 
 Value = Callable[[ProbeStep], float | None]
 
@@ -131,7 +131,7 @@ def _rate(experiment: ProbeExperiment, pattern: Pattern) -> Figure:
     tops = [max(map(rate, curve)) for _, curve in curves]
     rates = [rate(step) for _, curve in curves for step in curve]
     far_apart = max(tops) > _FAR_APART * min(tops)
-    made = _over_outstanding([step for _, curve in curves for step in curve])
+    made = _outstanding_chart([step for _, curve in curves for step in curve])
     made.update_yaxes(_log_axis(min(rates), max(rates)) if far_apart else {"range": from_zero(max(rates))})
     note(made, f"{unit}{', log scale' * far_apart}", yshift=5)
     made.add_traces([_line(experiment, run, curve, rate, unit, "solid") for run, curve in curves])
@@ -151,20 +151,20 @@ def _latency(experiment: ProbeExperiment, pattern: Pattern) -> Figure:
         ("p99", lambda step: step.latency_ms["p99"], "dot"),
     ]
     steps = [step for _, curve in _curves(experiment, pattern) for step in curve]
-    values = [value for step in steps for _, of, _ in shown if (value := of(step))]
-    made = _over_outstanding(steps).update_yaxes(_log_axis(min(values), max(values)))
+    values = [value for step in steps for _, value_of, _ in shown if (value := value_of(step))]
+    made = _outstanding_chart(steps).update_yaxes(_log_axis(min(values), max(values)))
     note(made, "ms, log scale", yshift=5)
     made.add_traces(
         [
-            _line(experiment, run, curve, of, f"ms {name}", dash)
+            _line(experiment, run, curve, value_of, f"ms {name}", dash)
             for run, curve in _curves(experiment, pattern)
-            for name, of, dash in shown
+            for name, value_of, dash in shown
         ]
     )
     return _figure(
         experiment, pattern, "latency", "Latency", "ms", made,
         words.LATENCY,
-        [(name, of) for name, of, _ in shown],
+        [(name, value_of) for name, value_of, _ in shown],
         key=[KeyItem(name, NEUTRAL, dash) for name, _, dash in shown],
     )  # fmt: skip
 
@@ -238,15 +238,15 @@ def _edge(place: int) -> float:
 
 
 def _curves(experiment: ProbeExperiment, pattern: Pattern) -> list[tuple[ProbeRun, list[ProbeStep]]]:
-    found = [(run, run.result.curves().get(pattern, [])) for run in experiment.runs]
-    return [(run, curve) for run, curve in found if curve]
+    curves = [(run, run.result.curves().get(pattern, [])) for run in experiment.runs]
+    return [(run, curve) for run, curve in curves if curve]
 
 
 def _line(
-    experiment: ProbeExperiment, run: ProbeRun, curve: Sequence[ProbeStep], of: Value, unit: str, dash: str
+    experiment: ProbeExperiment, run: ProbeRun, curve: Sequence[ProbeStep], value_of: Value, unit: str, dash: str
 ) -> go.Scatter:
     look = _looks(experiment)[run.variant]
-    values = [of(step) for step in curve]
+    values = [value_of(step) for step in curve]
     return go.Scatter(
         mode="lines+markers",
         x=[step.outstanding for step in curve],
@@ -258,23 +258,25 @@ def _line(
     )
 
 
-def _marks(run: ProbeRun, pattern: Pattern, curve: Sequence[ProbeStep], of: Value, look: Look) -> list[go.Scatter]:
-    """Return marks where the pattern saturates, and where it collapses."""
-    found = next(saturation for saturation in run.saturations if saturation.pattern == pattern)
+def _marks(
+    run: ProbeRun, pattern: Pattern, curve: Sequence[ProbeStep], value_of: Value, look: Look
+) -> list[go.Scatter]:
+    """Return marks at the saturation and the collapse of the pattern."""
+    marked = next(saturation for saturation in run.saturations if saturation.pattern == pattern)
     return [
         go.Scatter(
             mode="markers",
             x=[depth],
-            y=[of(step) for step in curve if step.outstanding == depth],
+            y=[value_of(step) for step in curve if step.outstanding == depth],
             marker={"color": look.colour, "symbol": symbol, "size": 16, "line": {"width": 2}},
             hovertemplate=f"{plain(run.variant)} {word}<extra></extra>",
         )
-        for word, symbol, depth in (("saturates", "circle-open", found.knee), ("collapses", "x-open", found.collapse))
+        for word, symbol, depth in (("saturates", "circle-open", marked.knee), ("collapses", "x-open", marked.collapse))
         if depth is not None
     ]
 
 
-def _over_outstanding(steps: Sequence[ProbeStep]) -> go.Figure:
+def _outstanding_chart(steps: Sequence[ProbeStep]) -> go.Figure:
     depths = sorted({step.outstanding for step in steps})
     return chart(270).update_xaxes(
         type="log",
@@ -289,6 +291,7 @@ def _log_axis(low: float, high: float) -> dict[str, Any]:
     ticks = [base * 10.0**power for power in range(-3, 8) for base in (1, 2, 5)]
     shown = [tick for tick in ticks if low * 0.8 <= tick <= high * 1.25]
     if len(shown) > 7:
+        # Too many ticks overlap: keep the powers of ten.
         shown = [tick for tick in shown if math.log10(tick) % 1 < 1e-9 or math.log10(tick) % 1 > 1 - 1e-9]
     ticktext = [f"{tick:,.12g}" for tick in shown]
     ends = [math.log10(low * 0.8), math.log10(high * 1.25)]
@@ -309,10 +312,10 @@ def _figure(
 ) -> Figure:
     curves = _curves(experiment, pattern)
     depths = sorted({step.outstanding for _, curve in curves for step in curve})
-    names = [(run, name, of, curve) for run, curve in curves for name, of in values]
+    names = [(run, name, value_of, curve) for run, curve in curves for name, value_of in values]
 
-    def cell(curve: Sequence[ProbeStep], of: Value, depth: int) -> str:
-        return format.number(next((of(step) for step in curve if step.outstanding == depth), None))
+    def cell(curve: Sequence[ProbeStep], value_of: Value, depth: int) -> str:
+        return format.number(next((value_of(step) for step in curve if step.outstanding == depth), None))
 
     return Figure(
         id=f"probe-{pattern.name}-{id}",
@@ -321,14 +324,15 @@ def _figure(
         emulated=any(run.result.emulated for run, _ in curves),
         summary=" ".join(
             words.at_both_ends(
-                f"{run.variant}, {name or unit}", [(cell(curve, of, at), at) for at in (depths[0], depths[-1])]
+                f"{run.variant}, {name or unit}",
+                [(cell(curve, value_of, depth), depth) for depth in (depths[0], depths[-1])],
             )
-            for run, name, of, curve in names
+            for run, name, value_of, curve in names
         ),
         method=method,
         chart=made,
         header=["outstanding", *(f"{run.variant} {name}".strip() for run, name, _, _ in names)],
-        rows=[[str(depth), *(cell(curve, of, depth) for _, _, of, curve in names)] for depth in depths],
+        rows=[[str(depth), *(cell(curve, value_of, depth) for _, _, value_of, curve in names)] for depth in depths],
         key=list(key),
         reading=reading,
     )

@@ -1,1 +1,1 @@
-"""Runs of queries: figures, tables, terminal."""
+"""Reports of query runs: charts, tables and the terminal view."""

@@ -60,15 +60,15 @@ Value = Callable[[QueryCell], float | None]
 def bar_figures(experiment: ExperimentSummary) -> list[Figure]:
     """Return bars of run time relative to the baseline, if there are other variants; then run time, reads and
     I/O waits."""
-    found = compared(experiment)
-    phase = PHASES[found.phase]
-    figures = [_relative(found)] if len(found.variants) > 1 else []
+    comparison = compared(experiment)
+    phase = PHASES[comparison.phase]
+    figures = [_relative(comparison)] if len(comparison.variants) > 1 else []
     figures.append(
-        _absolute(found, "seconds", "Run time", "seconds", lambda cell: cell.seconds, words.run_time_method(phase))
+        _absolute(comparison, "seconds", "Run time", "seconds", lambda cell: cell.seconds, words.run_time_method(phase))
     )
     figures.append(
         _absolute(
-            found,
+            comparison,
             "reads",
             "Read from disk",
             "MiB",
@@ -78,7 +78,7 @@ def bar_figures(experiment: ExperimentSummary) -> list[Figure]:
     )
     figures.append(
         _absolute(
-            found,
+            comparison,
             "stalls",
             "Waiting for I/O",
             "seconds, summed over workers",
@@ -90,20 +90,21 @@ def bar_figures(experiment: ExperimentSummary) -> list[Figure]:
 
 
 def curve_figures(experiment: ExperimentSummary) -> list[Figure]:
-    """Return a chart per query of run time over the degree of parallelism; none where only one was tried."""
-    found = compared(experiment)
-    tried = [one for one in found.dops if one is not None]
-    return [_curve(found, query, sorted(tried)) for query in found.queries] if len(tried) > 1 else []
+    """Return a chart per query of run time over the degree of parallelism; empty if only one degree was tried."""
+    comparison = compared(experiment)
+    tried = [degree for degree in comparison.dops if degree is not None]
+    return [_curve(comparison, query, sorted(tried)) for query in comparison.queries] if len(tried) > 1 else []
 
 
 def variants_key(experiment: ExperimentSummary) -> list[KeyItem]:
     """Return the key for all charts; empty for a single variant."""
-    found = compared(experiment)
-    seen = _looks(found)
-    if len(found.variants) < 2:
+    comparison = compared(experiment)
+    seen = _looks(comparison)
+    if len(comparison.variants) < 2:
         return []
     return [
-        KeyItem(variant.name, seen[variant.name].colour, None, seen[variant.name].symbol) for variant in found.variants
+        KeyItem(variant.name, seen[variant.name].colour, None, seen[variant.name].symbol)
+        for variant in comparison.variants
     ]
 
 
@@ -126,6 +127,7 @@ def _relative(comparison: QueryComparison) -> Figure:
         ]
         known = [value for value in values if value]
         low, high = min([low, *known]), max([high, *known])
+        # A variant without measured times has no bars, but keeps its column in the table.
         if not known:
             continue
         bar = _bar(
@@ -175,8 +177,10 @@ def _absolute(comparison: QueryComparison, id: str, title: str, unit: str, value
     made = _chart(comparison.names, 280)
     for variant in comparison.variants:
         values = [_cell_value(variant, comparison, query, value) for query in comparison.names]
-        if any(one is not None for one in values):
-            made.add_trace(_bar(variant, seen, values, [f"{format.number(one)}  {variant.name}" for one in values]))
+        if any(measured is not None for measured in values):
+            made.add_trace(
+                _bar(variant, seen, values, [f"{format.number(measured)}  {variant.name}" for measured in values])
+            )
     made.update_yaxes(range=from_zero(highest(made)))
     note(made, unit, yshift=5)
     return Figure(
@@ -200,10 +204,10 @@ def _curve(comparison: QueryComparison, query: str, tried: Sequence[int]) -> Fig
     seen = _looks(comparison)
     ends = [math.log10(tried[0]) - 0.06, math.log10(tried[-1]) + 0.06]
     made = chart(200, margin={"t": 22, "b": 30}).update_xaxes(
-        type="log", tickvals=list(tried), ticktext=[str(one) for one in tried], range=ends
+        type="log", tickvals=list(tried), ticktext=[str(degree) for degree in tried], range=ends
     )
     for variant in comparison.variants:
-        cells = [variant.cell(query, one) for one in tried]
+        cells = [variant.cell(query, degree) for degree in tried]
         values = [cell.seconds if cell else None for cell in cells]
         actual = [format.number(cell.actual_dop if cell else None) for cell in cells]
         look = seen[variant.name]
@@ -213,8 +217,8 @@ def _curve(comparison: QueryComparison, query: str, tried: Sequence[int]) -> Fig
             x=list(tried),
             y=rounded(values),
             text=[
-                f"{format.number(one)} s  {plain(variant.name)}, {ran} worked"
-                for one, ran in zip(values, actual, strict=True)
+                f"{format.number(seconds)} s  {plain(variant.name)}, {ran} worked"
+                for seconds, ran in zip(values, actual, strict=True)
             ],
             cliponaxis=False,
             line={"color": look.colour, "width": 1.75, "dash": look.dash},
@@ -228,22 +232,22 @@ def _curve(comparison: QueryComparison, query: str, tried: Sequence[int]) -> Fig
         unit="seconds",
         emulated=any(variant.emulated for variant in comparison.variants),
         summary=" ".join(
-            words.by_parallelism(variant.name, [(tried[0], one.seconds), (tried[-1], many.seconds)])
+            words.by_parallelism(variant.name, [(tried[0], fewest.seconds), (tried[-1], many.seconds)])
             for variant in comparison.variants
-            if (one := variant.cell(query, tried[0])) and (many := variant.cell(query, tried[-1]))
+            if (fewest := variant.cell(query, tried[0])) and (many := variant.cell(query, tried[-1]))
         ),
         method=words.PARALLELISM,
         chart=made,
         header=["DOP", *(variant.name for variant in comparison.variants)],
         rows=[
-            [dop(one), *(format.number(_run_seconds(variant, query, one)) for variant in comparison.variants)]
-            for one in tried
+            [dop(degree), *(format.number(_run_seconds(variant, query, degree)) for variant in comparison.variants)]
+            for degree in tried
         ],
     )  # fmt: skip
 
 
-def _run_seconds(variant: QueryVariant, query: str, at: int) -> float | None:
-    cell = variant.cell(query, at)
+def _run_seconds(variant: QueryVariant, query: str, degree: int) -> float | None:
+    cell = variant.cell(query, degree)
     return cell.seconds if cell else None
 
 
@@ -280,9 +284,9 @@ def _cell_value(variant: QueryVariant, comparison: QueryComparison, query: str, 
 
 def _largest(comparison: QueryComparison, variant: QueryVariant, value: Value, unit: str) -> str:
     known = [
-        (one, query)
+        (measured, query)
         for query in comparison.names
-        if (one := _cell_value(variant, comparison, query, value)) is not None
+        if (measured := _cell_value(variant, comparison, query, value)) is not None
     ]
     if not known:
         return words.not_measured(variant.name)
@@ -294,9 +298,9 @@ def _largest(comparison: QueryComparison, variant: QueryVariant, value: Value, u
 
 
 def query_document(experiment: ExperimentSummary) -> Document:
-    found, key = compared(experiment), variants_key(experiment)
+    comparison, key = compared(experiment), variants_key(experiment)
     bars = bar_figures(experiment)
-    title = f"Against {found.baseline}" if len(found.variants) > 1 else "Run times"
+    title = f"Against {comparison.baseline}" if len(comparison.variants) > 1 else "Run times"
     failures = shown(tables.failures(experiment), "Queries that failed") or [Words(reading.NO_QUERY_FAILED)]
     return Document(
         title=experiment.title,
@@ -323,7 +327,7 @@ def query_document(experiment: ExperimentSummary) -> Document:
             transactions.errors_section(experiment, failures),
             environment.environment_section(experiment),
         ),
-        brief=list(_brief(experiment, found)),
+        brief=list(_brief(experiment, comparison)),
     )
 
 
@@ -368,7 +372,7 @@ def _brief(experiment: ExperimentSummary, comparison: QueryComparison) -> Iterat
     yield [Shown(_run_times(comparison)), *footnotes]
     yield validity.outcomes(experiment)
     yield bullets(experiment.findings)
-    yield _marked(experiment)
+    yield _doubt_notes(experiment)
     yield emulated_devices(variant.device for variant in comparison.variants if variant.emulated)
 
 
@@ -387,7 +391,7 @@ def _variants_in_brief(comparison: QueryComparison) -> Table:
 
 
 def _run_times(comparison: QueryComparison) -> Table:
-    """Return the run times. Letters stand for variants, whose names are too long for columns."""
+    """Return the run times, with a letter for each variant, because their names are too long for columns."""
     letters = [chr(ord("A") + number) for number in range(len(comparison.variants))]
     rows: list[Sequence[str | Cell]] = []
     for query in comparison.names:
@@ -411,8 +415,8 @@ def _seconds(cell: QueryCell | None, number: int) -> str | Cell:
     return f"{format.number(cell.seconds)}{relative}{'*' * cell.plan_changed}"
 
 
-def _marked(experiment: ExperimentSummary) -> list[Block]:
-    """Return what must be known before a phase's figures are believed, each with its phase."""
+def _doubt_notes(experiment: ExperimentSummary) -> list[Block]:
+    """Return the notes that limit the trust in a phase's results, each with its phase."""
     names = step_labels(experiment)
     notes = [
         Note(names[step.key], mark.sentence, mark.word) for step in experiment.steps for mark in marks(experiment, step)

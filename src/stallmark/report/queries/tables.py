@@ -31,8 +31,8 @@ def times(value: float | None) -> str:
 
 def variants(experiment: ExperimentSummary) -> Table:
     """Return a row for each variant: figures, geometric mean, and the I/O of data files in the compared phase."""
-    found = compared(experiment)
-    rows = [(variant, _step(experiment, variant.name, found.phase)) for variant in found.variants]
+    comparison = compared(experiment)
+    rows = [(variant, _step(experiment, variant.name, comparison.phase)) for variant in comparison.variants]
     return Rows(rows).table(
         word("variant", lambda row: row[0].name),
         word("device", lambda row: labelled(row[0].device)),
@@ -43,27 +43,27 @@ def variants(experiment: ExperimentSummary) -> Table:
             number("throughput", lambda row: row[0].throughput),
             number("composite", lambda row: row[0].composite),
         ),
-        number("run time", lambda row: _elapsed(experiment, row[0].name, found.phase), format.seconds),
-        number("relative", lambda row: "baseline" if row[0].name == found.baseline else times(row[0].relative)),
+        number("run time", lambda row: _elapsed(experiment, row[0].name, comparison.phase), format.seconds),
+        number("relative", lambda row: "baseline" if row[0].name == comparison.baseline else times(row[0].relative)),
         group("Data files", metric_columns(["mb", "read_ms", "hits"], lambda row: row[1])),
         group("Busy", metric_columns(["cpu", "device"], lambda row: row[1])),
-        notes=[words.figures_note(PHASES[found.phase], found.baseline)],
+        notes=[words.figures_note(PHASES[comparison.phase], comparison.baseline)],
     )
 
 
 def by_query(experiment: ExperimentSummary) -> Table:
     """Return a row for each query at the first degree of parallelism: seconds, relative time and plan by variant."""
-    found = compared(experiment)
-    first, *others = found.variants
+    comparison = compared(experiment)
+    first, *others = comparison.variants
     header, groups = ["query", "s", "MiB read"], [("", 1), (first.name, 2)]
     for variant in others:
         header += ["s", "relative", "MiB read", "plan"]
         groups.append((variant.name, 4))
     rows: list[Sequence[str | Cell]] = []
-    for query in found.names:
+    for query in comparison.names:
         row: list[str | Cell] = [query]
-        for variant in found.variants:
-            cell = variant.cell(query, _dop_of(variant, query, found))
+        for variant in comparison.variants:
+            cell = variant.cell(query, _dop_of(variant, query, comparison))
             row += _short(cell, is_baseline=variant is first)
         rows.append(row)
     mean: list[str | Cell] = ["geometric mean", "", ""]
@@ -72,7 +72,7 @@ def by_query(experiment: ExperimentSummary) -> Table:
     if others:
         rows.append(mean)
     words = frozenset({0, *(3 + 4 * number + 3 for number in range(len(others)))})
-    return Table(header, rows, words, list(_notes(found)), groups)
+    return Table(header, rows, words, list(_notes(comparison)), groups)
 
 
 def _short(cell: QueryCell | None, *, is_baseline: bool) -> list[str | Cell]:
@@ -95,7 +95,7 @@ def _notes(comparison: QueryComparison) -> Iterator[str]:
 
 
 def everything(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
-    """Return for each variant all known figures of its queries."""
+    """Return all known values of the queries of each variant."""
     return [(variant.name, _every_figure(variant)) for variant in compared(experiment).variants]
 
 
@@ -126,7 +126,7 @@ def _longest_waits(cell: QueryCell) -> str:
 
 
 def streams(experiment: ExperimentSummary) -> Table | None:
-    """Return the figures of each stream of the throughput runs, or None if there was none."""
+    """Return the results of each stream of the throughput runs, or None without such runs."""
     rows = [(run.title, done) for run in experiment.runs if run.queries for done in _by_stream(run.queries.executions)]
     return named_rows("run", rows).table_if_any(
         word("stream", lambda done: "refresh" if all(e.query.startswith("RF") for e in done) else str(done[0].stream)),
@@ -139,7 +139,10 @@ def streams(experiment: ExperimentSummary) -> Table | None:
 
 def _by_stream(executions: Sequence[Execution]) -> list[list[Execution]]:
     known = [execution for execution in executions if execution.phase == "throughput"]
-    return [[one for one in known if one.stream == stream] for stream in sorted({one.stream for one in known})]
+    return [
+        [execution for execution in known if execution.stream == stream]
+        for stream in sorted({execution.stream for execution in known})
+    ]
 
 
 def _failed(count: int) -> Cell | str:
@@ -159,7 +162,7 @@ def failures(experiment: ExperimentSummary) -> Table | None:
 
 
 def driver(experiment: ExperimentSummary) -> str | None:
-    """Return the driver's time between two queries, as a sentence, or None if it is not known."""
+    """Return the driver's time between two queries, as a sentence, or None if unknown."""
     runs = [run.queries for run in experiment.runs if run.queries and run.queries.driver_gap_ms is not None]
     if not runs:
         return None
@@ -169,12 +172,12 @@ def driver(experiment: ExperimentSummary) -> str | None:
 
 
 def _dop_of(variant: QueryVariant, query: str, comparison: QueryComparison) -> int | None:
-    """Return the degree of parallelism to show for a query; None for refresh functions, which have none."""
+    """Return the degree of parallelism to show for a query, or None for refresh functions."""
     return comparison.dops[0] if variant.cell(query, comparison.dops[0]) else None
 
 
 def _step(experiment: ExperimentSummary, variant: str, phase: str) -> StepSummary | None:
-    """Return the first run's step of the phase, or None if the phase was over within a second."""
+    """Return the first run's step of the phase, or None if the phase lasted less than a second."""
     for run in experiment.runs:
         for step in run.steps:
             described = {step.name: step.phase for step in run.manifest.steps}

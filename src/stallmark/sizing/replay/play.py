@@ -1,4 +1,4 @@
-"""One level of a replay: when each I/O is due, and how `fio` issues them."""
+"""One level of a replay: the schedule of its I/Os, and `fio`, which issues them."""
 
 import math
 import os
@@ -22,14 +22,15 @@ from stallmark.storage.raw_load.process import GuardedProgram
 
 # The I/Os of a level of a replay: when each is due, and its size.
 #
-# Each piece has as many I/Os as the profile had, times the multiple, at random moments: a Poisson process of which the
-# count is known. The profile tells the mean size alone. A mean between two usual sizes of databases' I/O is mixed of
-# these, so that the bytes per second are the profile's, too.
+# Each piece has the profile's number of I/Os, times the multiple, at random moments: a Poisson process with a known
+# count. The profile has only the mean size. A mean between two usual sizes of databases' I/O is mixed from these, so
+# that the bytes per second are the profile's, too.
 
 LEAST_PIECE_S = 2.0
-"""A shorter piece is joined with the next: it would be over before queues show it."""
+"""Minimum length of a piece; a shorter one is joined with the next, as it would end before queues build up."""
 WARM_UP_S = 2.0
-"""The seconds by which the first piece begins early, at its own rates. I/Os due then are not judged: queues fill."""
+"""The first piece begins this much earlier, at its own rates. I/Os of the warm-up are not judged, because queues
+fill."""
 USUAL_BYTES = (8192, 65536, 524288)
 LOG_PAGE = 4096
 STREAMS: tuple[StreamName, ...] = ("reads", "writes", "log")
@@ -39,55 +40,56 @@ _IOS = {"reads": "reads", "writes": "writes", "log": "log_writes"}
 
 @dataclass(frozen=True)
 class Due:
-    """I/Os in the order in which they are due: `times_s` in seconds since the warm-up began, and the `bytes` of each
-    I/O.
-    """
+    """The scheduled I/Os of a stream, in order."""
 
-    times_s: np.ndarray
+    moments_s: np.ndarray
+    """Seconds since the warm-up began."""
     bytes: np.ndarray
+    """The size of each I/O."""
 
     def __len__(self) -> int:
-        return len(self.times_s)
+        return len(self.moments_s)
 
 
 def pieces_of(windows: Sequence[Window], played: float) -> tuple[Piece, ...]:
-    """Return the pieces played of the windows, one after the other, with their seconds."""
-    return tuple(piece for window in windows for piece in _joined(window, played))
+    """Return the pieces of all windows, one after the other, each with its duration in the replay."""
+    return tuple(piece for window in windows for piece in _join_pieces(window, played))
 
 
 @dataclass(frozen=True)
 class Span:
-    """The time in which a window is played: from `start`, in seconds since the warm-up ended, for `seconds`."""
+    """The time span of a window in the replay."""
 
     window: Window
     start: float
+    """Seconds since the warm-up ended."""
     seconds: float
 
 
 def spans_of(windows: Sequence[Window], played: float) -> tuple[Span, ...]:
-    """Return the time in which each window is played."""
+    """Return the time span of each window in the replay."""
     spans: list[Span] = []
     for window in windows:
         start = spans[-1].start + spans[-1].seconds if spans else 0.0
-        spans.append(Span(window, start, sum(piece.seconds for piece in _joined(window, played))))
+        spans.append(Span(window, start, sum(piece.seconds for piece in _join_pieces(window, played))))
     return tuple(spans)
 
 
-def _joined(window: Window, played: float) -> Iterator[Piece]:
+def _join_pieces(window: Window, played: float) -> Iterator[Piece]:
     together: list[Piece] = []
     left = window.seconds * played
     for piece in window.pieces:
         together.append(piece)
         seconds = sum(part.seconds for part in together) * played
         if seconds >= LEAST_PIECE_S and left - seconds >= LEAST_PIECE_S:
-            yield _mean(together, seconds)
+            yield _mean_piece(together, seconds)
             left -= seconds
             together = []
     if together:
-        yield _mean(together, sum(piece.seconds for piece in together) * played)
+        yield _mean_piece(together, sum(part.seconds for part in together) * played)
 
 
-def _mean(pieces: Sequence[Piece], seconds: float) -> Piece:
+def _mean_piece(pieces: Sequence[Piece], seconds: float) -> Piece:
     whole = Window(begin=0, because="ios_per_s", pieces=tuple(pieces))
     rates = {name: whole.mean(name) for name in Piece.model_fields if name != "seconds"}
     return Piece(seconds=seconds, **rates)
@@ -98,7 +100,7 @@ def length_s(pieces: Sequence[Piece]) -> float:
     return WARM_UP_S + sum(piece.seconds for piece in pieces)
 
 
-def due(
+def due_ios(
     pieces: Sequence[Piece],
     stream: StreamName,
     multiple: float,
@@ -106,10 +108,9 @@ def due(
     rng: np.random.Generator,
     most_per_s: float = np.inf,
 ) -> Due:
-    """Return the I/Os of a stream. Sizes are whole sectors. Above `most_per_s` there are fewer and larger I/Os with the
-    same bytes in total.
-    """
-    mix = written if stream == "log" else mixed
+    """Return the scheduled I/Os of a stream. Sizes are whole sectors. Above `most_per_s`, fewer but larger I/Os carry
+    the same bytes."""
+    mix = log_sizes if stream == "log" else data_sizes
     moments, sizes = [], []
     begin = owed = 0.0
     for seconds, piece in [(WARM_UP_S, pieces[0]), *((piece.seconds, piece) for piece in pieces)]:
@@ -119,16 +120,18 @@ def due(
             moments.append(begin + np.sort(rng.uniform(0, seconds, count)))
             mean = getattr(piece, _BYTES[stream]) * multiple / rate
             sizes.append(rng.permutation(mix(count, mean, sector)))
-            owed -= count  # the rest of an I/O is due in the next piece
+            owed -= count  # the fraction of an I/O is carried over to the next piece
         begin += seconds
     if not moments:
         return Due(np.empty(0), np.empty(0, dtype=np.int64))
     return Due(np.concatenate(moments), np.concatenate(sizes))
 
 
-def mixed(count: int, mean: float, sector: int) -> np.ndarray:
-    """Return the sizes of `count` I/Os of data: 8 and 64 KiB, or 64 and 512 KiB, if their mean is between these, else
-    all of the mean size.
+def data_sizes(count: int, mean: float, sector: int) -> np.ndarray:
+    """Return the sizes of `count` I/Os of data.
+
+    A mean from 8 to 64 KiB, or from 64 to 512 KiB, is a mix of these two sizes; outside of these ranges all I/Os have
+    the mean size.
     """
     for small, large in pairwise(USUAL_BYTES):
         if small <= mean <= large:
@@ -137,15 +140,14 @@ def mixed(count: int, mean: float, sector: int) -> np.ndarray:
     return np.full(count, max(sector, round(mean / sector) * sector))
 
 
-def written(count: int, mean: float, sector: int) -> np.ndarray:
+def log_sizes(count: int, mean: float, sector: int) -> np.ndarray:
     """Return `count` log-write sizes: the mean, in whole pages of the log's file."""
     page = max(sector, LOG_PAGE)
     return np.full(count, max(page, ceil(mean / page) * page))
 
 
-# One level of a replay is played: `fio` issues each I/O when it is due, by a list of them for each of its threads.
-#
-# A thread has one I/O under way. The I/Os of a stream are dealt to its threads in turn, so that a thread is seldom busy
+# One level of a replay is played: `fio` issues each I/O when it is due, by a list of them for each of its threads. A
+# thread has one I/O under way. The I/Os of a stream are dealt to its threads in turn, so that a thread is seldom busy
 # when its next one is due; where it is, that one follows at once, and its wait is part of what it took. The log has one
 # thread: a server has one flush of it under way. fio notes how long each I/O took, in the order of the list. So what
 # has not ended is known as well.
@@ -154,62 +156,64 @@ def written(count: int, mean: float, sector: int) -> np.ndarray:
 # so would be done too early, and is refused.
 
 MOST_THREADS = 256
-"""Threads of a stream. Storage that holds a service level has fewer I/Os under way, but for the fastest."""
+"""Maximum number of threads of a stream. Storage within a service level has fewer I/Os in flight, except the
+fastest."""
 _DEPTH = 3.0
-"""Threads per I/O under way, on average, if reads take as long as the service level allows."""
+"""Threads per I/O in flight, on average, if reads take the longest time that the service level allows."""
 _START_S = 1.0
 _START_S_PER_IO = 4e-6
 """The time that fio has to start and to read its lists."""
 _END_S = 0.5
-"""Seconds after the last I/O is due in which what is under way may end."""
+"""Seconds after the last I/O is due, for I/Os in flight to end."""
 _EARLY_S = 0.5
 _HANGS_S = 60.0
 _SCRATCH = "stallmark-replay-"
 _CLOCK_S = 0.002
-"""fio's lists and logs hold whole ms: an I/O issued in time may seem late by this much."""
+"""fio's lists and logs hold whole ms: an I/O that was issued in time may seem late by up to this."""
 
 
 @dataclass(frozen=True)
 class Issued:
-    """The I/Os of a stream, in the order in which they were due.
-
-    `ms` is the duration of each I/O, NaN if it has not ended. `late_s` is its delay from the due time to the issue,
-    infinite if it was never issued. `stop_s` is the end of the level on the clock of `due`; by default I/Os may be
-    under way from then on.
-    """
+    """The I/Os of a stream, in the order in which they were due."""
 
     due: Due
     ms: np.ndarray
+    """The time of each I/O, NaN if it has not ended."""
     late_s: np.ndarray
+    """The delay from when the I/O was due until it was issued, infinite if it never was."""
     stop_s: float = -math.inf
+    """The moment when the level was ended, as in `due`; by default the end of the time allowed for I/Os in flight."""
 
     @property
-    def completed(self) -> np.ndarray:
+    def has_ended(self) -> np.ndarray:
         return np.isfinite(self.ms)
 
     @property
     def since_due_ms(self) -> np.ndarray:
-        """Return the time from due to ended for each I/O. An I/O that had not ended has waited until the level
-        ended."""
-        waited_ms = (np.maximum(self.stop_s, self.due.times_s + _END_S) - self.due.times_s) * 1000
-        return np.where(self.completed, self.ms + self.late_s * 1000, waited_ms)
+        """Return the time of each I/O since it was due. An I/O that has not ended waited until the level ended."""
+        waited_ms = (np.maximum(self.stop_s, self.due.moments_s + _END_S) - self.due.moments_s) * 1000
+        return np.where(self.has_ended, self.ms + self.late_s * 1000, waited_ms)
 
     def part(self, those: np.ndarray) -> "Issued":
         return replace(
-            self, due=Due(self.due.times_s[those], self.due.bytes[those]), ms=self.ms[those], late_s=self.late_s[those]
+            self,
+            due=Due(self.due.moments_s[those], self.due.bytes[those]),
+            ms=self.ms[those],
+            late_s=self.late_s[those],
         )
 
 
 @dataclass(frozen=True)
 class Player:
-    """The means to play levels. `contiguous`: writes of the log follow upon each other without a gap; on an emulated
-    array they do not, so that each pays for its position, as a flush of the server's WAL does there."""
+    """The means to play levels."""
 
     program: str
     data: ProbeFile
     log: ProbeFile
     environment: Mapping[str, str]
     contiguous: bool
+    """True if log writes follow each other without a gap. On an emulated array they do not, so that each pays for its
+    position, as a flush of the server's WAL does there."""
     limit_ms: float
 
     def play(
@@ -217,14 +221,15 @@ class Player:
         streams: Mapping[StreamName, Due],
         seconds: float,
         rng: np.random.Generator,
-        tell: Callable[[float], None] = lambda seconds: None,
+        progress: Callable[[float], None] = lambda seconds: None,
     ) -> dict[StreamName, Issued]:
-        """Play the I/Os of a level and return their results. `tell` is called with the seconds that are over. Raise
-        StallmarkError if fio fails.
+        """Play the I/Os of a level and return their results.
+
+        `progress` receives the elapsed seconds. Raise StallmarkError if fio fails.
         """
         start = _START_S + _START_S_PER_IO * sum(map(len, streams.values()))
         scratch = Path(gettempdir()) / f"{_SCRATCH}{os.getpid()}"
-        remove_scratch_of_the_killed()
+        remove_stale_scratch()
         scratch.mkdir(mode=0o700)
         try:
             jobs = [
@@ -237,20 +242,20 @@ class Player:
                 listed = scratch / f"{number}.list"
                 listed.write_text(self._list(name, streams[name], part, start, rng))
                 order += self._job(name, listed, scratch / f"{number}")
-            last = max((due.times_s[-1] for due in streams.values() if len(due)), default=0.0)
-            self._run(order, start + last, start + seconds, lambda over: tell(max(0.0, over - start)))
-            took = [_took(scratch / f"{number}") for number in range(len(jobs))]
+            last = max((due.moments_s[-1] for due in streams.values() if len(due)), default=0.0)
+            self._run(order, start + last, start + seconds, lambda over: progress(max(0.0, over - start)))
+            took = [_read_latencies(scratch / f"{number}") for number in range(len(jobs))]
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
         return {
-            name: _issued(
+            name: _issued_ios(
                 due, [(p, t) for (stream, p), t in zip(jobs, took, strict=True) if stream == name], seconds + _END_S
             )
             for name, due in streams.items()
         }
 
     def _threads(self, due: Due) -> int:
-        busiest = np.bincount(due.times_s.astype(np.int64)).max(initial=0)
+        busiest = np.bincount(due.moments_s.astype(np.int64)).max(initial=0)
         return int(np.clip(_DEPTH * busiest * self.limit_ms / 1000 + 2, 2, MOST_THREADS))
 
     def _list(self, name: StreamName, due: Due, part: slice, start: float, rng: np.random.Generator) -> str:
@@ -258,10 +263,10 @@ class Player:
         sizes = due.bytes[part]
         verb = "read" if name == "reads" else "write"
         if name == "log":
-            offsets = _in_order(sizes, self.log.bytes, self.contiguous)
+            offsets = _sequential_offsets(sizes, self.log.bytes, self.contiguous)
         else:
             offsets = SKIP_BYTES + rng.integers(0, (self.data.bytes - SKIP_BYTES) // sizes, len(sizes)) * sizes
-        moments = np.round((start + due.times_s[part]) * 1000).astype(np.int64)
+        moments = np.round((start + due.moments_s[part]) * 1000).astype(np.int64)
         lines = (
             f"f wait {moment} 0\nf {verb} {offset} {size}\n"
             for moment, offset, size in zip(moments.tolist(), offsets.tolist(), sizes.tolist(), strict=True)
@@ -316,54 +321,56 @@ class Player:
             fio.stop()
             fio.wait()
         if fio.failed:
-            raise StallmarkError(f"The replay could not go on: {fio.end_reason()}.")
+            raise StallmarkError(f"The replay failed: {fio.end_reason()}.")
         if time.monotonic() - began < least - _EARLY_S:
             raise StallmarkError(
-                f"{self.program} issued the replay's I/Os before they were due: it takes lists of I/Os otherwise than "
-                "fio 3.33, with which this was made; install that one."
+                f"{self.program} issued the replay's I/Os before they were due: it reads lists of I/Os differently "
+                "from fio 3.33: install that version."
             )
 
 
 def deal(due: Due, threads: int) -> list[slice]:
-    """Return the I/Os of each thread: they are dealt in turn."""
+    """Return the I/Os of each thread, dealt in turn."""
     return [slice(number, None, threads) for number in range(min(threads, len(due)))]
 
 
-def _in_order(sizes: np.ndarray, file_bytes: int, contiguous: bool) -> np.ndarray:
-    """Return the places of writes one after the other, from the file's beginning again where it ends."""
+def _sequential_offsets(sizes: np.ndarray, file_bytes: int, contiguous: bool) -> np.ndarray:
+    """Return the offsets of consecutive writes, which continue at the file's beginning after its end."""
     room = (file_bytes - SKIP_BYTES) // 4096 * 4096
     offsets = np.concatenate([[0], np.cumsum(sizes * (1 if contiguous else 2))[:-1]])
     return SKIP_BYTES + np.minimum(offsets % room, room - sizes)
 
 
-def _took(log: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Return the time at which each I/O of a thread ended and how long it took, in ms."""
+def _read_latencies(log: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Return the end and the duration of each I/O of a thread, in ms."""
     path = log.with_name(f"{log.name}_lat.log")
     text = path.read_text() if path.exists() else ""
     rows = np.array([line.split(",", 2)[:2] for line in text.splitlines()], dtype=float).reshape(-1, 2)
     return rows[:, 0], rows[:, 1] / 1e6
 
 
-def _issued(due: Due, parts: Sequence[tuple[slice, tuple[np.ndarray, np.ndarray]]], stop_s: float) -> Issued:
+def _issued_ios(due: Due, parts: Sequence[tuple[slice, tuple[np.ndarray, np.ndarray]]], stop_s: float) -> Issued:
     ms, late = np.full(len(due), np.nan), np.full(len(due), np.inf)
     for part, (ended, took) in parts:
         ms[part][: len(took)] = took
-        moments = due.times_s[part][: len(took)]
+        moments = due.moments_s[part][: len(took)]
         # A thread's clock begins with it, some ms after fio: its most punctual I/O is taken to be in time.
         after = (ended - took) / 1000 - moments
         noted = after - after.min(initial=np.inf)
-        late[part][: len(took)] = np.maximum(_queued_s(moments, took / 1000), np.where(noted > _CLOCK_S, noted, 0.0))
+        late[part][: len(took)] = np.maximum(
+            _wait_for_earlier_s(moments, took / 1000), np.where(noted > _CLOCK_S, noted, 0.0)
+        )
     return Issued(due, ms, late, stop_s)
 
 
-def _queued_s(due_s: np.ndarray, took_s: np.ndarray) -> np.ndarray:
-    """Return the time that each I/O of a thread waited for earlier I/Os to end."""
+def _wait_for_earlier_s(due_s: np.ndarray, took_s: np.ndarray) -> np.ndarray:
+    """Return the time that each I/O of a thread waited for its predecessors."""
     before = np.cumsum(took_s) - took_s
     return np.maximum.accumulate(due_s - before) + before - due_s
 
 
-def remove_scratch_of_the_killed() -> None:
-    """Remove the lists of replays whose process is gone."""
+def remove_stale_scratch() -> None:
+    """Remove the lists of replays whose process no longer exists."""
     for folder in Path(gettempdir()).glob(f"{_SCRATCH}*"):
         number = folder.name.removeprefix(_SCRATCH)
         if number.isdecimal() and (int(number) == os.getpid() or not psutil.pid_exists(int(number))):

@@ -1,4 +1,4 @@
-"""The search for the highest multiple of a profile's I/O at which storage keeps a service level."""
+"""The search for the highest multiple of a profile's I/O that storage sustains within a service level."""
 
 import os
 import sys
@@ -16,7 +16,17 @@ from stallmark.record.manifest.storage import EmulatedArray, ServiceLevelObjecti
 from stallmark.record.manifest.workload import LimitSeen
 from stallmark.record.probe import DirectIo, coarser
 from stallmark.sizing.manifest import Decides, Piece, Replay, ReplayLevel, Stream, StreamName, Window, WindowSeen
-from stallmark.sizing.replay.play import STREAMS, WARM_UP_S, Issued, Player, Span, due, length_s, pieces_of, spans_of
+from stallmark.sizing.replay.play import (
+    STREAMS,
+    WARM_UP_S,
+    Issued,
+    Player,
+    Span,
+    due_ios,
+    length_s,
+    pieces_of,
+    spans_of,
+)
 from stallmark.stats.ceiling_search import LevelResult, Next, SearchSpec, Verdict, enough, judge, search
 from stallmark.storage.direct_io import direct_io, least_direct_bytes
 from stallmark.storage.emulator import EmulatedArrays
@@ -27,18 +37,17 @@ from stallmark.storage.probe.tool import Tool, find_tool
 # A level of a replay against the service level, from each of its I/Os.
 
 LATE_S = 1.0
-"""The delay from due to issued above which an I/O is late: until then all threads were busy with others."""
+"""An I/O that is issued this much after it was due is late: all threads were busy with others."""
 BACKLOG = 0.05
-"""The share of a stream's I/Os that are late from which on they are a backlog. Where all that is due can be done, few
-wait for a second."""
+"""The share of late I/Os above which a stream has a backlog. If storage keeps up, few I/Os wait for a second."""
 
 Played = Mapping[StreamName, Issued]
-"""A level as it was played, once."""
+"""The I/Os of one play of a level, by stream."""
 
 
 def has_backlog(played: Sequence[Issued]) -> bool:
-    """Return whether ever more of a stream's I/Os waited to be issued."""
-    return sum(len(stream.late_s) for stream in played) * BACKLOG < sum(_late(one) for one in played)
+    """Return whether a growing number of a stream's I/Os waited to be issued."""
+    return sum(len(issued.late_s) for issued in played) * BACKLOG < sum(_late_ios(issued) for issued in played)
 
 
 def judge_level(
@@ -49,15 +58,16 @@ def judge_level(
     decides: Decides,
     grouped: float,
 ) -> ReplayLevel:
-    """Return the level with its verdict. `spans`: of the windows in one play; `grouped`: log writes in one.
+    """Return the level with its verdict. `spans` are those of the windows in one play; `grouped` is the number of log
+    writes in one.
 
     Each window must hold: a mean over all would hide a backup behind the many small reads of the day. A backlog of any
     stream in any window breaks the level. Otherwise the reads of the worst window decide: their mean, or the
-    percentile. Too few reads are undecided, and no reads hold.
+    percentile. With too few reads the level is undecided; with none due it holds.
     """
-    plays = {name: [without_warm_up(play[name]) for play in played] for name in played[0]}
-    windows = [_window(span, plays, asked) for span in spans]
-    limits = _worst([window.limits for window in windows])
+    streams = {name: [without_warm_up(play[name]) for play in played] for name in played[0]}
+    windows = [_window(span, streams, asked) for span in spans]
+    limits = _worst_limits([window.limits for window in windows])
     backlog = any(window.behind for window in windows)
     [verdict] = [Verdict(limit.verdict) for limit in limits if (limit.percentile is None) == (decides == "mean")] or [
         Verdict.HELD
@@ -69,27 +79,33 @@ def judge_level(
         backlog=backlog,
         limits=limits,
         seconds=sum(span.seconds for span in spans) * len(played),
-        streams=tuple(_stream(name, parts, grouped if name == "log" else 1.0) for name, parts in plays.items()),
+        streams=tuple(_stream(name, parts, grouped if name == "log" else 1.0) for name, parts in streams.items()),
         windows=tuple(windows),
     )
 
 
-def cut_to_window(span: Span, issued: Issued) -> Issued:
-    """Return the I/Os due in a window, timed as if it were the first."""
+def part_in_window(span: Span, issued: Issued) -> Issued:
+    """Return the I/Os that are due in a window, with moments as if it were the first."""
     begin = WARM_UP_S + span.start
-    part = issued.part((issued.due.times_s >= begin) & (issued.due.times_s < begin + span.seconds))
-    return replace(part, due=replace(part.due, times_s=part.due.times_s - span.start), stop_s=part.stop_s - span.start)
+    part = issued.part((issued.due.moments_s >= begin) & (issued.due.moments_s < begin + span.seconds))
+    return replace(
+        part, due=replace(part.due, moments_s=part.due.moments_s - span.start), stop_s=part.stop_s - span.start
+    )
 
 
 def _window(span: Span, streams: Mapping[StreamName, Sequence[Issued]], asked: ServiceLevelObjective) -> WindowSeen:
-    in_window = {name: [cut_to_window(span, part) for part in parts] for name, parts in streams.items()}
-    limits = () if asked.read_ms is None or not _count(in_window["reads"]) else _limits(in_window["reads"], asked)
-    behind = {name: sum(map(_late, parts)) / _count(parts) for name, parts in in_window.items() if has_backlog(parts)}
+    in_window = {name: [part_in_window(span, part) for part in parts] for name, parts in streams.items()}
+    limits = (
+        () if asked.read_ms is None or not _io_count(in_window["reads"]) else _judge_reads(in_window["reads"], asked)
+    )
+    behind = {
+        name: sum(map(_late_ios, parts)) / _io_count(parts) for name, parts in in_window.items() if has_backlog(parts)
+    }
     return WindowSeen(begin=span.window.begin, because=span.window.because, limits=limits, behind=behind)
 
 
-def _worst(windows: Sequence[tuple[LimitSeen, ...]]) -> tuple[LimitSeen, ...]:
-    """Return each limit as it was in the window in which it is nearest to break, or broke most."""
+def _worst_limits(windows: Sequence[tuple[LimitSeen, ...]]) -> tuple[LimitSeen, ...]:
+    """Return each limit from the window that is nearest to breaking, or furthest beyond."""
     order = (Verdict.HELD.value, Verdict.UNDECIDED.value, Verdict.BROKE.value)
     return tuple(
         max(same, key=lambda limit: (limit.value is not None, order.index(limit.verdict), limit.value or 0.0))
@@ -97,8 +113,8 @@ def _worst(windows: Sequence[tuple[LimitSeen, ...]]) -> tuple[LimitSeen, ...]:
     )
 
 
-def nearest(level: ReplayLevel, decides: Decides) -> ReplayLevel:
-    """Return an undecided level with the verdict of its values, where there are any."""
+def decide_by_values(level: ReplayLevel, decides: Decides) -> ReplayLevel:
+    """Return an undecided level with the verdict of its measured values, if it has any."""
     for limit in level.limits:
         if (limit.percentile is None) == (decides == "mean") and limit.value is not None:
             return level.changed(verdict=(Verdict.HELD if limit.value <= limit.limit else Verdict.BROKE).value)
@@ -106,18 +122,18 @@ def nearest(level: ReplayLevel, decides: Decides) -> ReplayLevel:
 
 
 def without_warm_up(issued: Issued) -> Issued:
-    return issued.part(issued.due.times_s >= WARM_UP_S)
+    return issued.part(issued.due.moments_s >= WARM_UP_S)
 
 
-def _count(parts: Sequence[Issued]) -> int:
+def _io_count(parts: Sequence[Issued]) -> int:
     return sum(len(part.ms) for part in parts)
 
 
-def _late(issued: Issued) -> int:
+def _late_ios(issued: Issued) -> int:
     return int((issued.late_s > LATE_S).sum())
 
 
-def _limits(reads: Sequence[Issued], asked: ServiceLevelObjective) -> tuple[LimitSeen, ...]:
+def _judge_reads(reads: Sequence[Issued], asked: ServiceLevelObjective) -> tuple[LimitSeen, ...]:
     """Return the limit on reads, on their mean and on their percentile, second by second."""
     assert asked.read_ms is not None
     allowed = 1 - float(asked.percentile.removeprefix("p")) / 100
@@ -133,27 +149,25 @@ def _limits(reads: Sequence[Issued], asked: ServiceLevelObjective) -> tuple[Limi
 
 
 def _seconds(issued: Issued, limit_ms: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return three series by second: the I/Os due, the ms until they had ended, and those that took longer than
-    allowed.
-    """
-    second, ms = issued.due.times_s.astype(np.int64) - int(WARM_UP_S), issued.since_due_ms
+    """Return the number of I/Os due in each second, their total ms, and the number that took longer than allowed."""
+    second, ms = issued.due.moments_s.astype(np.int64) - int(WARM_UP_S), issued.since_due_ms
     length = int(second.max(initial=-1)) + 1
     return (
         np.bincount(second, minlength=length),
         np.bincount(second, ms, minlength=length),
-        np.bincount(second, (ms > limit_ms) | ~issued.completed, minlength=length),
+        np.bincount(second, (ms > limit_ms) | ~issued.has_ended, minlength=length),
     )
 
 
 def _stream(name: StreamName, parts: Sequence[Issued], grouped: float) -> Stream:
     ms = np.concatenate([part.since_due_ms for part in parts])
-    behind = np.concatenate([part.late_s[part.completed] for part in parts])
+    behind = np.concatenate([part.late_s[part.has_ended] for part in parts])
     return Stream(
         name=name,
-        wanted=_count(parts),
-        ios=sum(int(part.completed.sum()) for part in parts),
-        bytes=sum(int(part.due.bytes[part.completed].sum()) for part in parts),
-        late=sum(_late(part) for part in parts),
+        wanted=_io_count(parts),
+        ios=sum(int(part.has_ended.sum()) for part in parts),
+        bytes=sum(int(part.due.bytes[part.has_ended].sum()) for part in parts),
+        late=sum(_late_ios(part) for part in parts),
         mean_ms=float(ms.mean()) if len(ms) else None,
         histogram=_histogram(ms),
         grouped=grouped,
@@ -169,13 +183,13 @@ def _histogram(ms: np.ndarray) -> tuple[tuple[float, int], ...]:
 # The search for the highest multiple of a profile's I/O at which storage keeps a service level.
 
 Progress = Callable[[Next, float], None]
-"""A function that is called repeatedly with the level under way and its seconds so far."""
+"""A function that is called repeatedly with the current level and its elapsed seconds."""
 _OTHERWISE_MS = 20.0
-"""The time of reads that threads are reckoned by where the service level has no limit on it."""
+"""The read time that determines the number of threads if the service level has no limit on reads."""
 _GROUPED = 0.75
-"""The share of a log device's flush rate that is requested if it cannot do all flushes."""
+"""The share of a log device's measured flush rate that is requested from a device too slow for all flushes."""
 _SEEN = 0.9
-"""Share of the I/Os that an emulated array must have counted, or they went elsewhere."""
+"""Minimum share of the I/Os that an emulated array must have counted, or they went elsewhere."""
 LOG_ARRAY = "wal"
 
 
@@ -191,18 +205,18 @@ def replay(
     played: float = 1.0,
     devices: EmulatedArrays | None = None,
     progress: Progress = lambda level, seconds: None,
-    keep: Callable[[Replay], None] = lambda replay: None,
+    keep: Callable[[Replay], None] = lambda result: None,
     decides: Decides = "mean",
     seed: int = 1,
 ) -> Replay:
-    """Search the highest multiple of the windows' I/O at which the service level holds, on files of these sizes in the
-    folders `data` and `log`, and return what was seen; `keep` is given it after each level, too.
+    """Search the highest multiple of the windows' I/O at which the service level holds, and return the replay.
 
-    Levels of `asked` are multiples. With `devices` the folders must be on emulated arrays that are engaged. A level is
-    played again where it is undecided, and both count. Raise StallmarkError if there can be no replay.
+    The files have the given sizes in the folders `data` and `log`. Levels of `asked` are multiples. `keep` receives the
+    replay after each level. With `devices` the folders must be on emulated arrays that are engaged. An undecided level
+    is played again, and both plays count. Raise StallmarkError if no replay is possible.
     """
     pieces = pieces_of(windows, played)
-    tool = _tool(pieces)
+    tool = _find_fio(pieces)
     refuse_bare(devices)
     _refuse_folders({data: data_bytes, log: log_bytes} if data != log else {data: data_bytes + log_bytes}, devices)
     with ExitStack() as files:
@@ -217,8 +231,11 @@ def replay(
             limit_ms=service_level.read_ms or _OTHERWISE_MS,
         )
         sector = max(least_direct_bytes(file.path) for file in (data_file, log_file))
-        under_data, under_log = _device(data_file.path, devices, False), _device(log_file.path, devices, True)
-        replay = Replay(
+        under_data, under_log = (
+            _device_under(data_file.path, devices, False),
+            _device_under(log_file.path, devices, True),
+        )
+        result = Replay(
             tool=tool.version,
             how=tool.how,
             emulated=under_data[1] or under_log[1],
@@ -230,18 +247,19 @@ def replay(
             low=asked.low,
             high=asked.high,
             tolerance=asked.tolerance,
-            direct_io={} if devices else _tried(data, log),
+            direct_io={} if devices else _direct_io_outcomes(data, log),
         )
         spans = spans_of(windows, played)
         levels = _Levels(pieces, spans, player, sector, devices, service_level, decides, progress, seed)
+        # The search answers with the next level until it has an outcome.
         while isinstance(
-            then := search(asked, [LevelResult(level.level, Verdict(level.verdict)) for level in replay.levels]), Next
+            then := search(asked, [LevelResult(level.level, Verdict(level.verdict)) for level in result.levels]), Next
         ):
-            replay = replay.changed(levels=(*replay.levels, levels.measure(then)))
-            keep(replay)
-        replay = replay.changed(outcome=then.outcome.value, holds=then.holds, breaks=then.breaks)
-        keep(replay)
-        return replay
+            result = result.changed(levels=(*result.levels, levels.measure(then)))
+            keep(result)
+        result = result.changed(outcome=then.outcome.value, holds=then.holds, breaks=then.breaks)
+        keep(result)
+        return result
 
 
 def level_s(windows: Sequence[Window], played: float) -> float:
@@ -264,20 +282,21 @@ class _Levels:
     seed: int
     plays: int = 0
     flushes: dict[float, float] = field(default_factory=dict)
-    """The most writes of the log per second, by the multiple at which they were found to be too many."""
+    """The maximum log writes per second, by the multiple at which the log first fell behind."""
 
     def measure(self, tried: Next) -> ReplayLevel:
         played = [self._play(tried)]
         log = without_warm_up(played[0]["log"])
-        behind = [(part, span.seconds) for span in self.spans if has_backlog([part := cut_to_window(span, log)])]
+        behind = [(part, span.seconds) for span in self.spans if has_backlog([part := part_in_window(span, log)])]
+        # The log device cannot do all flushes: group the writes, as a server groups commits, and play again.
         if behind and tried.level not in self.flushes:
-            ended = max(part.completed.sum() / seconds for part, seconds in behind)
+            ended = max(part.has_ended.sum() / seconds for part, seconds in behind)
             self.flushes[tried.level] = _GROUPED * max(1.0, ended)
             played = [self._play(tried)]
         level = self._judge(tried, played)
         if level.verdict == Verdict.UNDECIDED:
             played.append(self._play(tried))
-            level = nearest(self._judge(tried, played), self.decides)
+            level = decide_by_values(self._judge(tried, played), self.decides)
         return level
 
     def _judge(self, tried: Next, played: Sequence[Played]) -> ReplayLevel:
@@ -291,9 +310,9 @@ class _Levels:
 
     def _play(self, tried: Next) -> Played:
         self.plays += 1
-        rng = np.random.default_rng([self.seed, self.plays])  # other places each time: the last are in caches
+        rng = np.random.default_rng([self.seed, self.plays])  # new offsets each time: the last ones are in caches
         streams = {
-            name: due(
+            name: due_ios(
                 self.pieces, name, tried.level, self.sector, rng, self._most_flushes(tried) if name == "log" else np.inf
             )
             for name in STREAMS
@@ -304,7 +323,7 @@ class _Levels:
         return played
 
     def _refuse_elsewhere(self, seen: int, played: Played) -> None:
-        done = sum(int(played[name].completed.sum()) for name in ("reads", "writes"))
+        done = sum(int(played[name].has_ended.sum()) for name in ("reads", "writes"))
         if self.devices is not None and seen < _SEEN * done:
             raise StallmarkError(
                 f"The emulated array saw {seen:,} of the {done:,} I/Os of its replay, so that the real one was "
@@ -317,43 +336,42 @@ def _raw_ios(devices: EmulatedArrays | None) -> int:
     return sum(counters.raw_reads + counters.raw_writes for counters in devices.counters().values()) if devices else 0
 
 
-def _tool(pieces: Sequence[Piece]) -> Tool:
+def _find_fio(pieces: Sequence[Piece]) -> Tool:
     if sys.platform == "win32":
         raise StallmarkError("A profile's I/O cannot be replayed on Windows: replay it on Linux, on the same storage.")
     if not any(piece.reads or piece.writes or piece.log_writes for piece in pieces):
-        raise StallmarkError("The profile has no I/O, so that there is none to replay: take one of a server at work.")
-    return find_tool("fio", emulated=True)  # a thread for each I/O under way, on real storage as well
+        raise StallmarkError("The profile has no I/O to replay: take the profile of a busy server.")
+    return find_tool("fio", emulated=True)  # a thread for each I/O in flight, on real storage as well
 
 
 def _refuse_folders(needed: dict[Path, int], devices: EmulatedArrays | None) -> None:
-    """Raise StallmarkError for folders that cannot take files, before one is written for nothing. Files of replays that
-    were killed are removed."""
+    """Raise StallmarkError for folders that cannot take the files, before one is written in vain. Remove files of
+    killed replays."""
     rooms: dict[int, tuple[Path, int]] = {}
     for folder, size in needed.items():
         existing = folder if folder.exists() else folder.parent
         if not existing.is_dir() or not os.access(existing, os.W_OK):
-            raise StallmarkError(
-                f"{folder} is no folder that can be written to, and the replay needs one: name another."
-            )
+            raise StallmarkError(f"{folder} is not a writable folder, and the replay needs one: name another.")
         if devices is None:
             refuse_memory(folder)
         remove_leftovers(folder)
+        # Two files on one file system need the space of both.
         _, before = rooms.get(existing.stat().st_dev, (existing, 0))
         rooms[existing.stat().st_dev] = existing, before + size
     for folder, size in rooms.values():
         refuse_little_space(folder, size)
 
 
-def _tried(data: Path, log: Path) -> dict[Literal["data", "log"], DirectIo]:
+def _direct_io_outcomes(data: Path, log: Path) -> dict[Literal["data", "log"], DirectIo]:
     folders: dict[Literal["data", "log"], Path] = {"data": data, "log": log}
     return {name: tried for name, folder in folders.items() if (tried := direct_io(folder)) is not None}
 
 
-def _device(file: Path, devices: EmulatedArrays | None, of_log: bool) -> tuple[str | None, bool]:
-    """Return the device under a file in words, and whether it is emulated."""
+def _device_under(file: Path, devices: EmulatedArrays | None, of_log: bool) -> tuple[str | None, bool]:
+    """Return a description of the device under a file, and whether it is emulated."""
     if devices is None:
         return describe_device(file)
     names = list(devices.counters())
-    name = LOG_ARRAY if of_log and LOG_ARRAY in names else next(other for other in names if other != LOG_ARRAY)
+    name = LOG_ARRAY if of_log and LOG_ARRAY in names else next(array for array in names if array != LOG_ARRAY)
     model = devices.model(name)
     return array_name(EmulatedArray(**asdict(model))) if model else None, model is not None
