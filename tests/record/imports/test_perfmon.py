@@ -55,7 +55,7 @@ def test_a_later_header_is_of_the_same_machine(import_texts):
 
 
 def test_a_class_of_a_disk_that_is_not_there_names_those_that_are(import_texts):
-    with pytest.raises(StallmarkError, match=r"no device E:: there is D:"):
+    with pytest.raises(StallmarkError, match=r"E: is not a device: the files have D:"):
         import_texts(pdh([r"LogicalDisk(D:)\Disk Reads/sec"], (1,), (2,)), classes={"E:": FileClass.DATA})
 
 
