@@ -20,10 +20,10 @@ RESERVED = re.compile(r"(?i)^(con|prn|aux|nul|com\d|lpt\d)(\.|$)")  # "Naming Fi
 WITHOUT_UNIX = """
 import builtins, importlib, pkgutil, sys
 unix, real = {"fcntl", "grp", "pwd", "resource", "termios", "tty", "pty"}, builtins.__import__
-def windows(name, names=None, *more):
+def windows(name, names=None, *more, **named):
     if name in unix and (names or {}).get("__name__", "").startswith("stallmark"):
         raise ImportError(f"no {name} on Windows")
-    return real(name, names, *more)
+    return real(name, names, *more, **named)
 builtins.__import__ = windows
 import stallmark
 assert sys.argv[1] in stallmark.__file__, stallmark.__file__

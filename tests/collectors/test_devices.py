@@ -91,9 +91,9 @@ def test_memory_is_no_device() -> None:
     [
         (Mount("overlay", Path("/"), "overlay", "rw,upperdir=/does/not/exist"), "container's own layers"),
         (Mount("overlay", Path("/"), "overlay", "rw"), "container's own layers"),
-        (Mount("server:/export", Path("/mnt"), "nfs4", "rw"), "on nfs4, which is no block device"),
-        (Mount("tank/db", Path("/tank"), "zfs", "rw"), "on zfs, which is no block device"),
-        (Mount("/dev/null", Path("/mnt"), "fuse", "rw"), "on fuse, which is no block device"),
+        (Mount("server:/export", Path("/mnt"), "nfs4", "rw"), "on nfs4, which is not a block device"),
+        (Mount("tank/db", Path("/tank"), "zfs", "rw"), "on zfs, which is not a block device"),
+        (Mount("/dev/null", Path("/mnt"), "fuse", "rw"), "on fuse, which is not a block device"),
     ],
 )
 def test_what_lies_on_no_block_device_is_said(mount: Mount, sentence: str) -> None:
@@ -161,7 +161,7 @@ def test_the_active_set_of_an_array_begins_with_the_load_and_not_again_after_a_f
         pytest.skip(reason)
     active = SharedState.create(tmp_path / "state", [], 1).device(0).active
     active.run.count = 1000  # what was restored
-    monkeypatch.setattr("stallmark.collectors.host.behind", lambda device: (None, tmp_path / "state"))
+    monkeypatch.setattr("stallmark.collectors.host.emulated_array_under", lambda device: (None, tmp_path / "state"))
     collector = DeviceIO(engine)
     for found in (0, 7):  # its first sample, and the one after it was closed and opened again
         with opened(collector):
@@ -174,7 +174,7 @@ def test_an_array_of_root_is_emulated_for_everybody(engine: ClusterEngine, tmp_p
     if reason := DeviceIO(engine).unavailable():
         pytest.skip(reason)
     nobodys = tmp_path / "state"
-    monkeypatch.setattr("stallmark.collectors.host.behind", lambda device: (None, nobodys))
+    monkeypatch.setattr("stallmark.collectors.host.emulated_array_under", lambda device: (None, nobodys))
     with opened(DeviceIO(engine)) as collector:
         [row] = collector.sample(0.0)
     assert row["emulated"] and row["reads"] is not None and row["flash_reads"] is None

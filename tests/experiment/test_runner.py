@@ -134,7 +134,7 @@ def test_a_database_of_another_version_is_refused_and_stays(prepare, engine):
     assert str(refused.value) == (
         f"The database was built by data version {version - 1} of the bank, and this Stallmark has {version}: "
         f"`stallmark db remove {engine.directories()['data'].parent}` removes it, and then the same command builds it "
-        "anew."
+        "again."
     )
     assert "history" in tables(engine)
 

@@ -82,7 +82,7 @@ def test_no_lab_is_no_error(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("STALLMARK_HOME", str(tmp_path))
     listed = stallmark("array", "list", "--json")
     assert (listed.exit_code, json.loads(listed.output)) == (0, [])
-    assert "no size" in stallmark("array", "create", "one", "--size", "big").output
+    assert "not a size" in stallmark("array", "create", "one", "--size", "big").output
     gone = stallmark("array", "status", "one")
     assert (gone.exit_code, gone.output) == (
         3,

@@ -277,7 +277,7 @@ def test_what_is_missing_is_said_with_what_remains(array: BlockDeviceArray, home
 
 @pytest.mark.parametrize("name", ["", "Two", "../x", "a b", "x" * 31])
 def test_a_name_is_a_simple_word(tmp_path: Path, name: str) -> None:
-    with pytest.raises(BlockDeviceError, match="no name of an array"):
+    with pytest.raises(BlockDeviceError, match="not a name of an array"):
         BlockDeviceArray(tmp_path, name)
 
 

@@ -313,11 +313,11 @@ def test_what_is_no_message_is_left_out_and_its_sender_said_once(net):
     here.join("a")
     here.together()
     for sent in malformed.frames(7, 300):
-        here.master.take([b"stranger", *sent], "192.0.2.9")
-        here.master.take([b"a", *sent], "192.0.2.7")
+        here.master.handle([b"stranger", *sent], "192.0.2.9")
+        here.master.handle([b"a", *sent], "192.0.2.7")
     number = here.master._machines["a"].number
     here.master._machines["a"].number = 1
-    here.master.take([b"a", b"\xc1"], "192.0.2.7")
+    here.master.handle([b"a", b"\xc1"], "192.0.2.7")
     assert number == 0 and here.delivered == [
         NotUnderstood(one) for one in ("192.0.2.9", "192.0.2.7", "load machine 1")
     ]
@@ -394,7 +394,7 @@ def test_a_worker_leaves_out_what_no_master_sends():
     runner.environment, runner.client_id, runner.greenlet = Environment(user_classes=[BANK]), "me", Group()
     sent = list(malformed.frames(8, 300))
     for one in sent:
-        runner.take(one)
+        runner.handle(one)
     unknown = {
         "timestamp": 1,
         "user_classes_count": {"Load7": 1},
@@ -402,8 +402,8 @@ def test_a_worker_leaves_out_what_no_master_sends():
         "stop_timeout": 0,
         "parsed_options": {},
     }
-    runner.take([Message("spawn", unknown, "me").serialize()])
-    runner.take([Message(STALLMARK, {"body": encode(Join("a", FACTS, MachineFacts()))}, "me").serialize()])
+    runner.handle([Message("spawn", unknown, "me").serialize()])
+    runner.handle([Message(STALLMARK, {"body": encode(Join("a", FACTS, MachineFacts()))}, "me").serialize()])
     assert len(left_out) == len(sent) + 2 and heard == []
-    runner.take([Message(STALLMARK, {"body": encode(Go(5))}, "me").serialize()])
+    runner.handle([Message(STALLMARK, {"body": encode(Go(5))}, "me").serialize()])
     assert heard == [Go(5)]

@@ -42,6 +42,10 @@ _HOLES = {
 _NAME = "x"
 
 
+EXAMPLE = "own_sql/shop/"
+"""The folder of an example for PostgreSQL."""
+
+
 def all_texts() -> dict[str, str]:
     """By where it comes from: `schema/files.mssql.sql`, `src/stallmark/engines/mssql/engine.py: SELECT …`."""
     found: dict[str, str] = {}
@@ -56,7 +60,7 @@ def all_texts() -> dict[str, str]:
 def _files() -> Iterator[tuple[str, str]]:
     for room in ROOMS:
         for path in (ROOT / room).rglob("*.sql"):
-            if "postgres" not in _place(path):  # of SQL Server, or for both engines
+            if "postgres" not in _place(path) and EXAMPLE not in _place(path):  # of SQL Server, or for both engines
                 yield _place(path), _named(_filled(path.read_text()))
 
 
