@@ -126,7 +126,7 @@ def test_more_parallel_than_there_are_cores_is_refused(read, nowhere, tmp_path):
 
 def test_all_cores_of_a_server_that_does_not_say_how_many_are_refused(read, nowhere, tmp_path, monkeypatch):
     monkeypatch.setattr(PostgresEngine, "cores", lambda self: None)
-    with pytest.raises(StallmarkError, match="does not say how many cores it has: write the number"):
+    with pytest.raises(StallmarkError, match="does not report its cores: write the number"):
         refuse_what_cannot_be(read("queries.run=each", "queries.dop=[all]"), nowhere, tmp_path)
     refuse_what_cannot_be(read("queries.run=each", "queries.dop=[64]"), nowhere, tmp_path)
 
