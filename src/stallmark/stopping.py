@@ -177,6 +177,8 @@ def _deliver_unheard(arrivals: int) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, _heard())  # they are for the main thread
     while arrived := os.read(arrivals, 1):
         [number], since_s = arrived, time.monotonic() - UNHEARD_AFTER_S
+        if signal.getsignal(number) is not _stop:  # another handler hears it, and must not hear it from us later
+            continue
         time.sleep(UNHEARD_AFTER_S)
         if _heard_s < since_s and signal.getsignal(number) is _stop:
             _deliver(number)
