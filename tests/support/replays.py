@@ -73,7 +73,7 @@ def _shared(
     free = [0.0] * disks
     disk = rng.integers(0, disks, sum(map(len, streams))).tolist()
     line = [
-        (float(due.times_s[first]), of, first)
+        (float(due.moments_s[first]), of, first)
         for of, due in enumerate(streams)
         for first in range(min(threads, len(due)))
     ]
@@ -82,9 +82,9 @@ def _shared(
         moment, of, io = heapq.heappop(line)
         hit = disk.pop()
         free[hit] = ended = max(free[hit], moment) + service_ms / 1000
-        late_s[of][io] = moment - streams[of].times_s[io]
+        late_s[of][io] = moment - streams[of].moments_s[io]
         if ended <= seconds:
             ms[of][io] = (ended - moment) * 1000
             if io + threads < len(streams[of]):
-                heapq.heappush(line, (max(ended, float(streams[of].times_s[io + threads])), of, io + threads))
+                heapq.heappush(line, (max(ended, float(streams[of].moments_s[io + threads])), of, io + threads))
     return [issued(*one) for one in zip(streams, ms, late_s, strict=True)]

@@ -133,11 +133,11 @@ def test_nothing_is_left_when_stallmark_is_killed(tmp_path, arrays):
     code = f"""
         from pathlib import Path
         from support.replays import *
-        from stallmark.stats.ceiling_search import Asked
+        from stallmark.stats.ceiling_search import SearchSpec
         from stallmark.sizing.replay.search import replay
         from stallmark.sizing.replay import search
         search.refuse_memory = lambda folder: None
-        replay([a_window(a_piece(600, reads=50))], Asked(1, 1, 0.05, False), READS_20,
+        replay([a_window(a_piece(600, reads=50))], SearchSpec(1, 1, 0.05, False), READS_20,
                data=Path({str(tmp_path / "raw")!r}), log=Path({str(tmp_path / "the wal")!r}),
                data_bytes={LEAST_BYTES}, log_bytes={LEAST_BYTES})
     """

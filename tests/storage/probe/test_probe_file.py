@@ -24,8 +24,8 @@ from stallmark.storage.probe.probe_file import (
 KILLED = """
 import os, sys
 from pathlib import Path
-from stallmark.storage.probe.probe_file import LEAST_BYTES, own_file
-with own_file(Path(sys.argv[1]), LEAST_BYTES):
+from stallmark.storage.probe.probe_file import LEAST_BYTES, make_probe_file
+with make_probe_file(Path(sys.argv[1]), LEAST_BYTES):
     os._exit(9)
 """
 
