@@ -1,12 +1,9 @@
 """Signals to stop: held back, heard once, and heard where Python or a library would lose them."""
 
-import ctypes
-import os
 import signal
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -65,31 +62,6 @@ def test_a_call_that_blocks_is_not_waited_for_after_a_signal():
         stopping.hearing(block)
     heard.set()
     eventually(lambda: waited == [True])
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no signal interrupts a call there")
-def test_a_signal_that_interrupted_nothing_is_delivered_again():
-    """As one that comes the instant before a call in C begins to wait: Python knows of it when the call returns."""
-    stopping.listen()
-    late = threading.Event()
-    reading, writing = os.pipe()
-
-    def stop() -> None:
-        time.sleep(0.2)  # the call has begun by then
-        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)  # this thread is interrupted in place of the call
-        if not heard.wait(30):
-            late.set()
-            os.write(writing, b"!")
-
-    heard = threading.Event()
-    stopper = threading.Thread(target=stop)
-    read = ctypes.CDLL(None).read
-    with pytest.raises(stopping.StopSignal):
-        stopper.start()
-        read(reading, ctypes.create_string_buffer(1), 1)
-    heard.set()
-    stopper.join()
-    assert not late.is_set()
 
 
 def test_a_call_in_which_signals_are_heard_returns_and_raises_as_it_does():

@@ -1,7 +1,6 @@
 """Stopping by Ctrl-C, and by the signals that ask for the same, at a moment when it does no harm."""
 
 import _thread
-import os
 import signal
 import sys
 import threading
@@ -28,13 +27,8 @@ AGAIN_AFTER_S = 0.01
 LISTEN_EVERY_S = 0.2
 """Windows interrupts no wait for a thread: there a signal is heard between two of these."""
 
-UNHEARD_AFTER_S = 0.1
-"""A signal that nobody heard after so long came the instant before a call in C began to wait: it interrupted nothing,
-and the call may last for hours. It is delivered again."""
-
 _asked_from: list[str] = []
-_last_s = _heard_s = float("-inf")
-_watched = False
+_last_s = float("-inf")
 _raised: "StopSignal | None" = None
 
 
@@ -54,7 +48,6 @@ def listen() -> None:
     global _last_s, _raised
     _last_s, _raised = float("-inf"), None
     sys.unraisablehook = _not_raised
-    _watch()
     for number in _heard():
         signal.signal(number, _stop)
 
@@ -160,33 +153,8 @@ def _heard() -> list[signal.Signals]:
     return [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
 
 
-def _watch() -> None:
-    """Begin to watch for signals that the main thread does not hear, once. On Windows none interrupts a call."""
-    global _watched
-    if _watched or not hasattr(signal, "pthread_kill"):
-        return
-    _watched = True
-    arrivals, arrived = os.pipe()
-    os.set_blocking(arrived, False)
-    signal.set_wakeup_fd(arrived, warn_on_full_buffer=False)
-    threading.Thread(target=_deliver_unheard, args=(arrivals,), name="unheard signals", daemon=True).start()
-
-
-def _deliver_unheard(arrivals: int) -> None:
-    """Deliver again each signal in `arrivals` that is neither heard nor held back. It then arrives here once more."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, _heard())  # they are for the main thread
-    while arrived := os.read(arrivals, 1):
-        [number], since_s = arrived, time.monotonic() - UNHEARD_AFTER_S
-        if signal.getsignal(number) is not _stop:  # another handler hears it, and must not hear it from us later
-            continue
-        time.sleep(UNHEARD_AFTER_S)
-        if _heard_s < since_s and signal.getsignal(number) is _stop:
-            _deliver(number)
-
-
 def _stop(number: int, _: object) -> None:
-    global _heard_s, _raised
-    _heard_s = time.monotonic()
+    global _raised
     if _is_another():
         _raised = StopSignal(number)
         raise _raised

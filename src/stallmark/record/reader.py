@@ -164,6 +164,8 @@ class Record:
             if (name in tables or not tables) and find(parquet, tables.get(name)):
                 return _Source(parquet)
         if name in tables or is_file(sums_of(stream)):
+            if is_file(stream):  # the run began it after the first look
+                return self._find(name)
             raise StallmarkError(f"{stream} is missing, and was there: restore it, or leave this record out.")
         return None
 
