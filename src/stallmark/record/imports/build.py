@@ -4,6 +4,7 @@ overlap, each time counts once, and gaps are noted."""
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -113,11 +114,12 @@ def _reason(begin: float, until: float, recording: Recording) -> str:
     return "no samples"
 
 
-_READ: dict[Source, Callable[[Path, Recording, Wanted], None]] = {
+_READ_RECORDED: dict[Source, Callable[[Any, Recording, Wanted], None]] = {
     "perfmon": perfmon.read,
-    "prometheus": prometheus.read,
-    "csv": open_csv.read,
+    "iostat": sysstat.read,
+    "sar": sysstat.read,
 }
+_READ: dict[Source, Callable[[Path, Recording, Wanted], None]] = {"prometheus": prometheus.read, "csv": open_csv.read}
 
 
 def import_profile(files: Sequence[Path], folder: Path, wanted: Wanted, *, anonymous: bool = False) -> ProfileManifest:
@@ -137,9 +139,8 @@ def import_profile(files: Sequence[Path], folder: Path, wanted: Wanted, *, anony
             source = format
             # Cleared, so that the host of this file alone is compared with the earlier ones.
             host, recording.host = recording.host, None
-            file = open_recording(path, format, wanted.schedule)
-            if format in ("iostat", "sar") and file:
-                sysstat.read(file, recording, wanted)
+            if file := open_recording(path, format, wanted.schedule):
+                _READ_RECORDED[format](file, recording, wanted)
             else:
                 _READ[format](path, recording, wanted)
         except OSError as error:

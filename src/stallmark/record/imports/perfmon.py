@@ -9,7 +9,6 @@ relog writes a column for each instance that ever was, a shadow copy or a droppe
 import json
 from collections.abc import Collection, Mapping, Sequence
 from importlib import resources
-from pathlib import Path
 from typing import NamedTuple
 
 from stallmark.errors import StallmarkError
@@ -67,9 +66,9 @@ class _Disk(NamedTuple):
     counters: Mapping[str, Counter]
 
 
-def read(path: Path, recording: Recording, wanted: Wanted) -> None:
+def read(file: Perfmon, recording: Recording, wanted: Wanted) -> None:
     """Add a file. Raise StallmarkError if it has no counter that is known here, or more than one server's."""
-    file, steps = Perfmon(path), Steps(path, recording)
+    path, steps = file.path, Steps(file.path, recording)
     absent: set[str] = set()
     for sample in file.samples(lambda counter: _enter(counter) is not None):
         if sample.begins:
