@@ -123,7 +123,8 @@ def _signed(value: int) -> int:
     return value - 2**64 if value > MOST else value
 
 
-def _is(left: Value, right: Value) -> bool:
+def equal_types(left: Value, right: Value) -> bool:
+    """Return whether `left IS right`."""
     return type(left) is type(right) and left == right
 
 
@@ -370,8 +371,3 @@ OPERATORS: dict[str, Function] = {
 def call(function: Function, arguments: Sequence[Value]) -> Value:
     """Return a function's value; NULL if an argument is."""
     return None if None in arguments else function(*arguments)
-
-
-def equal_types(left: Value, right: Value) -> bool:
-    """Return whether `left IS right`."""
-    return _is(left, right)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -121,7 +121,7 @@ class _Script:
         text = self._text[begin:end]
         for statement in split(text, "postgresql"):
             line = statement.line + self._text.count("\n", 0, begin)
-            placed = Statement(statement.text, line, statement.sql, statement.names, statement.words)
+            placed = replace(statement, line=line)
             if placed.kind in (Kind.DDL, Kind.REFUSED):
                 raise StallmarkError(f"line {line}: {placed.words[0]} is not part of a load: remove it")
             self._steps.append(Query(placed, prefix))
