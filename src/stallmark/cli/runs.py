@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @json_option
 def runs(scenario: str | None, out_dir: Path, as_json: bool) -> None:
     """List the experiments that were run; with a SCENARIO, its throughput over time."""
-    from stallmark.report.history import kept, result, trend
+    from stallmark.report.history import count_kept_thresholds, result, trend
     from stallmark.report.terminal import InTerminal
 
     everything = list(_past(out_dir))
@@ -37,7 +37,7 @@ def runs(scenario: str | None, out_dir: Path, as_json: bool) -> None:
         names = ("folder", "begun", "scenario", "state", "whole", "planned")
         listed = [
             {name: getattr(experiment, name) for name in names}
-            | {"result": result(experiment), "thresholds_kept": kept(experiment)}
+            | {"result": result(experiment), "thresholds_kept": count_kept_thresholds(experiment)}
             for experiment in past
         ]
         click.echo(json.dumps(listed, indent=2, default=str))
@@ -50,7 +50,7 @@ def runs(scenario: str | None, out_dir: Path, as_json: bool) -> None:
             f"[bold]{escape(experiment.scenario)}[/]  {when}, {experiment.whole}{planned_text} runs, "
             f"{experiment.state}, {escape(str(experiment.folder))}",
         )
-        if thresholds := kept(experiment):
+        if thresholds := count_kept_thresholds(experiment):
             item("   ", f"{thresholds[0]} of {thresholds[1]} thresholds kept")
         if text := result(experiment):
             item("   ", escape(text))

@@ -39,7 +39,7 @@ def result(past_run: Past) -> str:
     return sentence(past_run.summary.findings[0]) if past_run.summary.findings else ""
 
 
-def kept(past_run: Past) -> tuple[int, int] | None:
+def count_kept_thresholds(past_run: Past) -> tuple[int, int] | None:
     """Return how many of the scenario's thresholds were kept, and how many there are; None without any."""
     verdicts = over_steps(past_run.summary.thresholds) if past_run.summary else []
     return (sum(verdict.passed is True for verdict in verdicts), len(verdicts)) if verdicts else None

@@ -93,16 +93,16 @@ def fit(table: Table, width: int, widths: Sequence[int] = ()) -> tuple[list[int]
     longest = [_widths(table, at) for at in range(len(table.header))]
     name = min(max(longest[0][1], 4), NAME_MAX)
 
-    def needed(name: int) -> int:
+    def needed_width(name: int) -> int:
         least = [max(longest[at][0 if at in table.words else 1], widths[at] if widths else 0) for at in shown if at]
         return name + sum(least) + GUTTER * (len(shown) - 1)
 
-    while needed(min(name, NAME_MIN)) > width or (needed(name) > width and len(shown) > FULL):
+    while needed_width(min(name, NAME_MIN)) > width or (needed_width(name) > width and len(shown) > FULL):
         last = max(shown, key=lambda at: table.importance.get(at, 0))
         if not table.importance.get(last):
             break
         shown.remove(last)
-    spare = width - needed(0)
+    spare = width - needed_width(0)
     return shown, spare, spare >= 4
 
 

@@ -58,7 +58,7 @@ def _name(ceiling: Ceiling) -> str:
 
 def _figure(ceiling: Ceiling, number: int) -> Figure:
     made, _ = side_by_side([1.0], 0.0, 360, margin={"t": 28})
-    drawn = _drawn(ceiling)
+    drawn = _limit_to_draw(ceiling)
     by_level = sorted(ceiling.levels, key=lambda level: level.seen.level)
     made.add_trace(
         go.Scatter(
@@ -118,7 +118,7 @@ def _figure(ceiling: Ceiling, number: int) -> Figure:
     )
 
 
-def _drawn(ceiling: Ceiling) -> LimitSeen | None:
+def _limit_to_draw(ceiling: Ceiling) -> LimitSeen | None:
     """Return the limit whose quantity is drawn: the one that the lowest broken level missed, else the first."""
     limits = [limit for level in ceiling.levels if level.seen.level == ceiling.breaks for limit in level.seen.limits]
     missed = [limit for limit in limits if limit.value is not None and limit.value > limit.limit]
