@@ -45,7 +45,8 @@ def experiment_cases(experiment: ExperimentSummary, load: str = "") -> Iterator[
                 yield Case(CONSISTENT, f"{before}{run.folder}: {condition.name}", condition.holds, reason)
     reasons = iter(failures(experiment))
     for verdict in over_steps(experiment.thresholds):
-        yield Case(THRESHOLDS, f"{before}{verdict.text}", verdict.passed, "" if verdict.passed else next(reasons))
+        reason = "" if verdict.passed else f"{before}{next(reasons)}"
+        yield Case(THRESHOLDS, f"{before}{verdict.text}", verdict.passed, reason)
 
 
 def run_case(rule: Rule, written: str, findings: Sequence[Finding]) -> Case:
