@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import re
 import shlex
 from datetime import datetime
@@ -78,6 +79,12 @@ def test_markdown_goes_to_a_file_to_standard_output_and_to_the_page_of_the_job(r
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(page))
     stallmark(command, runs, "--json")
     assert page.read_text() == f"An earlier step.\n{alone.stdout}\n"
+
+
+@pytest.mark.parametrize("command", ["report", "compare"])
+def test_markdown_may_go_to_a_device(runs, tmp_path, command):
+    ended = stallmark(command, runs, "--out", tmp_path / "p.html", "--markdown", os.devnull)
+    assert ended.exit_code == 0 and not Path(os.devnull).is_file()
 
 
 def test_json_and_markdown_do_not_share_standard_output(runs):

@@ -77,12 +77,12 @@ class Outputs:
 
     def write_markdown(self, text: str) -> None:
         """Write Markdown to the file or standard output that was asked for, and to the summary of a job on GitHub."""
-        from stallmark.report.targets import write_whole
-
         if self.markdown == STANDARD_OUTPUT:
             click.echo(text)
-        elif self.markdown:
-            write_whole(f"{text}\n", Path(self.markdown))
+        elif self.markdown:  # written as it is: it may be a pipe or a device
+            target = Path(self.markdown)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(f"{text}\n", encoding="utf-8")
         if summary := step_summary():
             with summary.open("a", encoding="utf-8") as file:  # other steps of the job have written to it
                 file.write(f"{text}\n\n")
