@@ -191,8 +191,9 @@ _VERDICTS = {
 def in_terminal(brief: Brief) -> RenderableType:
     """Return the parts of a document for any width from about 50 columns, an empty line between them."""
     made: list[RenderableType] = []
-    for part in filter(None, brief):
-        made += [*([Text("")] if made else []), *(one for block in part for one in _drawn(block))]
+    for part in brief:
+        if drawn := [renderable for block in part for renderable in _drawn(block)]:
+            made += [*([Text("")] if made else []), *drawn]
     return Group(*made)
 
 
@@ -204,7 +205,8 @@ def _drawn(block: Block) -> Iterator[RenderableType]:
         case Title():
             yield Text(block.text, "bold")
         case Shown():
-            yield InTerminal(block.table, block.one_line, block.widths, block.header)
+            if block.table.rows:
+                yield InTerminal(block.table, block.one_line, block.widths, block.header)
         case Bullets():
             style = STYLES.get(block.kind, "")
             yield listed([(Cell("•", block.kind), Text(text, style)) for text in block.texts])
