@@ -52,7 +52,12 @@ def test_every_chart_is_found_wherever_it_stands():
 
 
 def test_parts_of_a_terminal_have_an_empty_line_between_them_and_empty_ones_none():
-    brief = [[Words("one")], [], [Words(" and more", "quiet", "two"), Shown(TABLE, header=False)]]
+    brief = [
+        [Words("one")],
+        [],
+        [Shown(Table(["file", "reads"], []))],
+        [Words(" and more", "quiet", "two"), Shown(TABLE, header=False)],
+    ]
     assert [line.strip() for line in printed(in_terminal(brief)).splitlines()] == [
         "one",
         "",

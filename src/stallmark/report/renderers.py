@@ -195,8 +195,9 @@ _VERDICTS = {
 def in_terminal(brief: Brief) -> RenderableType:
     """Return the parts of a document for any width from about 50 columns, an empty line between them."""
     made: list[RenderableType] = []
-    for part in filter(None, brief):
-        made += [*([Text("")] if made else []), *(renderable for block in part for renderable in _renderables(block))]
+    for part in brief:
+        if renderables := [renderable for block in part for renderable in _renderables(block)]:
+            made += [*([Text("")] if made else []), *renderables]
     return Group(*made)
 
 
@@ -208,7 +209,8 @@ def _renderables(block: Block) -> Iterator[RenderableType]:
         case Title():
             yield Text(block.text, "bold")
         case Shown():
-            yield InTerminal(block.table, block.one_line, block.widths, block.header)
+            if block.table.rows:
+                yield InTerminal(block.table, block.one_line, block.widths, block.header)
         case Bullets():
             style = STYLES.get(block.kind, "")
             yield listed([(Cell("•", block.kind), Text(text, style)) for text in block.texts])

@@ -21,7 +21,8 @@ SENTENCES: Mapping[Kind, str] = {
         "{left_out} of {steps} measured steps are not compared; the reason is given with each."
     ),
     ExperimentKind.OVER_LIMIT: (
-        "In {steps:named} more than a tenth of the transactions of one type took longer than their limit."
+        "In {steps:named} more than a tenth of the transactions of one type took longer than their limit or "
+        "were given up."
     ),
     ExperimentKind.STORAGE_LIMITS: "Storage is the bottleneck in {steps:named}.",
     ExperimentKind.STORAGE_LIMITS_SOMETIMES: "Storage is the bottleneck in {runs} of {of} runs of “{step}”.",
