@@ -141,7 +141,7 @@ class Database(PostgresCollector):
             column("blocks_read", COUNT, "read so far", "blocks"),
             column("blocks_hit", COUNT, "found in the pool so far", "blocks"),
             column("deadlocks", COUNT, "deadlocks so far", "deadlocks"),
-            column("temp_bytes", COUNT, "size of the temporary files closed so far; a sort in several passes writes more"),
+            column("temp_bytes", COUNT, "size of the temporary files closed so far; passes of a sort write more"),
         ]
     )
 
