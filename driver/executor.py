@@ -37,12 +37,15 @@ from stallmark.driver.retry import Failure
 from stallmark.driver.rows import DeferredRow, Rows, UserRow
 from stallmark.driver.tally import (
     ENDED,
+    SAMPLE,
     SECOND_NS,
+    STATEMENT_SAMPLE,
     as_table,
     deferred_rows,
     error_rows,
     own_io_rows,
     parts_by_second,
+    statement_rows,
     transaction_rows,
     user_rows,
 )
@@ -75,6 +78,7 @@ class LoadUsers:
         if self._arrivals.kind != "closed":
             self._queue = OpenLoop(self._arrivals, self._random("executor"))
         self._deferred = DeferredQueue()
+        self._statements: deque[tuple[int, ...]] = deque()
         self._shared = self._workload.users.share(
             WorkloadContext(
                 load.scale,
@@ -90,6 +94,7 @@ class LoadUsers:
                 cells=load.cells,
                 users=load.most_users,
                 dialect=self._engine.dialect,
+                report_statement=self._statements.append,
             )
         )
         deck = {kind: load.deck.get(kind.name, 0) for kind in self._workload.users.deck}
@@ -106,6 +111,7 @@ class LoadUsers:
         self._background = [self._background_session(number) for number in range(part.background_sessions)]
         self._unserved = 0
         self._names = [transaction.name for transaction in self._workload.transactions]
+        self._statement_names = [statement.name for statement in self._workload.statements(engine.dialect)]
 
     def begin(self, start_ns: int) -> None:
         """Start the background sessions, and the timers once for the whole load."""
@@ -167,6 +173,8 @@ class LoadUsers:
         rows.errors += error_rows(failures, load, start_ns)
         rows.deferred_queue += self._deferred_rows(background)
         rows.transaction_io += own_io_rows(own_io, load, self._names, start_ns)
+        statements = _pop_samples(self._statements, before_ns, STATEMENT_SAMPLE)
+        rows.own_statements += statement_rows(statements, load, self._statement_names, start_ns)
 
     def remove_lost(self) -> Iterator[SessionLost]:
         """Remove users and background sessions that have lost the server, and yield a message for each."""
@@ -244,13 +252,13 @@ class LoadUsers:
         return list(rows.values())
 
 
-def _pop_samples(samples: deque[tuple[int, ...]], before_ns: int) -> np.ndarray:
+def _pop_samples(samples: deque[tuple[int, ...]], before_ns: int, kind: np.dtype = SAMPLE) -> np.ndarray:
     """Remove and return the samples that ended before then. They come in that order, except where threads overtake
     each other."""
     taken = []
     while samples and samples[0][ENDED] < before_ns:
         taken.append(samples.popleft())
-    return as_table(taken)
+    return as_table(taken, kind)
 
 
 # The executor: a plain process whose threads are virtual users and background sessions, of one load or of several.

@@ -13,20 +13,23 @@ from msgspec.structs import astuple
 from stallmark.driver.client import COMMITTED, GIVEN_UP, ROLLED_BACK
 from stallmark.driver.messages import Report, decode, encode
 from stallmark.driver.retry import Failure
-from stallmark.driver.rows import DeferredRow, Rows
+from stallmark.driver.rows import DeferredRow, RowMerger, Rows
 from stallmark.driver.run_state import Merger
 from stallmark.driver.tally import (
     SECOND_NS,
+    STATEMENT_SAMPLE,
     as_table,
     deferred_rows,
     error_rows,
     parts_by_second,
+    statement_rows,
     transaction_rows,
     user_rows,
 )
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.record import histogram as hdr
-from stallmark.record.schema import TRANSACTIONS
+from stallmark.record.schema import OWN_STATEMENTS, TRANSACTIONS
+from stallmark.transactions.workload import FAILED
 
 START = 1_000 * SECOND_NS
 LOAD, NAMES = "shop", ["transfer", "order"]
@@ -203,3 +206,28 @@ def test_a_stretch_is_cut_at_whole_seconds_and_nothing_of_it_is_lost(begin, leng
     ]
     assert all(0 < part <= SECOND_NS for _, part in parts)
     assert all(part == SECOND_NS for _, part in parts[1:-1])
+
+
+@st.composite
+def statements(draw: st.DrawFn) -> tuple[int, int, int, int]:
+    started = START + 1000 * draw(st.integers(0, 3_000_000))
+    return draw(st.integers(0, 1)), draw(st.integers(FAILED, 9)), started, started + 1000 * draw(st.integers(0, 10**6))
+
+
+@given(st.lists(st.lists(statements(), max_size=12), max_size=3))
+def test_rows_of_statements_merge_to_those_of_all_samples(executors):
+    """Reports of several executors merge to the report that one would have made."""
+
+    def rows(given_samples):
+        return statement_rows(as_table(given_samples, STATEMENT_SAMPLE), LOAD, ["transfer 1", "order 1"], START)
+
+    merger = RowMerger()
+    for given_samples in executors:
+        report = Report.from_rows(Rows(own_statements=rows(given_samples)))
+        merger.add(decode(encode(report)).rows())
+    every = [sample for given_samples in executors for sample in given_samples]
+    merged = merger.pop_before(math.inf).own_statements
+    assert [astuple(row) for row in merged] == sorted(map(astuple, rows(every)), key=lambda row: row[:3])
+    assert sum(row.executions + row.errors for row in merged) == len(every)
+    assert all(size(row.latency) == row.executions for row in merged)
+    assert [set(row.columns()) for row in merged] == [set(OWN_STATEMENTS.names)] * len(merged)

@@ -16,6 +16,7 @@ from stallmark.record.manifest import Manifest
 from stallmark.record.schema import (
     EXTERNAL,
     MAINTENANCE,
+    OWN_STATEMENTS,
     PROBE_TABLES,
     QUERIES_LEFT,
     RAW_IO,
@@ -43,6 +44,7 @@ _PROBE = {
 _OTHERS = {
     "maintenance": (MAINTENANCE, "Backups, checks and rebuilds beside the users, a row each."),
     "raw_io": (RAW_IO, "Reads and writes of raw loads beside the users, in a second, by load and cell."),
+    "own_statements": (OWN_STATEMENTS, "Statements of SQL of a user's own that ended in a second."),
     "queries_left": (QUERIES_LEFT, "Queries at a rate that did not end: given up, or forgotten before they began."),
     "external_…": (EXTERNAL, "What `stallmark attach` has added, a table for each file."),
 }

@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, ClassVar
 
@@ -12,10 +12,11 @@ from stallmark.own_sql.pgbench.functions import ExpressionError, as_parameter, a
 from stallmark.own_sql.pgbench.scripts import Query, Set, Sleep, Step, parse_script
 from stallmark.own_sql.sources import Draw, Place, Users, names_in, open_source
 from stallmark.own_sql.statements import Kind, Statement, split
-from stallmark.transactions.workload import Outcome, RunClock, Transaction, WorkloadContext
+from stallmark.transactions.workload import FAILED, Outcome, RunClock, StatementFacts, Transaction, WorkloadContext
 
 _BEGIN, _COMMIT, _ROLL_BACK = "stallmark begin {}", "stallmark commit", "stallmark roll back"
 Pick = Callable[[Sequence[Any]], Sequence[Any]]
+_now = time.monotonic_ns
 
 
 class Shared:
@@ -24,6 +25,8 @@ class Shared:
     def __init__(self, definition: Mapping[str, Any], context: WorkloadContext):
         self.context = context
         self.parameters = definition["parameters"]
+        statements = statement_facts(definition, context.dialect)
+        self.places = {statement.name: place for place, statement in enumerate(statements)}
         self._definition = definition
         self._clock = RunClock()
         self._opened: dict[str, Draw] = {}
@@ -82,6 +85,25 @@ class OwnTransaction(Transaction):
     define: ClassVar[Mapping[str, Any]]
     counted: ClassVar[frozenset[str]]
 
+    def __init__(self, shared: Shared):
+        super().__init__(shared)
+        self._places, self._report = shared.places, shared.context.report_statement
+
+    def _call(
+        self, session: Session, name: str, parameters: Sequence[Any], *, commits: bool = True, keeps: bool = True
+    ) -> Sequence[tuple]:
+        """Execute a statement and report it. Return its rows; none unless it `keeps` them."""
+        rows, began = FAILED, _now()
+        try:
+            if keeps:
+                answer = session.call(name, parameters, commits=commits)
+                rows = len(answer)
+                return answer
+            rows = session.count(name, parameters, commits=commits)
+            return ()
+        finally:
+            self._report((self._places[name], rows, began, _now()))
+
     @classmethod
     def to_prepare(cls, dialect: str) -> dict[str, str]:
         """Return the texts that a session prepares, by name: its statements, and what begins and ends them."""
@@ -109,12 +131,24 @@ def transaction_class(name: str, given: Mapping[str, Any], definition: Mapping[s
 
 def prepared_statements(kind: type[OwnTransaction], dialect: str) -> dict[str, Statement]:
     """Return the statements of a transaction by the names under which a session has them."""
-    if kind.given["script"]:
-        steps = enumerate(_steps(kind.given, kind.define))
-        return {_call_name(kind.name, place): step.statement for place, step in steps if isinstance(step, Query)}
-    return {
-        _call_name(kind.name, place): statement for place, statement in enumerate(split(kind.given["sql"], dialect))
-    }
+    return _by_call_name(kind.name, kind.given, kind.define, dialect)
+
+
+def statement_facts(definition: Mapping[str, Any], dialect: str) -> Iterator[StatementFacts]:
+    """Yield the statements of all transactions of a definition."""
+    for transaction, given in definition["transactions"].items():
+        for name, statement in _by_call_name(transaction, given, definition["define"], dialect).items():
+            yield StatementFacts(name, transaction, statement.line, statement.brief, statement.sql)
+
+
+def _by_call_name(
+    transaction: str, given: Mapping[str, Any], define: Mapping[str, Any], dialect: str
+) -> dict[str, Statement]:
+    if given["script"]:
+        statements = [step.statement for step in _steps(given, define) if isinstance(step, Query)]
+    else:
+        statements = split(given["sql"], dialect)
+    return {_call_name(transaction, place): statement for place, statement in enumerate(statements)}
 
 
 def _only_reads(given: Mapping[str, Any], define: Mapping[str, Any]) -> bool:
@@ -169,7 +203,7 @@ class OwnStatements(OwnTransaction):
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         if self._alone:
             try:
-                session.call(self._alone, inputs)
+                self._call(session, self._alone, inputs)
             except CallFailed as error:
                 raise _name_statement(error, self.name, self._lines[0]) from None
             return Outcome.COMMITTED
@@ -202,10 +236,8 @@ class OwnStatements(OwnTransaction):
         values, number = [*inputs], 0
         try:
             for number, (name, pick) in enumerate(self._calls):
-                if name in self.counted and number not in self._results:
-                    session.count(name, pick(values), commits=commits)
-                    continue
-                rows = session.call(name, pick(values), commits=commits)
+                keeps = number in self._results or name not in self.counted
+                rows = self._call(session, name, pick(values), commits=commits, keeps=keeps)
                 if columns := self._results.get(number):
                     if not len(rows):
                         return Outcome.ROLLED_BACK
@@ -257,17 +289,17 @@ class PgbenchScript(OwnTransaction):
         self._variables: dict[str, Any] = {"scale": 1, "random_seed": seed, "default_seed": seed} | dict(self.define)
         self._rng = random.Random()
         queries = [place for place, step in enumerate(self._steps) if not isinstance(step, Set)]
+        statements = [(place, step.statement) for place, step in enumerate(self._steps) if isinstance(step, Query)]
         self._facts = {
-            place: (_call_name(self.name, place), step.statement.begins, step.statement.ends)
-            for place, step in enumerate(self._steps)
-            if isinstance(step, Query)
+            place: (_call_name(self.name, number), statement.begins, statement.ends)
+            for number, (place, statement) in enumerate(statements)
         }
         self._first = queries[0]
         self._drawn = [(step.name, step.value.evaluate) for step in self._steps[: self._first] if isinstance(step, Set)]
         self._alone: tuple[str, tuple[str, ...]] | None = None
         last = self._steps[-1]
         if self._first == len(self._steps) - 1 and isinstance(last, Query) and last.prefix is None and not self.counted:
-            self._alone = _call_name(self.name, self._first), last.statement.names
+            self._alone = _call_name(self.name, 0), last.statement.names
 
     def inputs(self, rng: random.Random) -> tuple:
         self._rng, variables = rng, self._variables
@@ -284,7 +316,7 @@ class PgbenchScript(OwnTransaction):
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         if self._alone:
-            session.call(self._alone[0], inputs)
+            self._call(session, self._alone[0], inputs)
             return Outcome.COMMITTED
         variables = self._variables = dict(inputs[0])
         is_open = False
@@ -299,10 +331,8 @@ class PgbenchScript(OwnTransaction):
                     is_open = is_open or begins
                     parameters = [as_parameter(variables[name]) for name in step.statement.names]
                     commits = not is_open or ends
-                    if name in self.counted and step.prefix is None:
-                        session.count(name, parameters, commits=commits)
-                        continue
-                    rows = session.call(name, parameters, commits=commits)
+                    keeps = step.prefix is not None or name not in self.counted
+                    rows = self._call(session, name, parameters, commits=commits, keeps=keeps)
                     is_open = is_open and not ends
                     if step.prefix is not None:
                         self._set_row(session, step, rows)
