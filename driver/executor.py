@@ -7,7 +7,8 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -37,15 +38,14 @@ from stallmark.driver.retry import Failure
 from stallmark.driver.rows import DeferredRow, Rows, UserRow
 from stallmark.driver.tally import (
     ENDED,
-    SAMPLE,
     SECOND_NS,
-    STATEMENT_SAMPLE,
     as_table,
     deferred_rows,
     error_rows,
     own_io_rows,
     parts_by_second,
     statement_rows,
+    statement_table,
     transaction_rows,
     user_rows,
 )
@@ -78,7 +78,7 @@ class LoadUsers:
         if self._arrivals.kind != "closed":
             self._queue = OpenLoop(self._arrivals, self._random("executor"))
         self._deferred = DeferredQueue()
-        self._statements: deque[tuple[int, ...]] = deque()
+        self._statements: deque[Sequence[int]] = deque()
         self._shared = self._workload.users.share(
             WorkloadContext(
                 load.scale,
@@ -94,7 +94,7 @@ class LoadUsers:
                 cells=load.cells,
                 users=load.most_users,
                 dialect=self._engine.dialect,
-                report_statement=self._statements.append,
+                report_statements=self._statements.append,
             )
         )
         deck = {kind: load.deck.get(kind.name, 0) for kind in self._workload.users.deck}
@@ -163,7 +163,8 @@ class LoadUsers:
 
     def report(self, rows: Rows, before_ns: int, begin_ns: int, end_ns: int, cpu_ns: int) -> None:
         """Add what ended before `before_ns`, and how the users and `cpu_ns` of CPU were from `begin_ns` to `end_ns`."""
-        samples, background = _pop_samples(self._samples, before_ns), _pop_samples(self._background_samples, before_ns)
+        samples = as_table(_pop_samples(self._samples, before_ns))
+        background = as_table(_pop_samples(self._background_samples, before_ns))
         self._waiting = len(self._samples) + len(self._background_samples)
         failures = [self._failures.popleft() for _ in range(len(self._failures))]
         own_io = [self._own_io.popleft() for _ in range(len(self._own_io))]
@@ -173,7 +174,7 @@ class LoadUsers:
         rows.errors += error_rows(failures, load, start_ns)
         rows.deferred_queue += self._deferred_rows(background)
         rows.transaction_io += own_io_rows(own_io, load, self._names, start_ns)
-        statements = _pop_samples(self._statements, before_ns, STATEMENT_SAMPLE)
+        statements = statement_table(_pop_samples(self._statements, before_ns, -1))
         rows.own_statements += statement_rows(statements, load, self._statement_names, start_ns)
 
     def remove_lost(self) -> Iterator[SessionLost]:
@@ -252,13 +253,16 @@ class LoadUsers:
         return list(rows.values())
 
 
-def _pop_samples(samples: deque[tuple[int, ...]], before_ns: int, kind: np.dtype = SAMPLE) -> np.ndarray:
-    """Remove and return the samples that ended before then. They come in that order, except where threads overtake
-    each other."""
+AnySample = TypeVar("AnySample", bound=Sequence[int])
+
+
+def _pop_samples(samples: deque[AnySample], before_ns: int, ended: int = ENDED) -> list[AnySample]:
+    """Remove and return the samples that `ended`, which is the place of that number, before then. They come in that
+    order, except where threads overtake each other."""
     taken = []
-    while samples and samples[0][ENDED] < before_ns:
+    while samples and samples[0][ended] < before_ns:
         taken.append(samples.popleft())
-    return as_table(taken, kind)
+    return taken
 
 
 # The executor: a plain process whose threads are virtual users and background sessions, of one load or of several.

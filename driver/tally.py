@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -21,15 +22,30 @@ SAMPLE = np.dtype(
 """A client's sample; times are monotonic ns."""
 
 
-STATEMENT_SAMPLE = np.dtype([(name, np.int64) for name in ("statement", "rows", "started", "ended")])
-"""An executed statement of SQL of a user's own, by its place in the workload; `rows` is FAILED if it failed."""
+STATEMENT_SAMPLE = np.dtype([(name, np.int64) for name in ("statement", "rows", "started", "answered", "ended")])
+"""An executed statement of SQL of a user's own, by its place in the workload; `rows` is FAILED if it failed. It ended
+with the last statement of its transaction, so that a second has whole transactions."""
 
-ENDED = list(SAMPLE.names or ()).index("ended")  # the same place in both
+ENDED = list(SAMPLE.names or ()).index("ended")
 
 
-def as_table(samples: Sequence[tuple], kind: np.dtype = SAMPLE) -> np.ndarray:
-    """Return samples as a structured array, shape (n,)."""
-    return np.array(samples, kind)
+def as_table(samples: Sequence[tuple]) -> np.ndarray:
+    """Return samples as a structured array of SAMPLE, shape (n,)."""
+    return np.array(samples, SAMPLE)
+
+
+def statement_table(transactions: Sequence[Sequence[int]]) -> np.ndarray:
+    """Return the statements of transactions, as `WorkloadContext.report_statements` takes them, as an array of
+    STATEMENT_SAMPLE."""
+    numbers = np.fromiter(chain.from_iterable(transactions), np.int64).reshape(-1, 4)
+    table = np.empty(len(numbers), STATEMENT_SAMPLE)
+    for column, name in enumerate(("statement", "rows", "started", "answered")):
+        table[name] = numbers[:, column]
+    table["ended"] = np.repeat(
+        np.fromiter((transaction[-1] for transaction in transactions), np.int64),
+        np.fromiter((len(transaction) // 4 for transaction in transactions), np.int64),
+    )
+    return table
 
 
 def transaction_rows(samples: np.ndarray, load: str, names: Sequence[str], start_ns: int) -> list[TransactionRow]:
@@ -72,7 +88,7 @@ def statement_rows(samples: np.ndarray, load: str, names: Sequence[str], start_n
 
 def _statement_row(second: int, load: str, name: str, group: np.ndarray) -> StatementRow:
     done = group[group["rows"] != FAILED]
-    latency = (done["ended"] - done["started"]) // 1000
+    latency = (done["answered"] - done["started"]) // 1000
     return StatementRow(
         second,
         load,

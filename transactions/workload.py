@@ -139,9 +139,10 @@ class WorkloadContext:
     users: int = 1
     """The most users of the load at once, over all processes and machines."""
     dialect: str = "postgresql"
-    report_statement: Callable[[tuple[int, int, int, int]], None] = lambda sample: None
-    """The receiver of each executed statement of SQL of a user's own: its place among the workload's statements, its
-    rows or FAILED, and in monotonic ns its start and its end. A plain tuple, because this is the hot path."""
+    report_statements: Callable[[Sequence[int]], None] = lambda samples: None
+    """The receiver of the executed statements of a transaction of a user's own. Each is four numbers: its place among
+    the workload's statements, its rows or FAILED, and in monotonic ns its start and its end. They follow one another
+    without more structure, because this is the hot path."""
 
     def part(self, units: int) -> range:
         """Return the part of this cell, of so many units counted from 0. Parts differ by at most one unit.

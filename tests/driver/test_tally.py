@@ -17,12 +17,12 @@ from stallmark.driver.rows import DeferredRow, RowMerger, Rows
 from stallmark.driver.run_state import Merger
 from stallmark.driver.tally import (
     SECOND_NS,
-    STATEMENT_SAMPLE,
     as_table,
     deferred_rows,
     error_rows,
     parts_by_second,
     statement_rows,
+    statement_table,
     transaction_rows,
     user_rows,
 )
@@ -209,25 +209,40 @@ def test_a_stretch_is_cut_at_whole_seconds_and_nothing_of_it_is_lost(begin, leng
 
 
 @st.composite
-def statements(draw: st.DrawFn) -> tuple[int, int, int, int]:
-    started = START + 1000 * draw(st.integers(0, 3_000_000))
-    return draw(st.integers(0, 1)), draw(st.integers(FAILED, 9)), started, started + 1000 * draw(st.integers(0, 10**6))
+def statements(draw: st.DrawFn) -> list[int]:
+    """The statements of one transaction, one after the other."""
+    moment, numbers = START + 1000 * draw(st.integers(0, 3_000_000)), []
+    for rows, took_us in draw(st.lists(st.tuples(st.integers(FAILED, 9), st.integers(0, 10**6)), min_size=1)):
+        numbers += draw(st.integers(0, 1)), rows, moment, moment + 1000 * took_us
+        moment = numbers[-1]
+    return numbers
 
 
-@given(st.lists(st.lists(statements(), max_size=12), max_size=3))
-def test_rows_of_statements_merge_to_those_of_all_samples(executors):
+@given(st.lists(st.lists(statements(), max_size=8), max_size=3))
+def test_rows_of_statements_merge_to_those_of_all_transactions(executors):
     """Reports of several executors merge to the report that one would have made."""
 
-    def rows(given_samples):
-        return statement_rows(as_table(given_samples, STATEMENT_SAMPLE), LOAD, ["transfer 1", "order 1"], START)
+    def rows(transactions):
+        return statement_rows(statement_table(transactions), LOAD, ["transfer 1", "order 1"], START)
 
     merger = RowMerger()
-    for given_samples in executors:
-        report = Report.from_rows(Rows(own_statements=rows(given_samples)))
-        merger.add(decode(encode(report)).rows())
-    every = [sample for given_samples in executors for sample in given_samples]
+    for transactions in executors:
+        merger.add(decode(encode(Report.from_rows(Rows(own_statements=rows(transactions))))).rows())
+    every = [transaction for transactions in executors for transaction in transactions]
     merged = merger.pop_before(math.inf).own_statements
     assert [astuple(row) for row in merged] == sorted(map(astuple, rows(every)), key=lambda row: row[:3])
-    assert sum(row.executions + row.errors for row in merged) == len(every)
     assert all(size(row.latency) == row.executions for row in merged)
     assert [set(row.columns()) for row in merged] == [set(OWN_STATEMENTS.names)] * len(merged)
+    counted: Counter = Counter()
+    for numbers in every:
+        for place, returned, began, ended in zip(*(numbers[part::4] for part in range(4)), strict=True):
+            key = (numbers[-1] - START) // SECOND_NS, place
+            counted[key, "errors"] += returned == FAILED
+            if returned != FAILED:
+                counted.update({(key, "done"): 1, (key, "rows"): returned, (key, "us"): (ended - began) // 1000})
+    found = Counter()
+    for row in merged:
+        key = row.second, ["transfer 1", "order 1"].index(row.statement)
+        found.update({(key, "errors"): row.errors, (key, "done"): row.executions, (key, "rows"): row.rows})
+        found[key, "us"] += row.latency_us
+    assert +found == +counted

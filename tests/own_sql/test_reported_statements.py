@@ -31,18 +31,20 @@ class Answering(Session):
 def executed(session: Session, **transactions) -> list[tuple[str, int]]:
     """Execute the last of some transactions; return the name and the rows of each reported statement."""
     workload = define(read_definition({"name": "own", "transactions": transactions}))
-    reported: list[tuple[int, int, int, int]] = []
-    context = WorkloadContext({}, 1, lambda text: [], lambda *_: None, report_statement=reported.append)
+    reports: list[Sequence[int]] = []
+    context = WorkloadContext({}, 1, lambda text: [], lambda *_: None, report_statements=reports.append)
     transaction = workload.transactions[-1](workload.users.share(context))
     before = time.monotonic_ns()
     try:
         transaction.execute(session, transaction.inputs(random.Random(1)))
     except CallFailed:
         pass
-    times = [before, *(moment for _, _, *moments in reported for moment in moments), time.monotonic_ns()]
+    [reported] = reports
+    statements = list(zip(*(reported[part::4] for part in range(4)), strict=True))
+    times = [before, *(moment for _, _, *moments in statements for moment in moments), time.monotonic_ns()]
     assert times == sorted(times)
     names = [statement.name for statement in workload.statements(session.dialect)]
-    return [(names[place], rows) for place, rows, *_ in reported]
+    return [(names[place], rows) for place, rows, *_ in statements]
 
 
 OTHER = {"sql": "SELECT 1; SELECT 2"}

@@ -87,22 +87,9 @@ class OwnTransaction(Transaction):
 
     def __init__(self, shared: Shared):
         super().__init__(shared)
-        self._places, self._report = shared.places, shared.context.report_statement
-
-    def _call(
-        self, session: Session, name: str, parameters: Sequence[Any], *, commits: bool = True, keeps: bool = True
-    ) -> Sequence[tuple]:
-        """Execute a statement and report it. Return its rows; none unless it `keeps` them."""
-        rows, began = FAILED, _now()
-        try:
-            if keeps:
-                answer = session.call(name, parameters, commits=commits)
-                rows = len(answer)
-                return answer
-            rows = session.count(name, parameters, commits=commits)
-            return ()
-        finally:
-            self._report((self._places[name], rows, began, _now()))
+        self._report = shared.context.report_statements
+        self._place = shared.places[_call_name(self.name, 0)]
+        """The place of its first statement; the others follow."""
 
     @classmethod
     def to_prepare(cls, dialect: str) -> dict[str, str]:
@@ -202,10 +189,13 @@ class OwnStatements(OwnTransaction):
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         if self._alone:
+            began = _now()
             try:
-                self._call(session, self._alone, inputs)
+                rows = len(session.call(self._alone, inputs))
             except CallFailed as error:
+                self._report((self._place, FAILED, began, _now()))
                 raise _name_statement(error, self.name, self._lines[0]) from None
+            self._report((self._place, rows, began, _now()))
             return Outcome.COMMITTED
         if not self._is_one:
             return self._make_calls(session, inputs, commits=True)
@@ -233,17 +223,30 @@ class OwnStatements(OwnTransaction):
         return outcome
 
     def _make_calls(self, session: Session, inputs: tuple, *, commits: bool) -> Outcome:
-        values, number = [*inputs], 0
+        values, number, place = [*inputs], 0, self._place
+        reported: list[int] = []
+        began = _now()
         try:
             for number, (name, pick) in enumerate(self._calls):
-                keeps = number in self._results or name not in self.counted
-                rows = self._call(session, name, pick(values), commits=commits, keeps=keeps)
+                if name in self.counted and number not in self._results:
+                    rows: Sequence[tuple] = ()
+                    count = session.count(name, pick(values), commits=commits)
+                else:
+                    rows = session.call(name, pick(values), commits=commits)
+                    count = len(rows)
+                ended = _now()
+                reported += place + number, count, began, ended
+                began = ended
                 if columns := self._results.get(number):
                     if not len(rows):
                         return Outcome.ROLLED_BACK
                     values += [rows[0][column] for column in columns]
         except CallFailed as error:
+            reported += place + number, FAILED, began, _now()
             raise _name_statement(error, self.name, self._lines[number]) from None
+        finally:
+            if reported:
+                self._report(reported)
         return Outcome.COMMITTED
 
 
@@ -291,7 +294,7 @@ class PgbenchScript(OwnTransaction):
         queries = [place for place, step in enumerate(self._steps) if not isinstance(step, Set)]
         statements = [(place, step.statement) for place, step in enumerate(self._steps) if isinstance(step, Query)]
         self._facts = {
-            place: (_call_name(self.name, number), statement.begins, statement.ends)
+            place: (number, _call_name(self.name, number), statement.begins, statement.ends)
             for number, (place, statement) in enumerate(statements)
         }
         self._first = queries[0]
@@ -316,23 +319,37 @@ class PgbenchScript(OwnTransaction):
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         if self._alone:
-            self._call(session, self._alone[0], inputs)
+            began = _now()
+            try:
+                count = len(session.call(self._alone[0], inputs))
+            except CallFailed:
+                self._report((self._place, FAILED, began, _now()))
+                raise
+            self._report((self._place, count, began, _now()))
             return Outcome.COMMITTED
         variables = self._variables = dict(inputs[0])
         is_open = False
         place, steps, line = self._first, self._steps, 0
+        reported: list[int] = []
         try:
             while place < len(steps):
                 step, here = steps[place], place
                 place += 1
                 if isinstance(step, Query):
                     line = step.statement.line
-                    name, begins, ends = self._facts[here]
+                    number, name, begins, ends = self._facts[here]
                     is_open = is_open or begins
                     parameters = [as_parameter(variables[name]) for name in step.statement.names]
                     commits = not is_open or ends
-                    keeps = step.prefix is not None or name not in self.counted
-                    rows = self._call(session, name, parameters, commits=commits, keeps=keeps)
+                    began, count = _now(), FAILED
+                    try:
+                        if name in self.counted and step.prefix is None:
+                            count = session.count(name, parameters, commits=commits)
+                            continue
+                        rows = session.call(name, parameters, commits=commits)
+                        count = len(rows)
+                    finally:
+                        reported += self._place + number, count, began, _now()
                     is_open = is_open and not ends
                     if step.prefix is not None:
                         self._set_row(session, step, rows)
@@ -353,6 +370,9 @@ class PgbenchScript(OwnTransaction):
                 _roll_back(session)
             reason = f"the variable {error.args[0]} has no value" if isinstance(error, KeyError) else str(error)
             raise CallFailed(ErrorClass.OTHER, "", f"{self.name}.sql: {reason}") from None
+        finally:
+            if reported:
+                self._report(reported)
         return Outcome.COMMITTED
 
     def _set_row(self, session: Session, step: Query, rows: Sequence[tuple]) -> None:

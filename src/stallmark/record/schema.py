@@ -116,7 +116,7 @@ TRANSACTION_IO = pa.schema(
 )
 OWN_STATEMENTS = pa.schema(
     [
-        SECOND,
+        column("second", pa.int32(), "in which the last statement of its transaction ended", "s"),
         _LOAD,
         column("statement", pa.string(), "transaction, and number in its file; the manifest has the text"),
         column("executions", pa.int32(), "ended well, those of transactions tried again included", "executions"),
