@@ -224,7 +224,7 @@ def summarise_step(
         ),
         transactions=transactions,
         reads=_in_order(workload, transaction_reads(views, load, interval)),
-        own_statements=executed_statements(manifest.workload.statements, load, interval),
+        own_statements=executed_statements(manifest.workload, load, views.statement_reads, interval),
         mail_io=summarise_mail_io(data, timer_iops(load, manifest.workload.transactions, interval))
         if alone and "mailboxes" in manifest.workload.scale and not manifest.loads
         else None,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from stallmark.collectors import ON_REQUEST, REGISTRY
+from stallmark.collectors import OF_STATEMENTS, ON_REQUEST, REGISTRY
 from stallmark.collectors.base import Collector
 from stallmark.collectors.mssql.io_latency import Volumes
 from stallmark.record.manifest import Manifest
@@ -143,7 +143,8 @@ def tables() -> Iterator[RecordTable]:
         yield RecordTable(name, "", meaning, schema)
     for engine, kinds in REGISTRY.items():
         requested = [kind for kinds_of_engine in ON_REQUEST.get(engine, {}).values() for kind in kinds_of_engine]
-        for kind in {kind.name: kind for kind in (*kinds, *requested, *_ON_WINDOWS.get(engine, ()))}.values():
+        own: Sequence[type[Collector]] = [OF_STATEMENTS[engine]] if engine in OF_STATEMENTS else []
+        for kind in {kind.name: kind for kind in (*kinds, *requested, *own, *_ON_WINDOWS.get(engine, ()))}.values():
             yield RecordTable(kind.name, engine, kind.help, pa.schema([*SAMPLED, *kind.columns]))
     for name, meaning in _PROBE.items():
         yield RecordTable(name, "", meaning, PROBE_TABLES[name])

@@ -208,6 +208,13 @@ def statement_times(step: StepSummary) -> Table | None:
             number("mean", lambda row: row[1].latency_mean_ms),
             percentiles(lambda row: row[1].latency_ms),
         ),
+        if_known(
+            group(
+                "Pages, per execution",
+                number("asked for", lambda row: row[1].logical_reads),
+                number("read", lambda row: row[1].physical_reads),
+            )
+        ),
         notes=[reading.STATEMENTS, *percentile_notes(statement.latency_ms for statement in step.own_statements)],
     )
 
