@@ -44,7 +44,9 @@ def executed_statements(
     """Return the statements that were executed, in the order of the files, with their `reads` where known."""
     summaries = []
     for statement in workload.statements:
-        counts = {name: int(interval.of(sums).sum()) for name, sums in load.statements.get(statement.name, {}).items()}
+        counts = {
+            name: int(interval.select(sums).sum()) for name, sums in load.statements.get(statement.name, {}).items()
+        }
         if not counts or not (counts["executions"] or counts["errors"]):
             continue
         executions = counts["executions"]
