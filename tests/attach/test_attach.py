@@ -50,7 +50,7 @@ def test_rows_are_on_the_run_s_clock(run, tmp_path):
     assert entry.model_dump() == {
         "name": "array A", "file": "a.csv", "format": "csv", "time_zone": "its times carry their offset",
         "offset_s": 0.0, "span": ("2025-11-21T10:01:00.000+00:00", "2025-11-21T10:02:00.000+00:00"), "samples": 61,
-        "interval_s": 1.0, "counters": 1, "notes": (),
+        "interval_s": 1.0, "counters": 1, "notes": (), "remarks": (),
     }  # fmt: skip
     assert record.manifest.status == "complete"
     assert not list(run.glob("*.new"))

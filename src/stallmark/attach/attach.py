@@ -281,6 +281,7 @@ def attach(records: Sequence[Record], wanted: Wanted, request: Request) -> list[
             interval_s=aligned.interval_s,
             counters=len(share.measured),
             notes=tuple(notes_on(file)),
+            remarks=tuple(file.remarks),
         )
         _write(share.record, name, entry, share.rows(name))
         result.append(Attached(share.record.folder.name, entry))
@@ -335,8 +336,8 @@ def _fill(shares: Sequence[_Share], file: Recorded, wanted: Wanted, count: int) 
         names[counter.name] = None
         return wanted.has(counter.name)
 
-    for place, sample in zip(range(count), samples(file, takes), strict=False):
-        near = [share for share in shares if share.near[place]]
+    for place, sample in enumerate(samples(file, takes)):  # to the end of the file, which completes its notes
+        near = [share for share in shares if place < count and share.near[place]]
         for counter, value in sample.values if near or not place else ():
             measured.add(counter)
             if len(measured) > MOST_COUNTERS:

@@ -151,9 +151,11 @@ def import_profile(files: Sequence[Path], folder: Path, wanted: Wanted, *, anony
     timeline = timeline_of(recording, wanted, covered=source != "csv")
     tables = timeline.intervals.tables()
     if not any(table.num_rows for table in tables.values()):
+        reasons = " ".join([*(f"{reason}." for reason in recording.missing.values()), *recording.notes])
+        needed = f"Two consecutive samples are needed{_AS.get(source, '')}."
         raise StallmarkError(
-            f"{', '.join(str(path) for path in files)}: no interval has a value that a profile knows. Two "
-            f"consecutive samples are needed{_AS.get(source, '')}."
+            f"{', '.join(str(path) for path in files)}: no interval has a value that a profile knows. "
+            f"{reasons if reasons and len(timeline.intervals.start) else needed}"
         )
     manifest = _manifest(files, source, recording, timeline, anonymous)
     write_imported(folder, manifest, tables)

@@ -29,6 +29,7 @@ from stallmark.record.profile.interval_table import IO, STATES, FileClass
 
 _HINT = "it takes Perfmon's CSV, iostat with -t, sadf -j, a range query of Prometheus as JSON, and CSV with times"
 _NAMED = 6  # maximum series named in a message
+_INSTANCE = re.compile(r'\binstance="([^":]+)')
 _WORD = re.compile(r"[A-Za-z_:][\w:]*")
 
 
@@ -162,8 +163,9 @@ def _increments(points: Mapping[float, float]) -> dict[float, float]:
 
 def _refuse(path: Path, file: Table, wanted: Wanted, parts: Sequence[_Part], names: list[str]) -> None:
     """Raise StallmarkError for series without a usable name, value or unit."""
-    if len(file.hosts) > 1:
-        raise StallmarkError(f"{path} is of {some_names(file.hosts)}: give each a file of its own.")
+    hosts = {*file.hosts, *(host for part in parts for host in _INSTANCE.findall(part.counter.name))}
+    if len(hosts) > 1:
+        raise StallmarkError(f"{path} is of {some_names(hosts)}: give each a file of its own.")
     existing = f"it has {', '.join(names[:_NAMED])}{', …' if len(names) > _NAMED else ''}"
     for theirs in [*wanted.names, *(text for text in file.texts if text in MEANINGS)]:
         if any(theirs.endswith(text) for text in file.texts):
