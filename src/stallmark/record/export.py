@@ -34,7 +34,7 @@ def export(record: Record, folder: Path) -> list[Path]:
     written: list[Path] = []
     described: list[tuple[str, pa.Field]] = []
     for name in record.tables():
-        schema = _described(name, record.schema(name))
+        schema = _with_units(name, record.schema(name))
         histograms = [column.removesuffix("_gaps") for column in schema.names if column.endswith("_gaps")]
         plain = [field for field in schema if not pa.types.is_list(field.type)]
         written.append(_write(record, name, pa.schema(plain), folder / f"{name}.csv"))
@@ -53,7 +53,7 @@ def export(record: Record, folder: Path) -> list[Path]:
     return [*written, folder / COLUMNS, folder / "manifest.json"]
 
 
-def _described(name: str, schema: pa.Schema) -> pa.Schema:
+def _with_units(name: str, schema: pa.Schema) -> pa.Schema:
     """Return the schema with the units of columns from older records filled in."""
     known = _KNOWN.get(name, pa.schema([]))
     return pa.schema(

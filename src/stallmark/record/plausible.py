@@ -102,7 +102,7 @@ def wrong_rows(table: str, rows: pa.RecordBatch) -> str | None:
 
 
 def _is_waits(text: str) -> bool:
-    """Return whether a text is a JSON object of numbers."""
+    """Return True if a text is a JSON object of numbers."""
     try:
         waits = json.loads(text)
         return isinstance(waits, dict) and all(
@@ -121,7 +121,7 @@ _READS: Final[Mapping[tuple[str, str], Callable[[str], object]]] = {
 
 
 def may_be_null(table: str, column: str) -> bool:
-    """Return whether a column may lack values: in collectors' tables all may, except the times and counts of
+    """Return True if a column may lack values: in collectors' tables all may, except the times and counts of
     sampling."""
     own = table in _OWN or table.startswith("external_")
     may = {*_UNKNOWN.get(table, ()), *_ADDED_LATER.get(table, ())}
@@ -129,7 +129,7 @@ def may_be_null(table: str, column: str) -> bool:
 
 
 def _is_empty(table: str, field: pa.Field) -> bool:
-    """Return whether a column that may be empty has no value at all."""
+    """Return True if a column that may be empty has no value at all."""
     return kinds.is_null(field.type) and may_be_null(table, field.name)
 
 

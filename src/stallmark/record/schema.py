@@ -281,12 +281,12 @@ _REASONS = {
 }
 
 
-def why_stopped(reason: int | None) -> str | None:
+def stop_reason(reason: int | None) -> str | None:
     """Return the reason why Query Store is read-only, as a clause, or None if the server gives no known reason."""
     return " and ".join(reason_text for bit, (reason_text, _) in _REASONS.items() if (reason or 0) & bit) or None
 
 
-def how_to_resume(state: str, reason: int | None) -> str:
+def resume_command(state: str, reason: int | None) -> str:
     """Return the command that makes Query Store write again."""
     if remedies := [remedy for bit, (_, remedy) in _REASONS.items() if (reason or 0) & bit]:
         return "; ".join(remedies)

@@ -92,12 +92,13 @@ class Load:
     latency: Mapping[tuple[int, str], Latencies] = field(default_factory=dict)
     service: Mapping[tuple[int, str], Latencies] = field(default_factory=dict)
     users: Mapping[int, Mapping[str, np.ndarray]] = field(default_factory=dict)
-    """By executor; `cpu_us` covers all loads of the executor, because they share the one core that it can use."""
+    """Values by executor; `cpu_us` covers all loads of the executor, because they share the one core that it can
+    use."""
     executors: Mapping[int, Sequence[int]] = field(
         default_factory=dict
     )  # keys: load machine, or 0 if the load came from one
     own_io: Mapping[str, Mapping[str, np.ndarray]] = field(default_factory=dict)
-    """By transaction and column of `transaction_io`; NaN in seconds without a report of the server."""
+    """Values by transaction and column of `transaction_io`; NaN in seconds without a report of the server."""
     attended: frozenset[str] = frozenset()  # transactions that no virtual user starts
 
     def all(self, column: str) -> np.ndarray:
@@ -146,7 +147,7 @@ class SecondSums:
 
     def add(self, batch: pa.RecordBatch, second: np.ndarray) -> np.ndarray:
         """Add a batch with the second of each row, and return the number of each row's load and name."""
-        number = self._pairs.of(self._loads.of(batch, "load"), self._names.of(batch, self._name))
+        number = self._pairs.codes(self._loads.codes(batch, "load"), self._names.codes(batch, self._name))
         room = len(self._pairs)
         if more := room - len(self._first):
             self._first = np.append(self._first, np.full(more, self._seconds))
@@ -182,7 +183,7 @@ class SecondSums:
                 numbers.setdefault(names[name], []).append(number)
         return numbers
 
-    def of(self, load: str | None, seconds: int) -> dict[str, dict[str, np.ndarray]]:
+    def sums(self, load: str | None, seconds: int) -> dict[str, dict[str, np.ndarray]]:
         """Return the sums in the first `seconds` of a load, or of all, by name and column."""
         return {name: self._sums_of_rows(numbers, seconds) for name, numbers in self.numbers(load, seconds).items()}
 
@@ -205,13 +206,12 @@ _USER_SUMS = ("running", "busy_us", "think_us", "lag_us")
 
 @dataclass(frozen=True)
 class Part:
-    """A run, or one `load` of it, with its number of seconds and its measured intervals. `attended`: transactions that
-    no virtual user starts."""
+    """A run or one of its loads, with its measured intervals."""
 
-    load: str | None
+    load: str | None  # None: the complete run
     seconds: int
     intervals: Sequence[Interval]
-    attended: frozenset[str] = frozenset()
+    attended: frozenset[str] = frozenset()  # transactions that no virtual user starts
 
 
 def read_load(
@@ -223,8 +223,8 @@ def read_load(
 
 
 class DriverTables:
-    """The tables of a run, read for some parts of it in one pass. Histograms are merged over stretches of seconds that
-    lie in the same intervals of all parts."""
+    """The tables of a run, read in one pass for several parts of the run. Histograms are merged over all seconds that
+    belong to the same intervals in every part."""
 
     def __init__(self, run: Record, parts: Sequence[Part]):
         self._run, self._loads = run, any(part.load is not None for part in parts)
@@ -233,7 +233,7 @@ class DriverTables:
         self._edges = np.unique([end for interval in intervals for end in (interval.begin, interval.end)])
         self._measured = np.zeros(seconds, dtype=bool)
         for interval in intervals:
-            interval.of(self._measured)[:] = True
+            interval.select(self._measured)[:] = True
         self._histograms: dict[tuple[int, str], np.ndarray] = {}  # keys: segment and time; arrays: (number, bucket)
         self._counts = SecondSums("transaction", _COUNTS, seconds)
         self._own_io = SecondSums("transaction", _OWN_IO, seconds)
@@ -250,20 +250,20 @@ class DriverTables:
 
     def load_of(self, part: Part) -> Load:
         """Return the load of one of the parts."""
-        own = {int(name): sums for name, sums in self._users.of(part.load, part.seconds).items()}
-        used = self._users.of(None, part.seconds)
+        own = {int(name): sums for name, sums in self._users.sums(part.load, part.seconds).items()}
+        used = self._users.sums(None, part.seconds)
         users = {executor: own[executor] | {"cpu_us": used[str(executor)]["cpu_us"]} for executor in sorted(own)}
         executors: dict[int, list[int]] = {}
         for executor in users:
             executors.setdefault(self._machines[executor], []).append(executor)
         return Load(
             part.seconds,
-            counts=self._counts.of(part.load, part.seconds),
+            counts=self._counts.sums(part.load, part.seconds),
             latency=self._merged(part, "latency"),
             service=self._merged(part, "service"),
             users=users,
             executors=executors,
-            own_io=self._own_io.of(part.load, part.seconds),
+            own_io=self._own_io.sums(part.load, part.seconds),
             attended=part.attended,
         )
 

@@ -178,7 +178,7 @@ def _manifest(
     files: Sequence[Path], source: Source, recording: Recording, timeline: Timeline, anonymous: bool
 ) -> ProfileManifest:
     intervals = timeline.intervals
-    targets = intervals.known("server.memory_target_bytes")
+    targets = intervals.known_values("server.memory_target_bytes")
     begin, end = moment_at(intervals.start[0]), moment_at(intervals.end[-1])
     notes = recording.notes + timeline.notes
     if anonymous:
