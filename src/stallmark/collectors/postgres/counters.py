@@ -160,7 +160,7 @@ class Checkpoints(PostgresCollector):
             column("timed", COUNT, "checkpoints by timeout so far", "checkpoints"),
             column("requested", COUNT, "checkpoints by request so far, also by the size of the WAL", "checkpoints"),
             column("done", COUNT, "those that did something; null before PostgreSQL 18", "checkpoints"),
-            column("write_ms", MS, "time of writing files, summed"),
+            column("write_ms", MS, "duration of the writing phases, which mostly pause, summed"),
             column("sync_ms", MS, "time of syncing files, summed"),
             column("buffers_written", COUNT, "written by checkpoints so far", "blocks"),
         ]
