@@ -83,8 +83,8 @@ class MssqlBackup(Backup):
     def label(self) -> str | None:
         """Return the label of the backup, or None if it cannot be read."""
         try:
-            row, *_ = _described(self._server, f"RESTORE HEADERONLY FROM DISK = {self._files[0]}")
-            label, *_ = _described(self._server, f"RESTORE LABELONLY FROM DISK = {self._files[0]}")
+            row, *_ = _query_by_name(self._server, f"RESTORE HEADERONLY FROM DISK = {self._files[0]}")
+            label, *_ = _query_by_name(self._server, f"RESTORE LABELONLY FROM DISK = {self._files[0]}")
         except CallFailed as error:
             if error.code == NOT_THERE:
                 return None
@@ -141,7 +141,7 @@ class MssqlBackup(Backup):
 
     def _moves(self, to: Folders) -> str:
         """Return the clauses that put each file of the backup into its folder, under the name it has."""
-        files = _described(self._server, f"RESTORE FILELISTONLY FROM {self._disks}")
+        files = _query_by_name(self._server, f"RESTORE FILELISTONLY FROM {self._disks}")
         unknown = to.filegroups.keys() - {file["FileGroupName"] for file in files}
         if unknown:
             raise StallmarkError(f"place.filegroups names {min(unknown)}, which the database does not have.")
@@ -271,7 +271,7 @@ class MssqlBackup(Backup):
         return Journal(self._master, f"restore.{self._server.address.database}")
 
 
-def _described(server: Server, statement: str) -> list[dict[str, Any]]:
+def _query_by_name(server: Server, statement: str) -> list[dict[str, Any]]:
     """Return the rows of a statement by their columns, of which later versions have more."""
     with server.cursor() as cursor:
         cursor.execute(statement)
@@ -320,14 +320,14 @@ class _UserFile(MssqlBackup):
     def restore_statement(self) -> str:
         """Raise StallmarkError if the file has no backup that fits the database."""
         try:
-            backups = _described(self._master, f"RESTORE HEADERONLY FROM {self._disks}")
+            backups = _query_by_name(self._master, f"RESTORE HEADERONLY FROM {self._disks}")
         except CallFailed as error:
             raise StallmarkError(f"The server cannot read {self._path} ({error.message}).") from None
         full = [backup for backup in backups if backup["BackupType"] == _FULL]
         if not full:
             raise StallmarkError(f"{self._path} holds no full backup of a database: make one by BACKUP DATABASE.")
         number = f"FILE = {full[-1]['Position']}"
-        files = _described(self._master, f"RESTORE FILELISTONLY FROM {self._disks} WITH {number}")
+        files = _query_by_name(self._master, f"RESTORE FILELISTONLY FROM {self._disks} WITH {number}")
         places = dict(self._master.query(_FILES, [self._server.address.database]))
         if strange := [file["LogicalName"] for file in files if file["LogicalName"] not in places]:
             raise StallmarkError(
