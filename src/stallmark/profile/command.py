@@ -1,5 +1,6 @@
 """The command `stallmark profile`."""
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
     from stallmark.profile.collection import CollectionProgress
     from stallmark.record.profile.interval_table import FileClass
 
-_LINE_EVERY_S = 900.0
-"""The seconds between lines of progress in a file or a pipe."""
+_LINES = 20
+"""Lines of progress in a file or a pipe: as many over a profile, and more over a long one."""
+_MOST_APART_S = 900.0
 
 
 @click.command(cls=Command)
@@ -89,7 +91,7 @@ def profile(
 
     source = source_for(server, anonymous=anonymous)
     try:
-        with _progress_line() as show_progress:
+        with _progress_line(planned_s) as show_progress:
             Collection(source, folder, planned_s, anonymous, show=show_progress).run()
     finally:
         if folder.is_dir() and last_sample(folder) > 0:
@@ -127,15 +129,17 @@ def _names(mapped: Sequence[str]) -> dict[str, str]:
 
 
 @contextmanager
-def _progress_line() -> "Iterator[Callable[[CollectionProgress], None]]":
-    """Yield a function that shows the progress: one line redrawn with each sample or, in a file, a new line from time
-    to time."""
+def _progress_line(planned_s: float) -> "Iterator[Callable[[CollectionProgress], None]]":
+    """Yield a function that shows the progress: one line redrawn with each sample or, in a file, a new line with the
+    first rates and from time to time."""
     if not err.is_terminal:
-        last_s = [0.0]
+        due_s = -math.inf  # a clock that has no beginning: it may be near 0 after the machine has started
 
         def write_line(progress: "CollectionProgress") -> None:
-            if time.monotonic() - last_s[0] >= _LINE_EVERY_S or progress.trouble:
-                last_s[0] = time.monotonic()
+            nonlocal due_s
+            has_rates = progress.reads_per_s is not None or progress.writes_per_s is not None
+            if progress.trouble or (has_rates and time.monotonic() >= due_s):
+                due_s = time.monotonic() + min(_MOST_APART_S, planned_s / _LINES)
                 print_markup(err, _in_words(progress))
 
         yield write_line
