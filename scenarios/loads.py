@@ -72,7 +72,7 @@ class LoadsScenario(TimedScenario):
             yield "no load has users who execute transactions: add one, such as {workload: bank, users: 10}"
         if self.cells and self.alone:
             yield "alone and cells are two experiments: leave one of them out"
-        yield from self._own_sql_mistakes()
+        yield from self._folder_mistakes()
         yield from self._load_search_mistakes()
         yield from self._search_mistakes()
         lengths = {name: len(counts) for name, load in self.loads.items() if len(counts := _counts(load)) > 1}
@@ -90,7 +90,7 @@ class LoadsScenario(TimedScenario):
         yield from self.curve_mistakes("reads per transaction cannot be told of several loads at once")
         yield from self._database_mistakes(parts_of(self.contents.name))
 
-    def _own_sql_mistakes(self) -> Iterator[str]:
+    def _folder_mistakes(self) -> Iterator[str]:
         """Yield the mistake of two folders of one name, or of copies of a load whose data are the user's."""
         own = {name: load for name, load in self.loads.items() if isinstance(load, UsersLoad) and load.sql}
         for (first, load), (other, another) in combinations(own.items(), 2):
