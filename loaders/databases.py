@@ -88,6 +88,8 @@ def build(
     Raise StallmarkError as `load.build` does; for want of room for all, before the first one is begun.
     """
     build_one = partial(load.build, workers=workers, to_be_copied=to_be_copied)
+    if not list(databases(engine, workload, scale)):  # a user's own database elsewhere
+        return BuildResult("reused", True, 0, 0.0)
     if not engine.by_workload:
         arranged = partial(arrange, workload.name)
         return build_one(engine, workload, scale, seed, part=part, arrange=arranged, progress=progress)

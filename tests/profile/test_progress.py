@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import pytest
 
+from stallmark.cli.common import err
 from stallmark.profile import command
 from stallmark.profile.collection import CollectionProgress
 
@@ -14,7 +15,7 @@ def test_lines_come_soon_and_at_even_intervals(begins_s, planned_s, lines, monke
     now_s = begins_s
     monkeypatch.setattr(command.time, "monotonic", lambda: now_s)
     written_s = []
-    with command._progress_line(planned_s) as show:
+    with command._progress_line(planned_s, err) as show:
         for passed_s in range(0, planned_s, 15):
             now_s = begins_s + passed_s
             show(CollectionProgress(passed_s, planned_s, 1, 0, *((1.0, 2.0) if passed_s else (None, None))))

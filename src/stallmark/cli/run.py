@@ -11,7 +11,6 @@ import click
 
 from stallmark.cli.command import Extensible
 from stallmark.cli.common import (
-    Terminal,
     err,
     escape,
     json_option,
@@ -20,6 +19,8 @@ from stallmark.cli.common import (
     out_option,
     parsing,
     print_markup,
+    progress_console,
+    quiet_option,
     target_options,
     timezone_option,
 )
@@ -69,7 +70,7 @@ def as_duration(text: str) -> float:
     "--resume", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="RUNS/…",
     help="Make the runs that an experiment which ended early still lacks.",
 )  # fmt: skip
-@click.option("--quiet", "-q", is_flag=True, help="Show no progress: the result alone.")
+@quiet_option
 @markdown_option
 @junit_option
 @timezone_option()
@@ -91,7 +92,7 @@ def run(
     outputs = Outputs(None, as_json, markdown=markdown, junit=junit)
     outputs.refuse()
     options = LoadOptions(users, duration, rate)
-    show, begun = ShowInSentences(Terminal(quiet=True) if quiet else err), None
+    show, begun = ShowInSentences(progress_console(quiet)), None
     model: AnyScenario | ProbeScenario
     quick = next((addition for addition in added if isinstance(addition, QuickScenario)), None)
     if quick and (scenario or resume):

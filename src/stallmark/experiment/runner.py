@@ -38,7 +38,7 @@ from stallmark.experiment.storage_work import StorageWork
 from stallmark.experiment.target import advice_on_unseen
 from stallmark.experiment.user_run import Run
 from stallmark.loaders import ledger
-from stallmark.loaders.databases import build, missing, read_entry
+from stallmark.loaders.databases import build, databases, missing, read_entry
 from stallmark.loaders.ledger import Entry
 from stallmark.record.files import exclusive_folder
 from stallmark.record.reader import Record
@@ -258,7 +258,7 @@ class Runner:
         """Load the database unless it is there; add to `said` what the records are to keep of it."""
         choice, to_be_copied = self._scenario.contents, self._scenario.reset == "restore"
         workload = find_workload(choice.name)
-        if workload.is_given and not self._engine.is_local:
+        if not list(databases(self._engine, workload, choice.scale)):
             return read_entry(self._engine, workload)
         loading = show_build(self._show, f"Loading {choice}")
         with loading as progress, telling_blockers(self._engine, self._show.say):
