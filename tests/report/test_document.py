@@ -5,7 +5,19 @@ from support.html_page import Page
 from support.terminal import printed
 
 from stallmark.errors import StallmarkError
-from stallmark.report.document import Document, Fold, Grid, Key, Note, Notes, Section, Shown, Words, known, shown
+from stallmark.report.document import (
+    Document,
+    Fold,
+    Grid,
+    Key,
+    Note,
+    Notes,
+    Section,
+    Shown,
+    Words,
+    non_empty,
+    table_blocks,
+)
 from stallmark.report.figures import Figure, chart
 from stallmark.report.renderers import in_terminal, page_beside, render, write_pages
 from stallmark.report.slide import slide
@@ -24,7 +36,9 @@ def a_chart(name: str) -> Figure:
 
 
 def test_a_section_with_nothing_to_show_is_left_out():
-    sections = known(Section("a", "A", []), Section("b", "B", shown(None, "B")), Section("c", "C", shown(TABLE, "C")))
+    sections = non_empty(
+        Section("a", "A", []), Section("b", "B", table_blocks(None, "B")), Section("c", "C", table_blocks(TABLE, "C"))
+    )
     assert [section.id for section in sections] == ["c"]
 
 

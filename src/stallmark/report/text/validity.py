@@ -17,11 +17,11 @@ from stallmark.report.text.templates import Format, Template
 
 
 class _Words(NamedTuple):
-    """The words of a gate. `figure` and `allowed` are templates of table cells, filled with value, limit and facts."""
+    """The words of a gate."""
 
-    asks: str
-    figure: str
-    allowed: str
+    asks: str  # the requirement
+    figure: str  # template of a table cell, filled with value, limit and facts
+    allowed: str  # template of a table cell, too
 
 
 _WORDS = {
