@@ -72,7 +72,7 @@ def test_every_kind_takes_own_sql_and_records_it(kind):
     [variant, *_] = scenario.sized()
     [spec, *_] = (spec for spec in load_specs(scenario, variant) if spec.workload == "shop")
     assert spec.definition["setup"] and spec.deck["rent_film"] == 4
-    work = work_of_loads(scenario, variant)
+    work = work_of_loads(scenario, variant, "postgresql")
     recorded = [load.workload for load in work.loads if load.workload] or [work.workload]
     [own] = (workload for workload in recorded if workload.name == "shop")
     assert {kind.name for kind in own.transactions} == {*spec.deck}

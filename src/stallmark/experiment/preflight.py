@@ -253,17 +253,17 @@ def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> Non
 
 def _refuse_own_reset(scenario: AnyScenario, reset: OwnReset, engine: Engine) -> None:
     """Refuse a backup or a command that cannot bring back the user's database."""
-    if not find_workload(scenario.contents.name).is_given:
+    if not any(part.is_given for part in find_workload(scenario.contents.name).parts):
         raise StallmarkError(
             f"{scenario.name} asks for `reset: {{…}}`, which is of a database of your own: write `reset: restore`."
         )
-    if not reset.restore:
-        storage_work.refuse_impossible_hook("reset", reset)
-        return
     if engine.by_workload:
         raise StallmarkError(
             f"{scenario.name} has several databases, and `reset` restores one: write `reset: continue`."
         )
+    if not reset.restore:
+        storage_work.refuse_impossible_hook("reset", reset)
+        return
     backup = required(engine.user_backup)
     if not engine.is_shared:
         raise StallmarkError(
