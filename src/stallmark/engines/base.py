@@ -245,7 +245,7 @@ class Engine(ABC):
     """By the key of a variant that asks for it."""
 
     by_workload: Mapping[str, "Engine"] = MappingProxyType({})
-    """The engines of databases that hold one workload each. Empty where all are in the database of this engine."""
+    """The engine of each workload's database; those of users may share one. Empty if all are in this engine's own."""
 
     @abstractmethod
     def database_name(self) -> str:
@@ -265,7 +265,7 @@ class Engine(ABC):
 
     def databases(self) -> tuple["Engine", ...]:
         """Return the engines of the databases that are ours, each of one database."""
-        return tuple(self.by_workload.values()) or (self,)
+        return tuple(dict.fromkeys(self.by_workload.values())) or (self,)
 
     def database_of(self, workload: str) -> "Engine":
         """Return the engine of the database that holds a workload."""

@@ -137,7 +137,10 @@ def refuse_pool_sizes(scenario: AnyScenario, engine: Engine, loaded_bytes: int |
         if pool is None:
             continue
         is_estimated = pool.share is not None and loaded_bytes is None
-        data_bytes = round(_AT_MOST * _expected_bytes(scenario, engine)) if is_estimated else loaded_bytes or 0
+        expected = _expected_bytes(scenario, engine) if is_estimated else 0
+        if expected is None:
+            continue
+        data_bytes = round(_AT_MOST * expected) if is_estimated else loaded_bytes or 0
         if (size := pool.resolve(data_bytes)) < smallest_bytes:
             least = smallest_bytes // 1024**2
             sized = " Scenarios that end in -sqlserver have its sizes." if engine.dialect == "mssql" else ""
@@ -156,7 +159,7 @@ def refuse_pool_sizes(scenario: AnyScenario, engine: Engine, loaded_bytes: int |
 
 def refuse_places(scenario: AnyScenario, engine: Engine, loaded_bytes: int | None = None) -> None:
     """Refuse folders of variants that are not there or have no room; a size that is not known yet is estimated."""
-    size_bytes = _expected_bytes(scenario, engine) if loaded_bytes is None else loaded_bytes
+    size_bytes = (_expected_bytes(scenario, engine) or 0) if loaded_bytes is None else loaded_bytes
     for variant in scenario.variants:
         if variant.place:
             try:
@@ -165,8 +168,12 @@ def refuse_places(scenario: AnyScenario, engine: Engine, loaded_bytes: int | Non
                 raise StallmarkError(f"Variant {variant.name!r}: {error}") from None
 
 
-def _expected_bytes(scenario: AnyScenario, engine: Engine) -> int:
-    return expected_bytes(engine.dialect, find_workload(scenario.contents.name), scenario.contents.scale)
+def _expected_bytes(scenario: AnyScenario, engine: Engine) -> int | None:
+    """Return the estimated size of the data; None if a part is a user's own, whose size is known once it is there."""
+    workload = find_workload(scenario.contents.name)
+    if any(part.is_given for part in workload.parts):
+        return None
+    return expected_bytes(engine.dialect, workload, scenario.contents.scale)
 
 
 def refuse_impossible_devices(scenario: AnyScenario, loaded_bytes: int | None) -> None:
@@ -222,7 +229,8 @@ def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> Non
         raise StallmarkError(f"{scenario.name} runs queries, and `during` is beside users: leave it out.")
     if engine.by_workload:
         _refuse_of_one_database(scenario)
-    if find_workload(scenario.contents.name).is_given and not engine.is_local and scenario.reset == "restore":
+    has_users_own = any(part.is_given for part in find_workload(scenario.contents.name).parts)
+    if has_users_own and not engine.is_local and scenario.reset == "restore":
         raise StallmarkError(
             f"{scenario.name} asks for `reset: restore`, but the database is yours, and Stallmark keeps no copy of it: "
             "write `reset: {restore: FILE}` with a backup of yours, or `reset: continue`."
@@ -245,17 +253,17 @@ def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> Non
 
 def _refuse_own_reset(scenario: AnyScenario, reset: OwnReset, engine: Engine) -> None:
     """Refuse a backup or a command that cannot bring back the user's database."""
-    if not find_workload(scenario.contents.name).is_given:
+    if not any(part.is_given for part in find_workload(scenario.contents.name).parts):
         raise StallmarkError(
             f"{scenario.name} asks for `reset: {{…}}`, which is of a database of your own: write `reset: restore`."
         )
-    if not reset.restore:
-        storage_work.refuse_impossible_hook("reset", reset)
-        return
     if engine.by_workload:
         raise StallmarkError(
             f"{scenario.name} has several databases, and `reset` restores one: write `reset: continue`."
         )
+    if not reset.restore:
+        storage_work.refuse_impossible_hook("reset", reset)
+        return
     backup = required(engine.user_backup)
     if not engine.is_shared:
         raise StallmarkError(

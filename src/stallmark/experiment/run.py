@@ -26,6 +26,7 @@ from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.storage_work import StorageWork, carry_out_hook
 from stallmark.experiment.work import Work
 from stallmark.loaders import ledger
+from stallmark.loaders.databases import databases
 from stallmark.loaders.ledger import Entry
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Condition, Memory, Outage, Took
@@ -173,9 +174,9 @@ class AnyRun(ABC):
         with telling_blockers(engine, self._show.say):
             drop_left_behind(engine)
             self._mend()
-            if engine.is_local or not self._workload.is_given:  # of a user's database nothing is noted
-                ledger.note_driven(engine)
             contents = scenario.contents
+            for database, _, _ in databases(engine, self._workload, contents.scale):  # in a user's own nothing is noted
+                ledger.note_driven(database)
             for part in self._workload.parts:
                 own = engine.database_of(part.name)
                 self._openings[part.name] = open_run(own, part, contents.scale, contents.seed)
@@ -197,7 +198,10 @@ class AnyRun(ABC):
         if scenario.start_cache == "cold":
             self._notes.extend(required(engine.caches).empty())
         elif scenario.start_cache == "prefilled":
-            required(engine.prefill).fill(*schemas_of(self._workload.metadata))
+            schemas = schemas_of(self._workload.metadata)
+            if any(part.is_given for part in self._workload.parts):
+                schemas = [*engine.schemas_in_use()]
+            required(engine.prefill).fill(*schemas)
         several.checkpoint(engine)
         return Memory(
             configured_bytes=wanted,
