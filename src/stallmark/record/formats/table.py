@@ -32,7 +32,7 @@ _LINES = 60  # lines in which the header is searched
 _EMPTY = pa.array(["", "-", "--", "n/a", "na", "nan", "null", "none", "undefined"])
 _FILE = "file"  # a column of this name always distinguishes rows
 _RULE = re.compile(r"[-,;|\s]*--[-,;|\s]*")  # sqlcmd draws one below the header
-_DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
+_DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|20\d{6}")
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?")
 _TIME_NAME = re.compile(r"time|date|epoch|stamp", re.I)
 _HOST_NAME = re.compile(
@@ -47,7 +47,7 @@ _UNITS = {  # keys match the text in brackets
 }  # fmt: skip
 _INSIDE = {
     r"(?i)\b[uµμ]s/op|(^|_)usec_|_us$": "us", r"(?i)_ms$|\bms/op": "ms", r"(?i)\bop/s\b|iops\b": "1/s",
-    r"(?<![A-Za-z])B/s\b": "B/s",
+    r"(?<![A-Za-z])B/s\b": "B/s", r"KBytes$|\bkB/s\b": "KB/s",
 }  # fmt: skip
 
 
