@@ -68,10 +68,7 @@ def test_formats_that_are_read(tmp_path, content, format):
         ('{\n  "MetricDataResults": [{"Id": "m1", "Label": "ReadIOPS"}]}', "CloudWatch: make a CSV of it with jq"),
         ('{"cost": 59, "interval": "PT1M", "value": [{"timeseries": []}]}', "Azure Monitor: make a CSV of it with jq"),
         ('{"results":[{"statement_id":0,"series":[]}]}', "JSON of InfluxDB: ask for CSV"),
-        (
-            "# HELP node_disk_reads_completed_total The total.\n# TYPE node_disk_reads_completed_total counter\n",
-            "scrape",
-        ),
+        ("# HELP node_disk_io_now The number of I/Os.\n# TYPE node_disk_io_now gauge\n", "one scrape of an exporter"),
         ("AAA,progname,nmon\nAAA,host,db01\n", f"of nmon: {IOSTAT}"),
         ('"Dstat 0.7.3 CSV output"\n"Author:","Dag Wieers"\n', f"of dstat: {IOSTAT}"),
         ('"pcp-dstat 5.0.2 CSV Output"\n', f"of dstat: {IOSTAT}"),
