@@ -80,6 +80,7 @@ def test_formats_that_are_read(tmp_path, content, format):
         ("AIX aix72 2 7 00F9\n\n00:00:00 device %busy\n", f"AIX.*{CSV}"),
         ("                    extended device statistics\n    r/s    w/s   kr/s   kw/s wait actv\n", f"Solaris.*{CSV}"),
         ("SunOS sol11 5.11 11.3 sun4v\n00:00:00 device  %busy\n", f"Solaris.*{CSV}"),
+        ("              disk0               disk2       cpu    load average\n    KB/t  tps  MB/s\n", f"BSD.*{CSV}"),
         ("       tty            ada0             cpu\n tin  tout  KB/t   tps  MB/s\n", f"BSD.*{CSV}"),
         ("<xml/>", "no format known here: use Perfmon's CSV"),
         (b"\x96\xd5\x75\x21\0\0", f"a binary file of sar: write it as JSON with {SADF}"),

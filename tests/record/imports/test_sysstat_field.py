@@ -255,6 +255,19 @@ def test_several_devices_of_lvm_alone_may_be_one_on_the_other(import_texts):
     assert import_texts(reports(device("dm-0"))).io("reads") == [1500, 1500]
 
 
+@pytest.mark.parametrize(("kib", "is_refused"), [("900.00", False), ("1900.00", True)])
+def test_a_device_of_an_unknown_kind_that_does_more_than_the_disks_is_refused(import_texts, kib, is_refused):
+    """qbd0 of a cloud did 35,000 times the I/O of the disks beside it; with less it may be stacked on them."""
+    text = reports(SDA, f"qbd0 100.00 {kib} 2.00 50.00 400.00 1.00")
+    if is_refused:
+        with pytest.raises(StallmarkError, match=r"qbd0 is of a kind .* more bytes than sda.*--class qbd0=data"):
+            import_texts(text)
+        found = import_texts(text, classes={"qbd0": FileClass.DATA})
+        assert found.io("read_bytes", "data") == [1900 * 1024 * 15] * 2
+    else:
+        assert import_texts(text).io("reads") == [1500, 1500]
+
+
 def test_what_is_left_out_is_named_with_its_reason(import_texts):
     found = import_texts(reports(SDA, device("sda1"), device("dm-0"), device("loop0"), device("vg-data")))
     assert found.manifest.notes[-1].endswith(

@@ -100,8 +100,10 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
     # Without given classes, each column is of one label's devices.
     labels = {entry.column: entry.label for label in reversed(_DEVICES) for entry in known if entry.label == label}
     of_devices = [entry for entry in known if entry.label and (wanted.classes or entry.label == labels[entry.column])]
-    devices = {entry.device for entry in of_devices}
-    classes = classify(devices, recording, wanted)
+    moved = dict.fromkeys((entry.device for entry in of_devices), 0.0)
+    for entry in of_devices:
+        moved[entry.device] += float(np.ptp(entry.values)) if entry.column.endswith("bytes") else 0.0
+    classes = classify(moved, recording, wanted)
     series = [
         entry.series(f"{classes[entry.device]}.{entry.column}", f"{entry.label} {entry.device}", entry.device)
         for entry in of_devices
@@ -118,7 +120,7 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
         recording.cores = len(cores)
         recording.note(WHOLE_MACHINE)
     add_series(series, recording, path.name)
-    note_uncounted(devices, classes, recording, path.name)
+    note_uncounted(moved, classes, recording, path.name)
     if not query.whole:
         recording.note(f"{path.name} is cut: its last series is left out.")
 
