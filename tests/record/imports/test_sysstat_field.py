@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import subprocess
 
 import pytest
 from tests.support import recorders
@@ -290,6 +291,27 @@ def test_iostat_behind_the_names_of_hosts_is_refused_with_the_way_to_cut_them(im
     text = "".join(f"db01: {line}\n" for line in reports(SDA).splitlines())
     with pytest.raises(StallmarkError, match="iostat with more before each line: cut that off, as with `sed"):
         import_texts(text)
+
+
+def test_iostat_behind_times_is_refused_with_the_way_to_keep_them(import_texts, tmp_path):
+    """As `iostat -x 15 | ts '%F %T'` writes it."""
+    text = "".join(
+        f"2026-03-02 10:00:{15 * place:02d} {line}\n"
+        for place in range(3)
+        for line in f"{CPU}{COLUMNS}{SDA}\n".splitlines()
+    )
+    with pytest.raises(StallmarkError, match=r"with a time before each line: .*`sed -E '.*' FILE > new`") as refused:
+        import_texts(text)
+    (tmp_path / "FILE").write_text(text)
+    command = str(refused.value).partition("`")[2].partition("`")[0]
+    subprocess.run(command, shell=True, check=True, cwd=tmp_path)
+    assert import_texts(tmp_path / "new", zone="UTC").io("reads") == [1500, 1500]
+
+
+def test_samples_of_sadf_without_their_seconds_last_from_one_to_the_next(import_texts):
+    stamps = [{"date": "2026-03-02", "time": f"10:0{minute}:00", "utc": 1} for minute in range(3)]
+    found = import_texts(sadf([{"timestamp": stamp, "disk": [DISK]} for stamp in stamps]))
+    assert found.io("read_bytes") == [100 * 1024 * 60] * 2
 
 
 def test_a_file_without_a_whole_report_is_refused(import_texts):

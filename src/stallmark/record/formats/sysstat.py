@@ -186,8 +186,8 @@ class Sadf(_Json):
             when = sample.get("timestamp")
             if not isinstance(when, dict) or not (when.get("date") and when.get("time")):
                 continue  # a restart or a comment of an older version
-            seconds = when.get("interval") or 0
-            if not _is_number(seconds) or seconds > _SINCE_START_S:
+            seconds = when.get("interval")
+            if seconds is not None and (not _is_number(seconds) or seconds > _SINCE_START_S):
                 continue
             words = str(when.get("tz") or ("UTC" if when.get("utc") else ""))
             if known and words != self.zone_words:
@@ -195,7 +195,7 @@ class Sadf(_Json):
                 raise StallmarkError(f"{self.path} mixes times of {zones}: write it again with {AS_SADF}.")
             known, self.zone_words, self.zone = True, words, UTC if words == "UTC" else None
             pairs = ((counter, value) for counter, value in self._pairs(sample) if has(counter))
-            yield Sample(f"{when['date']} {when['time']}", pairs, float(seconds))
+            yield Sample(f"{when['date']} {when['time']}", pairs, None if seconds is None else float(seconds))
 
     def _pairs(self, node: dict[str, Any], *path: str, instance: str = "") -> Pairs:
         """Yield every number. In an array the first member of each object names the instance:
