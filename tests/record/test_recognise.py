@@ -67,6 +67,7 @@ def test_formats_that_are_read(tmp_path, content, format):
         ("SEP\nDSK db01 1772445600 2026/03/02 10:00:00 600 sda 1 2 3 4 5\n", f"of atop: {IOSTAT}"),
         ('{\n  "MetricDataResults": [{"Id": "m1", "Label": "ReadIOPS"}]}', "CloudWatch: make a CSV of it with jq"),
         ('{"cost": 59, "interval": "PT1M", "value": [{"timeseries": []}]}', "Azure Monitor: make a CSV of it with jq"),
+        ('{"metric":{"__name__":"node_disk_io_now"},"values":[1],"timestamps":[1]}', "VictoriaMetrics.*query_range"),
         ('{"results":[{"statement_id":0,"series":[]}]}', "JSON of InfluxDB: ask for CSV"),
         ("# HELP node_disk_io_now The number of I/Os.\n# TYPE node_disk_io_now gauge\n", "one scrape of an exporter"),
         ("AAA,progname,nmon\nAAA,host,db01\n", f"of nmon: {IOSTAT}"),

@@ -42,7 +42,7 @@ def read(file: Recorded, recording: Recording, wanted: Wanted) -> None:
         recording.devices.add(ALL_DISKS)
         columns = {f"{ALL_DISKS}.{column}": amounts for column, amounts in of_all.amounts.items()}
     devices = {device: entity for (_, device), entity in entities.items()}
-    moved = {device: _moved(entity) for device, entity in devices.items()}
+    moved = {device: _bytes_moved_by(entity) for device, entity in devices.items()}
     classes = classify(moved, recording, wanted)
     columns |= _add_up(devices, classes, Sums(recording, name, len(samples.seconds)))
     if cpu and "idle" in cpu[0].amounts and recording.cores is not None:
@@ -72,7 +72,7 @@ def _forget_wrapped(entity: Entity) -> bool:
     return bool(wrapped.any())
 
 
-def _moved(device: Entity) -> float:
+def _bytes_moved_by(device: Entity) -> float:
     return sum(float(np.nansum(amounts)) for column, amounts in device.amounts.items() if column.endswith("bytes"))
 
 
