@@ -17,9 +17,9 @@ from stallmark.stopping import StopSignal, ask
 
 if TYPE_CHECKING:
     from stallmark.experiment.progress import Show
-    from stallmark.live.access import PageAddress
     from stallmark.live.server import LivePage
     from stallmark.scenarios.model import AnyScenario
+    from stallmark.web_access import PageAddress
 
 
 # The options about the live page, and the page that `stallmark run --web` shows.
@@ -32,7 +32,7 @@ def web_option(*, help: str, default: str | None = None) -> Callable:
 
 
 def _as_address(context: click.Context, option: click.Parameter, text: str | None):
-    from stallmark.live.access import PageAddress
+    from stallmark.web_access import PageAddress
 
     try:
         return PageAddress.parse(text) if text else None

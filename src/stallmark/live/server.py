@@ -14,10 +14,10 @@ from stallmark.errors import StallmarkError
 from stallmark.experiment.status import State
 from stallmark.live import metrics
 from stallmark.live import wording as text
-from stallmark.live.access import Access, PageAddress
 from stallmark.live.state import lines, state
 from stallmark.live.view import MEANS, View
 from stallmark.redact import visible
+from stallmark.web_access import Access, PageAddress
 
 FRESH_S = 0.5
 """A look at the experiment serves everybody who asks within it."""
