@@ -209,7 +209,7 @@ class Run(AnyRun):
         return self._plan
 
     def _work(self) -> Work:
-        return work_of_loads(self._scenario, self._variant, self._by_hand)
+        return work_of_loads(self._scenario, self._variant, self._engine.dialect, self._by_hand)
 
     def _drive(self, writer: RecordWriter) -> str | None:
         if expected := self._expected:
