@@ -48,9 +48,9 @@ class LocustStatistics:
             failure.first_seen, failure.last_seen = failure.first_seen or seen_s, seen_s
         if self._environment.runner:
             exceptions = self._environment.runner.exceptions
-            what = f"{name}: {row.error_class}. Attempts that were tried again are counted as well."
+            note = f"{name}: {row.error_class}. Attempts that were tried again are counted as well."
             known = exceptions.setdefault(
-                hash((row.load, name, text)), {"count": 0, "msg": text, "traceback": what, "nodes": {row.load}}
+                hash((row.load, name, text)), {"count": 0, "msg": text, "traceback": note, "nodes": {row.load}}
             )
             known["count"] += row.attempts
 

@@ -40,6 +40,7 @@ from stallmark.transactions.workload import background_per_user, deck_of
 
 logger = logging.getLogger(__name__)
 _PLACE = "stallmark_place"
+_told: set[str] = set()
 
 
 class StallmarkUser(VirtualUserHandle):
@@ -61,16 +62,25 @@ class StallmarkUser(VirtualUserHandle):
         self.number = None  # type: ignore[assignment]
         if self.pool is None:
             return
-        name, runner = type(self).__name__, self.environment.runner
-        if runner and runner.user_classes_count[name] > self.most_here:
-            error = StallmarkError(f"{name} is prepared for {self.most_users:,} users: raise most_users.")
-            self.environment.events.user_error.fire(user_instance=self, exception=error, tb=None)
+        if len(self.pool) >= self.most_here:
+            tell(
+                self.environment, f"{type(self).__name__} is prepared for {self.most_users:,} users: raise most_users."
+            )
             return
         super().on_start()
 
     def on_stop(self) -> None:
-        if self.pool and self.number is not None:
+        if self.pool is not None and self.number is not None:
             super().on_stop()
+
+
+def tell(environment: Environment, sentence: str) -> None:
+    """Show among Locust's exceptions, on the master too, what happened to users; each sentence is logged once."""
+    environment.process_exit_code = 1
+    environment.events.user_error.fire(user_instance=None, exception=StallmarkError(sentence), tb=None)
+    if sentence not in _told:
+        _told.add(sentence)
+        logger.error(sentence)
 
 
 def load_of(kind: type[StallmarkUser], engine: Engine) -> LoadSpec:
@@ -174,16 +184,11 @@ class _Test:
             case Report():
                 self._statistics.add(message.rows())
             case SessionLost(load, _, why):
-                self._tell(f"A virtual user of {load} lost the server: {why}.")
+                tell(self._environment, f"A virtual user of {load} lost the server: {why}.")
             case ExecutorDied(loads, pid, _, reason=reason):
                 died = f"Executor process {pid} of {' and '.join(loads)} ended, and its users with it"
                 self._reasons.append(f"{died}: {reason}" if reason else died)
-                self._tell(self._reasons[-1])
-
-    def _tell(self, sentence: str) -> None:
-        """Show among Locust's exceptions, on the master too, what happened to users."""
-        self._environment.process_exit_code = 1
-        self._environment.events.user_error.fire(user_instance=None, exception=StallmarkError(sentence), tb=None)
+                tell(self._environment, self._reasons[-1])
 
 
 @events.init.add_listener

@@ -42,10 +42,14 @@ def locust(tmp_path):
         (tmp_path / "locustfile.py").write_text(locustfile)
         command = [sys.executable, "-m", "locust", "-f", "locustfile.py", "--headless", "--json"]
         done = subprocess.run(
-            [*command, "-u", str(users), "-r", "20", "-t", "6s", *options],
+            [*command, "-u", str(users), "-r", "20", "-t", "12s", *options],
             cwd=tmp_path, env=os.environ | {"STALLMARK_SERVER": server}, capture_output=True, text=True, timeout=120,
         )  # fmt: skip
-        rows = json.loads(done.stdout[done.stdout.index("[") :]) if "[" in done.stdout else []
+        # Every worker writes a list as well, of what it has not sent.
+        decoder, said, rows = json.JSONDecoder(), done.stdout.lstrip(), []
+        while said.startswith("["):
+            more, end = decoder.raw_decode(said)
+            rows, said = max(rows, more, key=len), said[end:].lstrip()
         return done, {row["name"]: row for row in rows}
 
     return run
@@ -55,7 +59,11 @@ def transfers(bank: EmbeddedEngine) -> int:
     return bank.query("SELECT count(*) FROM bank.history")[0][0]
 
 
-@pytest.mark.parametrize("options", [(), ("--processes", "2", "--master-bind-port", str(free_port()))])
+PORT = str(free_port())
+WORKERS = ("--processes", "2", "--master-bind-port", PORT, "--master-port", PORT)
+
+
+@pytest.mark.parametrize("options", [(), WORKERS])
 def test_our_users_run_beside_those_of_a_locustfile(new_bank, locust, options):
     before = transfers(new_bank)
     done, requests = locust(OWN + stallmarks(), *options, server=new_bank.spec())
@@ -64,7 +72,7 @@ def test_our_users_run_beside_those_of_a_locustfile(new_bank, locust, options):
     transfer = requests["transfer"]
     # All that was committed is counted; Locust's last report of a worker may come too late.
     counted, committed = transfer["num_requests"], transfers(new_bank) - before
-    assert committed > 50 and (counted == committed if not options else 0.5 * committed < counted <= committed)
+    assert committed > 20 and (counted == committed if not options else 0.5 * committed < counted <= committed)
     assert transfer["method"] == "Broker" and transfer["num_failures"] == 0
     assert 0 < transfer["total_response_time"] / counted < 1000 and transfer["response_times"]
     assert requests["look"]["num_requests"] > 10
