@@ -40,7 +40,7 @@ from stallmark.transactions.workload import background_per_user, deck_of
 
 logger = logging.getLogger(__name__)
 _PLACE = "stallmark_place"
-_told: set[str] = set()
+_reported: set[str] = set()
 
 
 class StallmarkUser(VirtualUserHandle):
@@ -63,7 +63,7 @@ class StallmarkUser(VirtualUserHandle):
         if self.pool is None:
             return
         if len(self.pool) >= self.most_here:
-            tell(
+            report_trouble(
                 self.environment, f"{type(self).__name__} is prepared for {self.most_users:,} users: raise most_users."
             )
             return
@@ -74,12 +74,12 @@ class StallmarkUser(VirtualUserHandle):
             super().on_stop()
 
 
-def tell(environment: Environment, sentence: str) -> None:
+def report_trouble(environment: Environment, sentence: str) -> None:
     """Show among Locust's exceptions, on the master too, what happened to users; each sentence is logged once."""
     environment.process_exit_code = 1
     environment.events.user_error.fire(user_instance=None, exception=StallmarkError(sentence), tb=None)
-    if sentence not in _told:
-        _told.add(sentence)
+    if sentence not in _reported:
+        _reported.add(sentence)
         logger.error(sentence)
 
 
@@ -120,21 +120,21 @@ class _Test:
         self._statistics = LocustStatistics(environment, time.time())
         self._reasons: list[str] = []
         if isinstance(runner, MasterRunner):
-            environment.events.test_start.add_listener(self._tell_places)
+            environment.events.test_start.add_listener(self._number_workers)
             return
         if isinstance(runner, WorkerRunner):
-            runner.register_message(_PLACE, self._take_place)
+            runner.register_message(_PLACE, self._set_place)
         environment.events.test_start.add_listener(self._start)
         environment.events.test_stop.add_listener(self._stop)
         environment.events.quitting.add_listener(self._stop)
 
-    def _tell_places(self, **_: Any) -> None:
+    def _number_workers(self, **_: Any) -> None:
         """Number the workers, before they start users: no two of them are to give the same inputs to theirs."""
         for number, client in enumerate(clients := sorted(self._runner.clients), start=1):  # type: ignore[attr-defined]
             place = {"machine": number, "machines": len(clients)}
             self._runner.send_message(_PLACE, place, client_id=client)
 
-    def _take_place(self, msg: LocustMessage, **_: Any) -> None:
+    def _set_place(self, msg: LocustMessage, **_: Any) -> None:
         self._here = ThisMachine(**msg.data)
 
     def _start(self, **_: Any) -> None:
@@ -184,14 +184,14 @@ class _Test:
             case Report():
                 self._statistics.add(message.rows())
             case SessionLost(load, _, why):
-                tell(self._environment, f"A virtual user of {load} lost the server: {why}.")
+                report_trouble(self._environment, f"A virtual user of {load} lost the server: {why}.")
             case ExecutorDied(loads, pid, _, reason=reason):
                 died = f"Executor process {pid} of {' and '.join(loads)} ended, and its users with it"
                 self._reasons.append(f"{died}: {reason}" if reason else died)
-                tell(self._environment, self._reasons[-1])
+                report_trouble(self._environment, self._reasons[-1])
 
 
 @events.init.add_listener
-def _take_part(environment: Environment, runner: Runner, **_: Any) -> None:
+def _join(environment: Environment, runner: Runner, **_: Any) -> None:
     gevent.get_hub().loop.update_now()  # imports take seconds, by which a run time of Locust's would end early
     _Test(environment, runner)
