@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-NAMES = ("attach", "lab", "live", "machines", "own_sql", "profile", "sizing")
+NAMES = ("attach", "by_hand", "lab", "live", "machines", "own_sql", "profile", "sizing")
 
 Place = str
 """The place of a part: "module:name", or a module alone."""
@@ -37,6 +37,8 @@ class Capability:
     """By command of the core, a click command whose options it gets as well; its result is passed on to the core's."""
     master: Place | None = None
     """The class of the conductor's Locust runner that commands load machines."""
+    page: Place | None = None
+    """The class of the page on which somebody changes the load of a run by hand, in the conductor."""
     measurements: Place | None = None
     """A function that summarises what was put beside a run: of its record, transactions per second and intervals."""
     section: Place | None = None

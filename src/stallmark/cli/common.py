@@ -271,3 +271,19 @@ def experiment_options(command: Callable) -> Callable:
     out_dir = out_option("Where the experiment begun last is looked for.")
     exists = click.Path(path_type=Path, exists=True)
     return click.argument("folder", metavar="[RUNS/…]", required=False, type=exists)(out_dir(command))
+
+
+def page_option(name: str, *, help: str, default: str | None = None) -> Callable:
+    """An option for the address of a page that this machine serves, as a PageAddress."""
+    return click.option(
+        name, metavar="[HOST:]PORT", callback=_as_address, default=default, show_default=True, help=help
+    )
+
+
+def _as_address(context: click.Context, option: click.Parameter, text: str | None):
+    from stallmark.web_access import PageAddress
+
+    try:
+        return PageAddress.parse(text) if text else None
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, option) from None

@@ -28,6 +28,7 @@ from stallmark.cli.document import Outputs
 from stallmark.cli.exit_codes import CONDITION_BROKEN, INCOMPLETE, VERDICT
 from stallmark.cli.report import show_report
 from stallmark.errors import CallFailed, StallmarkError, as_reason, as_sentence, in_words
+from stallmark.experiment.by_hand import LoadByHand
 from stallmark.experiment.companions import Follower, LoadMachines, OwnExperiment, QuickScenario
 from stallmark.experiment.progress import Phase, Show
 from stallmark.stopping import StopSignal
@@ -79,7 +80,7 @@ def run(
     scenario: str | None, target, overrides: tuple[str, ...], devices: tuple[str, ...], users: int | None,
     duration: float | None, rate: float | None, out_dir: Path, resume: Path | None, quiet: bool, markdown: str | None,
     junit: Path | None, as_json: bool,
-    added: Sequence[Follower | LoadMachines | OwnExperiment | QuickScenario],
+    added: Sequence[Follower | LoadByHand | LoadMachines | OwnExperiment | QuickScenario],
 ) -> None:  # fmt: skip
     """Run a SCENARIO: one of `stallmark list`, or a YAML file of yours."""
     from stallmark.cli.show import ShowInSentences
@@ -111,6 +112,7 @@ def run(
     else:
         raise click.UsageError("Name a scenario (`stallmark list`), or --resume RUNS/… an experiment.")
     machines = next((addition for addition in added if isinstance(addition, LoadMachines)), None)
+    by_hand = next((addition for addition in added if isinstance(addition, LoadByHand)), None)
     followers = [addition for addition in added if isinstance(addition, Follower)]
     own = [addition for addition in added if isinstance(addition, OwnExperiment) and addition.takes(model)]
     if (markdown or junit) and (own or isinstance(model, ProbeScenario)):
@@ -119,8 +121,10 @@ def run(
             "`stallmark report --markdown`."
         )
     if own:
-        if devices or followers:
-            raise StallmarkError(f"{model.name} is of one place and has no live page: leave --device and --web out.")
+        if devices or followers or by_hand:
+            raise StallmarkError(
+                f"{model.name} is of one place and has no page: leave --device, --web and --locust-web out."
+            )
         own[0].run(model, target, out_dir, show, machines, as_json)
         return
     if isinstance(model, ProbeScenario):
@@ -128,7 +132,7 @@ def run(
             raise StallmarkError(f"{model.name} probes storage: its variants name their folders, not --device.")
         from stallmark.cli.probe import run_probe_scenario
 
-        run_probe_scenario(model, target, out_dir, show, as_json, others=bool(machines or followers))
+        run_probe_scenario(model, target, out_dir, show, as_json, others=bool(machines or followers or by_hand))
         return
     if devices:
         model = on_devices(model, devices)
@@ -139,7 +143,7 @@ def run(
     runner, state, because = None, "stopped", "Stallmark ended unexpectedly"
     try:
         with target.engine(model.contents, model) as engine:
-            runner = Runner(model, engine, out_dir, show, machines, begun)
+            runner = Runner(model, engine, out_dir, show, machines, begun, by_hand)
             for follower in followers:
                 follower.begin(runner.folder, model, show)
             try:

@@ -1,21 +1,20 @@
 """The base of all runs of a variant, whatever drives the server: prepare, watch during the load, check, record."""
 
-import random
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from stallmark.collectors import collectors_for, drop_left_behind, storage_alarm
 from stallmark.collectors.sampler import Sampler
 from stallmark.driver.controller import Interrupted
+from stallmark.driver.opening import open_workload
 from stallmark.engines import several
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
@@ -40,43 +39,15 @@ from stallmark.stopping import StopSignal, later
 from stallmark.storage.emulator import PROBE_FOLDER
 from stallmark.storage.probe.probe_file import remove_leftovers
 from stallmark.transactions import checks, find_workload
-from stallmark.transactions.workload import Transaction, WorkloadContext
 from stallmark.transactions.workload import Workload as TransactionWorkload
 
-# The opening transaction that a workload executes once before a run, and the counters in the database that the run is
-# checked against.
-
-WITHIN_S = 600.0  # many orders may be left over
-
-
-def open_run(engine: Engine, workload: TransactionWorkload, scale: Mapping[str, Any], seed: int) -> Opening | None:
-    """Execute the workload's opening transaction; return its name and its result, or None without one.
-
-    Raises StallmarkError when it fails.
-    """
-    if workload.users.opening is None:
-        return None
-    shared = workload.users.share(WorkloadContext(scale, seed, engine.query, _post))
-    opening = workload.users.opening(shared)
-    session = engine.session(WITHIN_S)
-    try:
-        workload.prepare(session, [workload.users.opening])
-        opening.execute(session, opening.inputs(random.Random(seed)))
-    except CallFailed as error:
-        raise StallmarkError(f"{opening.name}, which a run of {workload.name} begins with, failed: {error}.") from None
-    finally:
-        session.close()
-    return Opening(name=opening.name, done=dict(opening.done))
+# The counters in the database that a run is checked against.
 
 
 def commit_counts(engine: Engine, workload: TransactionWorkload) -> dict[str, int]:
     """Return, by transaction name, the number in the database that grows by one with each commit of it."""
     counts = {kind.name: engine.query(query)[0][0] for kind, query in workload.users.counted.items()}
     return {name: int(number or 0) for name, number in counts.items()}
-
-
-def _post(kind: type[Transaction], inputs: tuple, after_s: float) -> None:
-    raise AssertionError(f"{kind.name} would follow from what opens a run: nobody would execute it")
 
 
 WATCH_EVERY_S = 15.0
@@ -179,7 +150,7 @@ class AnyRun(ABC):
                 ledger.note_driven(database)
             for part in self._workload.parts:
                 own = engine.database_of(part.name)
-                self._openings[part.name] = open_run(own, part, contents.scale, contents.seed)
+                self._openings[part.name] = open_workload(own, part, contents.scale, contents.seed)
                 self._counted[part.name] = commit_counts(own, part)
         engine.devices.use(scenario.emulated_arrays_of(self._variant, self._order.loaded.loaded_bytes))
         if "io_trace" in scenario.observe:
