@@ -13,8 +13,15 @@ from stallmark.experiment.progress import Show
 @click.command(cls=Command)
 @workload_options()
 @target_options
-@click.option("--workers", type=click.IntRange(1, 64), default=None, help="Loader processes [default: the cores].")
-@click.option("--part", metavar="K/N", help="Load only this share: one of several machines.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 64),
+    default=None,
+    help="Number of loader processes [default: the number of cores].",
+)
+@click.option(
+    "--part", metavar="K/N", help="Share to load on this machine, such as 1/3, when several machines load the database."
+)
 @json_option
 def build(choice, scenario, target, workers: int | None, part: str | None, as_json: bool) -> None:
     """Build a database, or complete one whose build was interrupted.

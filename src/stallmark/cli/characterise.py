@@ -34,20 +34,22 @@ POOL_SHARE = 0.02
 
 @click.command(cls=Command)
 @click.argument("load", nargs=-1, required=True, metavar="WORKLOAD|SCENARIO|RUN...")
-@click.option("--scale", default="", metavar="MEASURE=N[,…]", help="How large, for example customers=1000,days=40.")
-@click.option("--seed", type=click.IntRange(0), default=None, help="[default: 1]")
-@click.option("--users", type=click.IntRange(1), default=None, help=f"Virtual users [default: {USERS}].")
+@click.option(
+    "--scale", default="", metavar="MEASURE=N[,…]", help="Size of the database, such as customers=1000,days=40."
+)
+@click.option("--seed", type=click.IntRange(0), default=None, help="Seed of the generated data [default: 1].")
+@click.option("--users", type=click.IntRange(1), default=None, help=f"Number of virtual users [default: {USERS}].")
 @click.option(
     "--pool", "pools", multiple=True, metavar="SIZE",
-    help="The buffer pool, 2 % of the data or 64MiB; again for more sizes [default: 2 %, at least 8MiB].",
+    help="Buffer-pool size, such as 64MiB or 2 % of the data; repeatable [default: 2 %, at least 8MiB].",
 )  # fmt: skip
-@click.option("--warm-up", callback=as_seconds, metavar="TIME", help=f"[default: {WARM_UP_S:g}s]")
-@click.option("--measure", callback=as_seconds, metavar="TIME", help=f"[default: {MEASURE_S:g}s]")
+@click.option("--warm-up", callback=as_seconds, metavar="TIME", help=f"Warm-up time [default: {WARM_UP_S:g}s].")
+@click.option("--measure", callback=as_seconds, metavar="TIME", help=f"Measured time [default: {MEASURE_S:g}s].")
 @target_options
-@out_option("Where the run records go.")
+@out_option("Folder for the run records.")
 @click.option(
     "--page", type=click.Path(path_type=Path),
-    help="The HTML file [default: locality.html in RUN, none with --json].",
+    help="HTML file to write [default: locality.html in RUN, none with --json].",
 )  # fmt: skip
 @timezone_option()
 @json_option
@@ -55,11 +57,11 @@ def characterise(
     load: tuple[str, ...], scale: str, seed: int | None, users: int | None, pools: tuple[str, ...],
     warm_up: float | None, measure: float | None, target, out_dir: Path, page: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Tell how a load reads: over the size of memory, over the data, by table and by transaction.
+    """Show how a load reads: by size of memory, across the data, by table and by transaction.
 
-    A workload, or the load of a scenario, is run on the embedded PostgreSQL while all its I/Os are traced. RUNs that
-    were made are told of as far as their records know: with `observe: [io_trace]` in their scenario all of it. A folder
-    of runs that is named as a workload is ./bank.
+    A workload, or the load of a scenario, is run on the embedded PostgreSQL while all its I/Os are traced. Existing
+    RUNs are shown as far as their records go: completely if their scenario has `observe: [io_trace]`. A folder of runs
+    with the name of a workload is written as ./bank.
     """
     from stallmark.report.targets import refuse_target
     from stallmark.scenarios.read import shipped

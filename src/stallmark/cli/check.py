@@ -1,4 +1,4 @@
-"""`stallmark check`: check that a database is whole and consistent."""
+"""`stallmark check`: check that a database is complete and consistent."""
 
 import json
 import sys
@@ -37,17 +37,17 @@ _REFUSED = "[red]REFUSED [/]"
 @click.command(cls=Command)
 @workload_options(as_built=True)
 @target_options
-@click.option("--quick", is_flag=True, help="Leave out conditions that read whole large tables.")
+@click.option("--quick", is_flag=True, help="Skip conditions that read large tables completely.")
 @click.option(
     "--answers", "with_answers", is_flag=True,
-    help="Also hold the answers of the warehouse's queries against DuckDB's.",
+    help="Also compare the answers of the warehouse's queries with DuckDB's.",
 )  # fmt: skip
 @json_option
 def check(choice, scenario, target, quick: bool, with_answers: bool, as_json: bool) -> None:
-    """Check that a database is whole and consistent.
+    """Check that a database is complete and consistent.
 
-    WORKLOAD is {workloads}, several of them in one database as bank+mail, in one each as
-    bank,mail, or a scenario, whose database is checked.
+    WORKLOAD is {workloads}; bank+mail for several in one database, bank,mail for a database each; or a scenario, whose
+    database is checked.
     """
     from stallmark.loaders import databases, ledger
     from stallmark.schema.deploy import telling_blockers

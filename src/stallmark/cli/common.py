@@ -76,18 +76,24 @@ def server_option(*, without: str = "", required: bool = False) -> Callable:
         metavar="URL",
         required=required,
         callback=_refuse_password,
-        help="A server of yours, mssql://user@host:1433/database or postgresql://user@host:5432/database; @FILE holds "
-        f"one (or STALLMARK_SERVER). {without}".rstrip(),
+        help="URL of your server: mssql://user@host:1433/database or postgresql://user@host:5432/database, or @FILE "
+        f"with the URL in it (or STALLMARK_SERVER). {without}".rstrip(),
     )
 
 
 def target_options(command: Callable) -> Callable:
-    @server_option(without="Without it: the embedded PostgreSQL.")
-    @click.option("--drop-caches", is_flag=True, help="A cold start may empty the caches of everybody on the server.")
-    @click.option("--shared", is_flag=True, help="Others may have tables and sessions in the database.")
+    @server_option(without="Default: the embedded PostgreSQL.")
+    @click.option(
+        "--drop-caches", is_flag=True, help="Allow a cold start to empty the caches of all users of the server."
+    )
+    @click.option("--shared", is_flag=True, help="Allow other users' tables and sessions in the database.")
     @click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of the embedded database.")
-    @click.option("--wal-dir", type=click.Path(path_type=Path), help="Folder of its WAL, on another device.")
-    @click.option("--port", type=click.IntRange(1, 65535), help="Also listen on 127.0.0.1 at this port.")
+    @click.option(
+        "--wal-dir", type=click.Path(path_type=Path), help="Folder of the embedded database's WAL, on another device."
+    )
+    @click.option(
+        "--port", type=click.IntRange(1, 65535), help="Port on 127.0.0.1 at which the embedded database also listens."
+    )
     @wraps(command)
     def with_target(server, data_dir, wal_dir, port, drop_caches, shared, **others):
         from stallmark.experiment.target import Target
@@ -140,7 +146,7 @@ def _show_times_in(context: click.Context, option: click.Parameter, name: str | 
     return name
 
 
-def timezone_option(*name: str, help: str = "The zone of times shown: Europe/Berlin, +01:00, local [default: UTC]."):
+def timezone_option(*name: str, help: str = "Time zone of the output: Europe/Berlin, +01:00, local [default: UTC]."):
     """Add the zone that a command shows times in; the command gets it as an argument if that has a name."""
     return click.option(
         "--timezone", *name, metavar="ZONE", callback=_show_times_in, expose_value=bool(name), help=help
@@ -157,7 +163,7 @@ def schedule_options(command: Callable) -> Callable:
         "interval_s",
         callback=as_seconds,
         metavar="TIME",
-        help="With --start: from report to report, 15s.",
+        help="With --start: time from report to report, such as 15s.",
     )
     return start(interval(command))
 
@@ -178,10 +184,12 @@ def workload_options(*, as_built: bool = False) -> Callable:
             "scale",
             default="",
             metavar="MEASURE=N[,…]",
-            help="How large, for example branches=100, customers=1000,days=10, size=20GB; of several, the measures of "
-            "all.",
+            help="Size of the database, such as branches=100, customers=1000,days=10 or size=20GB; for several "
+            "workloads, the measures of all.",
         )
-        @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+        @click.option(
+            "--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of the generated data."
+        )
         @wraps(command)
         def with_choice(workload, scale, seed, **others):
             from stallmark.schema.several import parts_of
@@ -238,11 +246,16 @@ def choice_of(workload: str, scale: str, seed: int):
 
 
 runs_argument = click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
-markdown_option = click.option("--markdown", metavar="FILE", help="Also a summary in Markdown; - for standard output.")
-junit_option = click.option(
-    "--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also the limits, and whether they hold, for a CI."
+markdown_option = click.option(
+    "--markdown", metavar="FILE", help="Also write a summary in Markdown; - for standard output."
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="For machines: JSON on standard output.")
+junit_option = click.option(
+    "--junit",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Also write a JUnit file for CI: each limit, and whether it was kept.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON to standard output.")
 
 
 def page_file(folder: Path, name: str, *, for_machines: bool) -> Path | None:
@@ -262,6 +275,6 @@ def out_option(help: str, **path: bool) -> Callable:
 
 def experiment_options(command: Callable) -> Callable:
     """Add the folder of an experiment, by default of the one begun last in `--out`."""
-    out_dir = out_option("Where the experiment begun last is looked for.")
+    out_dir = out_option("Folder to search for the latest experiment.")
     exists = click.Path(path_type=Path, exists=True)
     return click.argument("folder", metavar="[RUNS/…]", required=False, type=exists)(out_dir(command))

@@ -12,12 +12,12 @@ from stallmark.errors import StallmarkError
 
 @click.command(cls=Command)
 @server_option(required=True)
-@click.option("--remove", is_flag=True, help="Remove those of the database that the URL names.")
+@click.option("--remove", is_flag=True, help="Remove the backups of the database in the URL.")
 @json_option
 def copies(server: str, remove: bool, as_json: bool) -> None:
-    """List the backups that `reset: restore` has left on a SQL Server; with --remove, remove those of a database.
+    """List the backups that `reset: restore` left on a SQL Server; with --remove, remove those of a database.
 
-    The copy of an embedded database is in its folder, and goes with it.
+    The copy of an embedded database is in the database's folder, and is removed with it.
     """
     from stallmark.engines import open_engine
     from stallmark.engines.mssql.backup import kept_copies

@@ -1,4 +1,4 @@
-"""`stallmark db …`: databases that Stallmark has built: make, check, list and remove them."""
+"""`stallmark db …`: build, check, list and remove databases of Stallmark."""
 
 import difflib
 import json
@@ -27,15 +27,15 @@ _NO_NAME = "A server by URL holds one database: leave NAME out, and name the dat
 
 @click.group(cls=Group)
 def db() -> None:
-    """Databases that Stallmark has built: build, check, list, remove."""
+    """Build, check, list and remove databases of Stallmark."""
 
 
 db.add_command(build)
 db.add_command(check)
 
-_server = server_option(without="Without it: the embedded PostgreSQL.")
+_server = server_option(without="Default: the embedded PostgreSQL.")
 _data_dir = click.option(
-    "--data-dir", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Look in this folder as well."
+    "--data-dir", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Additional folder to search."
 )
 
 
@@ -44,9 +44,9 @@ _data_dir = click.option(
 @_data_dir
 @json_option
 def list_(server: str | None, data_dir: Path | None, as_json: bool) -> None:
-    """List the databases: what each holds, where it lies, how large it is, when it was used last.
+    """List the databases: the contents, place, size and last use of each.
 
-    Those of the embedded PostgreSQL are looked for below STALLMARK_HOME; with --server, in the database it names.
+    Embedded databases are searched below STALLMARK_HOME; with --server, only the database in the URL is read.
     """
     if server:
         with _opened(server) as engine:
@@ -67,11 +67,11 @@ def list_(server: str | None, data_dir: Path | None, as_json: bool) -> None:
 @click.argument("name", required=False)
 @_server
 @_data_dir
-@click.option("--yes", is_flag=True, help="Do not ask. With --server nothing is removed without it.")
+@click.option("--yes", is_flag=True, help="Remove without asking; required with --server.")
 def remove(name: str | None, server: str | None, data_dir: Path | None, yes: bool) -> None:
     """Remove a database for good: an embedded one by the NAME or folder that `list` shows.
 
-    With --server only what Stallmark made is dropped. The database itself and what others have in it stay.
+    With --server only the schemas that Stallmark made are dropped. The database itself and everything else in it stay.
     """
     if server:
         if name:

@@ -1,4 +1,4 @@
-"""`stallmark doctor`: say what works on this machine and server, and what is missing."""
+"""`stallmark doctor`: show what works on this machine and server, and what is missing."""
 
 import json
 import os
@@ -27,14 +27,12 @@ DEMO_BYTES = 2 << 30
 
 @click.command(cls=Extensible)
 @target_options
-@click.option(
-    "--remove-leftovers", is_flag=True, help="Remove what killed processes have left: all of it that is listed."
-)
+@click.option("--remove-leftovers", is_flag=True, help="Remove all listed leftovers of killed processes.")
 @json_option
 def doctor(target: "Target", remove_leftovers: bool, as_json: bool, added: Sequence[Callable]) -> None:
-    """Say what works on this machine (and server), and what is missing.
+    """Show what works on this machine (and server), and what is missing.
 
-    The output names no host and holds no password: paste it into an issue.
+    The output contains no host name and no password, so that you can paste it into an issue.
     """
     if added:  # --deep, which does all that is wanted
         return added[0](target, as_json=as_json)
@@ -73,7 +71,7 @@ def _machine() -> Iterator[Examined]:
 
 
 def _leftovers(remove: bool) -> Iterator[Examined]:
-    """Say what killed processes have left here, and remove it where that is asked for."""
+    """Yield a finding for each leftover of a killed process, removed if `remove`."""
     from stallmark.cli.leftovers import everything
 
     for leftover in everything():

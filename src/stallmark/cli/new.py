@@ -1,4 +1,4 @@
-"""`stallmark new`: begin a scenario of one's own."""
+"""`stallmark new`: begin your own scenario."""
 
 import re
 import shlex
@@ -18,9 +18,9 @@ OF_THE_SHIPPED = r"^(title|answers|needs):.*\n(?:[ \t].*\n)*"
 
 @click.command(cls=Extensible)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
-@click.option("--from", "source", default="buffer-pool", show_default=True, help="The scenario to begin with.")
+@click.option("--from", "source", default="buffer-pool", show_default=True, help="Name of the scenario to copy.")
 def new(file: Path | None, source: str, added: Sequence[Any]) -> None:
-    """Write a scenario to FILE, to be changed: a copy of one of `stallmark list`."""
+    """Write a scenario to FILE for editing: a copy of one of `stallmark list`."""
     if file is None:
         if added:  # a capability has written what its option names
             return

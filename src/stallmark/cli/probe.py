@@ -1,4 +1,4 @@
-"""The command `stallmark probe`."""
+"""`stallmark probe`: measure raw storage without a database."""
 
 import re
 from dataclasses import replace
@@ -33,27 +33,32 @@ def _depths(text: str) -> tuple[int, ...]:
 @click.command(cls=Command)
 @click.argument("place", type=click.Path(path_type=Path))
 @click.option(
-    "--size", "size_bytes", default="4GiB", show_default=True, callback=as_bytes, help="Of the file it makes."
+    "--size", "size_bytes", default="4GiB", show_default=True, callback=as_bytes, help="Size of the test file."
 )
 @click.option(
     "--pattern", "names", multiple=True, metavar="NAME",
-    help="Only this, as 8k-random-read; may be given again [default: all].",
+    help="Run only this pattern, such as 8k-random-read; repeatable [default: all].",
 )  # fmt: skip
-@click.option("--outstanding", "depths", default="1,2,4,8,16,32", show_default=True, callback=_depths)
-@click.option("--seconds", type=click.FloatRange(1, 86_400), default=10.0, show_default=True, help="Of each step.")
-@click.option("--i-know", is_flag=True, help="PLACE is an existing file or device: read it, and only read it.")
-@out_option("Where the record goes.")
+@click.option(
+    "--outstanding", "depths", default="1,2,4,8,16,32", show_default=True, callback=_depths,
+    help="Numbers of outstanding I/Os, a step for each.",
+)  # fmt: skip
+@click.option(
+    "--seconds", type=click.FloatRange(1, 86_400), default=10.0, show_default=True, help="Duration of each step."
+)
+@click.option("--i-know", is_flag=True, help="Allow PLACE to be an existing file or device, which is only read.")
+@out_option("Folder for the record.")
 @timezone_option()
 @json_option
 def probe(
     place: Path, size_bytes: int, names: tuple[str, ...], depths: tuple[int, ...], seconds: float, i_know: bool,
     out_dir: Path, as_json: bool,
 ) -> None:  # fmt: skip
-    """Measure raw storage, without a database: SQLIO's way, through fio (Windows: diskspd).
+    """Measure raw storage without a database, as SQLIO does, with fio (Windows: diskspd).
 
-    PLACE is a folder on it. A file is made there, written whole, read and written in every pattern from few to many
-    outstanding I/Os, and removed. Nothing else is ever written to: an existing file or device is read at most, with
-    --i-know.
+    PLACE is a folder on that storage. A file is made there and filled, then read and written in every pattern from few
+    to many outstanding I/Os, and removed. Nothing else is ever written: an existing file or device is only read, and
+    only with --i-know.
     """
     from stallmark.experiment.probe_run import shown_file, step_callback
     from stallmark.record.manifest.course import Scenario, Variant

@@ -1,4 +1,4 @@
-"""`stallmark report`: make the report of run records, from the records alone."""
+"""`stallmark report`: write the report of run records, from the records alone."""
 
 import sys
 from collections.abc import Sequence
@@ -34,16 +34,18 @@ if TYPE_CHECKING:
 @runs_argument
 @click.option(
     "--out", "target", type=click.Path(path_type=Path),
-    help="The HTML file [default: report.html in RUN, none with --json or --markdown -].",
+    help="HTML file to write [default: report.html in RUN, none with --json or --markdown -].",
 )  # fmt: skip
-@click.option("--summary", "slide", type=click.Path(path_type=Path), help="Also one page for a slide, as .svg or .png.")
+@click.option(
+    "--summary", "slide", type=click.Path(path_type=Path), help="Also write one page for a slide, as .svg or .png."
+)
 @markdown_option
 @junit_option
 @click.option(
     "--fail-if",
     "rule",
     metavar="RULE",
-    help="Exit with 5 if “enough above 4GiB” (of memory), or “ceiling below 200 users”; also if neither is shown.",
+    help="Exit with 5 if “enough above 4GiB” (memory) or “ceiling below 200 users” applies, or cannot be decided.",
 )
 @timezone_option()
 @json_option
@@ -51,7 +53,7 @@ def report(
     runs: tuple[Path, ...], target: Path | None, slide: Path | None, markdown: str | None, junit: Path | None,
     rule: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Make the report of run records, a server's profile or a sizing, from what was recorded alone."""
+    """Write the report of run records, a server's profile or a sizing, from the records alone."""
     from stallmark.analysis.thresholds import fail_rule
     from stallmark.record.reader import other_kind
     from stallmark.report.junit import FAIL_IF

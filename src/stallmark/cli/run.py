@@ -36,17 +36,23 @@ if TYPE_CHECKING:
 @click.command(cls=Extensible)
 @click.argument("scenario", required=False)
 @target_options
-@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Change the scenario: --set measure=60s.")
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change a key of the scenario, such as measure=60s; repeatable.",
+)
 @click.option(
     "--device", "devices", multiple=True, metavar="NAME=FOLDER[,LOG]",
-    help="Run the variants on several devices: old=/mnt/old/db, new=/mnt/new/db.",
+    help="Device to run the variants on, such as new=/mnt/new/db; repeatable.",
 )  # fmt: skip
-@out_option("Where the run records go.")
+@out_option("Folder for the run records.")
 @click.option(
     "--resume", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="RUNS/…",
-    help="Make the runs that an experiment which ended early still lacks.",
+    help="Continue an experiment that ended early: make its missing runs.",
 )  # fmt: skip
-@click.option("--quiet", "-q", is_flag=True, help="Show no progress: the result alone.")
+@click.option("--quiet", "-q", is_flag=True, help="Show the result alone, without progress.")
 @markdown_option
 @junit_option
 @timezone_option()
@@ -56,7 +62,7 @@ def run(
     resume: Path | None, quiet: bool, markdown: str | None, junit: Path | None, as_json: bool,
     added: Sequence[Follower | LoadMachines | OwnExperiment | QuickScenario],
 ) -> None:  # fmt: skip
-    """Run a SCENARIO: one of `stallmark list`, or a YAML file of yours."""
+    """Run a SCENARIO: one of `stallmark list`, or your own YAML file."""
     from stallmark.cli.show import ShowInSentences
     from stallmark.experiment.remaining_runs import EarlierExperiment, order_of
     from stallmark.experiment.runner import Runner

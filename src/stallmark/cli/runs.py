@@ -1,4 +1,4 @@
-"""`stallmark runs`: what was run, when, and what came of it."""
+"""`stallmark runs`: past experiments and their results."""
 
 import difflib
 import json
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("scenario", required=False)
-@out_option("The folder of the experiments.", exists=True, file_okay=False)
+@out_option("Folder of the experiments.", exists=True, file_okay=False)
 @timezone_option()
 @json_option
 def runs(scenario: str | None, out_dir: Path, as_json: bool) -> None:
-    """List the experiments that were run; with a SCENARIO, its throughput over time."""
+    """List past experiments; with a SCENARIO, its throughput over time."""
     from stallmark.report.history import count_kept_thresholds, result, trend
     from stallmark.report.terminal import InTerminal
 

@@ -1,4 +1,4 @@
-"""`stallmark status`: how far an experiment is."""
+"""`stallmark status`: the progress of an experiment."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @timezone_option()
 @json_option
 def status(folder: Path | None, out_dir: Path, as_json: bool) -> None:
-    """Say how far an experiment is: from its records, also on another machine that sees their folder."""
+    """Show the progress of an experiment, from its records; any machine that sees their folder can."""
     from stallmark.experiment.status import experiment_of, newest
     from stallmark.experiment.status import status as read_status
     from stallmark.record.reader import other_kind

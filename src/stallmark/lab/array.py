@@ -27,19 +27,23 @@ within that."""
 
 @click.group(cls=Group)
 def array() -> None:
-    """An EMULATED array as a block device: create, list, status, change, destroy (Linux, as root)."""
+    """Create, list, inspect, change and destroy EMULATED arrays as block devices (Linux, as root)."""
 
 
 def _array_options(command: Callable) -> Callable:
     for option in reversed(
         [
-            click.option("--spindles", type=int, help="Disks [default: 12]."),
-            click.option("--rpm", type=float, help="Turns of a disk per minute [default: 10000]."),
-            click.option("--seek-ms", type=float, help="Of a disk, over random places [default: 4]."),
-            click.option("--mb-per-s", type=float, help="Of a disk, one place after the other [default: 150]."),
-            click.option("--sync-ms", type=float, help="What a flush takes [default: 0]."),
-            click.option("--cache", callback=as_bytes, metavar="SIZE", help="Flash read cache: 1GiB."),
-            click.option("--tier", callback=as_bytes, metavar="SIZE", help="Flash tier: 1GiB."),
+            click.option("--spindles", type=int, help="Number of disks [default: 12]."),
+            click.option("--rpm", type=float, help="Rotations of a disk per minute [default: 10000]."),
+            click.option(
+                "--seek-ms", type=float, help="Mean seek time of a disk at random positions, in ms [default: 4]."
+            ),
+            click.option("--mb-per-s", type=float, help="Sequential throughput of a disk, in MB/s [default: 150]."),
+            click.option("--sync-ms", type=float, help="Duration of a flush, in ms [default: 0]."),
+            click.option(
+                "--cache", callback=as_bytes, metavar="SIZE", help="Size of the flash read cache, such as 1GiB."
+            ),
+            click.option("--tier", callback=as_bytes, metavar="SIZE", help="Size of the flash tier, such as 1GiB."),
         ]
     ):
         command = option(command)
@@ -48,13 +52,18 @@ def _array_options(command: Callable) -> Callable:
 
 @array.command()
 @click.argument("name")
-@click.option("--size", required=True, callback=as_bytes, help="Of the block device: 20GiB. It is taken from the disk.")
+@click.option(
+    "--size",
+    required=True,
+    callback=as_bytes,
+    help="Size of the block device, such as 20GiB; it uses that much disk space.",
+)
 @_array_options
 @json_option
 def create(name: str, size: int, as_json: bool, **options: Any) -> None:
-    """Make a block device that is an emulated array; print its path.
+    """Create a block device that is an emulated array; print its path.
 
-    Put a file system on it, and a database on that. Everything measured on it is EMULATED.
+    Make a file system on the device, and a database on that. Everything measured on it is EMULATED.
     """
     made = _array(name)
     facts = made.create(size, model_of(options))
@@ -66,12 +75,12 @@ def create(name: str, size: int, as_json: bool, **options: Any) -> None:
 @array.command()
 @click.argument("name")
 @_array_options
-@click.option("--no-flash", is_flag=True, help="Neither cache nor tier.")
+@click.option("--no-flash", is_flag=True, help="Remove flash cache and tier.")
 @json_option
 def change(name: str, as_json: bool, no_flash: bool, **options: Any) -> None:
-    """Make another array of it, while it is in use; what is not named stays as it is.
+    """Change the array's model while it is in use; omitted options keep their values.
 
-    What is on the block device stays; cache and tier are empty. This is what a variant's `before` command calls.
+    The contents of the block device stay; cache and tier are emptied. A variant's `before` command calls this.
     """
     array = _array(name)
     facts = array.change(model_of(options, array.facts.model, no_flash=no_flash))
@@ -82,7 +91,7 @@ def change(name: str, as_json: bool, no_flash: bool, **options: Any) -> None:
 @click.argument("name")
 @json_option
 def status(name: str, as_json: bool) -> None:
-    """Say what the array is, whether it works, and what it has done since it is what it is."""
+    """Show the array's model, whether it works, and its work since the last change."""
     array = _array(name)
     facts, reason = array.facts, array.broken()
     if as_json:
@@ -101,7 +110,7 @@ def status(name: str, as_json: bool) -> None:
 @array.command(name="list")
 @json_option
 def list_(as_json: bool) -> None:
-    """List the emulated arrays that are block devices of this machine, also what a crash has left of one."""
+    """List the emulated arrays of this machine, including the remains of crashed ones."""
     from stallmark.lab.block_device.lifecycle import arrays
 
     states = [(array.name, *_looked_at(array)) for array in arrays(_home())]
@@ -117,7 +126,7 @@ def list_(as_json: bool) -> None:
 @array.command()
 @click.argument("name")
 def destroy(name: str) -> None:
-    """Remove the array and all that is on it, or what a crash has left of one."""
+    """Remove an array with everything on it, or the remains of a crashed one."""
     _array(name).destroy()
     print_markup(out, f"The emulated array {name} is gone, with all that was on it.")
 

@@ -61,7 +61,7 @@ class Shown(Follower):
 
 
 @click.command()
-@web_option(help="Show it live in a browser, with metrics for Prometheus; another address needs a token.")
+@web_option(help="Show the run live in a browser, with metrics for Prometheus; a non-local address requires a token.")
 def make_shown(web: "PageAddress | None") -> Shown | None:
     return Shown(web) if web else None
 
@@ -69,9 +69,9 @@ def make_shown(web: "PageAddress | None") -> Shown | None:
 # `stallmark live`: show an experiment in a browser, while another process runs it or after it has ended.
 @click.command(cls=Command)
 @experiment_options
-@web_option(default="8089", help="The port; another address of this machine needs a token, which is said.")
+@web_option(default="8089", help="Port of the page; any non-local address requires a token, which is printed.")
 def live(folder: Path | None, out_dir: Path, web: "PageAddress") -> None:
-    """Show an experiment in a browser, from its records: also one that was started without --web."""
+    """Show an experiment in a browser, from its records, even if it was started without --web."""
     from stallmark.experiment.status import experiment_of, newest
     from stallmark.live.server import LivePage
     from stallmark.live.view import View
