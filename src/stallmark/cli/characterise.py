@@ -1,4 +1,4 @@
-"""`stallmark characterise`: how does a load read?"""
+"""`stallmark characterise`: show how a load reads."""
 
 import sys
 from pathlib import Path
@@ -74,16 +74,17 @@ def characterise(
         name: f"{seconds}s" for name, seconds in (("warm_up", warm_up), ("measure", measure)) if seconds is not None
     }
     records = [Path(path) for path in load]
-    is_named = load[0] in (*WORKLOADS, *shipped())  # whatever folder has that name, as wherever else one is given
+    # A name of ours wins over a folder of the same name, as in all commands.
+    is_named = load[0] in (*WORKLOADS, *shipped())
     if len(load) > 1 or (records[0].is_dir() and not is_named):
         if scale or seed is not None or pools or given:
-            raise click.UsageError("Runs that were made are as they are: leave the options of a load out.")
+            raise click.UsageError("Options of a load do not apply to existing runs: leave them out.")
         show_locality(records, page or page_file(records[0], "locality.html", for_machines=as_json), as_json)
         return
     if target.url:
         raise StallmarkError(
-            "Only the embedded PostgreSQL can be traced. Of another server the reads over memory can be had: "
-            "`stallmark run buffer-pool --server …`, then `stallmark characterise` with its records."
+            "Only the embedded PostgreSQL can be traced. For others, use `stallmark run buffer-pool --server …` and "
+            "then `stallmark characterise` with its records, which shows the reads by size of memory."
         )
     scenario = scenario_for(load[0], scale, seed, list(dict.fromkeys(pools)), given)
     folder, holds = _run(scenario, target, out_dir)
@@ -110,7 +111,7 @@ def scenario_for(
     else:
         base = read_scenario(name)
         if scale or seed is not None:
-            raise StallmarkError(f"{name} says scale and seed itself: leave --scale and --seed out.")
+            raise StallmarkError(f"{name} sets scale and seed itself: leave --scale and --seed out.")
         if not isinstance(base, Scenario) or base.search or len(base.counts) > 1:
             raise StallmarkError(f"{name} is not one load of a fixed number of users: name its workload instead.")
         choice = base.workload
@@ -131,7 +132,9 @@ def scenario_for(
 
 
 def _smallest_pool(choice) -> str:
-    """Return 2 % of the data, or what the server needs if that is more. Before the build the data are estimated."""
+    """Return 2 % of the data, or the server's minimum if that is more. Before the build, the size of the data is
+    estimated.
+    """
     from stallmark.engines.postgres.embedded.server import MINIMUM_POOL_BYTES
     from stallmark.loaders.load import expected_bytes
     from stallmark.transactions import find_workload
@@ -142,7 +145,7 @@ def _smallest_pool(choice) -> str:
 
 
 def _run(scenario: "Scenario", target, out_dir: Path) -> tuple[Path, bool]:
-    """Run the scenario; return the folder of its records, and whether the data stayed consistent."""
+    """Run the scenario; return the folder of its records, and True if the data stayed consistent."""
     from stallmark.cli.show import ShowInSentences
     from stallmark.experiment.runner import Runner
 
@@ -157,7 +160,7 @@ def _run(scenario: "Scenario", target, out_dir: Path) -> tuple[Path, bool]:
 
 
 def show_locality(runs: "Sequence[Path]", page: Path | None, as_json: bool) -> None:
-    """Write the page of how the load of some records reads, if it has a file, and print its tables, or JSON."""
+    """Write the page on the records' load if `page` is given, and print its tables, or JSON."""
     from stallmark.analysis.locality.summary import characterise as summarise
     from stallmark.cli.summaries import on_all_cores
     from stallmark.record.reader import find_records

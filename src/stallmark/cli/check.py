@@ -84,7 +84,7 @@ def _absent(choice: "WorkloadChoice") -> StallmarkError:
 
 
 def _as_built(choice: "WorkloadChoice", entry: "Entry | None") -> "WorkloadChoice":
-    """Return the choice with the scale that the database has, and with its seed unless one is asked for."""
+    """Return the choice with the database's scale, and with its seed unless `--seed` is given."""
     if entry is None:
         raise _absent(choice)
     if entry.identity.workload != choice.name:
@@ -130,8 +130,9 @@ def _is_seed_asked() -> bool:
 
 
 def answers(engine: "Engine", choice: "WorkloadChoice") -> Iterator["ConditionResult"]:
-    """Check the answer of each query. Raise StallmarkError for a database that has none, and where the other one
-    is missing."""
+    """Check the answer of each query. Raise StallmarkError if the workload has no queries, or DuckDB's data are
+    missing.
+    """
     from stallmark.schema.several import parts_of
     from stallmark.transactions.checks import EXAMPLES, ConditionResult
     from stallmark.transactions.warehouse.oracle import validate
@@ -155,7 +156,7 @@ def answers(engine: "Engine", choice: "WorkloadChoice") -> Iterator["ConditionRe
 
 
 def show_findings(findings: Sequence["ConditionResult"]) -> None:
-    """Print a line for each, the exact ones first, with what it reads: little (cheap) or whole large tables (scan)."""
+    """Print a line for each condition, exact ones first, with its cost: cheap, or a scan of large tables."""
     _part("Exact", [f for f in findings if not f.statistical])
     _part("Statistical, each with the tolerance that its SQL states", [f for f in findings if f.statistical])
     if any(finding.holds is None and not finding.refused for finding in findings):

@@ -20,14 +20,15 @@ T = TypeVar("T")
 
 
 class Terminal(Console):
-    """A console on which every character shows, whoever chose it: none moves the cursor or changes the colours."""
+    """A console that shows every character of any text: none moves the cursor or changes the colours."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=visible(segment.text))
 
     def on_broken_pipe(self) -> None:
-        raise  # rich would end the process with 1, our code for lost data; `one_sentence` ends it with 141
+        # rich would exit with 1, our code for inconsistent data; `one_sentence` exits with 141.
+        raise
 
 
 out = Terminal(emoji=False)  # ":x:" in a path is no picture
@@ -62,7 +63,7 @@ def _refuse_password(context: click.Context, _: click.Parameter, url: str | None
 
     if context.get_parameter_source("server") is ParameterSource.COMMANDLINE and holds_secret(url):
         raise StallmarkError(
-            "A password on the command line can be read by everybody on this machine: leave it out of --server, "
+            "A password on the command line can be read by all users of this machine: leave it out of --server, "
             "and put it into PGPASSWORD, ~/.pgpass or SQLCMDPASSWORD, or the whole URL into STALLMARK_SERVER or a file "
             "that only you can read (--server @FILE)."
         )
@@ -147,14 +148,14 @@ def _show_times_in(context: click.Context, option: click.Parameter, name: str | 
 
 
 def timezone_option(*name: str, help: str = "Time zone of the output: Europe/Berlin, +01:00, local [default: UTC]."):
-    """Add the zone that a command shows times in; the command gets it as an argument if that has a name."""
+    """Add the time zone of a command's output; a command that passes a `name` gets the zone as an argument."""
     return click.option(
         "--timezone", *name, metavar="ZONE", callback=_show_times_in, expose_value=bool(name), help=help
     )
 
 
 def schedule_options(command: Callable) -> Callable:
-    """Add the times of a recording of iostat that has none of its own, as `start` and `interval_s`."""
+    """Add `start` and `interval_s`, for a recording of iostat without times."""
     start = click.option(
         "--start", metavar="TIME", help="Time of the first report of iostat without -t: 2026-03-02T10:00."
     )
@@ -169,10 +170,10 @@ def schedule_options(command: Callable) -> Callable:
 
 
 def workload_options(*, as_built: bool = False) -> Callable:
-    """Give a command a `choice`, and the `scenario` where one was named in place of a workload.
+    """Give a command a `choice`, and the `scenario` if its argument is one instead of a workload.
 
-    With `as_built` the choice has no scale if none is asked for: what the database holds counts. The command's help
-    names all `{workloads}`.
+    With `as_built` a choice without `--scale` has no scale: that of the database counts. `{workloads}` in the command's
+    help becomes the names of all workloads.
     """
     from stallmark import format
     from stallmark.transactions import WORKLOADS
@@ -201,7 +202,7 @@ def workload_options(*, as_built: bool = False) -> Callable:
             given = click.get_current_context().get_parameter_source
             if scale or given("seed") is ParameterSource.COMMANDLINE:
                 near = difflib.get_close_matches(workload, WORKLOADS, 1)
-                hint = f"did you mean {near[0]}?" if near else "a scenario says scale and seed itself"
+                hint = f"did you mean {near[0]}?" if near else "a scenario sets scale and seed itself"
                 raise click.BadParameter(
                     f"{workload!r} is not a workload ({', '.join(WORKLOADS)}): {hint}", param_hint="WORKLOAD"
                 )
@@ -224,7 +225,7 @@ def unscaled_choice(workload: str, seed: int):
 
 
 def choice_of(workload: str, scale: str, seed: int):
-    """Return the choice of a workload with the scale that `--scale` names. Raise StallmarkError if it cannot be."""
+    """Return a workload with the scale in `--scale`. Raise StallmarkError if the workload cannot have this scale."""
     from pydantic import ValidationError
 
     from stallmark.loaders.plan import loader_for
@@ -234,8 +235,8 @@ def choice_of(workload: str, scale: str, seed: int):
     measures: dict[str, Any] = {}
     for part in filter(None, scale.split(",")):
         measure, _, number = (word.strip() for word in part.partition("="))
-        wrong = "is no measure" if measure != "size" and not number.replace(".", "", 1).isdecimal() else ""
-        if wrong := wrong or ("is one too many" if measure in measures else ""):
+        wrong = "is not a measure" if measure != "size" and not number.replace(".", "", 1).isdecimal() else ""
+        if wrong := wrong or ("is given twice" if measure in measures else ""):
             example = loader_for(known_name(workload)).example
             raise click.BadParameter(f"{part!r} {wrong}: write --scale {example}", param_hint="--scale")
         measures[measure] = number if measure == "size" else float(number) if "." in number else int(number)
@@ -262,13 +263,14 @@ def page_file(folder: Path, name: str, *, for_machines: bool) -> Path | None:
     """Return the file of a page about `folder` that no option names, or None if the output is for machines."""
     if for_machines:
         return None
-    if (folder / "manifest.json").exists():  # a run: its record stays as it was written
+    # A run's folder is not changed after the run, so its page is written next to it.
+    if (folder / "manifest.json").exists():
         return folder.resolve().with_name(f"{folder.resolve().name}-{name}")
     return folder / name
 
 
 def out_option(help: str, **path: bool) -> Callable:
-    """Add the folder of all experiments; `path` are further demands on it."""
+    """Add the folder of all experiments, with the further requirements in `path`."""
     kind = click.Path(path_type=Path, **path)
     return click.option("--out", "out_dir", type=kind, default=Path("stallmark-runs"), show_default=True, help=help)
 

@@ -34,7 +34,8 @@ def doctor(target: "Target", remove_leftovers: bool, as_json: bool, added: Seque
 
     The output contains no host name and no password, so that you can paste it into an issue.
     """
-    if added:  # --deep, which does all that is wanted
+    # --deep includes all checks of this command.
+    if added:
         return added[0](target, as_json=as_json)
     findings = [*examine(target), *_leftovers(remove_leftovers)]
     if as_json:
@@ -140,7 +141,8 @@ def _examine_engine(engine: "Engine") -> Iterator[Examined]:
     for title, ability in abilities.items():
         if reason := ability.refusal():
             yield Examined(title, "limited", f"{reason}.")
-    limits: dict[str, list[str]] = {}  # those of one reason together: a server without the views lacks them all
+    # Grouped by reason: a server without the views lacks many collectors for the same reason.
+    limits: dict[str, list[str]] = {}
     for collector in collectors_for(engine, tuple(ON_REQUEST.get(engine.dialect, ()))):
         if reason := collector.unavailable() or collector.limitation():
             limits.setdefault(reason, []).append(collector.title)

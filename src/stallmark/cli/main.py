@@ -9,7 +9,7 @@ from stallmark.cli.command import LazyGroup, Unloaded
 from stallmark.cli.ending import one_sentence
 from stallmark.stopping import listen
 
-# By command, the first sentence of its help: that of its docstring, which is not read for the help of all commands.
+# The first sentence of each command's docstring, repeated here so that `--help` imports no module of a command.
 GROUPS = {
     "Start": {
         "doctor": "Show what works on this machine (and server), and what is missing.",
@@ -46,7 +46,7 @@ MODULES = {"list": "list_scenarios"}
 
 
 class _Commands(LazyGroup):
-    """A group whose commands end user errors with one sentence and an exit code."""
+    """The group of all commands: errors end a command with one sentence and an exit code."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, lines in GROUPS.items():
@@ -82,7 +82,8 @@ def main(context: click.Context) -> None:
     """
     from stallmark.cli.leftovers import sweep
 
-    if context.invoked_subcommand != "doctor":  # which lists what is left
+    # `doctor` lists the leftovers instead.
+    if context.invoked_subcommand != "doctor":
         sweep()
 
 

@@ -40,4 +40,6 @@ def _share(text: str) -> float:
     try:
         return parse_share(text)
     except ValueError:
-        raise StallmarkError(f"--difference {text!r} is no difference: write it as 5% or 2.5%, above zero.") from None
+        raise StallmarkError(
+            f"--difference {text!r} is not a difference: write it as 5% or 2.5%, above zero."
+        ) from None

@@ -70,9 +70,11 @@ def probe(
     from stallmark.storage.probe.tool import find_tool
 
     show = Show(err)
-    if not place.exists():  # made by us, it would be on this machine's own disk
-        raise StallmarkError(f"There is no folder {place}: name one on the storage that is meant.")
-    find_tool(emulated=False)  # before a file is written for nothing
+    # Not created: a forgotten mount would make us measure the disk under the mount point.
+    if not place.exists():
+        raise StallmarkError(f"The folder {place} does not exist: name a folder on the storage to measure.")
+    # Checked before gigabytes are written in vain.
+    find_tool(emulated=False)
     refuse_memory(place)
     patterns = find_patterns(names)
     is_folder = place.is_dir()
@@ -93,7 +95,7 @@ def probe(
 def run_probe_scenario(
     scenario: "ProbeScenario", target: "Target", out_dir: Path, show: Show, as_json: bool, *, others: bool
 ) -> None:
-    """Run a scenario about raw storage. `others`: options were given that it cannot have."""
+    """Run a scenario about raw storage. `others` is True if options that do not apply to it were given."""
     from stallmark.experiment.estimate import estimate
     from stallmark.experiment.probe_run import RawRunner
     from stallmark.experiment.target import home
@@ -102,7 +104,7 @@ def run_probe_scenario(
     typed = click.get_current_context().get_parameter_source("server") is ParameterSource.COMMANDLINE
     if others or typed or replace(target, url=None) != type(target)():
         raise StallmarkError(
-            f"{scenario.name} probes raw storage: of the options of `run` only --set, --out and --json are for it; "
+            f"{scenario.name} probes raw storage: only --set, --out and --json of `run` apply; "
             "name a folder on real storage with `stallmark probe FOLDER`, or as a variant's `folder`."
         )
     show.say(f"{scenario.title or scenario.name}: {scenario.answers}")
@@ -121,7 +123,7 @@ def _only_reads(place: Path, patterns: list, *, named: bool) -> list:
     reads = [pattern for pattern in patterns if pattern.reads]
     if named and len(reads) < len(patterns):
         raise StallmarkError(
-            f"{place} exists, and a probe never writes to what it did not make: leave the write patterns out, or name "
+            f"{place} exists, and a probe writes only to files that it made: leave the write patterns out, or name "
             "a folder on that storage."
         )
     return reads

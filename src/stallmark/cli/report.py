@@ -81,22 +81,25 @@ def report(
 
 
 def _show_other_kind(kind: str, folder: Path, runs: Sequence[Path], outputs: Outputs) -> None:
-    """Show the record of another kind than a run in a folder, one of `runs`. Raise StallmarkError if that cannot be."""
+    """Show a record in `folder`, one of `runs`, that is not a run. Raise StallmarkError if its kind is unknown."""
     if kind == "profile":
         if len(runs) > 1:
-            raise StallmarkError(f"{folder} is a profile: make a report of it alone.")
+            raise StallmarkError(f"{folder} is a profile: name it alone.")
         show_profile(folder, outputs)
     elif show := capabilities.part(kind, "report"):
         show(runs, outputs)
     else:
-        raise StallmarkError(f"{folder} is a {kind}, which this Stallmark lacks: make its report with one that has it.")
+        raise StallmarkError(
+            f"{folder} is a {kind}, which this installation does not support: report it with a complete installation."
+        )
 
 
 def show_report(
     runs: Sequence[Path], outputs: Outputs, failing: "Rule | None" = None, written: str = ""
 ) -> "list[Case]":
-    """Show the report of the records in `runs`, and return the demands on them, with the `failing` rule as it was
-    `written` among them."""
+    """Show the report of the records in `runs`, and return its limits, including the `failing` rule with its text as
+    `written`.
+    """
     from stallmark.analysis.experiment import summarise
     from stallmark.analysis.loads.summary import has_loads, summarise_loads
     from stallmark.cli.summaries import on_all_cores

@@ -76,11 +76,11 @@ def run(
     model: AnyScenario | ProbeScenario
     quick = next((addition for addition in added if isinstance(addition, QuickScenario)), None)
     if quick and (scenario or resume):
-        raise click.UsageError("A scenario says what its users do: leave out --sql and -f, or the scenario.")
+        raise click.UsageError("A scenario specifies its own load: leave out --sql and -f, or the scenario.")
     if resume:
         if scenario or overrides or devices:
             raise click.UsageError(
-                "--resume goes on with the scenario of those runs: name no other, no --set and no --device."
+                "--resume continues the scenario of those runs: leave out SCENARIO, --set and --device."
             )
         begun = EarlierExperiment.read(resume)
         model = begun.scenario
@@ -158,7 +158,7 @@ def run(
 
 
 def _report(folder: Path, outputs: Outputs) -> list[str]:
-    """Make the report of an experiment; return why thresholds were not kept, empty if all were."""
+    """Write the report of an experiment; return a reason for each threshold that was not kept."""
     from stallmark.report.junit import THRESHOLDS
 
     cases = show_report([folder], replace(outputs, page=folder / "report.html"))
@@ -167,7 +167,7 @@ def _report(folder: Path, outputs: Outputs) -> list[str]:
 
 
 def _report_if_possible(folder: Path, show: Show, outputs: Outputs) -> None:
-    """Make the report of an experiment that ended early, for a reason that may keep the report from being made too."""
+    """Write the report of an experiment that ended early, unless the same reason prevents the report too."""
     show.enter(Phase.REPORTING)
     try:
         _report(folder, outputs)

@@ -72,14 +72,14 @@ def _past(out_dir: Path) -> Iterator["Past"]:
         try:
             records = find_records([folder])
             summary = None if any(record.is_probe or record.loads for record in records) else summarise(records)
-        except StallmarkError as error:  # damaged, or of another version: the others are listed all the same
+        except StallmarkError as error:  # one damaged record, or one of another version, does not hide the others
             print_markup(err, f"{escape(folder.name)}: {escape(in_words(error))}")
             continue
         begun, name = records[0].manifest.started, records[0].manifest.scenario.name
         try:
             progress = status(folder)
             yield Past(folder, begun, name, progress.state, progress.whole, progress.planned, summary)
-        except StallmarkError:  # of probes, and of a scenario that this version cannot run, the plan is not known
+        except StallmarkError:  # a scenario that this version cannot run, or a probe: count the runs instead
             whole = sum(record.incomplete_because is None for record in records)
             state = State.COMPLETE if whole == len(records) else State.ENDED
             yield Past(folder, begun, name, state, whole, None, summary)

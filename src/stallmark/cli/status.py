@@ -40,11 +40,11 @@ def status(folder: Path | None, out_dir: Path, as_json: bool) -> None:
 
 
 class Progress(NamedTuple):
-    """The progress of what a capability makes, beside that of an experiment in it."""
+    """The progress of a capability's own experiment, shown next to that of the runs in it."""
 
     sentences: Sequence[str]
     values: Mapping[str, Any]
-    """The same as JSON."""
+    """The same facts as JSON."""
 
 
 def _sentences(status: "Status"):
