@@ -1,4 +1,4 @@
-"""`stallmark array …`: an emulated array as a block device of this machine, its commands and what they print."""
+"""`stallmark array …`: the commands for emulated arrays as block devices, and their output."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from stallmark.storage.emulator import ArrayModel
 
 _SLOWER = 0.1
-"""Share by which a read may take longer than the array's: its block device is verified against its model
-within that."""
+"""Share by which a read at the block device may exceed the array's own time: the accuracy to which the device is
+verified.
+"""
 
 
 @click.group(cls=Group)
@@ -132,7 +133,7 @@ def destroy(name: str) -> None:
 
 
 def examine() -> Iterator[Examined]:
-    """Say whether this machine can have an emulated array as a block device."""
+    """Yield the finding whether this machine supports an emulated array as a block device."""
     from stallmark.lab.block_device.parts import missing_needs
 
     if reason := missing_needs():
@@ -216,18 +217,18 @@ def in_words(model: "ArrayModel") -> str:
 
 
 def sentences(done: "ArrayWork") -> Iterator[str]:
-    """Say what it has done since it was created or last changed."""
+    """Yield the sentences on an array's work since it was created or last changed."""
     counters, path_ms, waited_ms = done
     yield "Since it was created, or last changed:"
     for name in ("read", "write"):
         count, ns = getattr(counters, f"{name}s"), getattr(counters, f"{name}_ns")
         mean = f", {ns / count / 1e6:.2f} ms each" if count else ""
         yield f"{count:,} {name}s{mean}."
-    yield f"These times have in them what the way takes, {path_ms:.2f} ms; the array waits that much less."
+    yield f"These times include {path_ms:.2f} ms for the path to the array; the array waits that much less."
     if waited_ms is not None and waited_ms > counters.read_ns / counters.reads / 1e6 * (1 + _SLOWER):
         yield (
-            f"At the block device a read took {waited_ms:.2f} ms: the way was longer than measured, and who read "
-            "waited longer than the array says."
+            f"At the block device a read took {waited_ms:.2f} ms: the path took longer than measured, and readers "
+            "waited longer than the array reports."
         )
     if (flash := counters.flash) is not None:
         share = f", {flash.reads / counters.reads:.0%} of all" if counters.reads else ""
@@ -239,7 +240,7 @@ def sentences(done: "ArrayWork") -> Iterator[str]:
 
 
 def long_way(path_ms: float) -> str | None:
-    """Return a warning where the way to the array takes longer than a read of its flash may in all."""
+    """Return a warning if the path to the array alone takes longer than a complete flash read."""
     from stallmark.storage.emulator import FlashCache
 
     if path_ms < FlashCache.read_ms:
@@ -251,7 +252,7 @@ def long_way(path_ms: float) -> str | None:
 
 
 def _for_machines(name: str, facts: "ArrayFacts | None", why_broken: str | None) -> dict[str, Any]:
-    """Return it for `--json`; without `facts`, nothing can be read of it."""
+    """Return the facts of an array for `--json`; `facts` is None if the array cannot be read."""
     return {
         "name": name,
         "emulated": True,

@@ -41,7 +41,7 @@ def _as_address(context: click.Context, option: click.Parameter, text: str | Non
 
 
 class Shown(Follower):
-    """An experiment that is shown at an address."""
+    """The live page of a run, from its beginning to its end."""
 
     def __init__(self, web: "PageAddress"):
         self._web = web
@@ -79,7 +79,9 @@ def live(folder: Path | None, out_dir: Path, web: "PageAddress") -> None:
     folder = folder or newest(out_dir)
     shown = experiment_of(folder)
     if shown is None:
-        raise StallmarkError(f"{folder} has no run of a stand-in yet: `stallmark status` says how far its replay is.")
+        raise StallmarkError(
+            f"{folder} has no run of a stand-in yet: `stallmark status` shows the progress of its replay."
+        )
     page = LivePage(View(shown), web)
     print_markup(err, escape(f"Live page: {page.start()} (Ctrl-C ends it, and leaves the experiment alone)"))
     with suppress(StopSignal):

@@ -81,12 +81,13 @@ def lines(run: FollowedRun) -> Json:
 
 
 def _note(seen: Seen) -> str:
-    """Return the note next to the phase: from the process that runs it, or that nothing was written for a while."""
+    """Return the note next to the phase: that of the running process, or that nothing was written for a while."""
     if asks := seen.doing.asks if seen.doing else seen.status.asks:
         return experiment.asks(*asks)
     if seen.doing:
-        is_told = seen.phase in UNDER_LOAD and not isinstance(seen.scenario, QueryScenario)  # by the page itself
-        return "" if is_told else seen.doing.note
+        # Under load the page itself shows the progress.
+        is_shown = seen.phase in UNDER_LOAD and not isinstance(seen.scenario, QueryScenario)
+        return "" if is_shown else seen.doing.note
     silent_s = seen.status.silent_s or 0.0
     return text.quiet(silent_s) if seen.status.state is State.RUNNING and silent_s > QUIET_S else ""
 
@@ -185,7 +186,7 @@ def _runs(seen: Seen) -> list[Json]:
 
 
 def _cut(seen: Seen, number: int) -> bool:
-    """Return whether a run has ended early."""
+    """Return True if a run has ended early."""
     run = seen.runs.get(number)
     return run is not None and run is not seen.running and run.record.incomplete_because is not None
 

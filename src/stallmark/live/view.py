@@ -95,8 +95,10 @@ def sums(record: Record, seconds: int) -> Sums:
 
 
 def means(values: Sums, line: str, width: int = 1) -> np.ndarray:
-    """Return a line as means of `width` seconds each, the last of fewer: each I/O, each transaction counts as much as
-    every other. NaN where there was none, or nothing was measured."""
+    """Return a line as means over `width` seconds each, weighted by I/Os or transactions.
+
+    The last mean may cover fewer seconds. It is NaN for seconds without I/Os, transactions or measurement.
+    """
     shown = LINES.get(line)
     above = values[shown.amount if shown else line]
     below = values[shown.per] if shown and shown.per else np.ones(len(above))
@@ -182,7 +184,7 @@ class FollowedRun:
         self.seconds = 0
         self.sums: Sums = {}
         self.tallies: dict[tuple[int, bool, str], LiveTally] = defaultdict(LiveTally)
-        """By the step's number, whether it was measured, and the transaction."""
+        """The tally of each step's number, measured or warm-up, and transaction."""
         self.errors: Counter[tuple[str, str]] = Counter()
         """Failed attempts by transaction and class."""
         self.files: dict[str, Mapping[str, Any]] = {}
@@ -265,21 +267,23 @@ def _seconds_of(record: Record) -> int:
     return min(seconds, int(ends))
 
 
-# The view of an experiment while it goes on: which run, which phase, how long yet, and the lines of its runs.
+# The view of a running experiment: its run, phase and remaining time, and the lines of its runs.
 
 
 @dataclass(frozen=True)
 class Seen:
-    """An experiment at one moment. `runs` are those begun, by number; `present` is the number of the one under way or
-    being prepared, None before the first and after the last. `doing` is known to the process that runs it alone."""
+    """An experiment at one moment."""
 
     folder: Path
     scenario: AnyScenario
     order: Sequence[PlannedRun]
     status: Status
     runs: dict[int, FollowedRun]
+    """The runs that have begun, by number."""
     present: int | None
+    """The number of the run under way or in preparation, or None before the first and after the last."""
     doing: Doing | None
+    """The present activity, known only to the process that runs the experiment, otherwise None."""
 
     @property
     def running(self) -> FollowedRun | None:
@@ -289,7 +293,7 @@ class Seen:
 
     @property
     def final(self) -> bool:
-        """Return whether nothing changes any more, and all runs were read to their ends."""
+        """Return True if the experiment is over and all runs were read to their ends."""
         over = self.status.state in (State.COMPLETE, State.ENDED)
         return over and all(run.whole for run in self.runs.values())
 
@@ -369,8 +373,9 @@ class View:
         return sorted((record for _, record in known.values()), key=lambda record: record.manifest.sequence or 1)
 
     def _due(self, runs: dict[int, Record]) -> list[int]:
-        """Return the runs to follow now: those that continue, and of those that ended one at a time, the last first: to
-        read a long one takes a second.
+        """Return the runs to read now: all that continue, and the latest of the ended ones.
+
+        Reading a long run takes a second, so ended runs are read one per call.
         """
         ended = [number for number, run in self._runs.items() if not run.whole and not _goes_on(runs[number])]
         return [number for number in runs if _goes_on(runs[number])] + sorted(ended)[-1:]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Machines(LoadMachines):
-    """So many machines, which are to connect to this one at `host` ("*": any address) and `port`."""
+    """The load machines of a run: `count` of them connect to this one at `host` ("*": any address) and `port`."""
 
     count: int
     host: str
@@ -38,12 +38,12 @@ class Machines(LoadMachines):
             )
         if engine.is_local:
             raise StallmarkError(
-                "Load machines reach a server over the network, and the embedded one listens here alone: name one with "
-                "--server."
+                "Load machines reach a server over the network, but the embedded one listens on this machine only: "
+                "name a server with --server."
             )
         if (users := min(load.most_users for load in users_loads(scenario))) < self.count:
             raise StallmarkError(
-                f"{users:,} users cannot be spread over {self.count:,} load machines: ask for more users, or for "
+                f"{users:,} users cannot be spread over {self.count:,} load machines: choose more users, or "
                 "fewer machines with --expect-workers."
             )
         refuse_port_in_use(self.host.removeprefix("*"), self.port, "the load machines")

@@ -55,9 +55,9 @@ from stallmark.machines.incoming import from_machine
 from stallmark.machines.join import STALLMARK, ClockOffset, refusal
 
 READY_WITHIN_S = 50  # below `controller.READY_LIMIT_S`
-EXCHANGES = 10  # with each machine, to compare clocks
+EXCHANGES = 10  # number of messages to each machine, to compare clocks
 ANSWER_WITHIN_S = 2
-LINGER_MS = 500  # for what a machine that has gone would still be sent
+LINGER_MS = 500  # wait for messages that cannot be delivered to a machine that has left
 
 
 @dataclass
@@ -121,7 +121,7 @@ class Master(MasterRunner):
             self.handle([frame.bytes for frame in frames], str(frames[0].get("Peer-Address")))
 
     def handle(self, frames: Sequence[bytes], address: str) -> None:
-        """Handle a message that came from that address, or leave it out and say so once."""
+        """Handle a message from an address, or ignore it and report that once."""
         try:
             message = from_machine(frames)
             self.handle_message(message.node_id, message)
@@ -139,7 +139,8 @@ class Master(MasterRunner):
                 if client_id in self._machines or not self._all_there.is_set():
                     super().handle_message(client_id, msg)
                 else:
-                    self._report_late(client_id.rpartition("_")[0] or client_id)  # as Locust makes its ids
+                    # Locust's ids are the host's name, “_” and a random part.
+                    self._report_late(client_id.rpartition("_")[0] or client_id)
             case kind if kind == STALLMARK:
                 self._receive(client_id, msg.data["body"], msg.data["count"])
             case "stats" if is_known:
@@ -235,7 +236,7 @@ class Master(MasterRunner):
                 self._deliver(MachineLost(machine.number))
 
     def _is_lost(self, machine: TakenMachine) -> bool:
-        """Return whether a machine has left, or has been silent for several seconds."""
+        """Return True if a machine has left, or has been silent for several seconds."""
         node = self.clients.get(machine.id)
         return node is None or node.state == STATE_MISSING
 
@@ -285,7 +286,7 @@ class Master(MasterRunner):
             self._machines[id] = TakenMachine(id, join, received=1)
 
     def _report_late(self, name: str) -> None:
-        """Say once that a machine came when all were there."""
+        """Report once that a machine connected after all expected ones."""
         if name not in self._late:
             self._late.add(name)
             self._deliver(LateMachine(name))
@@ -305,12 +306,12 @@ class Master(MasterRunner):
             case Done():
                 machine.done.set()
             case Report():
-                self._deliver(message)  # its rows name the machine
+                self._deliver(message)  # the machine's name is in the rows
             case _:
                 self._deliver(msgspec.structs.replace(message, machine=machine.number))
 
     def _send_users(self) -> None:
-        """Tell every machine how many users the others have, of the loads where that has changed."""
+        """Send every machine the number of users on the others, for the loads whose number has changed."""
         gevent.sleep(USERS_TOLD_AFTER_S)
         changed, self._users_changed = self._users_changed, set()
         for load in changed:

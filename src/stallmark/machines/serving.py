@@ -33,7 +33,7 @@ from stallmark.processes import exit_clause, kill, wait_for_exit_code
 from stallmark.record import devices
 from stallmark.stopping import hearing, later
 
-EXIT_WITHIN_S = 5  # for a load driver whose channel has closed: it is ending
+EXIT_WITHIN_S = 5  # a load driver whose channel has closed is about to exit
 FAREWELL_S = 20  # executors give their users 12 s
 
 
@@ -110,7 +110,7 @@ def _serve_one(channel: Channel, engine: Engine, show: Show) -> None:
 
 
 def _end(channel: Channel) -> None:
-    """End the load driver: let users finish, as long as a message comes every FAREWELL_S."""
+    """End the load driver: let users finish while a message arrives at least every FAREWELL_S."""
     try:
         channel.send(Quit())
         while select.select([channel], [], [], FAREWELL_S)[0]:

@@ -57,7 +57,7 @@ def refuse_folder(folder: Path) -> None:
 
 
 def _is_left_by_us(path: Path) -> bool:
-    """Return whether a file is the rest of a manifest that was not completely written."""
+    """Return True if a file is the rest of an incompletely written manifest."""
     return path.name.startswith(f"{FILE}.") and path.suffix == ".new"
 
 
@@ -174,7 +174,7 @@ class Collection:
     _last: _LastSample | None = None
 
     def run(self) -> None:
-        """Collect until the time is over. Whatever ends the collection, earlier samples are kept.
+        """Collect until the time is over. Earlier samples are kept in any case.
 
         Raise StallmarkError if the first connection fails, the folder is unsuitable, or the disk is full.
         """

@@ -58,7 +58,7 @@ def up(order: ServerOrder, show: Show, *, accept_eula: bool, ready_within_s: flo
     """Start a server and wait until it takes a login. If that fails or is stopped, no container is left behind."""
     if not accept_eula:
         raise StallmarkError(
-            f"SQL Server is under Microsoft's licence, {LICENCE}: read it, and if you accept it, say --accept-eula."
+            f"SQL Server is under Microsoft's licence, {LICENCE}: read it, and if you accept it, add --accept-eula."
         )
     credentials = CredentialFiles(order.name)
     failure = f"SQL Server {order.version} could not be started"
@@ -76,7 +76,8 @@ def up(order: ServerOrder, show: Show, *, accept_eula: bool, ready_within_s: flo
             running, new_volume = None, False
             try:
                 credentials.write(order, password, first_password)
-                with later():  # what nobody waits for the engine makes all the same
+                # Docker completes a request even if we stop waiting for it, and would leave an unknown volume.
+                with later():
                     new_volume = order.data is None and _make_volume(client, order, is_known=known is not None)
                 with later():
                     running = client.containers.create(**options)
@@ -108,7 +109,7 @@ def _down(client: Any, credentials: CredentialFiles, remove_data: bool) -> list[
     name = credentials.name
     container = _find(client, name)
     if container is None and not credentials.exist:
-        raise StallmarkError(f"There is no server {name!r}: `stallmark server list` shows which there are.")
+        raise StallmarkError(f"Unknown server {name!r}: `stallmark server list` shows all servers.")
     sentences, folders = [], credentials.folders()
     if container is not None:
         _refuse_foreign(container, name)
@@ -224,8 +225,9 @@ def _download(client: Any, image: str, show: Show) -> None:
 
 
 def _make_volume(client: Any, order: ServerOrder, *, is_known: bool) -> bool:
-    """Make the volume of a server without a folder, and return whether it is new. Refuse one that is not ours, or holds
-    a server whose password is not known: `is_known` tells."""
+    """Make the volume of a server without a folder, and return True if it is new. Raise StallmarkError if the volume is
+    not ours, or contains a server whose password is not `is_known`.
+    """
     if (volume := _volume(client, order.volume)) is None:
         client.volumes.create(order.volume, labels={LABEL: order.name})
         return True
