@@ -135,7 +135,7 @@ class KernelCpu(Collector):
     title = "CPU of the kernel's threads"
     help = (
         "CPU time of the kernel's own threads (/proc): they write caches out, encrypt, and serve stacked devices and "
-        "networks, for whoever asked. Interrupts are not in it."
+        "networks, for all processes. Interrupts are not included."
     )
     interval_s = 5.0  # there may be a thousand
     columns = pa.schema([column("system_s", pa.float64(), "CPU time of the kernel's threads so far")])
@@ -165,19 +165,18 @@ class DeviceIO(Collector):
     name = "device"
     title = "Devices"
     help = (
-        "What the devices themselves count, for all their users (/proc/diskstats). An emulated "
-        "device counts what the server did on it, and the real one under it is then called underlying; the "
-        "block device of an emulated array is an emulated one. "
-        "busy_ms is the time with any I/O under way; of an emulated device it is service summed over its "
-        "spindles. queue_ms is the integral of all I/Os under way over time. `late`: I/Os for which the real "
-        "device was slower than the emulated one. The rest is of emulated devices alone. spindle_reads and "
-        "spindle_writes: what reached the spindles, migration included. raw_reads, raw_writes and the like: of raw "
-        "loads. They are not in reads and writes, but in what there is of all I/O: busy_ms, queue_ms, late, "
-        "evictions, migration. flash_reads: the server's reads served by flash, flash_raw_reads those of raw loads; "
-        "flash_writes: what a cache was filled with, or a tier got. cache_hits and cache_misses are reads, "
-        "cache_evictions blocks of 8 KiB. active_extents: the different extents of extent_bytes that the server read "
-        "or wrote since the last sample, active_extents_60s in the last full minute, active_extents_run since the "
-        "load began."
+        "The devices' own counters, for all their users (/proc/diskstats). An emulated device counts the server's "
+        "I/O, and the real device under it is then called underlying; the block device of an emulated array is an "
+        "emulated one. busy_ms is the time with any I/O under way; of an emulated device it is service summed over "
+        "its spindles. queue_ms is the integral of all I/Os under way over time. `late`: I/Os for which the real "
+        "device was slower than the emulated one. The remaining columns apply to emulated devices only. "
+        "spindle_reads and spindle_writes: I/Os that reached the spindles, migration included. raw_reads, "
+        "raw_writes and similar columns: I/Os of raw loads. They are not in reads and writes, but in the counters "
+        "of all I/O: busy_ms, queue_ms, late, evictions, migration. flash_reads: the server's reads served by "
+        "flash, flash_raw_reads those of raw loads; flash_writes: fills of a cache, or writes to a tier. cache_hits "
+        "and cache_misses are reads, cache_evictions blocks of 8 KiB. active_extents: the different extents of "
+        "extent_bytes that the server read or wrote since the last sample, active_extents_60s in the last full "
+        "minute, active_extents_run since the load began."
     )
     columns = pa.schema(
         [

@@ -20,7 +20,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class Outage:
-    """A collector measured nothing from `since` to `until` (seconds since the run's start; None: the end)."""
+    """A time without samples of one collector, in seconds since the run's start. `until` is None if it lasts to the
+    end."""
 
     collector: str
     since: float
@@ -55,16 +56,15 @@ class Ticks:
 class Sampler:
     """Sample `collectors` in background threads from `start` until `stop`.
 
-    `sink` receives the name of a table and its rows, one call at a time; `clock` gives seconds since the
-    run's start. Each collector has a thread and a connection of its own, so that a slow one delays no other. Counters
-    are read at once, at every whole interval, and at the end; passing states at random instants. `wait` sleeps for some
-    seconds and is true when the sampler is to stop.
+    `sink` receives the name of a table and its rows, one call at a time; `clock` gives seconds since the run's start.
+    Each collector has a thread and a connection of its own, so that a slow one delays no other. Counters are read at
+    once, at every whole interval, and at the end; passing states at random instants. `wait` sleeps for some seconds and
+    is true when the sampler is to stop.
 
-    A row gets the middle of the call that read it as `t`, and the call's length as `took_s`. A login is no part of a
-    call.
+    The `t` of a row is the middle of the call that read it, and `took_s` the duration of the call, without a login.
 
-    A collector that fails is reported in `failures`, once per outage, and tried again at its next tick.
-    `missed` counts the ticks that were passed over, because an earlier sample took too long.
+    A collector that fails is reported in `failures`, once per outage, and tried again at its next tick. `missed` counts
+    the ticks that were passed over, because an earlier sample took too long.
     """
 
     def __init__(

@@ -1,11 +1,11 @@
 """Parts shared by the collectors of SQL Server 2017 and later, Azure SQL Managed Instance and Azure SQL Database.
 
 A query named `<collector>.<major>.sql` serves that major version (14 is 2017, 15 is 2019, 16 is 2022) and all later
-ones up to the next file. `<collector>.azure.sql` serves Azure SQL Database, which has other views. Statements that are
-no queries stand beside them: `<collector>.<what>.sql`.
+ones up to the next file. `<collector>.azure.sql` serves Azure SQL Database, which has other views. Other statements are
+in `<collector>.<what>.sql`.
 
-A query of all sessions or databases of the server has `DB_ID()` and `DB_NAME()` in lists: where several databases are
-ours, theirs stand there.
+A query of all sessions or databases of the server has `DB_ID()` and `DB_NAME()` in lists: if several databases are
+ours, the lists are extended with theirs.
 """
 
 import re

@@ -51,8 +51,7 @@ class ErrorLog(MssqlCollector):
     title = "Error log"
     help = (
         f"Lines of the server's error log on failed, repaired or very slow I/O and on damage: errors {_NUMBERS} "
-        "and 833 (sp_readerrorlog). One of them ends the run. In a log that is not written in English, 833 is not "
-        "understood."
+        "and 833 (sp_readerrorlog). Each of these errors ends the run. 833 is recognised in English logs only."
     )
     interval_s = 60.0  # the server reads the whole file each time
     polling = True

@@ -24,7 +24,7 @@ class PendingIO(MssqlCollector):
     title = "Pending I/O"
     help = (
         "I/Os under way at a random instant of every other second, by file handle (sys.dm_io_pending_io_requests); one "
-        "row of 0 requests when there is none. With the system: the operating system has not answered yet; the "
+        "row of 0 requests if no I/O is pending. With the system: the operating system has not answered yet; the "
         "others are done and wait for the server to notice. Microsoft calls the time `internal use only`."
     )
     interval_s = 2.0
@@ -116,8 +116,8 @@ class BufferPool(MssqlCollector):
     name = "buffer_pool"
     title = "Buffer pool"
     help = (
-        "What the buffer pool holds, by file and kind of page: pages, dirty ones, and how long the read of those "
-        "that were read took (sys.dm_os_buffer_descriptors). Once a minute, because it walks through the pool; above "
+        "The contents of the buffer pool, by file and kind of page: pages, dirty pages, and the read time of pages "
+        "from disk (sys.dm_os_buffer_descriptors). Once a minute, because it walks through the pool; above "
         f"{LARGE_POOL_BYTES / _GIB:.0f} GiB only at the end of each step."
     )
     interval_s = 60.0
@@ -133,7 +133,7 @@ class BufferPool(MssqlCollector):
             column("dirty", COUNT, "changed and not yet written", "pages"),
             column("in_extension", COUNT, "in the buffer pool extension", "pages"),
             column("read", COUNT, "whose read was timed", "pages"),
-            column("read_us", COUNT, "what the reads of these took, summed"),
+            column("read_us", COUNT, "total time of these reads"),
         ]
     )
 

@@ -94,9 +94,9 @@ class QueryStore(MssqlCollector):
     name = "query_store"
     title = "Query Store"
     help = (
-        "Runs, time and pages of every plan of our databases' statements, by procedure, in the interval that Query "
-        "Store is at (sys.query_store_runtime_stats: mean × runs). Nothing is lost when a plan leaves the cache. "
-        "What is counted are statements: a procedure of three statements counts three."
+        "Runs, time and pages of every plan of our databases' statements, by procedure, in the current interval of "
+        "Query Store (sys.query_store_runtime_stats: mean × runs). Nothing is lost when a plan leaves the cache. "
+        "Statements are counted: a procedure of three statements counts three."
     )
     interval_s = 15.0
     on_azure = True
@@ -153,8 +153,8 @@ class QueryStoreWaits(QueryStore):
     name = "query_store_waits"
     title = "Query Store: waits"
     help = (
-        "What the statements of our databases' procedures waited for, by Query Store's own categories: Buffer IO is "
-        "a data page read, Tran Log IO a log write (sys.query_store_wait_stats)."
+        "The waits of statements in our databases' procedures, by Query Store's own categories: Buffer IO is a data "
+        "page read, Tran Log IO a log write (sys.query_store_wait_stats)."
     )
     named = ("epoch", "wait", "plan")
     columns = pa.schema(
@@ -183,8 +183,8 @@ class QueryStoreState(QueryStore):
     name = "query_store_state"
     title = "Query Store: state"
     help = (
-        "Whether Query Store still counts (sys.database_query_store_options): it becomes READ_ONLY by itself, as when "
-        "it is full, and then keeps the counts it has. What it captures may be changed as well."
+        "The state of Query Store (sys.database_query_store_options): it becomes READ_ONLY by itself, for example when "
+        "it is full, and then stops counting. Its capture mode may change as well."
     )
     named = ()
     columns = pa.schema(

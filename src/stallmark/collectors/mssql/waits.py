@@ -138,7 +138,7 @@ def class_of(wait_type: str) -> str:
 
 
 def is_benign(wait_type: str) -> bool:
-    """Return whether a task waits there for work or for time to pass, without holding anyone up."""
+    """Return True if tasks wait there for work or for time to pass, without blocking others."""
     return wait_type in _BENIGN or wait_type.startswith("SLEEP_")
 
 
@@ -163,9 +163,9 @@ class UserWaits(MssqlCollector):
     name = "waits"
     title = "Waits of the users"
     help = (
-        "What each virtual user's session was doing: I/O, lock, log, CPU, its client or else, seen at a random "
+        "The activity of each virtual user's session (I/O, lock, log, CPU, client or other), sampled at a random "
         "instant of every half second and counted per second (sys.dm_exec_requests). Samples / polls is a "
-        "mean number of users. Of a parallel query only what its coordinator waits for is seen."
+        "mean number of users. For a parallel query only the waits of its coordinator are seen."
     )
     interval_s = 0.5
     polling = True
@@ -247,7 +247,7 @@ class Deadlocks(MssqlCollector):
             column("others", TEXT, "the procedures that the others were in"),
             column("isolation", TEXT, "isolation level of the victim"),
             column("resources", TEXT, '"brokerage.trade (ix_trade): S held, X wanted"'),
-            column("graph", TEXT, "file in the record's folder; null beyond the first of them"),
+            column("graph", TEXT, "file in the record's folder; null after the first few deadlocks"),
         ]
     )
 
