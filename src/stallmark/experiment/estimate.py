@@ -103,7 +103,7 @@ def estimate(
             return expected
     contents = scenario.contents
     sizes = [
-        (part, expected_bytes(dialect, part, loader_for(part.name).own_scale(contents.scale)))
+        (part, expected_bytes(dialect, part, loader_for(part.name).select_scale(contents.scale)))
         for part in find_workload(contents.name).parts
     ]
     data_bytes = sum(size for _, size in sizes)
