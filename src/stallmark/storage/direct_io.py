@@ -67,8 +67,7 @@ def refuse_cached(folder: Path) -> None:
 
 
 def _is_cached(folder: Path) -> bool:
-    """Return whether a file that is written with O_DIRECT has pages in the cache. Raise OSError if that cannot be
-    tried."""
+    """Return True if a file written with O_DIRECT has pages in the cache. Raise OSError if this cannot be tried."""
     descriptor, name = tempfile.mkstemp(prefix=".stallmark-direct-", dir=folder)
     try:
         os.close(descriptor)

@@ -99,7 +99,7 @@ class GuardedProgram:
 
     @property
     def has_ended(self) -> bool:
-        """Return whether it has ended, and all that it reported was heard."""
+        """Return True if the process has ended, and all its reports were read."""
         if self._stopped is not None and time.monotonic() - self._stopped > _PATIENCE_S:
             kill(self._guard)
         code = self._guard.poll()
@@ -110,7 +110,7 @@ class GuardedProgram:
 
     @property
     def failed(self) -> bool:
-        """Return whether it has ended otherwise than with its work done."""
+        """Return True if the process has ended without completing its work."""
         return bool(self._guard.poll())
 
     def stop(self) -> None:
