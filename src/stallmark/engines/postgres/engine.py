@@ -23,11 +23,13 @@ from stallmark.engines.abilities import (
     Prefill,
     ServerArrays,
     ServerSession,
+    UserBackup,
     VariantSetting,
 )
 from stallmark.engines.base import Engine, Login, ServerIdentity, ServerSettings
 from stallmark.engines.postgres import address, lock
 from stallmark.engines.postgres.queries import PostgresQueries, maintenance
+from stallmark.engines.postgres.restore import Archive
 from stallmark.engines.postgres.session import PostgresSession, as_call_failed, classify, first_line
 from stallmark.engines.reach import find_server, is_here, shares_paths
 from stallmark.errors import CallFailed, ErrorClass, NoConnection, StallmarkError
@@ -42,7 +44,7 @@ OF_EACH_DATABASE = 3  # sessions of collectors whose views show one database alo
 
 _INSUFFICIENT_PRIVILEGE = "42501"
 
-# What decides I/O; `settings` keeps those the server knows.
+# What decides I/O, also by the plans; `settings` keeps those the server knows.
 _SETTINGS = [
     "shared_buffers",
     "block_size",
@@ -50,6 +52,7 @@ _SETTINGS = [
     "debug_io_direct",
     "io_method",
     "io_workers",
+    "io_combine_limit",
     "effective_io_concurrency",
     "fsync",
     "synchronous_commit",
@@ -66,6 +69,7 @@ _SETTINGS = [
     "bgwriter_lru_maxpages",
     "autovacuum",
     "data_checksums",
+    "wal_log_hints",
     "huge_pages",
     "max_connections",
     "track_io_timing",
@@ -75,6 +79,7 @@ _SETTINGS = [
     "work_mem",
     "maintenance_work_mem",
     "jit",
+    "plan_cache_mode",
     "default_transaction_isolation",
 ]
 
@@ -118,6 +123,7 @@ class PostgresEngine(Engine):
 
     def __init__(self, url: str):
         self.prefill = PostgresPrefill(self)
+        self.user_backup: UserBackup | Missing = Archive(self)
         self.maintenance = maintenance(self.connect)
         self._url = url.replace("postgresql+psycopg://", "postgresql://", 1)
         try:
