@@ -2,8 +2,8 @@
 refresh functions.
 
 In addition to the primary keys there are two indexes for queries and foreign keys: the lineitems of a part (and one of
-its suppliers), and the orders of a customer. An index by date would not help: as loaded, rows of all dates are on every page.
-A scenario can cluster lineitem by its ship date (`cluster_by`).
+its suppliers), and the orders of a customer. An index by date would not help: after the load, rows of all dates are on
+every page. A scenario can cluster lineitem by its ship date (`cluster_by`).
 
 `mean_bytes` is the mean length of a text, or of a number as PostgreSQL stores it, for the estimates of `schema.size`.
 """

@@ -80,7 +80,7 @@ def run(
     if resume:
         if scenario or overrides or devices:
             raise click.UsageError(
-                "--resume continues the scenario of those runs: leave out SCENARIO, --set and --device."
+                "--resume continues with the scenario in that folder: leave out SCENARIO, --set and --device."
             )
         begun = EarlierExperiment.read(resume)
         model = begun.scenario

@@ -185,7 +185,7 @@ def refuse_driven(scenario: AnyScenario, engine: Engine, loaded: Entry) -> None:
         raise StallmarkError(
             f"Load has been driven against {scenario.contents} since it was loaded, and no copy from before is kept, "
             f"so `reset: restore` has nothing to start from: {f'remove {data.parent}' if data else 'drop it'} to have "
-            "it loaded anew, or use `reset: continue`."
+            "it loaded again, or use `reset: continue`."
         )
 
 
@@ -224,16 +224,16 @@ def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> Non
         _refuse_of_one_database(scenario)
     if find_workload(scenario.contents.name).is_given and not engine.is_local and scenario.reset == "restore":
         raise StallmarkError(
-            f"{scenario.name} asks for `reset: restore`, but the database is yours, and Stallmark keeps no copy of it: "
-            "write `reset: {restore: FILE}` with a backup of yours, or `reset: continue`."
+            f"{scenario.name} asks for `reset: restore`, but the database is yours, and Stallmark keeps no copy: "
+            "write `reset: {restore: FILE}` with your backup, or `reset: continue`."
         )
     for key, ability, wanted in asked:
         if wanted and (reason := ability.refusal()):
             raise StallmarkError(f"{scenario.name} asks for `{key}`, but {reason}.")
     if scenario.backup and not (engine.backup and engine.backup.options):
         raise StallmarkError(
-            f"{scenario.name} says how SQL Server writes its `backup`, and this is none: remove it, or name such a "
-            "server with --server."
+            f"{scenario.name} has options for SQL Server's `backup`, but this is not a SQL Server: remove them, or "
+            "name a SQL Server with --server."
         )
     for name in scenario.observe:
         if name not in ON_REQUEST.get(engine.dialect, {}):
@@ -333,7 +333,7 @@ def _refuse_unseen_io(scenario: TimedScenario, engine: Engine, needed: str | Non
         return
     [server_io] = (collector for collector in collectors_for(engine) if collector.name == "server_io")
     if reason := server_io.unavailable():
-        raise StallmarkError(f"{scenario.name} goes by {needed}, which is not known here. {reason}")
+        raise StallmarkError(f"{scenario.name} depends on {needed}, which is unknown here. {reason}")
 
 
 def _io_needed(scenario: TimedScenario) -> str | None:

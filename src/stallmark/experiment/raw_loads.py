@@ -44,7 +44,7 @@ def refuse_impossible(plans: Mapping[str, tuple[RawPlan, int]], engine: Engine, 
     `emulated`: the data of the server are on an emulated array.
     """
     if plans and sys.platform == "win32":
-        raise StallmarkError(f"The raw load {next(iter(plans))} cannot run: there are none on Windows; remove it.")
+        raise StallmarkError(f"The raw load {next(iter(plans))} cannot run on Windows: remove it.")
     needed: dict[int, tuple[Path, int]] = {}
     for name, (plan, cells) in plans.items():
         on_array = emulated and plan.folder is None
@@ -194,7 +194,7 @@ def _folder(name: str, plan: RawPlan, engine: Engine) -> Path:
     data = engine.directories().get("data")
     if data is None:
         raise StallmarkError(
-            f"The raw load {name} cannot run: nobody can tell from here where the data of this server lie: name a "
-            f"folder on the same storage that this machine can write to (folder: …)."
+            f"The raw load {name} cannot run: the data of this server cannot be located from here. Name a folder on "
+            "the same storage that this machine can write to (folder: …)."
         )
     return data / PROBE_FOLDER

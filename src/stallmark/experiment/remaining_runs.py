@@ -160,7 +160,7 @@ class EarlierExperiment:
             and record.manifest.sequence is not None
         }
         if len(whole) == len(order_of(scenario, [record.manifest for record in whole.values()])):
-            raise StallmarkError(f"{folder} is complete: every run of it was made.")
+            raise StallmarkError(f"{folder} is complete: all its runs were made.")
         return cls(folder, scenario, last, whole)
 
     def refuse_another_server(self, engine: Engine) -> None:
@@ -182,7 +182,7 @@ class EarlierExperiment:
         if self.last.stallmark != stallmark.__version__:
             raise StallmarkError(
                 f"{self.folder} was begun with Stallmark {self.last.stallmark}, and this is {stallmark.__version__}: "
-                "go on with that one, or run the experiment again."
+                "continue with that one, or run the experiment again."
             )
 
     def refuse_another_place(self, engine: Engine) -> None:
@@ -194,7 +194,7 @@ class EarlierExperiment:
         if folders and here and here != folders:
             raise StallmarkError(
                 f"{self.folder} was begun on data in {folders.get('data')} and a log in {folders.get('wal')}; now they "
-                f"would lie in {here.get('data')} and {here.get('wal')}: name it with --data-dir and --wal-dir."
+                f"would be in {here.get('data')} and {here.get('wal')}: name the first with --data-dir and --wal-dir."
             )
 
     def gap_s(self) -> float:

@@ -75,7 +75,7 @@ def commit_counts(engine: Engine, workload: TransactionWorkload) -> dict[str, in
 
 
 def _post(kind: type[Transaction], inputs: tuple, after_s: float) -> None:
-    raise AssertionError(f"{kind.name} would follow from what opens a run: nobody would execute it")
+    raise AssertionError(f"{kind.name} would follow from an opening transaction: no session would execute it")
 
 
 WATCH_EVERY_S = 15.0

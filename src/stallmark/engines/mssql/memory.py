@@ -289,7 +289,7 @@ def _configure(server: Server, values: dict[str, int]) -> None:
     in_use = _options(server)[_CAP].in_use
     if in_use != values[_CAP] and not {in_use, values[_CAP]} <= {*_SAME[_CAP]}:
         raise StallmarkError(
-            f"`{_CAP}` was set to {values[_CAP]} and the server goes on with {in_use}: RECONFIGURE did not take."
+            f"`{_CAP}` was set to {values[_CAP]} and the server still uses {in_use}: RECONFIGURE had no effect."
         )
 
 

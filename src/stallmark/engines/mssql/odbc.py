@@ -299,7 +299,7 @@ def find_driver() -> Driver:
         return Driver(str(path))
     if "FreeTDS" in installed:
         raise StallmarkError(f"FreeTDS is not used: it takes any certificate and drops options of the URL. {INSTALL}")
-    raise StallmarkError(f"There is no ODBC driver for SQL Server. {INSTALL}")
+    raise StallmarkError(f"The ODBC driver for SQL Server is missing. {INSTALL}")
 
 
 def missing_libraries() -> list[str]:

@@ -49,7 +49,9 @@ class FoundDatabase:
         """Remove it with its copy and its WAL. Raise StallmarkError when it is in use."""
         wal = self.wal_folder
         if wal and not is_of(wal, self.folder):
-            raise StallmarkError(f"The WAL of {self.folder} lies in {wal}, which is not marked as its own: look at it.")
+            raise StallmarkError(
+                f"The WAL of {self.folder} is in {wal}, which is not marked as its own: check that folder."
+            )
         EmbeddedServer(self.folder, wal).remove()
 
 

@@ -317,7 +317,7 @@ class EmbeddedServer:
         lies = (self.data / "pg_wal").resolve()
         if lies != (self._wal.resolve() if self._wal else self.data.resolve() / "pg_wal"):
             raise StallmarkError(
-                f"The WAL of {self.data} lies in {lies}: name that folder with --wal-dir (none, if it is the "
+                f"The WAL of {self.data} is in {lies}: name that folder with --wal-dir (none, if it is the "
                 "database's own pg_wal), or build in another folder."
             )
 
