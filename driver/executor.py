@@ -154,7 +154,7 @@ class LoadUsers:
             self._queue.set_rate(per_s, time.monotonic_ns())
 
     def is_active(self) -> bool:
-        """Return whether what follows from the users' transactions is passed on."""
+        """Return True if transactions that follow from the users' are passed on."""
         return self._has_ended or self._deferred.is_alive()
 
     def ended_count(self) -> int:

@@ -226,7 +226,8 @@ class DeviceIO(Collector):
         self._roles: dict[BlockDevice, str] = {}
         self._emulation: EmulatedArrays | None = None
         self._emulations = 0
-        self._emulated: dict[BlockDevice, layout.EmulatedDevice | None] = {}  # None: its state is not for us
+        # None: an array of another process, whose state is not readable.
+        self._emulated: dict[BlockDevice, layout.EmulatedDevice | None] = {}
         self._has_begun = False
 
     def unavailable(self) -> str | None:
@@ -252,7 +253,8 @@ class DeviceIO(Collector):
     def open(self) -> None:
         self._roles, _ = self._resolve()
         self._emulated = _emulated_arrays(self._roles)
-        if self._has_begun:  # opened again, after a failure under the same load
+        # This is a reconnection after a failure, under the same load.
+        if self._has_begun:
             return
         self._has_begun = True
         # An array that is a block device was slow all the time; the embedded server's is when the load begins.

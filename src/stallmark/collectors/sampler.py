@@ -14,7 +14,8 @@ from stallmark.collectors.base import Collector, Row, Sink
 from stallmark.errors import StallmarkError, as_reason
 from stallmark.record.rows import Columns, Rows
 
-LAST_ANSWER_S = 15.0  # how long a collector that asks a server which hangs is waited for at the end
+# Seconds to wait at the end for a collector whose server hangs.
+LAST_ANSWER_S = 15.0
 _log = logging.getLogger(__name__)
 
 

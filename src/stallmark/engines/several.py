@@ -8,8 +8,8 @@ from stallmark.engines.base import Engine, ServerSettings
 
 
 def with_databases(engine: Engine, workloads: Iterable[str]) -> list[str]:
-    """Give the engine a database for each workload, and return their names: its own with the workload's behind it. On
-    an embedded server, which is nobody else's, they bear the workload's name alone."""
+    """Give the engine a database for each workload, and return their names: its own followed by the workload's. On an
+    embedded server, which no one else uses, the workload's name alone."""
     prefix = "" if engine.is_local else f"{engine.database_name()}_"
     names = {workload: f"{prefix}{workload}" for workload in workloads}
     engine.by_workload = {workload: engine.on_database(name) for workload, name in names.items()}

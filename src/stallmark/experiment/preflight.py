@@ -328,7 +328,7 @@ def _refuse_more_users_than_files(scenario: TimedScenario) -> None:
 
 
 def _refuse_unseen_io(scenario: TimedScenario, engine: Engine, needed: str | None) -> None:
-    """Refuse what goes by the server's I/O if the server does not report it: it would end without an answer."""
+    """Refuse a scenario that depends on I/O counters which the server does not report: it would give no answer."""
     if not needed:
         return
     [server_io] = (collector for collector in collectors_for(engine) if collector.name == "server_io")
@@ -337,7 +337,7 @@ def _refuse_unseen_io(scenario: TimedScenario, engine: Engine, needed: str | Non
 
 
 def _io_needed(scenario: TimedScenario) -> str | None:
-    """Return the figure of the server's I/O that decides how a run goes on; None where none does."""
+    """Return the metric of the server's I/O on which the course of a run depends, or None."""
     plans = [search_plan(scenario, variant) for variant in scenario.variants]
     if any(plan and plan.read_ms is not None for plan in plans):
         return "the time of reads (slo)"

@@ -359,7 +359,8 @@ class View:
 
     def _followed(self, number: int, record: Record) -> FollowedRun:
         known = self._runs.get(number)
-        made_anew = known is not None and known.whole and _goes_on(record)  # after one that was cut, on resuming
+        # True for a run that is repeated on resuming, after it was cut short.
+        made_anew = known is not None and known.whole and _goes_on(record)
         return FollowedRun(record) if known is None or made_anew else known
 
     def _read(self) -> list[Record]:
@@ -392,7 +393,8 @@ class View:
         if self._ended:
             state, because = self._ended
             return replace(progress, state=state, because=because or None, left_s=None)
-        if self.runs_here:  # whatever its last record says, this process is at work
+        # This process is at work, even if the last record is complete.
+        if self.runs_here:
             return replace(progress, state=State.RUNNING, because=None)
         return progress
 

@@ -55,9 +55,11 @@ from stallmark.machines.incoming import from_machine
 from stallmark.machines.join import STALLMARK, ClockOffset, refusal
 
 READY_WITHIN_S = 50  # below `controller.READY_LIMIT_S`
-EXCHANGES = 10  # number of messages to each machine, to compare clocks
+# Messages to each machine to compare clocks: the quickest decides, so several are needed.
+EXCHANGES = 10
 ANSWER_WITHIN_S = 2
-LINGER_MS = 500  # wait for messages that cannot be delivered to a machine that has left
+# Limits the wait for messages to a machine that has left.
+LINGER_MS = 500
 
 
 @dataclass
@@ -101,7 +103,8 @@ class Master(MasterRunner):
         self._over = False
         self._not_understood: set[str] = set()
         self._late: set[str] = set()  # names of machines
-        self._users_changed: set[int] = set()  # the loads whose numbers the machines are still to be told
+        # Loads whose new numbers were not sent to the machines yet.
+        self._users_changed: set[int] = set()
         super().__init__(environment, expected.host, expected.port)
         environment.runner = self
         if environment.shape_class:
@@ -148,7 +151,8 @@ class Master(MasterRunner):
                 self.check_stopped()
             case _ if is_known:
                 if self.clients[client_id].state == STATE_MISSING:
-                    self._report_lost()  # it was, though it has come back: its users were given up
+                    # A machine that comes back still counts as lost: its users were given up.
+                    self._report_lost()
                 super().handle_message(client_id, msg)
 
     def wait_until_ready(self) -> list[LoadMachine]:
@@ -181,7 +185,8 @@ class Master(MasterRunner):
             self._send(machine, rate)
 
     def stop(self, send_stop_to_client: bool = True) -> None:
-        self._report_lost()  # before Locust tells of its stop, which a lost machine may be the reason for
+        # Reported before Locust's stop, of which a lost machine may be the cause.
+        self._report_lost()
         self._over = True
         super().stop(send_stop_to_client)
 
@@ -212,7 +217,8 @@ class Master(MasterRunner):
                 self._deliver(Waiting(last_count, wanted))
             gevent.sleep(0.05)
         self._all_there.set()
-        self._over = False  # Locust stops when all have left that came, though there was no load yet
+        # Locust also stops when all machines have left before the load began.
+        self._over = False
         for stranger in set(self.clients) - set(self._machines):
             del self.clients[stranger]  # Locust would give it users
 
@@ -306,7 +312,8 @@ class Master(MasterRunner):
             case Done():
                 machine.done.set()
             case Report():
-                self._deliver(message)  # the machine's name is in the rows
+                # Its sender needs no mention: the rows have the machine's name.
+                self._deliver(message)
             case _:
                 self._deliver(msgspec.structs.replace(message, machine=machine.number))
 

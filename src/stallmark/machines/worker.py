@@ -58,7 +58,8 @@ from stallmark.machines.incoming import from_master
 from stallmark.machines.join import STALLMARK
 
 RELEASED_WITHIN_S = 5
-LOOK_EVERY_S = 0.1  # interval between checks for reports to send
+# Reports are collected for this long: a master has many machines to listen to.
+LOOK_EVERY_S = 0.1
 LINGER_MS = 500
 
 
@@ -115,7 +116,8 @@ class LoadWorker:
         self._environment = Environment(parsed_options=options)
         self._executors: Executors | None = None
         self._merger = RowMerger()
-        self._users: dict[int, int] = {}  # numbers of users by load that were not sent yet
+        # New numbers of users by load, sent with the next report.
+        self._users: dict[int, int] = {}
         self._sent = 0
         self._silent_s = 0
         self._has_left_out = False
@@ -220,7 +222,8 @@ class LoadWorker:
         self._runner.stop()
         self._end_load()
         self._send_to_master(Done())
-        gevent.sleep(RELEASED_WITHIN_S)  # the master's "quit" comes in between
+        # The master's "quit" arrives during this wait.
+        gevent.sleep(RELEASED_WITHIN_S)
         self._runner.quit()
 
     def _end_load(self) -> None:

@@ -14,8 +14,10 @@ from stallmark.collectors.mssql.collector import MssqlCollector
 from stallmark.engines.base import Engine
 from stallmark.record.schema import column
 
-LARGEST_POOL_BYTES = 32 << 30  # four million pages; a sample walks through them all
-LARGE_POOL_BYTES = 8 << 30  # a walk through it takes seconds
+# Four million pages; a sample walks through them all.
+LARGEST_POOL_BYTES = 32 << 30
+# A walk through the pool takes seconds.
+LARGE_POOL_BYTES = 8 << 30
 _GIB = 1 << 30
 
 
@@ -105,11 +107,13 @@ class Cpu(MssqlCollector):
         return new
 
     def finish(self) -> Sequence[Row]:
-        return self.sample_alone()  # the notes since the last turn, and of a run of less than a minute
+        # Includes the notes since the last turn, and those of a run below a minute.
+        return self.sample_alone()
 
     def open(self) -> None:
         super().open()
-        self._last = -1  # a server that was started again counts from the beginning
+        # A restarted server counts from 0 again.
+        self._last = -1
 
 
 class BufferPool(MssqlCollector):
@@ -159,7 +163,8 @@ class BufferPool(MssqlCollector):
 
     def finish(self) -> Sequence[Row]:
         with closing(self.connection):
-            return self.connection.rows(self.sql)  # the state that the run left
+            # The last state of the run.
+            return self.connection.rows(self.sql)
 
 
 def _parse_record(row: Row) -> Row | None:

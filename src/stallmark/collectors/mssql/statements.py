@@ -53,7 +53,8 @@ class Statements(MssqlCollector):
 
     def __init__(self, *arguments: Any):
         super().__init__(*arguments)
-        self._plans: dict[str, str | None] = {}  # None: the server had it no more
+        # None: the plan had left the server's cache.
+        self._plans: dict[str, str | None] = {}
 
     def sample(self, now: float) -> list[Row]:
         rows = [self._add_text(row) for row in super().sample(now) if None not in (row["begins"], row["plan_hash"])]
@@ -167,7 +168,8 @@ class QueryStoreWaits(QueryStore):
     )
 
     def limits(self) -> str | None:
-        return None  # Query Store's own refusal covers it
+        # The collector of Query Store reports the reason already.
+        return None
 
     def _disabled_reason(self) -> str | None:
         if reason := super()._disabled_reason():
@@ -201,7 +203,8 @@ class QueryStoreState(QueryStore):
     )
 
     def limits(self) -> str | None:
-        return None  # Query Store's own refusal covers it
+        # The collector of Query Store reports the reason already.
+        return None
 
 
 def _options(engine: MssqlEngine) -> tuple[str, str, str, int | None]:

@@ -44,11 +44,8 @@ _CLASSES = {
         "POOL_LOG_RATE_GOVERNOR",
         "WRITELOG",
     },
-    "replica": {  # a commit that waits until another server has the log
-        "DBMIRROR_SEND",
-        "HADR_GROUP_COMMIT",
-        "HADR_SYNC_COMMIT",
-    },
+    # Commits that wait until another server has the log.
+    "replica": {"DBMIRROR_SEND", "HADR_GROUP_COMMIT", "HADR_SYNC_COMMIT"},
     "memory": {
         "CMEMPARTITIONED",
         "CMEMTHREAD",
@@ -59,7 +56,8 @@ _CLASSES = {
         "RESOURCE_SEMAPHORE",  # memory grants for sorts and joins
         "RESOURCE_SEMAPHORE_QUERY_COMPILE",
     },
-    "parallel": {  # workers of one query wait for each other
+    # Workers of one query wait for each other.
+    "parallel": {
         "BMPALLOCATION",
         "BMPBUILD",
         "BPSORT",
@@ -267,11 +265,13 @@ class Deadlocks(MssqlCollector):
         return []
 
     def finish(self) -> list[Row]:
-        if self._since is None:  # the server was away all the time
+        # The server was not reachable at any time.
+        if self._since is None:
             return []
         _, last = self._moment()
         files = [_EVERY_FILE]
-        if last and self._first_file:  # the newest first, and at last those between the two
+        # Read the newest file first, then the run's first, and the files between them last.
+        if last and self._first_file:
             files = [last] if last == self._first_file else [last, self._first_file, _EVERY_FILE]
         deadline = time.monotonic() + READ_WITHIN_S
         events: set[tuple[str | None, str | None]] = set()

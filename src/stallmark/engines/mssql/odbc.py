@@ -182,7 +182,7 @@ def failed(error: Exception, *, commits: bool = False) -> CallFailed:
 
 
 def is_gone(failure: CallFailed) -> bool:
-    """Return whether the connection itself is lost, and not only the way into a database."""
+    """Return True if the connection itself is lost, and not only access to a database."""
     return failure.kind is ErrorClass.CONNECTION_LOST and failure.code not in map(str, _REFUSED_HERE)
 
 
@@ -250,7 +250,7 @@ _NEEDED = {"libgssapi_krb5.so.2": "apt-get install libgssapi-krb5-2", "libssl.so
 
 @dataclass(frozen=True)
 class Driver:
-    """`name` as it is in a connection string after `Driver=`."""
+    """An ODBC driver. `name` is its value of `Driver=` in a connection string."""
 
     name: str
 

@@ -140,8 +140,8 @@ class RowVersioning(VariantSetting):
         return None if permitted else "this login may not change the database: GRANT ALTER TO it, or use db_owner"
 
     def make(self, wanted: bool) -> None:
-        """Turn READ_COMMITTED_SNAPSHOT on or off. Raise StallmarkError while others are in the database: it needs to be
-        alone, and ends nobody's session."""
+        """Turn READ_COMMITTED_SNAPSHOT on or off. Raise StallmarkError while the database has other sessions, as the
+        change must be alone and ends no session."""
         name, is_on = self._state(self._server.address.database)
         if is_on == wanted:
             return

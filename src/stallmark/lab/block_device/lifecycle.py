@@ -91,7 +91,8 @@ class BlockDeviceArray:
             self._check_whole()
             device = SharedState.open(self._places.state).device(0)
             facts = _from_now(self.facts.model_copy(update={"model": model}), device)
-            self._places.write(facts)  # first: that can fail, and the other cannot
+            # Written first, because this can fail and the next step cannot.
+            self._places.write(facts)
             exchange(device, model)
             return facts
 
@@ -178,7 +179,8 @@ class BlockDeviceArray:
         BlockDeviceError otherwise."""
         if not self._places.folder.is_dir():
             raise self._absent()
-        import fcntl  # not on Windows, where no such array can exist
+        # Imported here, because Windows lacks it (and has no such arrays).
+        import fcntl
 
         with self._places.lock.open("w") as lock:
             try:
@@ -188,7 +190,8 @@ class BlockDeviceArray:
                     f"Another command is at work on the emulated array {self.name}: wait for its end."
                 ) from None
             if not os.path.samestat(os.fstat(lock.fileno()), self._stat_lock()):
-                raise self._absent()  # destroyed between our opening and locking of it
+                # The array was destroyed between our open and our lock.
+                raise self._absent()
             yield
 
     def _stat_lock(self) -> os.stat_result:

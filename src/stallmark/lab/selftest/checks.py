@@ -83,7 +83,8 @@ CHOICES = (BANK, BROKERAGE)
 
 def refuse_what_is_not_ours(engine: Engine) -> None:
     """Raise StallmarkError unless the database holds a selftest's data alone, or nothing."""
-    others = things_in(engine)  # whatever their schemas are called: what a selftest finds there it drops
+    # Objects in any schema count, because a selftest drops what it finds.
+    others = things_in(engine)
     reasons = [in_short(others)] if others else [_other_build(engine, choice) for choice in CHOICES]
     if all(reasons):
         raise StallmarkError(

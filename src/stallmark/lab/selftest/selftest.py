@@ -100,7 +100,8 @@ class Trial:
         return max(memory.smallest_bytes if memory else 0, (self.engine.buffer_pool_bytes() or 0) * 9 // 10)
 
     def _run(self, wanted: dict[str, Any], runs: Path, show: Show) -> str:
-        drop(self.engine, show)  # the workload before, or what an earlier selftest left
+        # Drop the previous workload, or the remains of an earlier selftest.
+        drop(self.engine, show)
         scenario = Scenario.model_validate(
             {
                 "name": f"selftest-{self.choice.name}", "title": "Selftest", "answers": "Does everything work here?",

@@ -22,7 +22,8 @@ from stallmark.storage.block_devices import SYS_BLOCK, NoBlockDevice, device_beh
 # The container engine of this machine, and limits on the disks under a container's folders.
 
 ANSWER_WITHIN_S = 120
-PLATFORM = "linux/amd64"  # the only one that Microsoft builds SQL Server's images for
+# Microsoft builds SQL Server's images for this platform only.
+PLATFORM = "linux/amd64"
 REMEDY = (
     "See that `docker info` works for you and this machine is online, change what it names, and run the command again; "
     "`stallmark server down` removes what is left of a server."
@@ -111,9 +112,11 @@ EDITIONS = {
 }  # fmt: skip
 """The free edition of each version with all features of Enterprise, as a value of MSSQL_PID."""
 
-LABEL, VERSION_LABEL = "stallmark.server", "stallmark.version"  # the first holds the server's name
+# The first line has the server's name.
+LABEL, VERSION_LABEL = "stallmark.server", "stallmark.version"
 DATABASE = "stallmark"
-USER_ID = 10001  # the user that runs SQL Server in its container
+# The user that runs SQL Server in its container.
+USER_ID = 10001
 INSIDE, INSIDE_LOG = "/var/opt/mssql", "/var/opt/mssql-log"
 MADE = {"data": (".system", "data", "log", "secrets"), "log": ("*.ldf",)}
 """Files that SQL Server makes in its folders, and so those that may be removed there."""

@@ -40,7 +40,8 @@ from stallmark.stopping import later
 
 LICENCE = "https://go.microsoft.com/fwlink/?linkid=857698"
 READY_WITHIN_S = 300
-STOPS_WITHIN_S = 60  # it writes a checkpoint of every database
+# On shutdown the server writes a checkpoint of every database.
+STOPS_WITHIN_S = 60
 LAST_LINES = 20
 
 
@@ -65,7 +66,8 @@ def up(order: ServerOrder, show: Show, *, accept_eula: bool, ready_within_s: flo
     with credentials.lock():
         known, first_known = credentials.password(), credentials.first_password()
         password, first_password = known or new_password(), first_known or new_password()
-        server = MssqlEngine(url(order.port, "master", password))  # a missing ODBC driver is said here
+        # Raises for a missing ODBC driver before anything is downloaded.
+        server = MssqlEngine(url(order.port, "master", password))
         at_first = MssqlEngine(url(order.port, "master", first_password))
         with closing(container_engine()) as client, refusals_as_errors(failure):
             _refuse_name_in_use(client, order.name)
@@ -92,7 +94,8 @@ def up(order: ServerOrder, show: Show, *, accept_eula: bool, ready_within_s: flo
                         running.remove(force=True)
                     if new_volume:
                         client.volumes.get(order.volume).remove()
-                    if not known and (new_volume or not running):  # otherwise files may be left, with these passwords
+                    # In other cases files with these passwords may be left on the volume.
+                    if not known and (new_volume or not running):
                         credentials.remove()
                 raise
     return ReadyServer(identity, url(order.port, DATABASE), credentials.url_file, credentials.password_file)
@@ -264,7 +267,8 @@ def _wait(running: Any, server: MssqlEngine, at_first: MssqlEngine, show: Show, 
         except CallFailed as error:
             refusal = f"Its first password could not be replaced ({error.message})."
         except StallmarkError:
-            pass  # it is not up yet, or has the other password
+            # The server is not up yet, or has the other password.
+            pass
         if time.monotonic() - began > ready_within_s:
             raise StallmarkError(f"SQL Server takes no login after {ready_within_s:.0f} s. {refusal}")
         show.advance(time.monotonic() - began, "waiting for a login")

@@ -192,7 +192,8 @@ class Arrivals:
         self._plan, self._last = plan, begin
         self._rng = np.random.default_rng(plan.seed)
         self._drawn: deque[tuple[np.ndarray, np.ndarray, np.ndarray]] = deque()  # moments, sizes, places
-        self._taken = 0  # number of the first of `_drawn`
+        # The index of the next arrival in the first batch of `_drawn`.
+        self._taken = 0
 
     def next_arrival(self) -> Arrival:
         if not self._drawn:
@@ -327,7 +328,8 @@ def main() -> None:
         _print(threads.report())
     threads.stop()
     _print(threads.report())
-    os._exit(0)  # a thread whose I/O hangs would keep us here
+    # A normal exit would wait for a thread whose I/O hangs.
+    os._exit(0)
 
 
 def _print(report: dict[str, Any]) -> None:

@@ -215,7 +215,7 @@ class EmbeddedServer:
 
     @property
     def exists(self) -> bool:
-        """Return whether a database was made here; its data may be away for a restore."""
+        """Return True if a database was made here; its data may be away for a restore."""
         return self.data.exists() or self.snapshot.label is not None
 
     def remove(self) -> None:
