@@ -49,6 +49,7 @@ def build(choice, scenario, target, workers: int | None, part: str | None, as_js
                 workers=workers or os.cpu_count() or 1, part=share, arrange=arrangement(engine, scenario),
                 progress=progress,
             )  # fmt: skip
+        # Shown, because compressible pages would flatter arrays that compress.
         ratio = entry.compressibility if (entry := ledger.read(engine)) else None
     history = trade_history(choice.name, choice.scale)
     if as_json:

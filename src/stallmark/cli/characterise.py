@@ -104,6 +104,7 @@ def scenario_for(
     from stallmark.scenarios.read import read_scenario
     from stallmark.transactions import WORKLOADS
 
+    # A scenario in memory: the runner knows no other input, and a run's record has it whole.
     document: dict = {"users": USERS, "ramp": "1s", "warm_up": f"{WARM_UP_S}s", "measure": f"{MEASURE_S}s"}
     if name in WORKLOADS:
         choice = choice_of(name, scale, 1 if seed is None else seed)
@@ -115,6 +116,7 @@ def scenario_for(
         if not isinstance(base, Scenario) or base.search or len(base.counts) > 1:
             raise StallmarkError(f"{name} is not one load of a fixed number of users: name its workload instead.")
         choice = base.workload
+        # Variants, arrays and searches of the scenario are dropped: only its load is characterised.
         kept = ("workload", "users", "ramp", "warm_up", "measure", "arrivals", "think_time", "pacing")
         document |= base.model_dump(include=set(kept), exclude_none=True, mode="json")
     sizes = pools or [_smallest_pool(choice)]

@@ -53,6 +53,7 @@ def check(choice, scenario, target, quick: bool, with_answers: bool, as_json: bo
     from stallmark.schema.deploy import telling_blockers
     from stallmark.transactions import checks, find_workload
 
+    # Without a scale or a place, the only database of this workload is meant.
     if not (choice.scale or target.url or target.data_dir):
         choice = _only_built(choice, target)
     workload = find_workload(choice.name)
@@ -65,6 +66,7 @@ def check(choice, scenario, target, quick: bool, with_answers: bool, as_json: bo
         state = databases.recognise(engine, workload, choice.scale, choice.seed)
         if state.state != "complete" or entry is None:
             raise StallmarkError(f"{choice} is {state}: run `stallmark build` first.")
+        # Conditions of a freshly loaded database are skipped if load was driven against it since.
         findings = checks.run(engine, workload, entry.identity.scale, driven=entry.driven, scans=not quick)
         findings.insert(0, checks.keys(engine, workload))
         if with_answers:
@@ -75,6 +77,7 @@ def check(choice, scenario, target, quick: bool, with_answers: bool, as_json: bo
         show_findings(findings)
     if any(finding.holds is False for finding in findings):
         sys.exit(CONDITION_BROKEN)
+    # After a broken condition: lost data is the graver result, with its own exit code.
     if refused := [finding.name for finding in findings if finding.refused]:
         raise StallmarkError(f"The server refused {len(refused)} of {len(findings)} conditions, in the words above.")
 

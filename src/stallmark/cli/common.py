@@ -47,6 +47,7 @@ def print_plain(sentence: str) -> None:
 
 def item(mark: str, markup: str) -> None:
     """Print a sentence beside its mark; on a terminal it stays there when it takes several lines."""
+    # Files and pipes get one line for each item, so that grep finds whole sentences.
     if not out.is_terminal:
         return print_markup(out, f"{mark} {markup}")
     grid = Table.grid(padding=(0, 1, 0, 0))
@@ -61,6 +62,7 @@ def _refuse_password(context: click.Context, _: click.Parameter, url: str | None
         return None
     from stallmark.experiment.target import server_url
 
+    # In the environment only processes of the same user can read it.
     if context.get_parameter_source("server") is ParameterSource.COMMANDLINE and holds_secret(url):
         raise StallmarkError(
             "A password on the command line can be read by all users of this machine: leave it out of --server, "

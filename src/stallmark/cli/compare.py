@@ -67,6 +67,7 @@ def compare(
     outputs.refuse()
     experiments = summarise_each(runs)
     compared, failed = make_each(experiments, lambda experiment: compare_runs(experiment.runs, between, baseline))  # type: ignore[arg-type]
+    # One load that cannot be compared does not hide the others; it fails the rule below.
     for name, error in failed.items():
         print_markup(err, escape(f"{name}: {error}"))
     pages = {name: page_beside(target, name) if name else target for name in compared} if target else {}

@@ -25,9 +25,11 @@ def copies(server: str, remove: bool, as_json: bool) -> None:
     from stallmark.engines.mssql.engine import MssqlEngine
 
     engine = open_engine(server)
+    # Copies of embedded databases are in the databases' own folders.
     if not isinstance(engine, MssqlEngine):
         raise StallmarkError("Copies are kept on SQL Server alone: name one, mssql://user@host:1433/database.")
     copies = kept_copies(engine)
+    # Copies of other databases stay: their owners may need them.
     gone = [copy for copy in copies if remove and copy.database == engine.address.database]
     for copy in gone:
         remove_file(engine, copy)

@@ -80,7 +80,8 @@ class Outputs:
         """Write Markdown to the file or standard output that was asked for, and to the summary of a job on GitHub."""
         if self.markdown == STANDARD_OUTPUT:
             click.echo(text)
-        elif self.markdown:  # written as it is: it may be a pipe or a device
+        elif self.markdown:
+            # Not replaced as a whole file would be: the target may be a pipe or a device.
             target = Path(self.markdown)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(f"{text}\n", encoding="utf-8")

@@ -88,6 +88,7 @@ def probe(
             made = ProbePlace(folder.name, 1, Scenario(name="probe"), Variant(name=file.place))
             record_probe(folder, made, file, steps, seconds, now(), None, step_callback(show, seconds))
     finally:
+        # Steps measured before Ctrl-C are shown as well.
         if (folder / "manifest.json").exists():
             show_report([folder], Outputs(folder / "report.html", as_json))
 
@@ -102,6 +103,7 @@ def run_probe_scenario(
     from stallmark.report.text import experiment
 
     typed = click.get_current_context().get_parameter_source("server") is ParameterSource.COMMANDLINE
+    # STALLMARK_SERVER may be set for other commands, so only a URL on the command line is an error.
     if others or typed or replace(target, url=None) != type(target)():
         raise StallmarkError(
             f"{scenario.name} probes raw storage: only --set, --out and --json of `run` apply; "

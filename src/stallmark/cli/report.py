@@ -110,10 +110,13 @@ def show_report(
     from stallmark.report.text.experiment import NO_SLIDE
 
     records = find_records(runs)
+    # Runs with a search may have several loads and still have a ceiling.
     searched = any(record.manifest.search for record in records)
     is_probe = any(record.is_probe for record in records)
     if failing and (is_probe or (has_loads(records) and not searched)):
-        raise StallmarkError("--fail-if is of a curve of memory or a ceiling, and these runs have none: leave it out.")
+        raise StallmarkError(
+            "--fail-if applies to memory curves and ceilings, and these runs have neither: leave it out."
+        )
     if outputs.slide and is_probe:
         raise StallmarkError("A probe has no summary for a slide: it has no transactions.")
     if outputs.slide and all(record.manifest.kind == "queries" for record in records):

@@ -75,6 +75,7 @@ def run(
     show, begun = ShowInSentences(Terminal(quiet=True) if quiet else err), None
     model: AnyScenario | ProbeScenario
     quick = next((addition for addition in added if isinstance(addition, QuickScenario)), None)
+    # --sql and -f build a scenario themselves, so there must not be a second one.
     if quick and (scenario or resume):
         raise click.UsageError("A scenario specifies its own load: leave out --sql and -f, or the scenario.")
     if resume:
@@ -98,6 +99,7 @@ def run(
             f"{model.name} has no limits for --junit and --markdown: leave them out, and make its summary by "
             "`stallmark report --markdown`."
         )
+    # A capability's own experiment has its own runs: options about ours do not apply.
     if own:
         if devices or followers:
             raise StallmarkError(f"{model.name} is of one place and has no live page: leave --device and --web out.")
@@ -126,6 +128,7 @@ def run(
                 finished = runner.run()
             except (StopSignal, StallmarkError, CallFailed, OSError) as error:
                 because = in_words(error)
+                # Hours of runs before the error are still worth a report.
                 if any(runner.folder.glob("*/manifest.json")):
                     _report_if_possible(runner.folder, show, outputs)
                     _print_resume_hint(runner.folder, model)
@@ -141,6 +144,7 @@ def run(
         because = because if state == "complete" else str(stopped)
         raise
     finally:
+        # Also after Ctrl-C: the command may have to release a machine.
         if model.at_end and runner:
             carry_out_at_end(model.at_end, runner.folder, state, because, show)
         for follower in followers:

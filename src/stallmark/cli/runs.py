@@ -30,6 +30,7 @@ def runs(scenario: str | None, out_dir: Path, as_json: bool) -> None:
     everything = list(_past(out_dir))
     past = [experiment for experiment in everything if scenario in (None, experiment.scenario)]
     if not past:
+        # A typing error in the name is the likely cause.
         near = difflib.get_close_matches(scenario or "", [experiment.scenario for experiment in everything], 1)
         hint = f": did you mean {near[0]}?" if near else "."
         raise StallmarkError(f"{out_dir} holds no experiment{f' of {scenario}' if scenario else ''}{hint}")

@@ -56,6 +56,7 @@ def _sentences(status: "Status"):
     yield f"{status.state}{because}, {status.whole} of {status.planned} runs are whole"
     if status.state is State.SILENT and status.silent_s and status.resume:
         yield experiment.silent(status.silent_s, status.resume)
+    # The records of a killed experiment look like those between two runs, so both are named.
     if status.state is State.BETWEEN and status.silent_s:
         ago = format.duration(status.silent_s)
         yield f"The last run ended {ago} ago; the next one is being prepared, or the experiment was killed."

@@ -56,6 +56,7 @@ def make_each(
             made[name] = make(experiment)
         except StallmarkError as error:
             failed[name] = error
+    # An error of one load does not hide the results of the others.
     if not made:
         raise next(iter(failed.values()))
     return made, failed

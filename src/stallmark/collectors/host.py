@@ -337,6 +337,7 @@ def _emulated(name: str, epoch: str, counters: ArrayCounters) -> Row:
         "role": name,
         "emulated": True,
         "epoch": epoch,
+        # Raw loads have their own columns: these are the server's I/Os.
         "reads": counters.reads - counters.raw_reads,
         "read_bytes": counters.read_bytes - counters.raw_read_bytes,
         "read_ms": (counters.read_ns - counters.raw_read_ns) / NS_PER_MS,
@@ -346,6 +347,7 @@ def _emulated(name: str, epoch: str, counters: ArrayCounters) -> Row:
         "syncs": counters.syncs,
         "sync_ms": counters.sync_ns / NS_PER_MS,
         "busy_ms": counters.busy_ns / NS_PER_MS,
+        # The device itself queues all I/O, raw loads included.
         "queue_ms": (counters.read_ns + counters.write_ns + counters.sync_ns) / NS_PER_MS,
         "late": counters.late,
         "spindle_reads": counters.spindle_reads,

@@ -100,6 +100,7 @@ class Sampler:
         for lane in self._lanes:
             if lane.thread.ident is not None:
                 lane.thread.join(max(0.0, deadline - time.monotonic()))
+            # A server that hangs must not keep a finished run from its report.
             if lane.thread.is_alive():
                 lane.abandon()
 
@@ -144,6 +145,7 @@ class _Lane:
     def _main(self) -> None:
         now = self._cost_from = self._sampler.now()
         polling = self.collector.polling
+        # Momentary states are sampled at random, or a periodic load would always be seen in the same phase.
         self._ticks = Ticks(self.collector.interval_s, now, random.random if polling else None)
         if not polling:
             self._sample()
@@ -152,6 +154,7 @@ class _Lane:
             if self._ticks.due <= self._sampler.now():
                 self._sample()
                 self._ticks.advance(self._sampler.now())
+            # Once a second at most, so that the cost of recording the cost is small.
             if self._sampler.now() - self._cost_from >= 1:
                 self._store_cost()
         self._finish()
@@ -160,6 +163,7 @@ class _Lane:
     def _sample(self) -> None:
         with self._measured(), self._guarded():
             if not self._is_open:
+                # Set before the call: a login that fails halfway leaves something to close.
                 self._to_close = True
                 self.collector.open()
                 self._is_open = True
@@ -178,6 +182,7 @@ class _Lane:
         self._close()
 
     def _store(self, rows: Sequence[Row], began: float, ended: float) -> None:
+        # An answer after the end would be written into a closed record.
         if rows and not self._abandoned:
             call = {"t": (began + ended) / 2, "took_s": ended - began}
             timed = rows.with_constants(**call) if isinstance(rows, Rows | Columns) else [call | row for row in rows]

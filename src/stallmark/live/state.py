@@ -39,6 +39,7 @@ def state(seen: Seen) -> Json:
     if planned:
         name = planned.variant.name
         place = text.run(seen.present or 0, len(seen.order), name, planned.repeat, repeats[name])
+    # Outside the load a run has no step and no values of the last seconds.
     doing, loaded = seen.doing, run if seen.phase in UNDER_LOAD else None
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -68,6 +69,7 @@ def lines(run: FollowedRun) -> Json:
     """Return the lines of a run, in seconds since measuring began; `warm_up` ends at 0."""
     steps = run.record.manifest.steps
     began = steps[0].measure_s if steps else 0.0
+    # A browser draws POINTS points quickly; a day of seconds becomes means.
     width = max(1, math.ceil(run.seconds / POINTS))
     seconds = np.arange(0, run.seconds, width)
     return {

@@ -129,6 +129,7 @@ def _log(io: Io, seconds: int) -> tuple[np.ndarray, np.ndarray]:
         return unknown, unknown
     if syncs is None or sync_ms is None:
         return writes, write_ms
+    # A server may write its log without syncs (O_DSYNC): then each write is a flush.
     return np.where(syncs > 0, syncs, writes), write_ms + sync_ms
 
 
@@ -153,6 +154,7 @@ def _waits(record: Record, seconds: int) -> Sums:
         of_row = classes.codes(batch, "wait_class")
         line_of = np.array([f"waits_{name if name in WAIT_CLASSES else 'other'}" for name in classes.names])
         waiting = batch.column("samples").to_numpy() / np.maximum(batch.column("polls").to_numpy(), 1)
+        # Seconds without a sample stay unknown: 0 would mean that no session waited.
         sampled[second[second < seconds]] = True
         for line in WAITS:
             rows = (second < seconds) & (line_of[of_row] == line)
@@ -300,6 +302,7 @@ class Seen:
     @property
     def phase(self) -> str:
         """Return the phase in the words of `Phase`, or of the status where only records are known."""
+        # The records are newer than the process that ended or hangs.
         if self.status.state in (State.COMPLETE, State.ENDED, State.SILENT):
             return self.status.state
         if self.doing:
@@ -335,11 +338,13 @@ class View:
         """Return the experiment as it is now, or was at most `fresh_s` ago; as it was, while files are
         being replaced."""
         with self._looking:
+            # Several open pages share one reading of the records.
             if self._seen and time.monotonic() - self._looked < fresh_s:
                 return self._seen
             try:
                 self._seen, self._looked = self._look(), time.monotonic()
             except (OSError, StallmarkError):
+                # Files are replaced while the run writes: the previous view is better than an error.
                 if self._seen is None:
                     raise
             return self._seen
@@ -367,6 +372,7 @@ class View:
         """Return the records there are, in order; each is read again only when its manifest has changed."""
         known = {}
         for path in self.folder.glob(f"*/{FILE}"):
+            # Manifests of ended runs do not change: reading hundreds each second would take its toll.
             changed = path.stat().st_mtime_ns
             before = self._records.get(path.parent)
             known[path.parent] = before if before and before[0] == changed else (changed, Record(path.parent))

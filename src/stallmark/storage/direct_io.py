@@ -43,7 +43,7 @@ def direct_io(folder: Path) -> DirectIo | None:
     file_system = _file_system(existing)
     if file_system and file_system.startswith(_HIDES_A_CACHE):
         return DirectIo("unknown", file_system)
-    # An existing file's folder is not ours to write to.
+    # Nothing is tried next to a file that is not ours: only the file system decides.
     if folder.is_file():
         return DirectIo("through" if file_system and _JOURNALLED in file_system else "unknown", file_system)
     try:

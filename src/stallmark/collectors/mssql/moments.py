@@ -181,8 +181,10 @@ def _parse_record(row: Row) -> Row | None:
         }
     except (ElementTree.ParseError, KeyError, ValueError):
         return None
+    # Without an age the record has no place on the run's clock.
     if row["age_ms"] is None:
         return None
+    # SQL Server on Linux always writes 0, which would mean a busy host.
     unknown = row["platform"] == "Linux" and values["SystemIdle"] == 0
     return {
         "server_time": row["server_time"],

@@ -103,6 +103,7 @@ class BlockDeviceArray:
         assert facts.loop and facts.counters_before
         counters = since(facts.counters_before, counters_of(device))
         reads, ms = (now - then for now, then in zip(read_times(facts.loop), facts.reads_before, strict=True))
+        # The kernel may split a read in two: then its times are not those of the array's reads.
         whole = reads and counters.reads and counters.reads <= reads * (1 + _CUT)
         return ArrayWork(counters, device.path_ns / 1e6, ms / reads if whole else None)
 
