@@ -199,7 +199,7 @@ def refuse_driven(scenario: AnyScenario, engine: Engine, loaded: Entry) -> None:
         raise StallmarkError(
             f"Load has been driven against {scenario.contents} since it was loaded, and no copy from before is kept, "
             f"so `reset: restore` has nothing to start from: {f'remove {data.parent}' if data else 'drop it'} to have "
-            "it loaded anew, or use `reset: continue`."
+            "it loaded again, or use `reset: continue`."
         )
 
 
@@ -239,16 +239,16 @@ def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> Non
     has_users_own = any(part.is_given for part in find_workload(scenario.contents.name).parts)
     if has_users_own and not engine.is_local and scenario.reset == "restore":
         raise StallmarkError(
-            f"{scenario.name} asks for `reset: restore`, but the database is yours, and Stallmark keeps no copy of it: "
-            "write `reset: {restore: FILE}` with a backup of yours, or `reset: continue`."
+            f"{scenario.name} asks for `reset: restore`, but the database is yours, and Stallmark keeps no copy: "
+            "write `reset: {restore: FILE}` with your backup, or `reset: continue`."
         )
     for key, ability, wanted in asked:
         if wanted and (reason := ability.refusal()):
             raise StallmarkError(f"{scenario.name} asks for `{key}`, but {reason}.")
     if scenario.backup and not (engine.backup and engine.backup.options):
         raise StallmarkError(
-            f"{scenario.name} says how SQL Server writes its `backup`, and this is none: remove it, or name such a "
-            "server with --server."
+            f"{scenario.name} has options for SQL Server's `backup`, but this is not a SQL Server: remove them, or "
+            "name a SQL Server with --server."
         )
     for name in scenario.observe:
         if name not in ON_REQUEST.get(engine.dialect, {}):
@@ -346,16 +346,16 @@ def _refuse_more_users_than_files(scenario: TimedScenario, by_hand: LoadByHand |
 
 
 def _refuse_unseen_io(scenario: TimedScenario, engine: Engine, needed: str | None) -> None:
-    """Refuse what goes by the server's I/O if the server does not report it: it would end without an answer."""
+    """Refuse a scenario that depends on I/O counters which the server does not report: it would give no answer."""
     if not needed:
         return
     [server_io] = (collector for collector in collectors_for(engine) if collector.name == "server_io")
     if reason := server_io.unavailable():
-        raise StallmarkError(f"{scenario.name} goes by {needed}, which is not known here. {reason}")
+        raise StallmarkError(f"{scenario.name} depends on {needed}, which is unknown here. {reason}")
 
 
 def _io_needed(scenario: TimedScenario) -> str | None:
-    """Return the figure of the server's I/O that decides how a run goes on; None where none does."""
+    """Return the metric of the server's I/O on which the course of a run depends, or None."""
     plans = [search_plan(scenario, variant) for variant in scenario.variants]
     if any(plan and plan.read_ms is not None for plan in plans):
         return "the time of reads (slo)"

@@ -56,8 +56,8 @@ if TYPE_CHECKING:
 # The loss of the server as the reason of what failed by it.
 @contextmanager
 def naming_loss(check: Callable[[], None]) -> Iterator[None]:
-    """Raise ServerLost in place of an error if the server was lost: what became of it, then what failed. `check`: as
-    `Engine.hold` yields it."""
+    """Raise ServerLost in place of an error if the server was lost, with the loss and then the error. `check` is the
+    function that `Engine.hold` yields."""
     try:
         yield
     except ServerLost:
@@ -261,7 +261,7 @@ class Runner:
         return expected
 
     def _prepare_database(self, advices: list[str]) -> Entry:
-        """Load the database unless it is there; add to `said` what the records are to keep of it."""
+        """Load the database unless it exists; append sentences for the records to `advices`."""
         choice, to_be_copied = self._scenario.contents, self._scenario.reset == "restore"
         workload = find_workload(choice.name)
         if not list(databases(self._engine, workload, choice.scale)):
