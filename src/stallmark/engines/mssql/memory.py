@@ -16,7 +16,7 @@ from stallmark.engines.abilities import Memory
 from stallmark.engines.mssql import lock
 from stallmark.engines.mssql.server import Server
 from stallmark.engines.mssql.settings import PERFORMANCE
-from stallmark.engines.mssql.variant_settings import Journal
+from stallmark.engines.mssql.variant_settings import MssqlJournal
 from stallmark.errors import CallFailed, ErrorClass, NoConnection, NotGivenBack, RunLockTaken, StallmarkError
 from stallmark.stopping import undisturbed
 
@@ -55,7 +55,7 @@ class Capped(NamedTuple):
     remedy: str
 
     @classmethod
-    def from_setting(cls, megabytes: int, server: Server, journal: Journal) -> "Capped":
+    def from_setting(cls, megabytes: int, server: Server, journal: MssqlJournal) -> "Capped":
         statements, name = "; ".join(_statements(journal.read())), server.name()
         where = "" if journal.is_on_server else " from this machine"
         return cls(
@@ -222,8 +222,8 @@ class MssqlMemory(Memory):
         name = self._server.name()
         return None if name == capped.on else f"the connection leads to {name} since, as after a failover"
 
-    def _journal(self) -> Journal:
-        return Journal(self._server, "memory")
+    def _journal(self) -> MssqlJournal:
+        return MssqlJournal(self._server, "memory")
 
 
 def target_bytes(server: Server) -> int | None:
