@@ -9,11 +9,15 @@ import json
 import os
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import platformdirs
+
+from stallmark.engines.abilities import VariantSetting
+from stallmark.errors import CallFailed, NotGivenBack, StallmarkError
 
 
 class Journal(ABC):
@@ -83,3 +87,17 @@ class Journal(ABC):
         folder = Path(os.environ.get("STALLMARK_STATE") or platformdirs.user_state_dir("stallmark"))
         name = re.sub(r"[^\w.-]", "_", f"{self._server_name()}.{self._name}")
         return folder / "changed-settings" / f"{name}.json"
+
+
+def give_back_each(settings: Mapping[str, VariantSetting]) -> list[str]:
+    """Restore what variants have changed; return a sentence on each setting that is still as one had it."""
+    left = []
+    for name, setting in settings.items():
+        try:
+            setting.give_back()
+        except NotGivenBack as error:
+            left.append(str(error))
+        except (CallFailed, StallmarkError) as error:  # the server is away, and its journal with it
+            if setting.was_made:
+                left.append(f"`{name}` is still as the variant had it, which the next run gives back. {error}")
+    return left
