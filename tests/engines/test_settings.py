@@ -36,7 +36,7 @@ def entries(remote: Remote) -> dict[str, str]:
 
 
 def notes(remote: Remote) -> list[dict]:
-    """What the server has noted."""
+    """Notes that the server has."""
     rows = asked(
         remote, "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = 'stallmark_settings'"
     )

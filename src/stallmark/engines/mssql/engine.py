@@ -15,6 +15,7 @@ from stallmark.engines.mssql import lock, server, settings
 from stallmark.engines.mssql.backup import MssqlBackup
 from stallmark.engines.mssql.bulk import INSERTED_INSTEAD, BulkCopyWriter, Copier, InsertWriter, NoBulkCopy
 from stallmark.engines.mssql.caches import MssqlCaches, MssqlPrefill, maintenance
+from stallmark.engines.mssql.chosen_settings import MssqlSettings
 from stallmark.engines.mssql.examine import UPDATEABILITY, examine
 from stallmark.engines.mssql.memory import MssqlMemory, target_bytes
 from stallmark.engines.mssql.odbc import api, failed
@@ -60,6 +61,7 @@ class MssqlEngine(Server, Engine):
         self._settings: dict[str, VariantSetting] = {
             "row_versioning": RowVersioning(self),
             "resource_pool": ResourcePool(self),
+            "settings": MssqlSettings(self),
         }
         self.variant_settings = self._settings
         self.maintenance = maintenance(self)

@@ -128,24 +128,30 @@ class RowVersioning(VariantSetting):
         return states[0][0], bool(states[0][1])
 
     def _set(self, name: str, wanted: bool) -> None:
-        deadline = time.monotonic() + ALONE_WITHIN_S
-        while True:
-            self._server.close_idle()
-            try:
-                self._server.execute(_statement(name, wanted))
-                return
-            except CallFailed as error:
-                if error.code not in _IN_USE:
-                    raise
-                if time.monotonic() > deadline:
-                    raise StallmarkError(
-                        f"Others are in the database {name}, and READ_COMMITTED_SNAPSHOT is set only while nobody else "
-                        "is: end their sessions, and run again."
-                    ) from None
-            time.sleep(1)
+        alter_database(self._server, name, _statement(name, wanted), "READ_COMMITTED_SNAPSHOT")
 
     def _journal(self) -> MssqlJournal:
         return MssqlJournal(self._server, "row_versioning")
+
+
+def alter_database(server: Server, database: str, statement: str, option: str) -> None:
+    """Execute an ALTER DATABASE, which may need the database for itself. Raise StallmarkError while others are in it,
+    whose sessions are not ended."""
+    deadline = time.monotonic() + ALONE_WITHIN_S
+    while True:
+        server.close_idle()
+        try:
+            server.execute(statement)
+            return
+        except CallFailed as error:
+            if error.code not in _IN_USE:
+                raise
+            if time.monotonic() > deadline:
+                raise StallmarkError(
+                    f"Others are in the database {database}, and {option} is set only while nobody else is: end their "
+                    "sessions, and run again."
+                ) from None
+        time.sleep(1)
 
 
 def _statement(database: str, wanted: bool) -> str:
