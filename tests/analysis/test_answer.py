@@ -17,7 +17,7 @@ from stallmark.analysis.points import Point, points, step_names
 from stallmark.analysis.read.active_set import FlashUse
 from stallmark.analysis.read.run_notes import MaintenanceSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.thresholds import Threshold, over_steps
+from stallmark.analysis.thresholds import Threshold, verdicts_over_steps
 from stallmark.analysis.validity.invalid import ValidityKind
 from stallmark.report.text import sentence
 
@@ -173,7 +173,7 @@ def test_maintenance_is_told_over_all_runs():
 )
 def test_a_threshold_passes_if_every_step_keeps_it(holds, passed, named):
     judged = [Threshold("TPS > 5", "tps", f"{number}", 9.0, 5.0, one) for number, one in enumerate(holds)]
-    [verdict] = over_steps(judged)
+    [verdict] = verdicts_over_steps(judged)
     assert verdict.passed is passed and [one.step for one in verdict.steps] == [str(number) for number in named]
 
 

@@ -51,7 +51,7 @@ def test_reads_are_those_of_the_sessions_that_were_looked_at(folder):
     assert (lookup.counted, lookup.reads, lookup.read_bytes, lookup.hits, lookup.read_ms) == (80, 6, 98304, 100, 0.3)
     assert (order.counted, order.reads) == (40, 1) and order.sampled
     assert order.share + lookup.share == pytest.approx(1)
-    done = {one.name: one.done for one in summary.steps[0].transactions}
+    done = {one.name: one.done_count for one in summary.steps[0].transactions}
     assert lookup.share / order.share == pytest.approx(6 * done["trade_lookup"] / done["trade_order"])
     table = transactions.reads(summary)
     assert [list(row) for row in table.rows] == [["Trade-Order", "1.00"], ["Trade-Lookup", "6.00"]]

@@ -19,7 +19,7 @@ def test_a_text_has_one_code_in_all_batches(batches, encoded):
     for rows in batches:
         column = pa.array(rows, pa.string())
         batch = pa.record_batch({"name": column.dictionary_encode() if encoded else column})
-        told = found.of(batch, "name")
+        told = found.codes(batch, "name")
         seen += [row if row is not None else NONE for row in rows]
         assert [found.names[code] for code in told] == [row if row is not None else NONE for row in rows]
     assert len(found.names) == len(set(found.names)) and set(found.names) == set(seen)
@@ -28,7 +28,7 @@ def test_a_text_has_one_code_in_all_batches(batches, encoded):
 def test_a_dictionary_may_hold_what_no_row_has():
     found = Codes()
     column = pa.DictionaryArray.from_arrays([1, 1, 2], ["other", "read", "write"])
-    assert found.of(pa.record_batch({"name": column}), "name").tolist() == [0, 0, 1]
+    assert found.codes(pa.record_batch({"name": column}), "name").tolist() == [0, 0, 1]
     assert found.names == ["read", "write"]
 
 
@@ -40,7 +40,7 @@ def test_a_pair_has_one_code_in_all_batches(dense, batches):
     try:
         for rows in batches:
             first, second = np.array(rows, dtype=np.int64).reshape(-1, 2).T
-            told = found.of(first, second)
+            told = found.codes(first, second)
             assert told.tolist() == [known.setdefault(row, len(known)) for row in rows]
             assert found.pairs == list(known) and len(found) == len(known)
     finally:

@@ -36,7 +36,7 @@ from stallmark.analysis.read.server_summary import IoSummary, ServerWait
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.transactions import Errors, Key
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.what_if import what_if
+from stallmark.analysis.what_if import predict_throughputs
 from stallmark.attach.attach import Request, Wanted, attach
 from stallmark.attach.summary import AttachKind
 from stallmark.record.of_load import LoadRecord
@@ -263,7 +263,7 @@ CASES[NoteKind.NOTHING_COUNTED] = lambda given: brokerage(given, lost_results=1.
 
 
 def unpredicted(given: Given, cause: StepCause | None) -> Any:
-    return what_if([changed_step(given.slow, cause=cause)], [4.0])
+    return predict_throughputs([changed_step(given.slow, cause=cause)], [4.0])
 
 
 NOT_SAMPLED = StepCause(None, notes=[info(NoteKind.NOT_LOOKED_AT)])

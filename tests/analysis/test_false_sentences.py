@@ -137,8 +137,8 @@ DEVICE: dict[DeviceKind, tuple[dict[str, Any], dict[str, Any]]] = {
     DeviceKind.CPUS_BUSY_OTHERWISE: ({"io": 0.9, "cpu": 0.97, "own": 0.2}, {"io": 0.9, "cpu": 0.6, "own": 0.2}),
     DeviceKind.NOT_TOLD: ({"io": 0.01, "client": 0.98}, {"io": 0.07, "client": 0.9}),
 }
-for device, (told, untold) in DEVICE.items():
-    case(device)(lambda _, told=told, untold=untold: (judged(**told), judged(**untold)))
+for device, (told, untested_steps) in DEVICE.items():
+    case(device)(lambda _, told=told, untested_steps=untested_steps: (judged(**told), judged(**untested_steps)))
 
 
 # The conclusions of an experiment. ---------------------------------------------------------------------------
@@ -669,8 +669,8 @@ def cautioned(
     return list(cautions([with_manifest(run, **{"collectors": {}} | of_manifest)]))
 
 
-def by_step(kind: Kind, told: dict[str, Any], untold: dict[str, Any]) -> None:
-    pairs(kind, lambda _: cautioned(told), lambda _: cautioned(untold))
+def by_step(kind: Kind, told: dict[str, Any], untested_steps: dict[str, Any]) -> None:
+    pairs(kind, lambda _: cautioned(told), lambda _: cautioned(untested_steps))
 
 
 def cycles(count: int, whole: bool = True) -> dict[str, Any]:
@@ -721,8 +721,8 @@ STEP_CAUTIONS: dict[Kind, tuple[dict[str, Any], dict[str, Any]]] = {
         {"flash": FlashUse("cache", 1, 0.5, 0.5, 8.0, 0.0, None, None, 1, 0.4, 0.4)},
     ),
 }  # fmt: skip
-for one, (told, untold) in STEP_CAUTIONS.items():
-    by_step(one, told, untold)
+for one, (told, untested_steps) in STEP_CAUTIONS.items():
+    by_step(one, told, untested_steps)
 
 REFUSED = Condition(name="balances agree", holds=None, refused="The server has no memory left.")
 HOST = {"title": "Host", "help": "", "interval_s": 1.0, "unavailable": None}
@@ -744,8 +744,12 @@ RUN_CAUTIONS: dict[Kind, tuple[dict[str, Any], dict[str, Any]]] = {
         {"server": {"settings": {**FULL, "database recovery model": "SIMPLE"}}},
     ),
 }
-for one, (told, untold) in RUN_CAUTIONS.items():
-    pairs(one, lambda _, told=told: cautioned(**told), lambda _, untold=untold: cautioned(**untold))
+for one, (told, untested_steps) in RUN_CAUTIONS.items():
+    pairs(
+        one,
+        lambda _, told=told: cautioned(**told),
+        lambda _, untested_steps=untested_steps: cautioned(**untested_steps),
+    )
 
 
 FITS = caution(ReadKind.ACTIVE_FITS_DRAM, active_bytes=1, at_most=False, dram_bytes=2)

@@ -141,8 +141,8 @@ LEVELS: dict[ServiceLevelKind, tuple[dict[str, Any], dict[str, Any]]] = {
     ServiceLevelKind.READS_NOT_MEASURED: ({"files_ms": None}, {"files_ms": None, "count": 0}),
     ServiceLevelKind.NOTHING_READ: ({"files_ms": None, "count": 0}, {"files_ms": None}),
 }
-for level, (told, untold) in LEVELS.items():
-    CASES[level] = lambda _, told=told: reads(**told), lambda _, untold=untold: reads(**untold)
+for level, (told, untested_steps) in LEVELS.items():
+    CASES[level] = lambda _, told=told: reads(**told), lambda _, untested_steps=untested_steps: reads(**untested_steps)
 
 
 # Why a step is invalid. --------------------------------------------------------------------------------------

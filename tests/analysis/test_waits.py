@@ -67,11 +67,11 @@ def test_background_sessions_without_an_order_take_nothing_from_the_shares_of_th
     idle = ("client", "idle")
     found = waits(*((second, *who) for second in range(4) for who in ((*READ, 20, 1), (*idle, 40, 1))))[0]
     assert found.shares()["io"] == pytest.approx(1 / 3)
-    assert found.of(30).shares() == dict.fromkeys(WAIT_CLASSES, 0.0) | {"io": 2 / 3, "client": 1 / 3}
-    assert found.of(30).top() == [("IO:DataFileRead", pytest.approx(2 / 3)), ("idle", pytest.approx(1 / 3))]
-    assert found.of(19).shares()["io"] == 1  # looks scatter
-    assert found.of(0) is found  # nobody ran: then there is nobody whose time it could be a share of
-    assert found.of(60) is found and found.of(99) is found
+    assert found.without_idle(30).shares() == dict.fromkeys(WAIT_CLASSES, 0.0) | {"io": 2 / 3, "client": 1 / 3}
+    assert found.without_idle(30).top() == [("IO:DataFileRead", pytest.approx(2 / 3)), ("idle", pytest.approx(1 / 3))]
+    assert found.without_idle(19).shares()["io"] == 1  # looks scatter
+    assert found.without_idle(0) is found  # nobody ran: then there is nobody whose time it could be a share of
+    assert found.without_idle(60) is found and found.without_idle(99) is found
 
 
 def test_waiting_for_io_is_not_a_busy_cpu_and_stolen_time_is():

@@ -62,7 +62,7 @@ def test_tuples_become_the_same_columns_in_whatever_order_and_with_some_left_out
 
 @given(WHOLE, st.floats(allow_nan=False))
 def test_a_constant_comes_before_the_columns_of_every_row(values: list[tuple], at_s: float) -> None:
-    rows = Rows(SCHEMA.names[1:], [row[1:] for row in values]).after(at_s=at_s)
+    rows = Rows(SCHEMA.names[1:], [row[1:] for row in values]).with_constants(at_s=at_s)
     assert rows.names == SCHEMA.names
     assert list(rows) == [{"at_s": at_s} | dict(zip(SCHEMA.names[1:], row[1:], strict=True)) for row in values]
 
@@ -117,7 +117,7 @@ def test_a_stream_holds_the_bytes_that_arrow_itself_writes(tmp_path: Path, compr
 
 def test_rows_may_be_an_array_for_each_column():
     schema = pa.schema([("t", pa.float64()), ("op", pa.int8()), ("size", pa.int32())])
-    rows = Columns({"op": np.array([0, 2], "u4"), "size": np.array([8192, 0])}).after(t=1.5)
+    rows = Columns({"op": np.array([0, 2], "u4"), "size": np.array([8192, 0])}).with_constants(t=1.5)
     assert len(rows) == 2 and dict(rows[1]) == {"t": 1.5, "op": 2, "size": 0}
     assert [dict(one) for one in rows[:1]] == [dict(rows[0])]
     assert batch_of(rows, schema).to_pylist() == [{"t": 1.5, "op": 0, "size": 8192}, {"t": 1.5, "op": 2, "size": 0}]

@@ -96,7 +96,7 @@ def test_each_step_has_its_transactions_with_shares_and_limits(brokerage_runs):
         order = dict(zip(found.header, found.rows[0], strict=True))
         one = step.transactions[0]
         assert order["deck"] == "11.3" + format.NBSP + "%" and order["limit"] == "2,000"
-        assert order["count"] == format.count(one.done) and order["rolled back"] == format.count(one.rolled_back)
+        assert order["count"] == format.count(one.done_count) and order["rolled back"] == format.count(one.rolled_back)
     results = dict(zip(tables[0][1].header, tables[0][1].rows[8], strict=True))
     assert results["p90"].kind == "bad"
 

@@ -10,12 +10,12 @@ from support.synthetic import Truth, make_run
 from stallmark.analysis.bottleneck.summary import NoteKind
 from stallmark.analysis.cause.explain import explain
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.what_if import what_if
+from stallmark.analysis.what_if import predict_throughputs
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import find_records
 from stallmark.report.renderers import in_terminal
 from stallmark.report.sections import cause as cause_tables
-from stallmark.report.what_if import what_ifs_in_brief
+from stallmark.report.what_if import predictions_in_brief
 
 WAITS = {"io": 0.72, "wal": 0.06, "lock": 0.04, "client": 0.03, "other": 0.01}
 
@@ -39,7 +39,12 @@ def experiment(folder):
 def test_every_table_has_rows_as_long_as_its_header(experiment):
     slow, fast, _ = experiment.steps
     cause = explain([slow], [fast])
-    of_steps = (cause_tables.where, cause_tables.what_if, cause_tables.laws, cause_tables.associations)
+    of_steps = (
+        cause_tables.response_times,
+        cause_tables.predicted_throughput,
+        cause_tables.laws,
+        cause_tables.associations,
+    )
     of_pairs = (cause_tables.parts, cause_tables.evidence, cause_tables.tests)
     for table in (*(make(experiment) for make in of_steps), *(make(cause) for make in of_pairs)):
         assert table and table.rows
@@ -56,7 +61,7 @@ def test_the_page_shows_where_time_went_and_what_faster_reads_would_give(experim
 
 
 def test_it_is_said_where_a_prediction_s_allowance_was_tried(experiment):
-    [note] = cause_tables.what_if(experiment).notes
+    [note] = cause_tables.predicted_throughput(experiment).notes
     assert "benchmarks/causes.py" in note and "on a machine with other work" in note
 
 
@@ -67,7 +72,7 @@ def test_a_change_that_was_not_shown_has_no_share(experiment):
 
 
 def test_what_if_says_what_its_predictions_were_worth(experiment):
-    found = what_if(experiment.steps, [5.0, 1.0])
+    found = predict_throughputs(experiment.steps, [5.0, 1.0])
     assert [one.variant for one in found.found] == ["slow array", "fast array"]
     assert [one.read_ms for one in found.found[0].predictions] == [5.0, 1.0]
     assert {(test.model_of, test.variant) for test in found.tests} == {
@@ -76,16 +81,16 @@ def test_what_if_says_what_its_predictions_were_worth(experiment):
     }
     [left_out] = found.left_out
     assert left_out.facts["steps"] == ["blind, steady"] and left_out.facts["because"].kind == NoteKind.NOT_LOOKED_AT
-    assert not what_if(experiment.steps[2:], [1.0]).found
+    assert not predict_throughputs(experiment.steps[2:], [1.0]).found
     with pytest.raises(StallmarkError, match="no measured step"):
-        what_if([], [1.0])
+        predict_throughputs([], [1.0])
 
 
 @pytest.mark.parametrize("columns", [50, 80, 140])
 def test_predictions_fit_terminals_of_any_width(experiment, columns):
     console = Console(width=columns)
     with console.capture() as shown:
-        console.print(in_terminal(what_ifs_in_brief(what_if(experiment.steps, [5.0, 0.2]))))
+        console.print(in_terminal(predictions_in_brief(predict_throughputs(experiment.steps, [5.0, 0.2]))))
     text = shown.get()
     assert all(len(line) <= columns for line in text.splitlines()) and "…" not in text
     assert "Tested on 2 pairs" in " ".join(text.split()) and "EMULATED" in text

@@ -5,7 +5,19 @@ from support.html_page import Page
 from support.terminal import printed
 
 from stallmark.errors import StallmarkError
-from stallmark.report.document import Document, Fold, Grid, Key, Note, Notes, Section, Shown, Words, known, shown
+from stallmark.report.document import (
+    Document,
+    Fold,
+    Grid,
+    Key,
+    Note,
+    Notes,
+    Section,
+    Shown,
+    Words,
+    non_empty,
+    table_blocks,
+)
 from stallmark.report.figures import Figure, chart
 from stallmark.report.renderers import in_terminal, page_beside, render, write_pages
 from stallmark.report.slide import slide
@@ -24,7 +36,9 @@ def a_chart(name: str) -> Figure:
 
 
 def test_a_section_with_nothing_to_show_is_left_out():
-    sections = known(Section("a", "A", []), Section("b", "B", shown(None, "B")), Section("c", "C", shown(TABLE, "C")))
+    sections = non_empty(
+        Section("a", "A", []), Section("b", "B", table_blocks(None, "B")), Section("c", "C", table_blocks(TABLE, "C"))
+    )
     assert [section.id for section in sections] == ["c"]
 
 
@@ -38,7 +52,12 @@ def test_every_chart_is_found_wherever_it_stands():
 
 
 def test_parts_of_a_terminal_have_an_empty_line_between_them_and_empty_ones_none():
-    brief = [[Words("one")], [], [Words(" and more", "quiet", "two"), Shown(TABLE, header=False)]]
+    brief = [
+        [Words("one")],
+        [],
+        [Shown(Table(["file", "reads"], []))],
+        [Words(" and more", "quiet", "two"), Shown(TABLE, header=False)],
+    ]
     assert [line.strip() for line in printed(in_terminal(brief)).splitlines()] == [
         "one",
         "",

@@ -10,7 +10,7 @@ from stallmark.record.reader import find_records
 from stallmark.report.experiment import experiment_in_json
 from stallmark.report.renderers import dumped
 from stallmark.report.sections.ceiling import curve_figures, curve_tables
-from stallmark.report.text.ceiling import why_curve_ended
+from stallmark.report.text.ceiling import size_reason
 from stallmark.stats.curve_search import MIB, Why
 
 
@@ -48,4 +48,4 @@ def test_the_page_and_json_have_the_curve(swept, tmp_path):
 @pytest.mark.parametrize("reason", [one.value for one in Why])
 def test_every_reason_has_words(reason):
     chosen = ChosenSize(bytes=64 * MIB, why=reason, between_bytes=(32 * MIB, 128 * MIB), error=0.2)
-    assert why_curve_ended(chosen) and why_curve_ended(chosen) != why_curve_ended(None)
+    assert size_reason(chosen) and size_reason(chosen) != size_reason(None)

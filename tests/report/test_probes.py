@@ -21,7 +21,7 @@ from stallmark.record.writer import RecordWriter
 from stallmark.report.probe import tables as probe_charts
 from stallmark.report.probe.document import probe_document
 from stallmark.report.renderers import in_terminal, render
-from stallmark.report.sections.environment import against_database_table, drift_table
+from stallmark.report.sections.environment import database_reads_table, drift_table
 from stallmark.report.text import sentence
 
 
@@ -115,8 +115,8 @@ def test_tables_of_drift_and_of_what_a_database_had_keep_the_reasons(results):
     rows = [
         ("a", compare_with_probe(before, Achieved(100, 0.8, 20, 8192), emulated=emulated)) for emulated in (False, True)
     ]
-    shown = against_database_table(rows)
+    shown = database_reads_table(rows)
     assert shown.rows[0][-1] != shown.rows[1][-1] == "–"
     assert [note[:40] for note in shown.notes] == ["a: The database had 100 reads per second"]
     hidden = compare_with_probe(before, Achieved(100, 0.8, 20, 8192), emulated=False, dram_bytes=2**33)
-    assert against_database_table([("a", hidden), ("b", hidden)]).notes == [sentence(hidden.caution)]
+    assert database_reads_table([("a", hidden), ("b", hidden)]).notes == [sentence(hidden.caution)]

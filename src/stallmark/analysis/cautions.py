@@ -71,8 +71,8 @@ _GENERAL = {
 
 
 def cautions(runs: Sequence[RunSummary]) -> list[Finding]:
-    """Return the cautions, specific ones first. Runs of queries have their own statistics: their phases last as long as
-    the queries."""
+    """Return the cautions, specific ones first. Runs of queries have their own statistics: the length of their phases
+    is that of the queries."""
     statistics = [] if any(run.queries for run in runs) else _statistics(runs)
     raised = [
         *early_ends(run.manifest for run in runs),
@@ -194,7 +194,7 @@ def _other_loads(runs: Sequence[RunSummary]) -> Iterator[Finding]:
 
 
 def _is_seen(host: Collector | None) -> bool:
-    """Return whether the driver saw the CPUs of the server's machine, which it does only on its own machine."""
+    """Return True if the driver saw the CPUs of the server's machine, which it does only on its own machine."""
     return host is not None and host.unavailable is None
 
 
@@ -270,7 +270,7 @@ def _misplaced(step: StepSummary) -> tuple[float, float]:
 
 
 def _may_be_waits(step: StepSummary) -> bool:
-    """Return whether the server's time of reads may be less than they took: the device took longer, or is not seen."""
+    """Return True if the server's time of reads may be less than they took: the device took longer, or is not seen."""
     times = _device_to_server(step)
     return step.storage.data is not None and step.storage.data.read_ms is not None and (times is None or times > AHEAD)
 

@@ -35,17 +35,17 @@ class Level:
 
 @dataclass(frozen=True)
 class Ceiling:
-    """The ceiling of one run. `holds` is None if no level met the limits, `breaks` if every level did."""
+    """The ceiling of one run: the tried levels and the outcome of the search."""
 
     variant: str
     repeat: int
     of: Literal["users", "rate", "load"]
-    low: float  # asked
+    low: float  # lower end of the requested range
     high: float
     tolerance: float
     outcome: Literal["found", "at_least", "none", "unconfirmed"] | None  # None: the run ended before
-    holds: float | None
-    breaks: float | None
+    holds: float | None  # None if no level met the limits
+    breaks: float | None  # None if every level met the limits
     levels: list[Level]
 
     @property
@@ -73,7 +73,7 @@ class Ceiling:
 
     @property
     def driver_bound(self) -> bool:
-        """Return whether the driver was the bottleneck in a step of the lowest level that broke."""
+        """Return True if the driver was the bottleneck in a step of the lowest level that broke."""
         return any(step.validity.driver_bound for step in self.steps_at(self.breaks))
 
     @property

@@ -378,7 +378,7 @@ def _bottleneck(compared: Sequence[Point], every_step: bool) -> Iterator[Finding
 
 
 def _not_storage_alone(step: StepSummary) -> bool:
-    """Return whether storage does not limit a step, or the CPUs do as well."""
+    """Return True if storage does not limit a step, or the CPUs do as well."""
     if _not_judged(step):
         return False
     busy = (step.server.cpu_busy_share or 0.0) >= CPU_LIMITS
@@ -386,7 +386,7 @@ def _not_storage_alone(step: StepSummary) -> bool:
 
 
 def _not_judged(step: StepSummary) -> bool:
-    """Return whether it is not known if storage limits a step."""
+    """Return True if the record does not show whether storage limits a step."""
     kind = _verdict_kind(step)
     return kind is None or kind in NOT_JUDGED
 

@@ -221,7 +221,7 @@ def _make_names_unique(runs: Sequence[RunSummary]) -> list[RunSummary]:
     for run in runs:
         scenarios.setdefault(run.manifest.variant.name, set()).add(run.manifest.scenario.name)
 
-    def named(run: RunSummary) -> RunSummary:
+    def with_scenario(run: RunSummary) -> RunSummary:
         variant, scenario = run.manifest.variant.name, run.manifest.scenario.name
         if len(scenarios[variant]) < 2:
             return run
@@ -229,7 +229,7 @@ def _make_names_unique(runs: Sequence[RunSummary]) -> list[RunSummary]:
         steps = [replace(step, variant=name) for step in run.steps]
         return replace(run, title=run.title.replace(variant, name, 1), steps=steps)
 
-    return [named(run) for run in runs]
+    return [with_scenario(run) for run in runs]
 
 
 def _questions(runs: Sequence[RunSummary]) -> list[Question]:

@@ -27,9 +27,9 @@ class Kind(StrEnum):
 class Finding:
     """One finding.
 
-    The names of `facts` carry their units (`measured_s`, `read_ms`, `share`); values are numbers, names that the user
-    gave, device labels, enum members, other findings (a reason), or lists of these: never a sentence of ours. `said`
-    holds the original words of a server, a tool or an error.
+    The names of facts carry their units, as in `measured_s` or `share`. Values are numbers, names that the user gave,
+    device labels, enum members, other findings (a reason), or lists of these, but never a sentence of the report. The
+    fact `said` holds the original words of a server, a tool or an error.
     """
 
     kind: Kind

@@ -20,15 +20,15 @@ Value = Callable[[StepSummary], float | None]
 
 
 class Heading(NamedTuple):
-    """The heading of a metric's column. In the table of steps columns of low `importance` leave a narrow terminal last,
-    and those of 0 never; None is for other tables alone. `subject` is what was measured, if the group does not say it.
-    """
+    """The heading of a metric's column."""
 
     group: str
     title: str
     unit: str = ""
     importance: int | None = 0
-    subject: str = ""
+    """Columns of low importance leave the table of steps last in a narrow terminal, those of 0 never. None is for other
+    tables alone."""
+    subject: str = ""  # what was measured, if the group does not name it
 
     @property
     def line(self) -> str:
@@ -46,8 +46,7 @@ class Chart(NamedTuple):
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric of a step. `better` is None for what explains and is not an aim in itself. Each metric that is
-    `compared` makes differences in the others harder to show."""
+    """A metric of a step."""
 
     key: str
     title: str
@@ -55,8 +54,8 @@ class Metric:
     value: Value
     formula: str
     source: str
-    better: Direction | None = None
-    compared: bool = False
+    better: Direction | None = None  # None for a metric that explains and is not an aim in itself
+    compared: bool = False  # each compared metric makes differences in the others harder to show
     write: Callable[[Any], str] = format.number
     counted: bool = False
     """True for counts of I/Os, which few samples make uncertain."""
@@ -170,7 +169,7 @@ _DECLARED = (
         "errors", "failed transactions", SHARE,
         lambda step: _failed_share(step.throughput.failed, step.throughput.committed + step.throughput.rolled_back),
         "transactions given up after 10 retries ÷ all that ended", "driver", "lower", write=format.share,
-        of_type=lambda transaction: _failed_share(transaction.failed, transaction.done),
+        of_type=lambda transaction: _failed_share(transaction.failed, transaction.done_count),
     ),
     Metric(
         "write_ms", "write time", "ms/write", _data_files("write_ms"),

@@ -88,7 +88,7 @@ class QueryVariant:
 
 @dataclass(frozen=True)
 class QueryComparison:
-    """Variants compared with the first of them. Times come from `phase`: the power run if one exists."""
+    """Variants compared with the first variant. Times come from `phase`: the power run if one exists."""
 
     baseline: str
     phase: str
@@ -162,7 +162,7 @@ def compare(runs: Sequence[RunSummary], claims: Claims) -> QueryComparison | Non
 
 
 def is_io(wait: str) -> bool:
-    """Return whether a wait is for reads or writes of files, by its name in PostgreSQL's plans or in SQL Server."""
+    """Return True if a wait is for reads or writes of files, by its name in PostgreSQL's plans or in SQL Server."""
     return wait.endswith((" file read", " file write")) or wait.startswith(_IO)
 
 

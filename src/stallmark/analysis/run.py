@@ -53,12 +53,11 @@ class RunSummary:
 
 
 class Call(NamedTuple):
-    """A run, or one of its loads, to be summarised. `key` begins the keys of its steps; `repeated`: its variant ran
-    more than once."""
+    """A run, or one of its loads, to be summarised."""
 
     record: Record
-    key: str
-    repeated: bool = False
+    key: str  # the beginning of the keys of its steps
+    repeated: bool = False  # its variant ran more than once
 
 
 def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummary:
@@ -68,7 +67,7 @@ def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummar
 
 
 def summarise_together(calls: Sequence[Call]) -> list[RunSummary]:
-    """Return the summaries of one run, of loads of it, or of both: what they share is read once."""
+    """Return the summaries of one run, of some of its loads, or of both: shared tables are read once."""
     run = calls[0].record.whole
     checkpoints, state = read_checkpoints(run), read_state_views(run)
     # A phase of queries is as long as its queries, whatever checkpoints fall into it.

@@ -65,30 +65,29 @@ class SteadyKind(Kind):
 @dataclass(frozen=True)
 class Steadiness:
     """The steadiness of one measured interval. Shares are relative to the mean unless noted; values that were not
-    judged are None.
-
-    `drift` is the change from the begin to the end of the line with Sen's slope, as a share of its begin, with its 95 %
-    interval; `slope_per_h` the slope per hour, as a share of the mean.
-    """
+    judged are None."""
 
     verdict: Judgement
     finding: Finding
     of: Rate
-    seconds: int  # how many were judged
+    seconds: int  # number of judged seconds
     batches: int = 0
     batch_s: int = 0
     alike: float = 0.0  # correlation of neighbouring batches
     inflation: float = 1.0  # factor of the variance of the mean caused by the correlation
-    independent: float = 0.0  # batches, after what neighbours have in common
+    independent: float = 0.0  # independent batches worth as much as the correlated ones
     drift: float | None = None
+    """The change from the begin to the end of the line with Sen's slope, as a share of its begin, with its 95 %
+    interval."""
     drift_low: float | None = None
     drift_high: float | None = None
     slope_per_h: float | None = None
+    """The slope per hour, as a share of the mean."""
     slope_per_h_low: float | None = None
     slope_per_h_high: float | None = None
     trend_p: float | None = None
     change: float | None = None  # the level's largest step, shown or not, as a share of the level before
-    change_at_s: int | None = None  # after so many seconds of the interval
+    change_at_s: int | None = None  # seconds from the begin of the interval to that step
     change_p: float | None = None
     truncation_s: int = 0  # seconds that MSER-5 would omit
     warm_up_s: int = 0  # the part clearly off the rest: a warm-up still inside the measured interval
@@ -105,7 +104,7 @@ class Steadiness:
 
     @property
     def incomparable(self) -> bool:
-        """Return whether the figures deviate from those of a steady state by more than the tolerance."""
+        """Return True if the figures deviate from those of a steady state by more than the tolerance."""
         late = self.verdict == Judgement.LATE and abs(self.warm_up_shift) > HEAD_MATTERS
         return self.verdict == Judgement.NEVER or late
 
@@ -220,7 +219,7 @@ def _warm_up(series: np.ndarray, truncated: int) -> int:
 
 
 def _rest_is_steady(series: np.ndarray, head: int) -> bool:
-    """Return whether the rest would not drift over an interval of the full length, and is long enough to judge."""
+    """Return True if the rest is long enough to judge, and would not drift over an interval of the full length."""
     rest = tests_over(series[head:], len(series))
     return not rest.unsteady and not rest.unknown
 
@@ -334,8 +333,8 @@ def marks_of_writes(line: tuple[np.ndarray, np.ndarray] | None) -> Marks | None:
     checkpoints).
 
     Each burst of writes is one checkpoint, and a cycle lasts from the end of a burst to the end of the next. Indirect
-    checkpoints write all the time: then there are no bursts and no complete cycles. None if nothing was counted, or the
-    count was reset.
+    checkpoints write all the time: then the count has neither bursts nor complete cycles. None if nothing was counted,
+    or the count was reset.
     """
     if line is None or len(line[0]) < 3 or np.any(np.diff(line[1]) < 0):
         return None

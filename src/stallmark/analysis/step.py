@@ -27,6 +27,7 @@ from stallmark.analysis.read.io import (
     timer_iops,
 )
 from stallmark.analysis.read.io_latency import summarise_io_latency
+from stallmark.analysis.read.own_statements import executed_statements
 from stallmark.analysis.read.server_io import summarise_processes
 from stallmark.analysis.read.server_summary import IoSummary, ServerState, TransactionReads
 from stallmark.analysis.read.server_views import ServerViews, transaction_reads, volume_summaries
@@ -73,16 +74,16 @@ def summarise_step(
     arrivals = step.arrivals
     transactions = transaction_summaries(workload, load, errors, interval)
     latency, service = _merged(load.latency, interval), _merged(load.service, interval)
-    total = {name: int(interval.of(load.all(name)).sum()) for name in TOTALS}
+    total = {name: int(interval.select(load.all(name)).sum()) for name in TOTALS}
     at_the_end = manifest.left_waiting.arrivals + manifest.unheard.unfinished
     never = total["failed"] + (at_the_end if step is manifest.steps[-1] else 0)
     data = summarise_io(io.data, interval, SERVER, "server")
     wal = summarise_io(io.wal, interval, io.wal_names, "server")
     if waits and load.attended:
-        waits = waits.of(float(interval.of(load.sessions()).mean()))
+        waits = waits.without_idle(float(interval.select(load.sessions()).mean()))
     wait_share = waits.shares() if waits else None
     state = views.state.summary(interval)
-    cpu, cpu_own = cpu_busy(delta_over(io.host, interval)), own_share(load, io, interval)
+    cpu, cpu_own = cpu_busy(delta_over(io.host, interval)), share_of_own_processes(load, io, interval)
     if cpu is None and state:
         cpu, cpu_own = state.cpu_busy_share, state.cpu_process_share
     elif cpu_own is None and not step.beside:  # beside another load it is not known whose CPU time sessions' is
@@ -91,7 +92,7 @@ def summarise_step(
         "data": delta_over(io.data_device, interval),
         "wal": delta_over(io.wal_device, interval),
     }
-    spindles = {role: _spindles(delta, manifest.devices.of(role)) for role, delta in devices.items()}
+    spindles = {role: _spindles(delta, manifest.devices.for_role(role)) for role, delta in devices.items()}
     busy, wal_busy = (_device_busy(delta, spindles[role]) for role, delta in devices.items())
     seen = wait_parts.mean_sessions(interval)[0] if wait_parts else {}
     # Others than the sessions seen use the server's CPUs as well: another load, streams of queries, maintenance.
@@ -223,6 +224,7 @@ def summarise_step(
         ),
         transactions=transactions,
         reads=_in_order(workload, transaction_reads(views, load, interval)),
+        own_statements=executed_statements(manifest.workload, load, views.statement_reads, interval),
         mail_io=summarise_mail_io(data, timer_iops(load, manifest.workload.transactions, interval))
         if alone and "mailboxes" in manifest.workload.scale and not manifest.loads
         else None,
@@ -242,9 +244,9 @@ def _steadiness(load: Load, interval: Interval, arrivals: str) -> Steadiness | N
         return None
     committed = load.all("committed")
     if arrivals == "closed":
-        return judge(interval.of(committed))
+        return judge(interval.select(committed))
     done = committed + load.all("rolled_back")
-    return judge(interval.of(per_second_mean(load.all("latency_us"), done)), Rate.LATENCY)
+    return judge(interval.select(per_second_mean(load.all("latency_us"), done)), Rate.LATENCY)
 
 
 def cpu_busy(host: Delta | None) -> float | None:
@@ -257,7 +259,7 @@ def cpu_busy(host: Delta | None) -> float | None:
     return 1 - idle / total if total else None
 
 
-def own_share(load: Load, io: Io, interval: Interval) -> float | None:
+def share_of_own_processes(load: Load, io: Io, interval: Interval) -> float | None:
     """Return the share of the host's CPUs that the run's own processes used, or None if it is not known."""
     own, host = cpu_of_run(load, io, interval), delta_over(io.host, interval)
     if own is None or own.cores is None or host is None or host.broken:
@@ -355,7 +357,7 @@ def _correlations(load: Load, io: Io, interval: Interval) -> Iterator[Correlatio
     """Yield the correlations of throughput with read time and read stall. They are of the device's counters where
     known, because these are immediate. The server's sessions report late, in another second than the transactions that
     were slowed."""
-    tps = interval.of(load.all("committed"))
+    tps = interval.select(load.all("committed"))
     counters, names, whose = io.data_device, DEVICE, "device"
     if counters is None:
         counters, names, whose = io.data, SERVER, "server"
@@ -369,5 +371,5 @@ def _correlations(load: Load, io: Io, interval: Interval) -> Iterator[Correlatio
         (per_second_mean(stall, reads), f"mean read time ({whose})", "ms per I/O"),
         (stall, f"read stall ({whose})", "stall-ms per second"),
     ):
-        if correlation := correlate_changes(tps, interval.of(right), "transactions per second", name, unit):
+        if correlation := correlate_changes(tps, interval.select(right), "transactions per second", name, unit):
             yield correlation

@@ -8,6 +8,7 @@ from stallmark.analysis.probe.against_database import AgainstProbe
 from stallmark.analysis.read.active_set import ActiveSet, FlashUse
 from stallmark.analysis.read.interval import Cycles
 from stallmark.analysis.read.io import MailIo
+from stallmark.analysis.read.own_statements import OwnStatementSummary
 from stallmark.analysis.read.queries import StreamsSummary
 from stallmark.analysis.read.run_notes import MaintenanceSummary
 from stallmark.analysis.read.server_summary import (
@@ -80,8 +81,7 @@ class Latency:
 
 @dataclass(frozen=True)
 class StorageFigures:
-    """I/O as the server and the devices of data and log (WAL) counted it. `busy_share` is of the data device's time, of
-    its spindles' when emulated; `late_share` of an emulated array's I/Os, for which the real device was slower."""
+    """I/O as the server and the devices of data and log (WAL) counted it."""
 
     data: IoSummary | None  # server, data files
     wal: IoSummary | None
@@ -90,8 +90,8 @@ class StorageFigures:
     reads_per_transaction: float | None  # physical, data files, per committed transaction
     read_stall_ms_per_s: float | None  # Δ stall summed over users, per second
     foreign_io_share: float | None
-    busy_share: float | None = None
-    late_share: float | None = None
+    busy_share: float | None = None  # of the data device's time, or of its spindles' time if emulated
+    late_share: float | None = None  # share of an emulated array's I/Os for which the real device was slower
     flash: FlashUse | None = None  # the data device's flash, if counted
     active: ActiveSet | None = None
     writes_per_transaction: float | None = None  # the same of all processes' writes; a file that grew was written
@@ -138,7 +138,7 @@ class WaitFigures:
 
 @dataclass(frozen=True)
 class StepValidity:
-    """Reasons why the figures may not stand for the intended load."""
+    """Reasons why the figures may not represent the intended load."""
 
     invalid: list[Finding]  # why it must not be compared
     driver_bound: list[Finding]  # why the driver was the bottleneck; empty where it was not
@@ -152,11 +152,11 @@ class StepValidity:
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """The limit of the throughput, and what moved with it. `is_device` is what `device_verdict` says: None if the
-    device is one limit among others, or it is not known."""
+    """The limit of the throughput, and the series that moved with it."""
 
     device_verdict: Finding | None  # is the device the bottleneck?
     is_device: bool | None
+    """The result of `device_verdict`; None if unknown, or if the device is one limit among others."""
     correlations: list[Correlation]
 
 
@@ -184,6 +184,7 @@ class StepSummary:
     bottleneck: Bottleneck
     transactions: list[TransactionSummary]
     reads: list[TransactionReads] = field(default_factory=list)  # ordered as `transactions`
+    own_statements: list[OwnStatementSummary] = field(default_factory=list)  # in the order of files
     cause: StepCause | None = None
     streams: StreamsSummary | None = None  # concurrent streams of queries
     maintenance: MaintenanceSummary | None = None  # beside the users
@@ -193,7 +194,7 @@ class StepSummary:
 
     @property
     def emulated(self) -> bool:
-        """Return whether data, log or both were on an emulated array; such a step is labelled."""
+        """Return True if data, log or both were on an emulated array; such a step is labelled."""
         return bool(self.emulated_roles)
 
     @property
@@ -216,5 +217,5 @@ class StepSummary:
 
     @property
     def flash_warming(self) -> bool:
-        """Return whether the share of reads that the device's flash answered was still rising."""
+        """Return True if the share of reads that the device's flash answered was still rising."""
         return self.storage.flash is not None and self.storage.flash.warming

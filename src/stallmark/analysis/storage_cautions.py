@@ -45,7 +45,7 @@ def _by_limits(runs: Sequence[RunSummary]) -> Iterator[Finding]:
 
 def _limits(run: RunSummary) -> tuple[IoLimit, ...]:
     roles: tuple[Role, ...] = ("data", "wal")
-    return tuple(dict.fromkeys(limit for role in roles for limit in run.manifest.devices.of(role).limits))
+    return tuple(dict.fromkeys(limit for role in roles for limit in run.manifest.devices.for_role(role).limits))
 
 
 def _waited_above(step: StepSummary) -> bool:

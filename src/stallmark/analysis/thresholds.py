@@ -35,12 +35,11 @@ class Threshold:
 
 @dataclass(frozen=True)
 class ThresholdVerdict:
-    """One threshold over all steps. `passed`: in every step; None if it was missed in none and not judged in some.
-    `steps` are those that missed it, else those in which it was not judged, else all."""
+    """One threshold over all steps."""
 
     text: str
-    passed: bool | None
-    steps: list[Threshold]
+    passed: bool | None  # in every step; None if no step missed it and some were not judged
+    steps: list[Threshold]  # the steps that missed it, else those without a verdict, else all
 
 
 def parse_threshold(text: str) -> Rule:
@@ -53,10 +52,10 @@ def parse_threshold(text: str) -> Rule:
 
 def judge(runs: Sequence[RunSummary]) -> list[Threshold]:
     """Hold every step against the thresholds of its scenario. One that was cut short, or is invalid, has no verdict."""
-    return [threshold for run in runs for threshold in _of_run(run)]
+    return [threshold for run in runs for threshold in _judge_run(run)]
 
 
-def over_steps(judged: Sequence[Threshold]) -> list[ThresholdVerdict]:
+def verdicts_over_steps(judged: Sequence[Threshold]) -> list[ThresholdVerdict]:
     """Return the verdict on each threshold, in the scenario's order."""
     verdicts = []
     for same in group(judged, lambda threshold: threshold.text):
@@ -67,7 +66,7 @@ def over_steps(judged: Sequence[Threshold]) -> list[ThresholdVerdict]:
     return verdicts
 
 
-def _of_run(run: RunSummary) -> Iterator[Threshold]:
+def _judge_run(run: RunSummary) -> Iterator[Threshold]:
     level = run.manifest.service_level
     of_level = level.transactions if level and not run.manifest.search else ()  # a search goes beyond it
     for text in (*(run.manifest.scenario.thresholds or ()), *of_level):
@@ -125,7 +124,7 @@ def fail_rule(text: str, *, of_runs: bool) -> Rule:
 
 
 def applies(rule: Rule, pair: PairComparison) -> bool | None:
-    """Return whether a rule applies to a pair, or the pair has no verdict; None if these runs cannot show it."""
+    """Return True if a rule applies to a pair, or the pair has no verdict; None if these runs cannot show it."""
     primary = pair.primary
     if not pair.claim.decided:
         return True

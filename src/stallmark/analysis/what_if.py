@@ -41,7 +41,7 @@ class WhatIfs:
     left_out: list[Finding]
 
 
-def what_if(steps: Sequence[StepSummary], times_ms: Sequence[float]) -> WhatIfs:
+def predict_throughputs(steps: Sequence[StepSummary], times_ms: Sequence[float]) -> WhatIfs:
     """Predict throughput for read times. Raise StallmarkError if no step was measured."""
     same = [point.steps for point in points(steps)]
     known = [steps_of_point for steps_of_point in same if len(_demands(steps_of_point)) == len(steps_of_point)]

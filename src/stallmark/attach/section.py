@@ -12,14 +12,14 @@ from stallmark.analysis.run import RunSummary
 from stallmark.attach import wording
 from stallmark.attach.summary import ExternalCounter, ExternalSummary
 from stallmark.format import coefficient
-from stallmark.report.document import Section, Words, shown
+from stallmark.report.document import Section, Words, table_blocks
 from stallmark.report.figures import (
     ROWS,
     Figure,
     bucket_width,
-    drawn,
     from_zero,
     highest,
+    line_with_extremes,
     looks,
     note,
     places,
@@ -59,6 +59,7 @@ def clocks(experiment: ExperimentSummary) -> Table | None:
         number("interval", lambda row: row[1].interval_s, format.seconds),
         notes=[
             *(wording.left_out(source.name, note) for source in sources for note in source.notes),
+            *(wording.converted(source.name, remark) for source in sources for remark in source.remarks),
             *(wording.not_drawn(source.name, source.others) for source in sources if source.others),
         ],
     )
@@ -113,7 +114,7 @@ def _figure(run: RunSummary, source: ExternalSummary, number: int, colour: str) 
         style = {"color": colour, "width": 1.5, "dash": "dot" if place else "solid"}
         mode = "lines" if len(x) > 60 else "lines+markers"
         more = {"mode": mode, "marker": {"size": 4}, "line": style, "yaxis": f"y{place}"}
-        made.add_traces(list(drawn(plain(title, 40), x / divisor, y, bucket_width(len(x)), **more)))
+        made.add_traces(list(line_with_extremes(plain(title, 40), x / divisor, y, bucket_width(len(x)), **more)))
         made.update_layout({f"yaxis{place}": {"range": from_zero(highest(made, place)), "nticks": 4}})
         note(made, title, 90, y=top, yshift=3)
     made.update_layout(shapes=_warm_ups(run, divisor, places(len(lines))))
@@ -181,9 +182,9 @@ def _summary(run: RunSummary, source: ExternalSummary) -> str:
 
 def section(experiment: ExperimentSummary) -> Section:
     blocks = [
-        *shown(clocks(experiment), "Files attached, and their clocks", lead=wording.LEAD),
+        *table_blocks(clocks(experiment), "Files attached, and their clocks", lead=wording.LEAD),
         *(Words(f" {text}", "lead", "Hint:") for text in hints(experiment)),
         *figures(experiment),
-        *shown(correlations(experiment), "Correlation with throughput", "With throughput"),
+        *table_blocks(correlations(experiment), "Correlation with throughput", "With throughput"),
     ]
     return Section("external", "Measured elsewhere", blocks)

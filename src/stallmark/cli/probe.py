@@ -103,7 +103,7 @@ def run_probe_scenario(
     show.say(f"{scenario.title or scenario.name}: {scenario.answers}")
     expected, many = estimate(scenario), len(scenario.variants)
     text = experiment.takes(expected.total_s, 0.0)
-    show.say(experiment.before_the_load(f"{many} probe{'s' * (many > 1)}", many * expected.load_s, text))
+    show.say(experiment.work_and_duration(f"{many} probe{'s' * (many > 1)}", many * expected.load_s, text))
     runner = RawRunner(scenario, home(), out_dir, show)
     try:
         runner.run()

@@ -19,4 +19,4 @@ class ShowInSentences(Show):
         whole = experiment.takes(
             expected.total_s, expected.build_s, at_most=sooner, asks=expected.asks, longest_s=expected.longest_s
         )
-        self.say(experiment.before_the_load(many, runs * expected.load_s, whole, at_most=sooner))
+        self.say(experiment.work_and_duration(many, runs * expected.load_s, whole, at_most=sooner))

@@ -23,14 +23,16 @@ def whatif(runs: tuple[Path, ...], reads: tuple[str, ...], as_json: bool) -> Non
     predictions were off.
     """
     from stallmark.analysis.bottleneck.laws import WHAT_IF_MS
-    from stallmark.analysis.what_if import what_if
+    from stallmark.analysis.what_if import predict_throughputs
     from stallmark.cli.summaries import summarise_each_alike
     from stallmark.report.renderers import dumped, in_json, in_terminal
     from stallmark.report.text import sentence
-    from stallmark.report.what_if import what_ifs_in_brief
+    from stallmark.report.what_if import predictions_in_brief
 
     times_ms = [_milliseconds(text) for text in reads] or list(WHAT_IF_MS)
-    all_found = {name: what_if(summary.steps, times_ms) for name, summary in summarise_each_alike(runs).items()}
+    all_found = {
+        name: predict_throughputs(summary.steps, times_ms) for name, summary in summarise_each_alike(runs).items()
+    }
     if not any(answer.found for answer in all_found.values()):
         left_out = [sentence(finding) for answer in all_found.values() for finding in answer.left_out]
         raise StallmarkError(" ".join(dict.fromkeys(left_out)))
@@ -38,7 +40,7 @@ def whatif(runs: tuple[Path, ...], reads: tuple[str, ...], as_json: bool) -> Non
         click.echo(dumped(in_json(all_found.get("", {"loads": all_found}))))
         return
     for name, answer in all_found.items():
-        out.print(*([f"[bold]{escape(name)}[/]\n"] if name else []), in_terminal(what_ifs_in_brief(answer)), sep="")
+        out.print(*([f"[bold]{escape(name)}[/]\n"] if name else []), in_terminal(predictions_in_brief(answer)), sep="")
 
 
 def _milliseconds(text: str) -> float:

@@ -179,7 +179,7 @@ class _Lane:
     def _store(self, rows: Sequence[Row], began: float, ended: float) -> None:
         if rows and not self._abandoned:
             call = {"t": (began + ended) / 2, "took_s": ended - began}
-            timed = rows.after(**call) if isinstance(rows, Rows | Columns) else [call | row for row in rows]
+            timed = rows.with_constants(**call) if isinstance(rows, Rows | Columns) else [call | row for row in rows]
             self._sampler.store(self.collector.name, timed)
 
     def _store_cost(self) -> None:

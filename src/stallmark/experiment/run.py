@@ -219,7 +219,9 @@ class AnyRun(ABC):
             )
 
     def _open_record(self, memory: Memory) -> RecordWriter:
-        collectors = collectors_for(self._engine, self._scenario.observe)
+        dialect = self._engine.dialect
+        statements = {part.name: facts for part in self._workload.parts if (facts := part.statements(dialect))}
+        collectors = collectors_for(self._engine, self._scenario.observe, statements)
         described = manifest(
             self._scenario,
             self._variant,

@@ -148,7 +148,7 @@ def _waits(record: Record, seconds: int) -> Sums:
     sampled, classes = np.zeros(seconds, dtype=bool), Codes()
     for batch in record.batches("waits", ["second", "wait_class", "samples", "polls"]):
         second = batch.column("second").to_numpy()
-        of_row = classes.of(batch, "wait_class")
+        of_row = classes.codes(batch, "wait_class")
         line_of = np.array([f"waits_{name if name in WAIT_CLASSES else 'other'}" for name in classes.names])
         waiting = batch.column("samples").to_numpy() / np.maximum(batch.column("polls").to_numpy(), 1)
         sampled[second[second < seconds]] = True

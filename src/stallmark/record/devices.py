@@ -31,7 +31,7 @@ def machine_facts() -> Machine:
 
 
 def has_address(host: str) -> bool | None:
-    """Return whether a host's name or address belongs to this machine, or None if the name cannot be resolved."""
+    """Return True if a host's name or address belongs to this machine, or None if the name cannot be resolved."""
     if not host or host.startswith("/"):  # a socket in the file system
         return True
     try:
@@ -83,7 +83,7 @@ class DeviceLabel:
 def storage_label(manifest: Manifest) -> DeviceLabel:
     """Return the label of the storage, as `data_device_label`. If the log alone is emulated, the label is emulated:
     "log on 1 spindle, 2 ms; data on vda"."""
-    data, log = manifest.devices.of("data"), manifest.devices.of("wal").emulated_array
+    data, log = manifest.devices.for_role("data"), manifest.devices.for_role("wal").emulated_array
     if log and not data.emulated_array:
         return DeviceLabel(f"log on {_spindles(log)}; data on {data_device_label(manifest).name}", emulated=True)
     return data_device_label(manifest)
@@ -91,7 +91,7 @@ def storage_label(manifest: Manifest) -> DeviceLabel:
 
 def data_device_label(manifest: Manifest) -> DeviceLabel:
     """Return "12 spindles, 4 ms + 64 MiB flash cache" of an emulated array, or the block device's name and model."""
-    device = manifest.devices.of("data")
+    device = manifest.devices.for_role("data")
     if device.emulated_array:
         return DeviceLabel(array_name(device.emulated_array), emulated=True)
     name = " ".join(part for part in (device.name, device.model) if part)
@@ -104,7 +104,7 @@ def array_name(array: EmulatedArray) -> str:
 
 def flash_of(manifest: Manifest) -> list[FlashSize]:
     """Return the flash of the data's array: as emulated, or as the scenario's `array` describes a real one."""
-    if emulated := manifest.devices.of("data").emulated_array:
+    if emulated := manifest.devices.for_role("data").emulated_array:
         return _flash(emulated)
     array = manifest.array
     sizes = {"cache": array.flash_cache_bytes, "tier": array.flash_tier_bytes} if array else {}
@@ -120,17 +120,17 @@ def emulated_roles(manifest: Manifest) -> tuple[Role, ...]:
     """Return the roles, "data" and "wal", that were on an emulated array, in the server's process or as a block
     device."""
     roles: tuple[Role, ...] = ("data", "wal")
-    return tuple(role for role in roles if manifest.devices.of(role).emulated_array)
+    return tuple(role for role in roles if manifest.devices.for_role(role).emulated_array)
 
 
 def is_emulated(manifest: Manifest) -> bool:
-    """Return whether the data or the log of a run was emulated, which decides its figures."""
+    """Return True if the data or the log of a run was emulated, which decides its figures."""
     return bool(emulated_roles(manifest))
 
 
 def is_data_emulated(manifest: Manifest) -> bool:
-    """Return whether the data files were on an emulated array: statements about their device depend only on that."""
-    return manifest.devices.of("data").emulated_array is not None
+    """Return True if the data files were on an emulated array: statements about their device depend only on that."""
+    return manifest.devices.for_role("data").emulated_array is not None
 
 
 def _flash(array: EmulatedArray) -> list[FlashSize]:

@@ -34,14 +34,14 @@ def export(record: Record, folder: Path) -> list[Path]:
     written: list[Path] = []
     described: list[tuple[str, pa.Field]] = []
     for name in record.tables():
-        schema = _described(name, record.schema(name))
+        schema = _with_units(name, record.schema(name))
         histograms = [column.removesuffix("_gaps") for column in schema.names if column.endswith("_gaps")]
         plain = [field for field in schema if not pa.types.is_list(field.type)]
         written.append(_write(record, name, pa.schema(plain), folder / f"{name}.csv"))
         described += [(name, field) for field in plain]
         for kind in histograms:
-            keys = [field for field in plain if field.name in ("second", "transaction")]
-            buckets = _bucket_columns(kind)
+            keys = [field for field in plain if field.name in ("second", "transaction", "statement")]
+            buckets = _bucket_columns(kind, unit_of(schema.field(f"{kind}_counts")) or "transactions")
             target = folder / f"{name}.{kind}.csv"
             written.append(_write_histogram(record, name, kind, pa.schema([*keys, *buckets]), target))
             described += [(target.stem, field) for field in (*keys, *buckets)]
@@ -53,7 +53,7 @@ def export(record: Record, folder: Path) -> list[Path]:
     return [*written, folder / COLUMNS, folder / "manifest.json"]
 
 
-def _described(name: str, schema: pa.Schema) -> pa.Schema:
+def _with_units(name: str, schema: pa.Schema) -> pa.Schema:
     """Return the schema with the units of columns from older records filled in."""
     known = _KNOWN.get(name, pa.schema([]))
     return pa.schema(
@@ -61,10 +61,10 @@ def _described(name: str, schema: pa.Schema) -> pa.Schema:
     )
 
 
-def _bucket_columns(kind: str) -> Sequence[pa.Field]:
+def _bucket_columns(kind: str, unit: str) -> Sequence[pa.Field]:
     return (
         column(f"{kind}_us", pa.int64(), f"lowest value of a bucket of the histogram of {kind}"),
-        column("count", pa.int64(), "in the bucket", "transactions"),
+        column("count", pa.int64(), "in the bucket", unit),
     )
 
 

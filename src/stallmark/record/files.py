@@ -29,7 +29,7 @@ _HERE = f"{zlib.crc32(platform.node().encode()):08x}"
 
 
 def is_file(path: Path) -> bool:
-    """Return whether a file exists. Raise StallmarkError for anything else, such as a link or a pipe."""
+    """Return True if a file exists. Raise StallmarkError for anything else, such as a link or a pipe."""
     try:
         mode = path.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):

@@ -10,7 +10,7 @@ from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.workload import Load, Search, Step, application, ended_early
 from stallmark.record.reader import Record
 
-OF_ONE_LOAD = ("transactions", "users", "deferred_queue", "errors", "transaction_io")
+OF_ONE_LOAD = ("transactions", "users", "deferred_queue", "errors", "transaction_io", "own_statements")
 """The tables in which a load has its own rows."""
 
 
@@ -55,9 +55,9 @@ class LoadRecord(Record):
 
     def _waits(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for batch in super().batches("waits", list(dict.fromkeys([*columns, "second", "application"]))):
-            yield batch.filter(self.own_samples(batch)).select([name for name in columns if name in batch.schema.names])
+            yield batch.filter(self._waits_mask(batch)).select([name for name in columns if name in batch.schema.names])
 
-    def own_samples(self, batch: pa.RecordBatch) -> pa.Array:
+    def _waits_mask(self, batch: pa.RecordBatch) -> pa.Array:
         """Return a mask of the rows of sampled waits from its own sessions, by their second and application."""
         if "application" in batch.schema.names:
             return pc.equal(batch.column("application"), application("users", self.load))

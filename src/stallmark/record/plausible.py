@@ -15,7 +15,16 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from stallmark.record.manifest.course import LONGEST_S
-from stallmark.record.schema import EXTERNAL, MAINTENANCE, PROBE_TABLES, QUERIES, QUERIES_LEFT, RAW_IO, TABLES
+from stallmark.record.schema import (
+    EXTERNAL,
+    MAINTENANCE,
+    OWN_STATEMENTS,
+    PROBE_TABLES,
+    QUERIES,
+    QUERIES_LEFT,
+    RAW_IO,
+    TABLES,
+)
 
 TEXTS: Final = frozenset((
     "application", "blocked", "blocker", "capture", "code", "collector", "commit_mode", "counter", "database", "entity",
@@ -57,7 +66,11 @@ _UNKNOWN: Final = {
     "raw_io": _ADDED_LATER["raw_io"],
 }
 """Columns that may be null, of our own tables."""
-_OWN: Final = TABLES | PROBE_TABLES | {"raw_io": RAW_IO, "maintenance": MAINTENANCE, "queries_left": QUERIES_LEFT}
+_OWN: Final = (
+    TABLES
+    | PROBE_TABLES
+    | {"raw_io": RAW_IO, "maintenance": MAINTENANCE, "queries_left": QUERIES_LEFT, "own_statements": OWN_STATEMENTS}
+)
 
 
 def wrong_columns(table: str, schema: pa.Schema) -> str | None:
@@ -102,7 +115,7 @@ def wrong_rows(table: str, rows: pa.RecordBatch) -> str | None:
 
 
 def _is_waits(text: str) -> bool:
-    """Return whether a text is a JSON object of numbers."""
+    """Return True if a text is a JSON object of numbers."""
     try:
         waits = json.loads(text)
         return isinstance(waits, dict) and all(
@@ -121,7 +134,7 @@ _READS: Final[Mapping[tuple[str, str], Callable[[str], object]]] = {
 
 
 def may_be_null(table: str, column: str) -> bool:
-    """Return whether a column may lack values: in collectors' tables all may, except the times and counts of
+    """Return True if a column may lack values: in collectors' tables all may, except the times and counts of
     sampling."""
     own = table in _OWN or table.startswith("external_")
     may = {*_UNKNOWN.get(table, ()), *_ADDED_LATER.get(table, ())}
@@ -129,7 +142,7 @@ def may_be_null(table: str, column: str) -> bool:
 
 
 def _is_empty(table: str, field: pa.Field) -> bool:
-    """Return whether a column that may be empty has no value at all."""
+    """Return True if a column that may be empty has no value at all."""
     return kinds.is_null(field.type) and may_be_null(table, field.name)
 
 

@@ -66,7 +66,7 @@ class Record:
 
     @property
     def is_probe(self) -> bool:
-        """Return whether this is a probe of raw storage, without a database."""
+        """Return True if this is a probe of raw storage, without a database."""
         return self.manifest.kind == "probe"
 
     @property
@@ -170,7 +170,7 @@ class Record:
         return None
 
     def _is_of(self, name: str) -> bool:
-        """Return whether a file may be a table of the record: a closed record names all its tables, unless it is
+        """Return True if a file may be a table of the record: a closed record names all its tables, unless it is
         older."""
         tables = self.manifest.tables
         return not tables or name in tables or self.manifest.status == "running"

@@ -22,7 +22,7 @@ class Rows(Sequence[dict[str, Any]]):
             return Rows(self.names, self.values[index])
         return dict(zip(self.names, self.values[index], strict=True))
 
-    def after(self, **constants: Any) -> "Rows":
+    def with_constants(self, **constants: Any) -> "Rows":
         """Return the rows with columns before theirs that are the same in all."""
         values = tuple(constants.values())
         return Rows([*constants, *self.names], [(*values, *row) for row in self.values])
@@ -41,7 +41,7 @@ class Columns(Sequence[dict[str, Any]]):
         selected = {name: values[index] for name, values in self.arrays.items()}
         return Columns(selected) if isinstance(index, slice) else selected
 
-    def after(self, **constants: Any) -> "Columns":
+    def with_constants(self, **constants: Any) -> "Columns":
         """Return the rows with columns before theirs that are the same in all."""
         return Columns({name: np.full(len(self), constant) for name, constant in constants.items()} | dict(self.arrays))
 

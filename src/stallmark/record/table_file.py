@@ -42,7 +42,7 @@ class StreamWriter:
         self._file, self._sums = new_file(path, buffering=0), new_file(sums_of(path), buffering=0)
         self._message: Callable[[pa.RecordBatch], Bytes] = pa.RecordBatch.serialize
         if options is not None:
-            self._message = _Messages(schema, options).of
+            self._message = _Messages(schema, options).serialize
         self._bytes = self._crc = self.rows = 0
         self._add(schema.serialize())
 
@@ -72,7 +72,7 @@ class _Messages:
         self._arrow = pa.ipc.new_stream(self._written, schema, options=options)
         self._begins = len(schema.serialize())  # Arrow writes it with the first batch
 
-    def of(self, batch: pa.RecordBatch) -> bytes:
+    def serialize(self, batch: pa.RecordBatch) -> bytes:
         self._arrow.write_batch(batch)
         message = self._written.getvalue()[self._begins :]
         self._begins = 0
@@ -227,7 +227,7 @@ def written(path: Path) -> TableFile:
 
 
 def find(path: Path, noted: TableFile | None, *, remedy: str = _LEAVE_OUT) -> bool:
-    """Return whether a table exists. Raise StallmarkError if it differs from the state `noted` for it, or is missing
+    """Return True if a table exists. Raise StallmarkError if it differs from the state `noted` for it, or is missing
     then."""
     if not is_file(path):
         if noted:

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 def step_labels(experiment: ExperimentSummary) -> dict[str, str]:
-    """Return the shortest name for every step (by key) that tells it from the others."""
+    """Return a name for every step (by key), as short as names that differ can be."""
     steps = experiment.steps
     several_variants = len({s.variant for s in steps}) > 1
     several_users = len({s.users for s in steps}) > 1
@@ -46,14 +46,15 @@ def step_labels(experiment: ExperimentSummary) -> dict[str, str]:
     return labels
 
 
-def step_rows(experiment: ExperimentSummary, each: Callable[[StepSummary], Iterable[T]]) -> Rows[T]:
+def step_rows(experiment: ExperimentSummary, items: Callable[[StepSummary], Iterable[T]]) -> Rows[T]:
     """Return a row for each item that `each` gives for a step, with the step's name before it."""
     labels = step_labels(experiment)
-    return named_rows("step", ((labels[step.key], item) for step in experiment.steps for item in each(step)))
+    return named_rows("step", ((labels[step.key], item) for step in experiment.steps for item in items(step)))
 
 
 def panels(steps: Sequence[StepSummary]) -> list[Panel]:
-    """Return emulated steps and real ones apart; a title only where they must be told apart or are emulated."""
+    """Return a panel of emulated steps and one of real steps. Panels have a title if both exist, or if the steps are
+    emulated."""
     some_emulated = any(s.emulated for s in steps)
     result = []
     for emulated in (True, False):
@@ -69,7 +70,7 @@ def panels(steps: Sequence[StepSummary]) -> list[Panel]:
 
 @dataclass(frozen=True)
 class Axis:
-    """The experiment's axis: numbers where the steps differ by a number, else a place for each step."""
+    """The experiment's axis: numbers if the steps differ by a number, otherwise a position for each step."""
 
     kind: str  # "pool share", "pool bytes", "users" or "category"
     title: str
@@ -77,7 +78,7 @@ class Axis:
     labels: dict[str, str]
 
     @classmethod
-    def of(cls, experiment: ExperimentSummary) -> "Axis":
+    def from_experiment(cls, experiment: ExperimentSummary) -> "Axis":
         steps = experiment.steps
         labels = step_labels(experiment)
         if experiment.axis == "users" and len({s.users for s in steps}) > 1:
@@ -98,7 +99,7 @@ class Axis:
         return self.kind != "category"
 
     def x(self, step: StepSummary) -> float:
-        """Return the place of the step on an axis of numbers."""
+        """Return the position of the step on an axis of numbers."""
         match self.kind:
             case "users":
                 return step.users
@@ -155,8 +156,8 @@ def metric_columns(keys: Iterable[str], step: Callable[[T], StepSummary | None])
 
 def primary_of(experiment: ExperimentSummary) -> str | None:
     """Return the transaction whose rate is the result of every step, or None if it is all of them, or steps differ."""
-    found = {step.throughput.primary for step in experiment.steps}
-    return found.pop() if len(found) == 1 else None
+    primaries = {step.throughput.primary for step in experiment.steps}
+    return primaries.pop() if len(primaries) == 1 else None
 
 
 @dataclass(frozen=True)
@@ -179,5 +180,5 @@ class Mark:
 
 
 def marks(experiment: ExperimentSummary, step: StepSummary) -> list[Mark]:
-    run = next(r for r in experiment.runs if any(one.key == step.key for one in r.steps))
-    return [Mark(one) for one in marks_of(run, step)]
+    run = next(r for r in experiment.runs if any(other.key == step.key for other in r.steps))
+    return [Mark(finding) for finding in marks_of(run, step)]

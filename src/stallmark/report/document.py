@@ -21,11 +21,11 @@ from stallmark.report.text import sentence
 
 @dataclass(frozen=True)
 class Words(Block):
-    """A paragraph, which may begin with `strong` words. `kind` is a class of the style sheet or terminals."""
+    """A paragraph."""
 
     text: str
-    kind: str = ""
-    strong: str = ""
+    kind: str = ""  # a class of the style sheet, and a style of terminals
+    strong: str = ""  # words before the text, set strong
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,13 @@ class Title(Block):
 
 @dataclass(frozen=True)
 class Shown(Block):
-    """A table, and the caption that a screen reader says. In a terminal `one_line` cuts names that are too long, else
-    they are wrapped; `widths` are minimum widths, for tables below each other; without `header` it has rows alone."""
+    """A table with a caption, which only screen readers use."""
 
     table: Table
     caption: str = ""
-    one_line: bool = False
-    widths: Sequence[int] = ()
-    header: bool = True
+    one_line: bool = False  # in a terminal: cut names that are too long instead of wrapping them
+    widths: Sequence[int] = ()  # minimum widths, for tables below each other
+    header: bool = True  # False: rows alone
 
 
 @dataclass(frozen=True)
@@ -148,13 +147,12 @@ class StepRow:
 
 @dataclass(frozen=True)
 class Steps(Block):
-    """The table of steps, a column for each heading; `main` is that of the result. With `devices` emulated steps are
-    marked."""
+    """The table of steps, with a column for each heading."""
 
     headings: Sequence[Heading]
-    main: Heading
+    main: Heading  # the heading of the result
     rows: Sequence[StepRow]
-    devices: bool
+    devices: bool  # mark emulated steps
 
 
 @dataclass(frozen=True)
@@ -224,9 +222,7 @@ LINES, LINE = 3, 170
 
 @dataclass(frozen=True)
 class Document:
-    """A report. `brief` are the parts that a terminal shows, an empty line between them; `key` is that of all charts
-    which have none of their own. `pages` stand beside it, by name. `no_slide` says why there is none without a picture.
-    """
+    """A report: all sections of the page, and the parts that a terminal shows."""
 
     title: str
     kind: str
@@ -234,14 +230,14 @@ class Document:
     headline: Sequence[str]
     answer: str
     sections: Sequence[Section]
-    brief: "Brief"
+    brief: "Brief"  # the parts that a terminal shows, an empty line between them
     questions: Sequence[Question] = ()
     lead: Sequence[Block] = ()
     cautions: Sequence[Finding] = ()
     banner: str | None = None
-    key: Sequence[KeyItem] = ()
-    pages: "Mapping[str, Document]" = field(default_factory=dict)
-    no_slide: str = ""
+    key: Sequence[KeyItem] = ()  # the key of all charts without a key of their own
+    pages: "Mapping[str, Document]" = field(default_factory=dict)  # further pages in files next to this one, by name
+    no_slide: str = ""  # the reason for having no slide, if the document has no picture
 
     @property
     def picture(self) -> Drawing | None:
@@ -254,11 +250,13 @@ class Document:
             yield from section.figures()
 
     def first_cautions(self) -> tuple[list[str], list[str]]:
-        """Return the cautions that fit the first screen, and the others. The banner says EMULATED already."""
+        """Return the cautions that fit the first screen, and the others. EMULATED is already in the banner."""
         shown: list[str] = []
         rest: list[str] = []
         lines = 0
-        serious_first = sorted(self.cautions, key=lambda one: (one.kind in _IN_BANNER, not _is_invalid(one)))
+        serious_first = sorted(
+            self.cautions, key=lambda caution: (caution.kind in _IN_BANNER, not _is_invalid(caution))
+        )
         for caution in serious_first:
             text = sentence(caution)
             lines += -(-len(text) // LINE)
@@ -285,8 +283,8 @@ def _figures(blocks: Sequence[Block]) -> Iterator[Figure]:
                 yield from _figures(block.blocks)
 
 
-def shown(table: Table | None, caption: str, title: str = "", lead: str = "") -> list[Block]:
-    """Return a table below its title and what leads to it; nothing if there is no table."""
+def table_blocks(table: Table | None, caption: str, title: str = "", lead: str = "") -> list[Block]:
+    """Return a table below its title and lead; empty without a table."""
     if table is None:
         return []
     above: list[Block] = [*([Title(title)] if title else []), *([Words(lead, "lead")] if lead else [])]
@@ -298,6 +296,6 @@ def bullets(findings: Sequence[Finding], kind: str = "") -> list[Block]:
     return [Bullets([sentence(finding) for finding in findings], kind)] if findings else []
 
 
-def known(*sections: Section) -> list[Section]:
+def non_empty(*sections: Section) -> list[Section]:
     """Return the sections that have something to show."""
     return [section for section in sections if section.blocks]

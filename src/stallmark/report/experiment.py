@@ -6,7 +6,7 @@ from typing import Any
 from stallmark import capabilities
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.report.columns import variant_key
-from stallmark.report.document import Block, Brief, Document, Drawn, Shown, Words, bullets, known
+from stallmark.report.document import Block, Brief, Document, Drawn, Shown, Words, bullets, non_empty
 from stallmark.report.picture import picture_of
 from stallmark.report.queries.document import query_document
 from stallmark.report.renderers import in_json
@@ -44,7 +44,7 @@ def experiment_document(experiment: ExperimentSummary) -> Document:
         no_slide=words.NO_SLIDE,
         key=variant_key(experiment),
         cautions=experiment.cautions,
-        sections=known(
+        sections=non_empty(
             summary.summary_section(experiment, devices=emulated is not None),
             validity.thresholds_section(experiment),
             validity.service_level_section(experiment, reading.SERVICE_LEVEL),
@@ -88,8 +88,8 @@ def experiment_in_json(experiment: ExperimentSummary) -> dict[str, Any]:
     """Return the summary of an experiment, without its series."""
     result: dict[str, Any] = in_json(experiment)
     if compared := experiment.queries:
-        for variant, said in zip(compared.variants, result["queries"]["variants"], strict=True):
-            said["emulated"] = variant.emulated
+        for variant, variant_json in zip(compared.variants, result["queries"]["variants"], strict=True):
+            variant_json["emulated"] = variant.emulated
     for run in result["runs"]:
         del run["series"], run["io_by_load"]
         for step in run["steps"]:

@@ -53,12 +53,12 @@ class Look:
 
 @dataclass(frozen=True)
 class KeyItem:
-    """One entry of a chart's key. `dash` and `symbol` are None if the chart draws no line or no mark."""
+    """An entry of a chart's key."""
 
     text: str
     colour: str
-    dash: str | None = None
-    symbol: str | None = None
+    dash: str | None = None  # None if the chart draws no line
+    symbol: str | None = None  # None if the chart draws no mark
     opacity: float = 1.0
 
 
@@ -71,15 +71,15 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
 
 
 def dash_of(repeat: int) -> str:
-    """Return the dash that tells a repeat (from 1) of a variant from the others."""
+    """Return the dash of a repeat (from 1), different for each repeat of a variant."""
     return DASHES[(repeat - 1) % len(DASHES)]
 
 
 def plain(text: object, limit: int | None = None) -> str:
     """Return text for inside a chart, where Plotly would read mark-up; cut to `limit` characters."""
     text = visible(str(text))
-    if limit and len(text) > limit:
-        text = text[: limit - 1].rstrip() + "…"
+    if limit:
+        text = format.shorten(text, limit)
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -150,14 +150,14 @@ class Figure(Block):
 
     @property
     def plotly(self) -> dict[str, Any]:
-        """Return "data" and "layout" as Plotly's JSON. Where the device is emulated the chart itself says so."""
-        found = self.chart.to_plotly_json()
-        del found["layout"]["template"]
-        notes = list(found["layout"].get("annotations", ()))
-        if self.emulated and not any(EMULATED in one["text"] for one in notes):
+        """Return "data" and "layout" as Plotly's JSON. A chart of an emulated device carries a stamp."""
+        figure = self.chart.to_plotly_json()
+        del figure["layout"]["template"]
+        notes = list(figure["layout"].get("annotations", ()))
+        if self.emulated and not any(EMULATED in annotation["text"] for annotation in notes):
             notes.append({"text": f"<b>{EMULATED}</b>", **STAMP, "x": 1, "y": 1, "xanchor": "right", "yshift": 2})
-        found["layout"]["annotations"] = notes
-        return found
+        figure["layout"]["annotations"] = notes
+        return figure
 
 
 def chart(height: int, **layout: Any) -> go.Figure:
@@ -198,7 +198,7 @@ def stacked(
 
 
 def places(count: int) -> list[str]:
-    """Return the suffixes by which Plotly tells axes apart: the first has none."""
+    """Return the suffixes of Plotly's axes: none for the first, then 2, 3 and so on."""
     return ["", *map(str, range(2, count + 1))]
 
 
@@ -207,7 +207,7 @@ STAMP = {"bordercolor": "#b0770f", "borderwidth": 1, "borderpad": 2}
 
 
 def note(made: go.Figure, text: object, limit: int | None = None, *, bold: bool = False, **place: Any) -> None:
-    """Write words on a chart, top left unless `place` says where else; cut to `limit` characters."""
+    """Write words on a chart, at the top left or at `place`; cut to `limit` characters."""
     words = plain(text, limit)
     stamped = STAMP if words == EMULATED else {}
     made.add_annotation({"text": f"<b>{words}</b>" if bold else words, "x": 0, "y": 1} | stamped | place)
@@ -223,7 +223,8 @@ WIDE = 10
 
 
 def rate_axis(values: Iterable[float]) -> dict[str, Any] | None:
-    """Return a logarithmic axis for rates that lie WIDE apart, else None; ticks at 1, 2 and 5 of each power of ten."""
+    """Return a logarithmic axis for rates whose ratio reaches WIDE, else None; ticks at 1, 2 and 5 of each power of
+    ten."""
     known = [value for value in values if value > 0]
     if len(known) < 2 or max(known) < WIDE * min(known):
         return None
@@ -235,7 +236,8 @@ def rate_axis(values: Iterable[float]) -> dict[str, Any] | None:
 
 
 def values_axis(top: float, rates: Iterable[float] = ()) -> tuple[dict[str, Any], str]:
-    """Return an axis from zero to `top`, or a logarithmic one if `rates` lie WIDE apart; and the words that say so."""
+    """Return an axis from zero to `top`, or a logarithmic one if the ratio of `rates` reaches WIDE; and a note on the
+    scale."""
     wide = rate_axis(rates)
     return (wide, ", log scale") if wide else ({"range": from_zero(top)}, "")
 
@@ -254,20 +256,20 @@ def rounded(values: Iterable[float | None], digits: int = 4) -> list[float | Non
 # Lines over time: the series of a run as points of a chart, and the shading of its warm-up.
 
 POINTS = 2000
-"""At most so many extremes are drawn of a line, and half as many means."""
+"""Maximum number of extremes drawn of a line, and twice the maximum number of means."""
 PALE = 0.4
 """The opacity of extremes behind their means."""
 ROWS = 12  # of a run, in the coarse table below a chart
 
 
 def scale(runs: Sequence[RunSummary]) -> tuple[int, str]:
-    """Return the seconds in a unit of the axis of time, and the unit."""
+    """Return the length of a unit of the time axis in seconds, and the unit."""
     return format.time_unit(max(float(run.series.second[-1] - run.series.second[0]) for run in runs))
 
 
 def bucket_width(samples: int, parts: int = 1) -> int:
-    """Return the samples per bucket, so that `parts` stretches together have at most POINTS extremes; 1 where they have
-    no more samples than that."""
+    """Return the samples per bucket, so that `parts` segments together have at most POINTS extremes; 1 if they have no
+    more samples than that."""
     return 1 if samples <= POINTS else math.ceil(samples / max(POINTS // 2 - parts, 1))
 
 
@@ -293,8 +295,8 @@ def extremes(x: np.ndarray, values: np.ndarray, width: int) -> tuple[np.ndarray,
     buckets = padded.reshape(-1, width)
     known = np.isfinite(buckets)
     ends = [np.where(known, buckets, np.inf).argmin(axis=1), np.where(known, buckets, -np.inf).argmax(axis=1)]
-    at = (np.sort(ends, axis=0) + np.arange(len(buckets)) * width).T.ravel()
-    return np.asarray(x)[at], padded[at]
+    indices = (np.sort(ends, axis=0) + np.arange(len(buckets)) * width).T.ravel()
+    return np.asarray(x)[indices], padded[indices]
 
 
 def coarse(lines: Sequence[np.ndarray]) -> Iterator[tuple[float, ...]]:
@@ -308,7 +310,7 @@ def measuring_began(run: RunSummary) -> float:
     return min((step.measure_s for step in run.manifest.steps), default=0.0)
 
 
-def drawn(name: str, x: np.ndarray, y: np.ndarray, width: int, **more: Any) -> Iterator[go.Scatter]:
+def line_with_extremes(name: str, x: np.ndarray, y: np.ndarray, width: int, **more: Any) -> Iterator[go.Scatter]:
     """Yield a line of the means of `width` samples each, and behind it their extremes: no peak is lost in a mean."""
     if width > 1:
         pale = {"opacity": PALE * more.get("opacity", 1.0), "line": more.get("line", {}) | {"width": 1}}
@@ -325,7 +327,7 @@ def line(name: str, x: np.ndarray, y: np.ndarray, digits: int = 6, **more: Any) 
 
 
 def shade(begin: float, end: float, places: Sequence[str]) -> list[dict[str, Any]]:
-    """Return shapes that shade a warm-up, on the axis of time, in the plots of these `places`."""
+    """Return shapes that shade a warm-up, on the axis of time, in the plots at `places`."""
     return [
         {
             **{"type": "rect", "yref": f"y{place} domain", "x0": begin, "x1": end, "y0": 0, "y1": 1},

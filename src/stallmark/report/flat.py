@@ -13,8 +13,8 @@ HEADER = ("time", "run", "variant", "repeat", "load", "step", "metric", "unit", 
 
 
 def write_flat(experiments: Mapping[str, ExperimentSummary], file: TextIO) -> None:
-    """Write the CSV of experiments by the name of their load, empty if there is one. `time` is the beginning of the
-    step's interval in UTC, `step` its number in the run. What was not measured has no row."""
+    """Write the CSV of experiments by the name of their load, empty for a single load. `time` is the beginning of the
+    step's interval in UTC, `step` its number in the run. Values that were not measured have no row."""
     rows = csv.writer(file, lineterminator="\n")
     rows.writerow(HEADER)
     for load, experiment in experiments.items():

@@ -1,4 +1,4 @@
-"""The experiments of a folder: what was run, when, and what came of it; and one scenario over time."""
+"""The experiments of a folder with their start and result, and one scenario over time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from stallmark.analysis.compare.settings import same_load
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import mixed_versions
 from stallmark.analysis.points import labels, points
-from stallmark.analysis.thresholds import over_steps
+from stallmark.analysis.thresholds import verdicts_over_steps
 from stallmark.format import plural
 from stallmark.record.manifest import Manifest
 from stallmark.report.columns import primary_of
@@ -19,19 +19,20 @@ from stallmark.report.text import sentence
 
 @dataclass(frozen=True)
 class Past:
-    """An experiment of the past. `whole` of `planned` runs were made; None if a folder holds no such plan."""
+    """An experiment that was run earlier."""
 
     folder: Path
     begun: str
     scenario: str
     state: str
-    whole: int
-    planned: int | None
+    whole: int  # number of complete runs
+    planned: int | None  # number of planned runs, None if the folder holds no plan
     summary: ExperimentSummary | None
 
 
 def result(past_run: Past) -> str:
-    """Return what came of it in a sentence: the verdict, or the first finding; empty if there is neither."""
+    """Return the result of an experiment in a sentence: the verdict or, without one, the first finding; empty without
+    both."""
     if past_run.summary is None:
         return ""
     if past_run.summary.comparison and past_run.summary.comparison.pairs:
@@ -40,23 +41,23 @@ def result(past_run: Past) -> str:
 
 
 def count_kept_thresholds(past_run: Past) -> tuple[int, int] | None:
-    """Return how many of the scenario's thresholds were kept, and how many there are; None without any."""
-    verdicts = over_steps(past_run.summary.thresholds) if past_run.summary else []
+    """Return the number of kept thresholds and the number of all thresholds, or None if the scenario has none."""
+    verdicts = verdicts_over_steps(past_run.summary.thresholds) if past_run.summary else []
     return (sum(verdict.passed is True for verdict in verdicts), len(verdicts)) if verdicts else None
 
 
 def trend(past: Sequence[Past]) -> Table:
     """Return a row for each experiment of one scenario and a column for each of its variants and steps: transactions
     per second. Rows whose settings are not those of the last one are marked."""
-    some = [one for one in past if one.summary and one.summary.steps]
-    found = [points(one.summary.steps) for one in some if one.summary]
-    manifests = [one.summary.runs[0].manifest for one in some if one.summary]
-    names = [dict(zip(labels(each, each), each, strict=True)) for each in found]
-    columns = list(dict.fromkeys(name for each in names for name in each))
-    last = some[-1].summary if some else None
+    shown = [experiment for experiment in past if experiment.summary and experiment.summary.steps]
+    shown_points = [points(experiment.summary.steps) for experiment in shown if experiment.summary]
+    manifests = [experiment.summary.runs[0].manifest for experiment in shown if experiment.summary]
+    names = [dict(zip(labels(step_points, step_points), step_points, strict=True)) for step_points in shown_points]
+    columns = list(dict.fromkeys(name for row_names in names for name in row_names))
+    last = shown[-1].summary if shown else None
     primary = primary_of(last) if last else None
     unit = f"{plural(primary)}/s" if primary else "TPS"
-    return Rows(list(zip(some, names, manifests, strict=True))).table(
+    return Rows(list(zip(shown, names, manifests, strict=True))).table(
         word(f"begun ({format.zone()})", lambda row: format.minute(row[0].begun)),
         numbers(
             columns,

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 from stallmark.analysis.compare.summary import ComparisonSummary
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding
-from stallmark.analysis.thresholds import over_steps
+from stallmark.analysis.thresholds import verdicts_over_steps
 from stallmark.format import count
 from stallmark.redact import visible
 from stallmark.report.sections.validity import failures
@@ -44,7 +44,7 @@ def experiment_cases(experiment: ExperimentSummary, load: str = "") -> Iterator[
                 )
                 yield Case(CONSISTENT, f"{before}{run.folder}: {condition.name}", condition.holds, reason)
     reasons = iter(failures(experiment))
-    for verdict in over_steps(experiment.thresholds):
+    for verdict in verdicts_over_steps(experiment.thresholds):
         reason = "" if verdict.passed else f"{before}{next(reasons)}"
         yield Case(THRESHOLDS, f"{before}{verdict.text}", verdict.passed, reason)
 
@@ -64,7 +64,7 @@ def comparison_case(rule: Rule, written: str, comparison: ComparisonSummary, loa
 
 
 def in_junit(cases: Iterable[Case]) -> str:
-    """Return the cases as an XML document: one test suite for each group. What could not be judged is an error."""
+    """Return the cases as an XML document: one test suite for each group. A case without a verdict is an error."""
     root = ElementTree.Element("testsuites", name="stallmark")
     suites: dict[str, ElementTree.Element] = {}
     for case in cases:

@@ -8,7 +8,7 @@ from stallmark.report.table import in_markdown
 
 
 def document_in_markdown(document: Document) -> str:
-    """Return the answer of a document, and the parts of it that a terminal shows."""
+    """Return the answer of a document, and the document's parts for a terminal."""
     paragraphs = [f"## {markdown(f'Stallmark: {document.title}')}"]
     if document.banner:
         paragraphs.append(f"**{markdown(document.banner)}**")

@@ -13,7 +13,7 @@ from stallmark import format
 from stallmark.analysis.compare.summary import Verdict
 from stallmark.analysis.experiment import ExperimentSummary, doubtful
 from stallmark.analysis.points import Point, labels, points
-from stallmark.format import plural
+from stallmark.format import plural, shorten
 from stallmark.report.columns import primary_of
 from stallmark.report.document import WIDTHS, Drawing
 from stallmark.report.figures import FONT, WAIT_COLOURS, looks
@@ -55,7 +55,7 @@ INK, SOFT, WARN = "#1a1e22", "#535c65", "#8a4b00"
 
 
 def text(x: float, y: float, says: str, size: int = 13, ink: str = "ink", **more: str | int) -> dict:
-    """Return words. `ink` is a class of the page's style sheet, or its colour where there is none."""
+    """Return words. `ink` is a class of the page's style sheet, or its colour without a style sheet."""
     fill = {"ink": INK, "soft": SOFT, "warn": WARN, "white": "#ffffff"}[ink]
     place = {"is": "text", "x": round(x, 1), "y": round(y, 1), "font-size": size, "fill": fill, "class": ink}
     return place | {name.replace("_", "-"): value for name, value in more.items()} | {"says": says}
@@ -126,8 +126,8 @@ class Picture:
     @property
     def summary(self) -> str:
         """Return the picture in words, for readers who cannot see it."""
-        said = [f"{row.name}: {format.number(row.rate)}, {format.number(row.response_ms)} ms" for row in self.rows]
-        return in_words(self.unit, said)
+        texts = [f"{row.name}: {format.number(row.rate)}, {format.number(row.response_ms)} ms" for row in self.rows]
+        return in_words(self.unit, texts)
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Return the header and the rows of its numbers."""
@@ -148,15 +148,15 @@ class Picture:
 
 def picture_of(experiment: ExperimentSummary) -> Picture | None:
     """Return the picture, or None if nothing was measured, or queries were."""
-    found = points(experiment.steps)
-    if not found or experiment.queries:
+    shown = points(experiment.steps)
+    if not shown or experiment.queries:
         return None
-    best = len(found) > MOST_ROWS
+    best = len(shown) > MOST_ROWS
     if best:
-        variants = dict.fromkeys(point.first.variant for point in found)
-        found = [max((p for p in found if p.first.variant == name), key=lambda p: p.tps) for name in variants]
-    named = zip(labels(found, found), (point.first.variant for point in found), found, strict=True)
-    first = found[0].first.variant
+        variants = dict.fromkeys(point.first.variant for point in shown)
+        shown = [max((p for p in shown if p.first.variant == name), key=lambda p: p.tps) for name in variants]
+    named = zip(labels(shown, shown), (point.first.variant for point in shown), shown, strict=True)
+    first = shown[0].first.variant
     apart = {name for pair in experiment.not_comparable if first in pair for name in pair} - {first}
     return picture_from(experiment, list(named), apart, best)
 
@@ -203,7 +203,7 @@ def _row(point: Point, name: str, colour: str, doubts: set[str], apart: bool) ->
 
 @dataclass(frozen=True)
 class Frame:
-    """Places of a drawing of `width` px: of names, of both bars, and of a row. `wrapped` puts a name above its bars."""
+    """The layout of a drawing: the positions in px of names, of both bars, and of a row."""
 
     width: int
     name: int  # px from the left, where the name ends
@@ -211,7 +211,7 @@ class Frame:
     time: tuple[int, int]
     row: int
     bar: int
-    wrapped: bool = False
+    wrapped: bool = False  # the name is above its bars
 
 
 WIDE = Frame(WIDTHS["wide"], 230, (244, 420), (700, 540), 44, 24)
@@ -245,41 +245,41 @@ def _shapes(made: Picture, frame: Frame, top: int) -> tuple[list[dict], int]:
 def _head(made: Picture, frame: Frame, top: int) -> list[dict]:
     y = top + 16
     best = " (each at its best step)" if made.best_steps else ""
-    found = []
+    shapes = []
     if made.emulated and not made.mixed:
-        found += stamp(frame.width - 1, y, EMULATED)
+        shapes += stamp(frame.width - 1, y, EMULATED)
     if frame.wrapped:
-        found += [text(0, y, f"{made.unit}{best},", 13, font_weight=600)]
+        shapes += [text(0, y, f"{made.unit}{best},", 13, font_weight=600)]
         y += 20
-        found += [text(0, y, "and mean response time, ms, by cause", 13, font_weight=600)]
+        shapes += [text(0, y, "and mean response time, ms, by cause", 13, font_weight=600)]
     else:
-        found += [text(frame.rate[0], y, made.unit + best, 13, font_weight=600)]
-        found += [text(frame.time[0], y, "Mean response time, ms, by cause", 13, font_weight=600)]
+        shapes += [text(frame.rate[0], y, made.unit + best, 13, font_weight=600)]
+        shapes += [text(frame.time[0], y, "Mean response time, ms, by cause", 13, font_weight=600)]
     x = frame.time[0]
     for name, _, colour in CAUSES:
-        found += [box(x, y + 13, 11, 11, colour), text(x + 16, y + 23, name, 12, "soft")]
+        shapes += [box(x, y + 13, 11, 11, colour), text(x + 16, y + 23, name, 12, "soft")]
         x += 16 + 8 * len(name) + 18
     if made.repeated:
         intervals = any(row.low is not None for row in made.rows)
-        found += _marks_explained(frame.rate[0], y + 18 + (LINE if frame.wrapped else 0), intervals)
-    return found
+        shapes += _marks_explained(frame.rate[0], y + 18 + (LINE if frame.wrapped else 0), intervals)
+    return shapes
 
 
 def _marks_explained(x: float, middle: float, intervals: bool) -> list[dict]:
     """Return the key of what is drawn on a bar of throughput over several runs."""
-    found = [
+    shapes = [
         box(x + 5, middle - 7, 1.5, 14, INK, opacity=0.55, **{"class": "ink"}),
         text(x + 16, middle + 5, "a run", 12, "soft"),
     ]
     if intervals:
-        found.append(box(x + 66, middle - 1, 24, 2, INK, **{"class": "ink"}))
-        found.append(text(x + 96, middle + 5, "95 % interval", 12, "soft"))
-    return found
+        shapes.append(box(x + 66, middle - 1, 24, 2, INK, **{"class": "ink"}))
+        shapes.append(text(x + 96, middle + 5, "95 % interval", 12, "soft"))
+    return shapes
 
 
 def _name(row: PictureRow, mixed: bool, frame: Frame, y: float, bar: int) -> list[dict]:
     most = 44 if frame.wrapped else 29
-    name = row.name if len(row.name) <= most else f"{row.name[: most - 1].rstrip()}…"
+    name = shorten(row.name, most)
     words = [EMULATED] * (mixed and row.emulated) + ["bare device"] * (mixed and not row.emulated)
     words += ["doubtful: see the table"] * row.doubtful
     words += [term(Verdict.NOT_COMPARABLE)] * (row.apart and not row.doubtful)
@@ -289,10 +289,10 @@ def _name(row: PictureRow, mixed: bool, frame: Frame, y: float, bar: int) -> lis
             text(388, y + 14, ", ".join(words), 11, "warn", text_anchor="end"),
         ]
     middle = y + bar / 2 + (0 if words and bar > 20 else 5)
-    found = [text(frame.name, middle, name, 14, font_weight=600, text_anchor="end")]
+    shapes = [text(frame.name, middle, name, 14, font_weight=600, text_anchor="end")]
     if words and bar > 20:
-        found.append(text(frame.name, middle + 14, ", ".join(words), 11, "warn", text_anchor="end"))
-    return found
+        shapes.append(text(frame.name, middle + 14, ", ".join(words), 11, "warn", text_anchor="end"))
+    return shapes
 
 
 def _rate(row: PictureRow, frame: Frame, y: float, bar: int, per: float) -> list[dict]:
@@ -301,17 +301,17 @@ def _rate(row: PictureRow, frame: Frame, y: float, bar: int, per: float) -> list
     if row.rate is None:
         return [text(x + 4, middle + 5, format.NONE, 14, "soft")]
     end = x + row.rate * per
-    found = [box(x, y, row.rate * per, bar, row.colour, **({"opacity": 0.45} if row.doubtful else {}))]
+    shapes = [box(x, y, row.rate * per, bar, row.colour, **({"opacity": 0.45} if row.doubtful else {}))]
     if len(row.runs) > 1:
-        found += [
+        shapes += [
             box(x + run * per - 0.75, y + 3, 1.5, bar - 6, INK, opacity=0.55, **{"class": "ink"}) for run in row.runs
         ]
         end = max(end, x + max(row.runs) * per)
     if row.low is not None and row.high is not None:
         low = max(row.low, 0.0)
-        found.append(box(x + low * per, middle - 1, (row.high - low) * per, 2, INK, **{"class": "ink"}))
+        shapes.append(box(x + low * per, middle - 1, (row.high - low) * per, 2, INK, **{"class": "ink"}))
         end = max(end, x + row.high * per)
-    return [*found, text(end + 7, middle + 5, format.number(row.rate), 15, font_weight=650)]
+    return [*shapes, text(end + 7, middle + 5, format.number(row.rate), 15, font_weight=650)]
 
 
 def _time(row: PictureRow, frame: Frame, y: float, bar: int, per: float) -> list[dict]:
@@ -320,12 +320,12 @@ def _time(row: PictureRow, frame: Frame, y: float, bar: int, per: float) -> list
     if row.response_ms is None:
         return [text(x + 4, middle + 5, format.NONE, 14, "soft")]
     parts = list(zip(row.parts_ms, (colour for _, _, colour in CAUSES), strict=True)) if row.parts_ms else []
-    found = []
+    shapes = []
     for ms, colour in parts or [(row.response_ms, UNKNOWN)]:
         width = ms * per
-        found.append(box(x, y, width, bar, colour))
+        shapes.append(box(x, y, width, bar, colour))
         if parts and width > 9 * len(format.number(ms)) + 6:
-            found.append(text(x + width / 2, middle + 4.5, format.number(ms), 12, "white", text_anchor="middle"))
+            shapes.append(text(x + width / 2, middle + 4.5, format.number(ms), 12, "white", text_anchor="middle"))
         x += width
-    why = "" if parts else " (cause not known)"
-    return [*found, text(x + 7, middle + 5, f"{format.number(row.response_ms)} ms{why}", 13)]
+    note = "" if parts else " (cause not known)"
+    return [*shapes, text(x + 7, middle + 5, f"{format.number(row.response_ms)} ms{note}", 13)]

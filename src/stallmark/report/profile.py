@@ -23,9 +23,19 @@ from stallmark.report.document import (
     Shown,
     Words,
     bullets,
-    shown,
+    table_blocks,
 )
-from stallmark.report.figures import COLOURS, Figure, KeyItem, bucket_width, chart, coarse, drawn, from_zero, note
+from stallmark.report.figures import (
+    COLOURS,
+    Figure,
+    KeyItem,
+    bucket_width,
+    chart,
+    coarse,
+    from_zero,
+    line_with_extremes,
+    note,
+)
 from stallmark.report.renderers import in_json
 from stallmark.report.sections import summary
 from stallmark.report.table import Rows, Table, fields, numbers, word
@@ -108,7 +118,7 @@ def waits_table(shown: Sequence[WaitTotal]) -> Table:
 
 
 def unseen_table(profile: ProfileSummary) -> Table:
-    """Return the times that were not seen, and restarts."""
+    """Return the times that were not observed, and restarts."""
     return Rows(profile.unseen).table(
         word(f"from, {format.zone()}", lambda gap: format.minute(gap.begin)),
         as_number("for", lambda gap: format.duration(gap.seconds)),
@@ -118,7 +128,7 @@ def unseen_table(profile: ProfileSummary) -> Table:
 
 
 def facts_table(profile: ProfileSummary) -> list[tuple[str, str]]:
-    """Return what is known of the server, of the profile, and of its sessions."""
+    """Return the known facts about the server, the profile and its sessions."""
     manifest = profile.manifest
     server = manifest.server
     pairs = [
@@ -200,8 +210,8 @@ _HEIGHT = 260
 
 def figures(profile: ProfileSummary) -> list[Figure]:
     """Return a chart of every group of measures of which one is known."""
-    made = [_figure(profile, *one) for one in _CHARTS]
-    return [one for one in made if one]
+    made = [_figure(profile, *spec) for spec in _CHARTS]
+    return [figure for figure in made if figure]
 
 
 def _figure(profile: ProfileSummary, name: str, title: str, unit: str, measures: tuple[Measure, ...]) -> Figure | None:
@@ -222,22 +232,22 @@ def _figure(profile: ProfileSummary, name: str, title: str, unit: str, measures:
         lines.append(on_grid)
         top = max(top, float(np.nanmax(on_grid)))
         style = {"color": COLOURS[number], "width": 1.5}
-        made.add_traces(list(drawn(MEASURES[measure], hours, on_grid, width, line=style)))
+        made.add_traces(list(line_with_extremes(MEASURES[measure], hours, on_grid, width, line=style)))
     made.update_yaxes(range=from_zero(top))
     note(made, unit, yshift=5)
-    header = ["hours", *(MEASURES[one] for one in shown)]
+    header = ["hours", *(MEASURES[measure] for measure in shown)]
     rows = [[format.number(value) for value in row] for row in coarse([hours, *lines])]
     return Figure(
         id=name,
         title=title,
         unit=unit,
         emulated=False,
-        summary=", ".join(f"{MEASURES[one]}: {value_of(one, profile.means[one])}" for one in shown),
+        summary=", ".join(f"{MEASURES[measure]}: {value_of(measure, profile.means[measure])}" for measure in shown),
         method=words.method(profile.manifest.source, profile.manifest.interval_s),
         chart=made,
         header=header,
         rows=rows,
-        key=[KeyItem(MEASURES[one], COLOURS[number], "solid") for number, one in enumerate(shown)],
+        key=[KeyItem(MEASURES[measure], COLOURS[number], "solid") for number, measure in enumerate(shown)],
         wide=True,
         columns=[unit],
     )
@@ -296,7 +306,7 @@ def _sections(profile: ProfileSummary) -> Iterator[Section]:
             "io", "I/O by class of file", words.CLASSES, Shown(classes_table(profile), "I/O by class of file")
         )
     if profile.wait_classes:
-        types = Fold("By type", shown(waits_table(profile.wait_types), "Waits by type"))
+        types = Fold("By type", table_blocks(waits_table(profile.wait_types), "Waits by type"))
         yield section("waits", "Waits", words.WAITS, Shown(waits_table(profile.wait_classes), "Waits by class"), types)
     if profile.memory:
         yield section("memory", "More memory", words.MEMORY, *bullets(profile.memory))
@@ -338,12 +348,12 @@ def profile_in_json(profile: ProfileSummary) -> dict[str, Any]:
             in_json(window) | {"begin": _iso(window.begin), "end": _iso(window.end)} for window in profile.windows
         ],
         "peaks": {
-            str(name): in_json(one) | {"begin": _iso(one.begin), "end": _iso(one.end)}
-            for name, one in profile.peaks.items()
+            str(name): in_json(window) | {"begin": _iso(window.begin), "end": _iso(window.end)}
+            for name, window in profile.peaks.items()
         },
         "files": in_json(profile.classes),
         "waits": {"classes": in_json(profile.wait_classes), "types": in_json(profile.wait_types)},
-        "unseen": [in_json(one) | {"begin": _iso(one.begin), "end": _iso(one.end)} for one in profile.unseen],
+        "unseen": [in_json(gap) | {"begin": _iso(gap.begin), "end": _iso(gap.end)} for gap in profile.unseen],
         "findings": in_json(profile.findings),
         "memory": in_json(profile.memory),
         "cautions": in_json(profile.cautions),

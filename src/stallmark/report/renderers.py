@@ -62,18 +62,18 @@ GROUPS: dict[type, dict[str, str]] = {
     StepValidity: {},
     Bottleneck: {"is_device": "device_is_bottleneck"},
 }
-"""The groups of a step's figures, which stand beside the step's own. A figure whose name says too little without its
-group has a longer key."""
+"""The groups of a step's figures, shown at the same level as the step's own. A figure has a longer key if its name is
+too general without the group."""
 
 
-def dumped(found: Any) -> str:
+def dumped(value: Any) -> str:
     """Return JSON of what this module made, as every strict reader takes it."""
-    return json.dumps(found, allow_nan=False, default=str)
+    return json.dumps(value, allow_nan=False, default=str)
 
 
 def in_json(value: Any) -> Any:
-    """Return a value of the analysis as dicts, lists, texts and numbers; None for a number that is none, as JSON has no
-    NaN. Arrays are left out."""
+    """Return a value of the analysis as dicts, lists, texts and numbers, without arrays; None for NaN, which JSON
+    lacks."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if isinstance(value, DeviceLabel):
@@ -84,25 +84,29 @@ def in_json(value: Any) -> Any:
     if isinstance(value, Gate):
         words: dict[str, Any] = {"name": value.name, "asks": validity.asks(value), "figure": validity.figure(value)}
         words |= {"allowed": validity.allowed(value), "sentence": sentence(value.failure) if value.failure else None}
-        return words | _of_fields(value)
+        return words | _fields_in_json(value)
     if is_dataclass(value) and not isinstance(value, type):
-        return _of_fields(value)
+        return _fields_in_json(value)
     if isinstance(value, Mapping):
-        return {key: in_json(one) for key, one in value.items() if not isinstance(one, np.ndarray)}
+        return {key: in_json(item) for key, item in value.items() if not isinstance(item, np.ndarray)}
     if isinstance(value, list | tuple | set | frozenset):
-        return [in_json(one) for one in value]
+        return [in_json(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _of_fields(value: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _fields_in_json(value: Any) -> dict[str, Any]:
+    result: dict[str, Any] = {}
     keys = GROUPS.get(type(value), {})
     for name in (field.name for field in fields(value)):
-        said = getattr(value, name)
-        found |= _of_fields(said) if type(said) in GROUPS else in_json({keys.get(name, name): said})
-    return found
+        field_value = getattr(value, name)
+        result |= (
+            _fields_in_json(field_value)
+            if type(field_value) in GROUPS
+            else in_json({keys.get(name, name): field_value})
+        )
+    return result
 
 
 # A document as one HTML file that needs no network.
@@ -155,16 +159,16 @@ def render(document: Document, links: Mapping[str, str] = MappingProxyType({})) 
 
 @cache
 def _templates() -> Environment:
-    found = Environment(
+    environment = Environment(
         loader=PackageLoader("stallmark.report", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters["kind"] = lambda block: type(block).__name__
-    found.globals |= {"reading": reading, "emulated_word": EMULATED, "svg": svg}
-    return found
+    environment.filters["kind"] = lambda block: type(block).__name__
+    environment.globals |= {"reading": reading, "emulated_word": EMULATED, "svg": svg}
+    return environment
 
 
 def packed(text: str) -> str:
@@ -191,12 +195,13 @@ _VERDICTS = {
 def in_terminal(brief: Brief) -> RenderableType:
     """Return the parts of a document for any width from about 50 columns, an empty line between them."""
     made: list[RenderableType] = []
-    for part in filter(None, brief):
-        made += [*([Text("")] if made else []), *(one for block in part for one in _drawn(block))]
+    for part in brief:
+        if renderables := [renderable for block in part for renderable in _renderables(block)]:
+            made += [*([Text("")] if made else []), *renderables]
     return Group(*made)
 
 
-def _drawn(block: Block) -> Iterator[RenderableType]:
+def _renderables(block: Block) -> Iterator[RenderableType]:
     match block:
         case Words():
             style = STYLES.get(block.kind, "")
@@ -204,7 +209,8 @@ def _drawn(block: Block) -> Iterator[RenderableType]:
         case Title():
             yield Text(block.text, "bold")
         case Shown():
-            yield InTerminal(block.table, block.one_line, block.widths, block.header)
+            if block.table.rows:
+                yield InTerminal(block.table, block.one_line, block.widths, block.header)
         case Bullets():
             style = STYLES.get(block.kind, "")
             yield listed([(Cell("•", block.kind), Text(text, style)) for text in block.texts])

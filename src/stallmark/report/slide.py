@@ -60,7 +60,7 @@ def slide(document: Document) -> str:
     for caution in shown:
         lines("said", f"– {caution}", "soft")
     if rest:
-        lines("said", words.more_cautions(len(rest)), "soft")
+        lines("said", words.further_cautions(len(rest)), "soft")
     y = max(y + 40, HEIGHT - 2 * MARGIN)
     shapes.append(text(0, y, " · ".join(["Stallmark", *document.headline]), 13, "soft"))
     height = y + 2 * MARGIN
@@ -78,7 +78,7 @@ def _png(drawn: str) -> bytes:
 
     words = f"<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9' font-family='{FONTS}'>{{}}</svg>"
     empty, written = (
-        resvg_py.svg_to_bytes(svg_string=words.format(one)) for one in ("", "<text y='9' font-size='9'>M</text>")
+        resvg_py.svg_to_bytes(svg_string=words.format(body)) for body in ("", "<text y='9' font-size='9'>M</text>")
     )
     if empty == written:
         raise StallmarkError(

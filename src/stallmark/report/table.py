@@ -27,18 +27,16 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of texts. `words` are the columns that hold words; the others hold numbers and are set flush right.
-
-    Columns of high `importance` leave a narrow terminal first; 0, the default, never leaves.
-    """
+    """A table of texts: columns of words, and columns of numbers, which are set flush right."""
 
     header: list[str]
     rows: list[Sequence[str | Cell]]
-    words: frozenset[int] = frozenset({0})
+    words: frozenset[int] = frozenset({0})  # the columns that hold words
     notes: list[str] = field(default_factory=list)
     groups: list[tuple[str, int]] = field(default_factory=list)
     """Titles above the header and how many columns each spans."""
     importance: dict[int, int] = field(default_factory=dict)
+    """Columns of high importance leave a narrow terminal first; 0, the default, never leaves."""
 
 
 K = TypeVar("K")
@@ -145,19 +143,19 @@ class Rows(Generic[T]):
         if self.title is not None:
             every = [Column(self.title, str, True), *every]
             rows = [[name, *row] for name, row in zip(self.names, rows, strict=True)]
-        kept = [at for at, column in enumerate(every) if not column.if_known or is_known(rows, at)]
-        shown = [every[at] for at in kept]
+        kept = [index for index, column in enumerate(every) if not column.if_known or is_known(rows, index)]
+        shown = [every[index] for index in kept]
         spans = [
-            (title, sum(at in kept for at, _ in same))
+            (title, sum(index in kept for index, _ in same))
             for title, same in groupby(enumerate(every), lambda pair: pair[1].group)
         ]
         return Table(
             [column.title for column in shown],
-            [[row[at] for at in kept] for row in rows],
-            frozenset(at for at, column in enumerate(shown) if column.is_word),
+            [[row[index] for index in kept] for row in rows],
+            frozenset(index for index, column in enumerate(shown) if column.is_word),
             list(notes),
             [(title, span) for title, span in spans if span] if any(title for title, _ in spans) else [],
-            {at: column.importance for at, column in enumerate(shown) if column.importance},
+            {index: column.importance for index, column in enumerate(shown) if column.importance},
         )
 
     def table_if_any(self, *columns: Columns[T], notes: Iterable[str] = ()) -> Table | None:
@@ -171,8 +169,8 @@ def named_rows(title: str, pairs: Iterable[tuple[str, T]]) -> Rows[T]:
     return Rows([item for _, item in known], title, [name for name, _ in known])
 
 
-def is_known(rows: Sequence[Sequence[str | Cell]], at: int) -> bool:
-    return any(str(row[at]) != format.NONE for row in rows)
+def is_known(rows: Sequence[Sequence[str | Cell]], column: int) -> bool:
+    return any(str(row[column]) != format.NONE for row in rows)
 
 
 def in_markdown(table: Table) -> list[str]:

@@ -7,7 +7,7 @@ from stallmark.record.files import replacing
 from stallmark.redact import visible
 
 SUFFIXES = (".svg", ".png")
-"""Of a summary for a slide."""
+"""Suffixes of a summary for a slide."""
 
 
 def refuse_target(target: Path, replace: bool = True) -> None:

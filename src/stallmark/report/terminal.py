@@ -33,16 +33,12 @@ STYLES = {
 
 @dataclass(frozen=True)
 class InTerminal:
-    """A table in a terminal: as the window gets narrower it drops columns, never digits, and names them.
-
-    `one_line` cuts names that are too long, else they are wrapped. `widths` are minimum widths, for tables that
-    stand below each other. Without `header` only the rows are shown.
-    """
+    """A table in a terminal: as the window gets narrower it drops columns, never digits, and names them."""
 
     table: Table
-    one_line: bool = False
-    widths: Sequence[int] = ()
-    header: bool = True
+    one_line: bool = False  # cut names that are too long instead of wrapping them
+    widths: Sequence[int] = ()  # minimum widths, for tables below each other
+    header: bool = True  # False: rows alone
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         table = self.table
@@ -50,22 +46,22 @@ class InTerminal:
         made = RichTable(
             box=None, padding=(0, GUTTER, 0, 0), pad_edge=False, header_style="bold", show_header=self.header
         )
-        for at in shown:
+        for column in shown:
             made.add_column(
-                Text(table.header[at]),
-                justify="left" if at in table.words else "right",
-                no_wrap=self.one_line if at == 0 else fits and at not in table.words,
+                Text(table.header[column]),
+                justify="left" if column in table.words else "right",
+                no_wrap=self.one_line if column == 0 else fits and column not in table.words,
                 overflow="ellipsis" if self.one_line else "fold",
-                min_width=self.widths[at] if self.widths else None,
-                max_width=(min(spare, NAME_MAX) if self.one_line else spare) if at == 0 and fits else None,
+                min_width=self.widths[column] if self.widths else None,
+                max_width=(min(spare, NAME_MAX) if self.one_line else spare) if column == 0 and fits else None,
                 vertical="bottom" if self.one_line or "\n" in "".join(table.header) else "top",
             )
         for row in table.rows:
-            made.add_row(*(_styled(row[at]) for at in shown))
+            made.add_row(*(_styled(row[column]) for column in shown))
         yield Unpadded(made)
-        if left := [at for at in table.importance if at not in shown and is_known(table.rows, at)]:
-            yield Text(not_shown([table.header[at].replace("\n", " ") for at in left]), style="dim")
-        if any(str(row[at]) == format.MISSING for row in table.rows for at in shown):
+        if left := [column for column in table.importance if column not in shown and is_known(table.rows, column)]:
+            yield Text(not_shown([table.header[column].replace("\n", " ") for column in left]), style="dim")
+        if any(str(row[column]) == format.MISSING for row in table.rows for column in shown):
             yield Text(percentile_missing(), style="dim")
 
 
@@ -89,16 +85,22 @@ def fit(table: Table, width: int, widths: Sequence[int] = ()) -> tuple[list[int]
 
     A column that may leave and holds no value leaves in any case.
     """
-    shown = [at for at in range(len(table.header)) if at not in table.importance or is_known(table.rows, at)]
-    longest = [_widths(table, at) for at in range(len(table.header))]
+    shown = [
+        column for column in range(len(table.header)) if column not in table.importance or is_known(table.rows, column)
+    ]
+    longest = [_widths(table, column) for column in range(len(table.header))]
     name = min(max(longest[0][1], 4), NAME_MAX)
 
     def needed_width(name: int) -> int:
-        least = [max(longest[at][0 if at in table.words else 1], widths[at] if widths else 0) for at in shown if at]
+        least = [
+            max(longest[column][0 if column in table.words else 1], widths[column] if widths else 0)
+            for column in shown
+            if column
+        ]
         return name + sum(least) + GUTTER * (len(shown) - 1)
 
     while needed_width(min(name, NAME_MIN)) > width or (needed_width(name) > width and len(shown) > FULL):
-        last = max(shown, key=lambda at: table.importance.get(at, 0))
+        last = max(shown, key=lambda column: table.importance.get(column, 0))
         if not table.importance.get(last):
             break
         shown.remove(last)
@@ -106,9 +108,11 @@ def fit(table: Table, width: int, widths: Sequence[int] = ()) -> tuple[list[int]
     return shown, spare, spare >= 4
 
 
-def _widths(table: Table, at: int) -> tuple[int, int]:
+def _widths(table: Table, column: int) -> tuple[int, int]:
     """Return the longest word and the longest line of a column."""
-    lines = [line for text in (table.header[at], *(str(row[at]) for row in table.rows)) for line in text.split("\n")]
+    lines = [
+        line for text in (table.header[column], *(str(row[column]) for row in table.rows)) for line in text.split("\n")
+    ]
     return max(cell_len(word) for line in lines for word in line.split(" ")), max(map(cell_len, lines))
 
 

@@ -9,13 +9,19 @@ from stallmark.report.text import sentence
 from stallmark.report.text.terms import term
 
 
-def what_ifs_in_brief(some: WhatIfs) -> Brief:
+def predictions_in_brief(what_ifs: WhatIfs) -> Brief:
     notes = [
-        *(Words(sentence(one), "apart") for one in some.left_out),
-        Words(words.tests_of_models(some)),
+        *(Words(sentence(finding), "apart") for finding in what_ifs.left_out),
+        Words(words.tests_of_models(what_ifs)),
         Words(words.PREDICTED_IN_BRIEF, "quiet"),
     ]
-    return [*([Words(_about(one), "", one.variant or one.step), Shown(_predictions(one))] for one in some.found), notes]
+    return [
+        *(
+            [Words(_about(what_if), "", what_if.variant or what_if.step), Shown(_predictions(what_if))]
+            for what_if in what_ifs.found
+        ),
+        notes,
+    ]
 
 
 def _about(prediction: WhatIf) -> str:
@@ -28,9 +34,9 @@ def _about(prediction: WhatIf) -> str:
 
 def _predictions(prediction: WhatIf) -> Table:
     return Rows(prediction.predictions).table(
-        number("if reads took", lambda found: f"{format.number(found.read_ms)} ms"),
-        number("TPS", lambda found: found.tps),
-        number("range", lambda found: f"{format.number(found.low)}–{format.number(found.high)}"),
-        number("change", lambda found: found.tps / prediction.tps - 1, format.signed),
-        word("limit then", lambda found: term(found.limit) if found.limit else "differs by run"),
+        number("if reads took", lambda row: f"{format.number(row.read_ms)} ms"),
+        number("TPS", lambda row: row.tps),
+        number("range", lambda row: f"{format.number(row.low)}–{format.number(row.high)}"),
+        number("change", lambda row: row.tps / prediction.tps - 1, format.signed),
+        word("limit then", lambda row: term(row.limit) if row.limit else "differs by run"),
     )

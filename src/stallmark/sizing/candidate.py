@@ -120,7 +120,7 @@ class CandidateAnswer:
 
     @property
     def untried(self) -> bool:
-        """Return whether every tried load was carried, so that the ceiling may be higher."""
+        """Return True if every tried load was carried, so that the ceiling may be higher."""
         levels = [point.level for reach in (self.replay, self.stand_in) if reach is not None for point in reach.points]
         return self.deciding is not None and max(levels, default=0.0) <= self.deciding.low
 
@@ -137,9 +137,9 @@ class CandidateAnswer:
 
     @property
     def emulated(self) -> bool:
-        """Return whether the storage of the data or the log was emulated."""
+        """Return True if the storage of the data or the log was emulated."""
         replay, devices = self.sizing.replay, self.sizing.devices
-        emulated = devices.of("data").emulated_array or devices.of("wal").emulated_array
+        emulated = devices.for_role("data").emulated_array or devices.for_role("wal").emulated_array
         return bool(replay and replay.emulated) or emulated is not None
 
     @property

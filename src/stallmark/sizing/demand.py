@@ -53,12 +53,10 @@ MOST_TOGETHER = 2
 
 
 class WindowSearch:
-    """The search for the windows of a profile that are `window_s` long and demand most.
-
-    `columns`: the counts of each column of a piece, in all intervals.
-    """
+    """The search for the windows of a profile that demand most."""
 
     def __init__(self, intervals: Intervals, columns: Mapping[str, np.ndarray], window_s: float):
+        """`columns` are the counts of each column of a piece, in all intervals."""
         self._intervals, self._columns, self._window_s = intervals, columns, window_s
         self._rates: dict[Measured, np.ndarray] = {}
         """The means of the windows that begin with each interval, by measure. A measure that is always 0 is missing,
@@ -242,7 +240,7 @@ def profile_fingerprint(manifest: ProfileManifest, rates: Rates) -> str:
 
 
 def _log_is_known(intervals: Intervals) -> bool:
-    """Return whether log writes are known separately from data writes."""
+    """Return True if log writes are known separately from data writes."""
     known = is_known(intervals.log("writes", "log_flushes")) and is_known(intervals.log("write_bytes", "log_bytes"))
     return known and (FileClass.LOG in intervals.classes or FileClass.DEVICE not in intervals.classes)
 

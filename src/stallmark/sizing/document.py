@@ -1,12 +1,24 @@
-"""The report of a sizing: its sections, the parts that a terminal shows, and its JSON. The answer comes first, for
-whoever signs."""
+"""The report of a sizing: its sections, the parts that a terminal shows, and its JSON. The answer comes first, for the
+person who signs."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from stallmark import format
 from stallmark.analysis.finding import Finding, Severity
-from stallmark.report.document import Document, Facts, Note, Notes, Pairs, Section, Shown, Title, Words, bullets, shown
+from stallmark.report.document import (
+    Document,
+    Facts,
+    Note,
+    Notes,
+    Pairs,
+    Section,
+    Shown,
+    Title,
+    Words,
+    bullets,
+    table_blocks,
+)
 from stallmark.report.renderers import in_json
 from stallmark.report.sections import summary
 from stallmark.report.table import Cell
@@ -45,7 +57,7 @@ def sizing_document(sizing: SizingSummary) -> Document:
         answer=answers[0],
         lead=[
             *(Words(answer, "answer") for answer in answers[1:]),
-            *shown(candidates, "Candidates"),
+            *table_blocks(candidates, "Candidates"),
             *([Title(words.PLAYED), *bullets(sizing.played)] if sizing.played else []),
             *([chart] if chart else []),
             Words(words.CANDIDATES, "footnote"),
@@ -77,13 +89,13 @@ def _sections(sizing: SizingSummary) -> Iterator[Section]:
     if sizing.findings:
         yield summary.findings_section(sizing.findings)
     matched = tables.stand_in_quantities(sizing)
-    reached = shown(matched if matched.rows else None, "Wanted and reached", "Wanted and reached", words.MATCHED)
+    reached = table_blocks(matched if matched.rows else None, "Wanted and reached", "Wanted and reached", words.MATCHED)
     windows = Shown(tables.windows(sizing), "The demand")
     yield Section("demand", "The demand", [Words(words.DEMAND, "lead"), windows, *reached])
     if sizing.memory:
         yield Section("memory", "Memory", bullets(sizing.memory))
     if levels := tables.levels(sizing):
-        blocks = [block for name, table in levels for block in shown(table, f"Levels of {name}", name)]
+        blocks = [block for name, table in levels for block in table_blocks(table, f"Levels of {name}", name)]
         lead = Words(words.LEVELS, "lead")
         yield Section("levels", "Levels of the replay", [lead, *blocks], "every load that was tried")
     facts = Facts([Pairs(pairs, name) for name, pairs in tables.facts(sizing)])

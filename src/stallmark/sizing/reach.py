@@ -123,7 +123,7 @@ def replay_reach(replay: Replay, read_ms: float | None = None) -> Reach:
 
 
 def stand_in_reach(folder: Path, demand: Demand, read_ms: float | None = None) -> Reach:
-    """Return the reach of the stand-in, from the folder of its experiment: all of its runs together.
+    """Return the reach of the stand-in over all runs of its experiment's folder.
 
     Its levels are the measured I/Os of data, as multiples of those in the busiest window of the `demand`, because at
     level 1 a stand-in only approximates the profile.

@@ -50,10 +50,7 @@ TRIALS = 3
 
 
 class SizingRunner:
-    """A sizing of the `engine` and its storage for the `demand` of a profile.
-
-    `folder` holds its manifest and, in subfolders, the experiments of the stand-in.
-    """
+    """A sizing: the measurement of one candidate for the demand of a profile."""
 
     def __init__(
         self,
@@ -64,6 +61,7 @@ class SizingRunner:
         show: Show,
         machines: LoadMachines | None = None,
     ):
+        """Choose a folder in `out` for the manifest and, in subfolders, the experiments of the stand-in."""
         assert scenario.slo and scenario.search
         self._scenario = scenario
         self._demand = demand
@@ -111,7 +109,7 @@ class SizingRunner:
 
     @property
     def has_results(self) -> bool:
-        """Return whether the replay has begun to measure."""
+        """Return True if the replay has begun to measure."""
         return self._made.replay is not None
 
     def _note(self, **fields: object) -> None:

@@ -76,7 +76,7 @@ class CandidateChoice(Section):
 
 
 class SizingScenario(LoadsScenario):
-    """A candidate gets the load of a profile, and multiples of it, until the service level breaks."""
+    """A candidate gets the load of a profile, then multiples of that load, until the service level breaks."""
 
     heading = "New hardware for the load of a profile"
     replay: ReplayChoice = ReplayChoice()
@@ -129,7 +129,7 @@ class SizingScenario(LoadsScenario):
         )
 
     def ceiling(self, rates: Mapping[str, float], pool: PoolSize | None) -> LoadsScenario:
-        """Return the scenario that searches the highest multiple of these rates."""
+        """Return the scenario that searches the highest sustained multiple of the rates."""
         assert self.search
         search = self.search.model_dump(mode="json", by_alias=True)
         return self._with_rates(

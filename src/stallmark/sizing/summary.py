@@ -48,7 +48,7 @@ class SizingSummary:
 
     @property
     def any_carries(self) -> bool:
-        """Return whether any candidate carries the need."""
+        """Return True if any candidate carries the need."""
         return any(answer.standing == "carries" for answer in self.candidates)
 
     @property

@@ -206,7 +206,7 @@ def facts(summary: SizingSummary) -> list[tuple[str, list[tuple[str, str]]]]:
 
 def _facts(answer: CandidateAnswer) -> list[tuple[str, str]]:
     sizing, replay = answer.sizing, answer.sizing.replay
-    data, log = sizing.devices.of("data"), sizing.devices.of("wal")
+    data, log = sizing.devices.for_role("data"), sizing.devices.for_role("wal")
     pairs = [
         ("measured", format.moment(sizing.started)),
         ("engine", sizing.engine),

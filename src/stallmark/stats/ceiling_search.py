@@ -15,12 +15,17 @@ from stallmark.stats.thresholds import CEILING_BATCHES, CEILING_CONFIRMED, CEILI
 
 # The search for the highest level of a load that keeps a service level: a pure function of what was seen.
 #
-# Levels are users, a rate, or multiples of a load. They double until one breaks the service level, then the gap between
-# the highest that held and the lowest that broke is halved (as a ratio) until it is within the tolerance. The answer is
-# confirmed: the level above must break again, and the level itself must hold right after that. So a server that is slow
-# to recover from too much load is given the lower ceiling, which it also carries after too much. Where a level was seen
-# to hold as often as to break, it is seen once more. A level that is still in the balance then is not carried. Whatever
-# a repeat turns over is searched anew from the levels on both sides of it.
+# Terms. A *level* is a number of users, a rate, or a multiple of a load. It *holds* if the service level was kept, and
+# *breaks* if not. The *bracket* is the highest level that holds and the lowest that breaks.
+#
+# Levels double until one breaks. Then the bracket is halved (as a ratio) until it is within the tolerance. The answer
+# is confirmed: the level above must break again, and the level itself must hold right after that. So a server that is
+# slow to recover from an overload gets the lower ceiling, which it carries even then. A level that held as often as it
+# broke is measured again. If it is still undecided, it does not count as carried. If a repeat contradicts an earlier
+# result, the search continues from the levels on both sides.
+#
+# Example: with 10 to 640 users, a tolerance of 10 % and a true ceiling of 100, the search tries 10, 20, 40, 80 (hold),
+# 160, 113 (break), 95 (holds), 104 (breaks). Then it repeats 104 and 95, and the answer is 95 to 104.
 
 
 class Verdict(StrEnum):
@@ -30,35 +35,33 @@ class Verdict(StrEnum):
 
 
 class Why(StrEnum):
-    """The reason why a level is tried."""
+    """The reason for trying a level."""
 
     FIRST = "first"
     DOUBLE = "double"
     HALVE = "halve"  # the gap
     ABOVE = "above"  # again, one step above the ceiling
     CEILING = "ceiling"  # again, the ceiling itself
-    BALANCE = "balance"  # again: seen to hold as often as to break
+    BALANCE = "balance"  # again: it held as often as it broke
 
 
 class Outcome(StrEnum):
     FOUND = "found"
-    AT_LEAST = "at_least"  # the highest level that was asked for holds
-    NONE = "none"  # the lowest level that was asked for breaks
-    UNCONFIRMED = "unconfirmed"  # too many levels were seen: they contradict each other
+    AT_LEAST = "at_least"  # the highest requested level holds
+    NONE = "none"  # the lowest requested level breaks
+    UNCONFIRMED = "unconfirmed"  # the maximum number of levels was tried: they contradict each other
 
 
 @dataclass(frozen=True)
 class SearchSpec:
-    """The specification of a search: levels from `low` to `high`, to within `tolerance`, a share.
+    """The specification of a search for the highest level within limits. Levels that are neither whole nor multiples
+    are rates."""
 
-    `whole` levels are numbers of users; `multiple` levels are multiples of a load; all others are rates.
-    """
-
-    low: float
+    low: float  # lowest and highest level
     high: float
-    tolerance: float
-    whole: bool
-    multiple: bool = False
+    tolerance: float  # of the ceiling, as a share
+    whole: bool  # levels are numbers of users
+    multiple: bool = False  # levels are multiples of a load
 
     def name_of(self, level: float) -> str:
         """Return the name of a step at this level: whole ones are users, others rates or multiples."""
@@ -67,14 +70,12 @@ class SearchSpec:
 
     @property
     def most_levels(self) -> int:
-        """Return the number of levels that it may take at most. Every level may have to be seen twice, and some more
-        often.
-        """
+        """Return the maximum number of levels: each level may need two looks, and some more."""
         return 2 * self.usual_levels + CEILING_VISITS
 
     @property
     def usual_levels(self) -> int:
-        """Return the number of levels that it takes, up to a ceiling near `high`, where none contradicts another."""
+        """Return the number of levels up to a ceiling near `high` without contradictions."""
         doublings = math.ceil(math.log2(self.high / self.low)) if self.high > self.low else 0
         halvings = math.ceil(math.log2(math.log(2) / math.log1p(self.tolerance))) if doublings else 0
         return 1 + doublings + max(0, halvings) + 2 * (CEILING_CONFIRMED - 1)
@@ -157,13 +158,13 @@ def _in_balance(seen: Sequence[LevelResult], level: float) -> bool:
 
 
 def _is_confirmed(seen: Sequence[LevelResult], level: float) -> bool:
-    """Return whether a level was seen often enough with one outcome more than with the other."""
+    """Return True if one outcome of a level outnumbers the other by the required margin."""
     votes = list(_votes(seen, level))
     return abs(sum(votes)) >= CEILING_CONFIRMED or len(votes) >= CEILING_VISITS
 
 
 def _recovered_from_overload(seen: Sequence[LevelResult], level: float) -> bool:
-    """Return whether a level has held right after a higher one had broken."""
+    """Return True if a level has held right after a higher one had broken."""
     return any(
         then.level == level < result.level and then.verdict == Verdict.HELD != result.verdict
         for result, then in pairwise(seen)
@@ -181,8 +182,8 @@ def _middle_of_gap(asked: SearchSpec, holds: float, breaks: float) -> float | No
 
 # The test whether something stays within a limit: a share of transactions, or the mean time of reads.
 #
-# Both are ratios of sums over seconds: slow transactions to all, stalls to reads. What follows upon each other is
-# alike, so the scatter is that of batches of seconds, and not of single transactions.
+# Both are ratios of sums over seconds: slow transactions to all, stalls to reads. Neighbouring transactions resemble
+# each other, so the variation is estimated from batches of seconds, not from single transactions.
 
 
 @dataclass(frozen=True)

@@ -13,19 +13,19 @@ import scipy  # submodules are imported on first use
 
 from stallmark.stats.thresholds import SAME
 
-# A curve over sizes that only falls or only rises, through values that scatter, and how far it is off.
+# A curve over sizes that only falls or only rises, through noisy values, and the error of the curve.
 #
 # Values that go the wrong way are levelled by isotonic regression, which is least squares under that one condition (R.
-# E. Barlow et al., Statistical Inference under Order Restrictions, 1972). Between sizes runs a monotone cubic over the
-# logarithm of the size (F. N. Fritsch and R. E. Carlson, SIAM J. Numer. Anal. 17, 1980): it has no bump that no value
-# shows, and follows a cliff as well as a slope. A formula with a few parameters would be smoother, and wrong for every
-# load that is of another kind. Nothing is said of sizes outside those measured.
+# E. Barlow et al., Statistical Inference under Order Restrictions, 1972). Between sizes the curve is a monotone cubic
+# over the logarithm of the size (F. N. Fritsch and R. E. Carlson, SIAM J. Numer. Anal. 17, 1980): it adds no bump
+# between the values, and follows a cliff as well as a slope. A formula with a few parameters would be smoother, and
+# wrong for every other kind of load. The curve ends at the smallest and the largest measured size.
 
 
 Way = Literal["falls", "rises"]
 
 FEWEST = 4
-"""The fewest sizes for an error: of three sizes only one has neighbours on both sides and can be left out."""
+"""Minimum number of sizes for an error: of three sizes only one has neighbours on both sides and can be left out."""
 
 
 @dataclass(frozen=True)
@@ -115,24 +115,29 @@ class MonotoneCurve:
         return MonotoneCurve(self.sizes[:n] + self.sizes[n + 1 :], self.values[:n] + self.values[n + 1 :], self.way)
 
 
-# The choice of the next size at which a curve is measured: where it bends, with as few sizes as will do.
+# The choice of the next size at which a curve is measured: near its bends, with as few sizes as possible.
 #
-# A pure function of what was seen, so that an experiment that was killed goes on as it would have. Sizes lie a quarter
-# of an octave apart below the largest one, so that half and twice of one are sizes as well. First come both ends and
-# the middle between them. Then the gap is halved over which the curve may be off by most. In a gap a curve that falls
-# or rises cannot leave the range of its two ends, so it is off by no more than their difference. It is taken to be off
-# by as much as the curve missed those ends when they were left out, and by a quarter of the difference at least: a size
-# that lies on a straight line by chance must not hide a cliff. The search stops when no gap is off by more than the
-# tolerance. Then the sizes follow that an answer needs: the smallest one that is enough, as closely as NARROW, with
-# half and twice of it.
+# The choice is a pure function of the measured values, so that a killed experiment resumes as it would have continued.
+# Sizes are a quarter of an octave apart below the largest one, so that half and twice a size are sizes as well.
+#
+# First come both ends and the middle between them. A *gap* is the range between two neighbouring measured sizes, and
+# each step halves the gap with the largest possible error. Within a gap a monotone curve stays between the values at
+# both ends, so its error is at most their difference. The error is estimated by the curve's error at these ends when
+# they are left out, and is at least a quarter of the difference: a size that is on a straight line by chance must not
+# hide a cliff. Once no error exceeds the tolerance, the sizes for the answer follow: the smallest one that is enough,
+# to within NARROW, then twice and half of that size.
+#
+# Example: 64 to 1,024 MiB, at most 9 sizes, a tolerance of 5 %, and a throughput that rises up to 400 MiB and is flat
+# beyond. The search measures 64, 1,024 and 256, then 128, 182 and 512 (bends), then 363 and 305 between 256, which is
+# too little, and 512, which is enough.
 
 PER_OCTAVE = 4
 FOR_ANSWER = 3
 """Sizes reserved for the answer: the smallest one that is enough, half of that size, and twice that size."""
 NARROW = 1.5
-"""The highest ratio of the smallest size that is enough to the next smaller one."""
+"""Maximum ratio of the smallest size that is enough to the next smaller one."""
 SUSPECT = 0.25
-"""The share of a gap's difference that the curve may be off by in any case."""
+"""Minimum error of the curve within a gap, as a share of the difference of both ends."""
 MIB = 1024**2
 
 
@@ -147,26 +152,22 @@ class Why(StrEnum):
 
 @dataclass(frozen=True)
 class CurveSpec:
-    """The specification of a curve: from `low` to `high` bytes, at `most` sizes, known within `tolerance`, a share of
-    the largest value.
-    """
+    """The specification of a curve."""
 
-    low: int
+    low: int  # smallest and largest size in bytes
     high: int
-    most: int
-    tolerance: float
+    most: int  # maximum number of sizes
+    tolerance: float  # required precision, as a share of the largest value
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The next size. `between` are its measured neighbours, and `error` is the possible error of the curve between
-    them, as a share of the largest value. Both are None before there is a curve.
-    """
+    """The next size to measure."""
 
     size: int
     reason: Why
-    between: tuple[int, int] | None = None
-    error: float | None = None
+    between: tuple[int, int] | None = None  # its measured neighbours, None before a curve exists
+    error: float | None = None  # possible error of the curve between them, as a share of the largest value
 
 
 @dataclass(frozen=True)
@@ -187,8 +188,7 @@ def lattice(asked: CurveSpec) -> list[int]:
 
 
 def next_size(asked: CurveSpec, seen: Mapping[int, Values]) -> Choice | None:
-    """Return the next size to measure; None if the curve is known well enough, or there were as many sizes as
-    asked."""
+    """Return the next size to measure, or None if the curve is known well enough or the maximum number is reached."""
     if len(seen) >= asked.most:
         return None
     for end in (asked.low, asked.high):
@@ -226,8 +226,8 @@ def _bend(
     curves: Sequence[MonotoneCurve],
     but: int | None = None,
 ) -> Choice | None:
-    """Return the middle of the gap over which a curve may be off by most; None if none is by more than the
-    tolerance. The gap that ends at `but` is passed over: a size in it might change what is enough."""
+    """Return the middle of the gap with the largest possible error, or None if no error exceeds the tolerance. The gap
+    that ends at `but` is skipped: a size in it might change which one is enough."""
     worst: Choice | None = None
     for curve in curves:
         largest = max(map(abs, curve.monotone_values))
@@ -254,7 +254,7 @@ def _middle(sizes: Sequence[int], seen: Mapping[int, Values], low: int, high: in
 
 
 def _for_answer(sizes: Sequence[int], seen: Mapping[int, Values], enough: int) -> Choice | None:
-    """Return the next size that an answer needs, where `enough` is the smallest size seen that is enough."""
+    """Return the next size for the answer. `enough` is the smallest measured size that is enough."""
     less = max((size for size in seen if size < enough), default=enough)
     if enough > NARROW * less and (middle := _middle(sizes, seen, sizes.index(less), sizes.index(enough))):
         return Choice(middle, Why.ENOUGH, (less, enough))

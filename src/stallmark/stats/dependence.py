@@ -26,12 +26,11 @@ _USUAL = 3.0
 def elasticity(y: np.ndarray, x: np.ndarray) -> tuple[float, float, float] | None:
     """Return d ln y / d ln x with its 95 % interval, by least squares on changes of logarithms.
 
-    Changes of x far beyond the usual weigh less (C. L. Mallows, 1975), whatever y did then: unweighted, one second
-    with a reading gone wrong outweighs a minute. The standard error is W. K. Newey and K. D. West's (Econometrica 55,
-    1987), which holds although neighbouring changes depend on one another and though some scatter more than others;
-    lags by their rule of 1994, two at least because differencing ties each change to the next. None with too few
-    changes, or an x that never does. Values ≤ 0 and NaN are unknown. The sum over lags is six lines; statsmodels' would
-    bring pandas with it.
+    Changes of x far beyond the usual weigh less (C. L. Mallows, 1975), whatever y did then: unweighted, one second with
+    a wrong reading outweighs a minute. The standard error is W. K. Newey and K. D. West's (Econometrica 55, 1987),
+    which holds for dependent neighbouring changes with unequal variances. Its number of lags is by their rule of 1994,
+    at least two because differencing ties each change to the next. None with too few changes, or a constant x. Values ≤
+    0 and NaN are unknown. The sum over lags is six lines; statsmodels' would bring pandas with it.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         dy, dx = (np.diff(np.log(np.where(series > 0, series, np.nan))) for series in (y, x))
@@ -168,7 +167,8 @@ def correlate_changes(
 
 
 def effective_size(x: np.ndarray, y: np.ndarray) -> float:
-    """Return the number of independent pairs that are worth as much as these: n / (1 + 2 Σ ρx(k) ρy(k)), at most n."""
+    """Return the number of independent pairs with the same information as these: n / (1 + 2 Σ ρx(k) ρy(k)), at most
+    n."""
     lags = range(1, min(_LAGS, len(x) // 4) + 1)
     shared = sum(_autocorrelation(x, lag) * _autocorrelation(y, lag) for lag in lags)
     return len(x) / max(1.0, 1 + 2 * shared)

@@ -41,17 +41,16 @@ varies by less than its root, a millionth, counts as constant.
 
 @dataclass(frozen=True)
 class Batches:
-    """Means of successive batches of `length` values each, without the first `skipped` values, which fill no batch.
+    """Means of successive batches of equal length.
 
-    `correlation` is the remaining correlation of neighbouring batches, 0 if none is seen. For example, 600 seconds
-    become 30 batches of 20 s. With a correlation of 0.2 their variance is inflated by 1.2 / 0.8 = 1.5, so they are
-    worth 20 independent batches.
+    For example, 600 seconds become 30 batches of 20 s. With a correlation of 0.2 their variance is inflated by 1.2 /
+    0.8 = 1.5, so they are worth 20 independent batches.
     """
 
     means: np.ndarray
-    length: int
-    correlation: float
-    skipped: int = 0
+    length: int  # values in each batch
+    correlation: float  # remaining correlation of neighbouring batches, 0 if none is significant
+    skipped: int = 0  # number of first values, which fill no batch
 
     @property
     def inflation(self) -> float:
@@ -60,18 +59,17 @@ class Batches:
 
     @property
     def independent(self) -> float:
-        """Return the number of independent batches that are worth as much as these."""
+        """Return the number of independent batches with the same information as these."""
         return len(self.means) / self.inflation
 
 
 @dataclass(frozen=True)
 class Trend:
-    """The trend of a series. `p` of no trend (two-sided, Mann-Kendall); `slope` per value with its 95 %
-    interval (Sen)."""
+    """The trend of a series, with its slope (Sen) and test (Mann-Kendall)."""
 
-    p: float
-    slope: float
-    low: float
+    p: float  # of no trend, two-sided
+    slope: float  # per value
+    low: float  # 95 % interval of the slope
     high: float
 
 
@@ -272,7 +270,7 @@ class StretchTests:
 
 
 def steady_enough(per_second: np.ndarray, to_measure_s: float) -> bool:
-    """Return whether measuring may begin, judged by the seconds that went before, shape (n,).
+    """Return True if measuring may begin, judged by the seconds that went before, shape (n,).
 
     It is stricter than `judge`, which calls steady what it cannot show to drift: with few seconds that would be
     everything. Here the slope's whole interval must keep the drift over the `to_measure_s` ahead below DRIFT. So a slow
@@ -300,7 +298,7 @@ def filled(per_second: np.ndarray) -> np.ndarray:
 
 
 def steady_rounds(rounds_ms: Sequence[float]) -> bool:
-    """Return whether the mean write latencies (ms) of the last STEADY_ROUNDS rounds are steady. Their range, and the
+    """Return True if the mean write latencies (ms) of the last STEADY_ROUNDS rounds are steady. Their range, and the
     rise of a straight line through them, must be small against their mean. False with fewer rounds."""
     last = np.asarray(rounds_ms[-STEADY_ROUNDS:], dtype=float)
     if len(last) < STEADY_ROUNDS or last.mean() <= 0:

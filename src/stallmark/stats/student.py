@@ -1,14 +1,14 @@
 """Statistics of a comparison, in which the replicate is the run.
 
-Rates, times and counts of runs scatter by a share of themselves, so everything is done on natural logarithms and given
-back as ratios. Student's t throughout: W. S. Gosset (1908); without pairs with B. L. Welch's degrees of freedom
+Rates, times and counts vary from run to run by a share of themselves, so everything is computed on natural logarithms
+and returned as ratios. Student's t throughout: W. S. Gosset (1908); without pairs with B. L. Welch's degrees of freedom
 (Biometrika 34, 1947); several metrics by S. Holm (Scand. J. Statist. 6, 1979). Power by the noncentral t distribution
 (J. Cohen, Statistical Power Analysis, 1988), exactly and not by its normal approximation, which promises too much of
 three runs.
 
 The functions of arrays take runs on the last axis, so that a simulation judges all its experiments at once.
 
-These few formulas stand here on scipy.special, and tests hold them against scipy.stats. To call that instead saves no
+The formulas are based on scipy.special, and tests compare them with scipy.stats. Calling scipy.stats instead saves no
 line: it gives NaN for runs that are equal to the last digit, and it takes longer to import than NumPy and scipy.special
 together. statsmodels, for Holm and the power of a test, would bring pandas with it.
 """
@@ -78,11 +78,12 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def pooled_spread(groups: Sequence[Sequence[Sequence[float]]]) -> tuple[float, int] | None:
-    """Return the standard deviation of ln of single runs within groups, and its degrees of freedom, or None.
+    """Return the standard deviation of ln of single runs within groups, and its degrees of freedom, or None if every
+    group has one run.
 
-    A group has the values of its runs step by step. The steps of one run share its fate, so they make no more degrees
-    of freedom than one: a group's mean square is the average over its steps. Groups of one run say nothing of it;
-    None if there are no others. Values must be positive.
+    A group has the values of its runs step by step. The steps of one run share its fate, so they add no degrees of
+    freedom: a group's mean square is the average over its steps. Groups of one run contribute nothing. Values must be
+    positive.
     """
     squares, df = 0.0, 0
     for group in groups:

@@ -18,7 +18,7 @@ from stallmark.collectors.mssql.io_latency import LogLatency
 from stallmark.collectors.mssql.moments import PendingIO
 from stallmark.collectors.mssql.statements import QueryStore, QueryStoreState, QueryStoreWaits
 from stallmark.collectors.mssql.waits import Blocking, Deadlocks, UserWaits
-from stallmark.record.schema import how_to_resume, why_stopped
+from stallmark.record.schema import resume_command, stop_reason
 
 
 @pytest.mark.parametrize("kind", [kind for kind in ANSWERS if kind is not ErrorLog])
@@ -236,13 +236,13 @@ def test_where_it_does_not_write_it_is_off(
     [(131072, "CLEAR ALL"), (262144, "wait:"), (524288, "enlarge the database"), (65536, "MAX_STO")],
 )
 def test_what_a_store_that_stopped_by_itself_needs_is_never_read_write_alone(reason: int, words: str) -> None:
-    assert why_stopped(reason) and words in how_to_resume("READ_ONLY", reason)
-    assert not how_to_resume("READ_ONLY", reason).startswith(SET_ON)
-    assert why_stopped(0) is why_stopped(None) is None
+    assert stop_reason(reason) and words in resume_command("READ_ONLY", reason)
+    assert not resume_command("READ_ONLY", reason).startswith(SET_ON)
+    assert stop_reason(0) is stop_reason(None) is None
 
 
 def test_an_error_is_mended_by_the_check_of_its_consistency() -> None:
-    assert "sp_query_store_consistency_check" in how_to_resume("ERROR", 0)
+    assert "sp_query_store_consistency_check" in resume_command("ERROR", 0)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ NO_STATEMENTS = {
     # tests/engines/mssql/test_chosen_settings.py parses what these become.
     f"{CHOSEN} SET x x WITH NO_WAIT": "an option and its value are put in",
     f"{CHOSEN} SET x = x WITH NO_WAIT": "an option and its value are put in",
-    f"{CHOSEN} SET TARGET_RECOVERY_TIME = x SECONDS WITH NO_WAIT": "a number is put in",
+    f"{CHOSEN} SET TARGET_RECOVERY_TIME = x SECONDS WITH N": "a number is put in",
 }
 # T-SQL that sqlfluff 4.5 does not know. Microsoft's parser takes all of it.
 UNKNOWN_TO_SQLFLUFF = {

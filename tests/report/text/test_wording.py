@@ -52,7 +52,7 @@ MAY = [
 figures."""
 
 
-HEADED = ("Section", "Shown", "shown", "Title", "Fold", "Metric")
+HEADED = ("Section", "Shown", "table_blocks", "Title", "Fold", "Metric")
 """Blocks of a document, whose texts are headings and captions; and metrics, whose formulas are on their page alone."""
 
 
@@ -92,7 +92,7 @@ def test_a_sentence_is_found_and_a_docstring_an_error_and_a_name_are_none():
     "Return a verdict on what was measured here."
     if not tps:
         raise ValueError("There is nothing at all to be judged here.")
-    section = Section("reads", f"How did {name} read it all?", [shown(table, "Reads of data files, by file and class")])
+    section = Section("reads", f"How did {name} read it all?", [table_blocks(table, "Reads of data files, by class")])
     return "Total Server Memory (KB)", r"^(a b|c d e f g h i)$"
 """
     assert sentences(source) == []

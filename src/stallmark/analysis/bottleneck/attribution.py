@@ -183,8 +183,8 @@ def make_budget(
     answers.
     """
     seen, looks = waits.mean_sessions(interval) if waits else ({}, 0)
-    done = int(interval.of(load.all("committed") + load.all("rolled_back")).sum())
-    latency, service = (float(interval.of(load.all(column)).sum()) for column in ("latency_us", "service_us"))
+    done = int(interval.select(load.all("committed") + load.all("rolled_back")).sum())
+    latency, service = (float(interval.select(load.all(column)).sum()) for column in ("latency_us", "service_us"))
     # Without samples or ended transactions there is no time to divide.
     if not seen or not done or latency <= 0:
         return None
@@ -213,7 +213,7 @@ def relative_spread(load: Load, interval: Interval) -> float:
     Batches of a few seconds and more barely depend on one another where single seconds do (batch means: A. M. Law,
     Simulation Modeling and Analysis, 9.5.3).
     """
-    done = interval.of(load.users_sum("committed") + load.users_sum("rolled_back"))
+    done = interval.select(load.users_sum("committed") + load.users_sum("rolled_back"))
     length = len(done) // BATCHES
     if not length or not done.any():
         return 0.0

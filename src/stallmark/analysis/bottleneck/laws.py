@@ -52,8 +52,8 @@ def laws(
 
 
 def _users_law(load: Load, interval: Interval) -> Law | None:
-    users = float(interval.of(load.user_sum("running")).mean())
-    accounted = float(interval.of(load.users_sum("latency_us") + load.user_sum("think_us")).mean()) / 1e6
+    users = float(interval.select(load.user_sum("running")).mean())
+    accounted = float(interval.select(load.users_sum("latency_us") + load.user_sum("think_us")).mean()) / 1e6
     if not users:
         return None
     return _law(LawKind.USERS, users, accounted, LITTLE, abs(accounted / users - 1) <= LITTLE)
@@ -82,7 +82,7 @@ def _device_laws(manifest: Manifest, io: Io, interval: Interval) -> Iterator[Law
     """Compare the busy time of emulated arrays, whose service times are known."""
     roles: tuple[tuple[Role, Counters | None], ...] = (("data", io.data_device), ("wal", io.wal_device))
     for role, counters in roles:
-        model, delta = manifest.devices.of(role).emulated_in_process, delta_over(counters, interval)
+        model, delta = manifest.devices.for_role(role).emulated_in_process, delta_over(counters, interval)
         if model is None or delta is None or delta.broken:
             continue
         if model.rpm or model.cache or model.tier:
@@ -119,7 +119,7 @@ def cpu_cores(load: Load, io: Io, seen: Mapping[str, float], interval: Interval)
         return None
     idle = host.values.get("idle_s", 0.0) + host.values.get("iowait_s", 0.0)
     busy = (sum(host.values.values()) - idle) / host.seconds
-    driver = float(interval.of(load.user_sum("cpu_us")).mean()) / 1e6
+    driver = float(interval.select(load.user_sum("cpu_us")).mean()) / 1e6
     return busy, seen.get("cpu", 0.0) + driver
 
 

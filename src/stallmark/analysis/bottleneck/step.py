@@ -42,13 +42,12 @@ def associations(
 ) -> list[Association]:
     """Return the associations that could be computed, strongest first.
 
-    Strength is computed on segments of ASSOCIATION_BIN_S if there are enough of them, as they vary less; else on
-    seconds. Elasticity is always computed on segments, lag always on seconds.
-
-    `cycle_ms` is a user's time per transaction with think time, in a closed loop. There a part of the time that grows
-    by 1 % takes its share of 1 % from throughput, which is the expected elasticity.
+    Strength is computed on segments of ASSOCIATION_BIN_S if a step has enough segments, as they vary less; else on
+    seconds. Elasticity is always computed on segments, lag always on seconds. `cycle_ms` is a user's time per
+    transaction with think time, in a closed loop. There a part of the time that grows by 1 % takes its share of 1 %
+    from throughput, which is the expected elasticity.
     """
-    tps = interval.of(load.all("committed")).astype(float)
+    tps = interval.select(load.all("committed")).astype(float)
     bin_s = ASSOCIATION_BIN_S if len(tps) >= ASSOCIATION_BIN_S * ASSOCIATION_BINS else 1
     associated = []
     for candidate in _candidates(io, waits, interval, budget, cycle_ms):
@@ -108,13 +107,13 @@ def _candidates(
         ("lock", Associated.LOCK_WAITERS),
     ):
         if waits and part in waits.users:
-            yield _Candidate(series, None, interval.of(waits.users[part]))
+            yield _Candidate(series, None, interval.select(waits.users[part]))
     if io.host:
         rise = io.host.per_second(interval.end)
-        total = interval.of(np.sum(list(rise.values()), axis=0))
+        total = interval.select(np.sum(list(rise.values()), axis=0))
         idle = summed(rise, ("idle_s", "iowait_s"))
         if idle is not None:
-            yield _Candidate(Associated.CPU, None, total - interval.of(idle), total)
+            yield _Candidate(Associated.CPU, None, total - interval.select(idle), total)
 
 
 def _mean_candidate(
@@ -131,7 +130,7 @@ def _mean_candidate(
     rise = counters.per_second(interval.end, *counts, *times)
     count, time = summed(rise, counts), summed(rise, times)
     if count is not None and time is not None:
-        yield _Candidate(series, source, interval.of(time), interval.of(count), expected)
+        yield _Candidate(series, source, interval.select(time), interval.select(count), expected)
 
 
 # The analysis of one step's bottleneck, put together.
@@ -194,8 +193,8 @@ def analyse_bottleneck(
 
 def _cycle_ms(load: Load, interval: Interval) -> float | None:
     """Return a user's time per transaction in ms, or None if nothing ended."""
-    done = interval.of(load.users_sum("committed") + load.users_sum("rolled_back")).sum()
-    running = float(interval.of(load.user_sum("running")).sum())
+    done = interval.select(load.users_sum("committed") + load.users_sum("rolled_back")).sum()
+    running = float(interval.select(load.user_sum("running")).sum())
     return running * 1000 / float(done) if done and running else None
 
 
@@ -218,8 +217,8 @@ def _demands(
         counted, source = step.data, Source.SERVER
     if counted is None or not counted.read_ms:
         return None
-    done = float(interval.of(load.users_sum("committed") + load.users_sum("rolled_back")).sum())
-    response_ms = min(cycle_ms, float(interval.of(load.users_sum("latency_us")).sum()) / done / 1000)
+    done = float(interval.select(load.users_sum("committed") + load.users_sum("rolled_back")).sum())
+    response_ms = min(cycle_ms, float(interval.select(load.users_sum("latency_us")).sum()) / done / 1000)
     scale = response_ms / budget.response_ms
     part = {name: ms * scale for name, ms in budget.parts_ms.items()}
     rate = done / interval.seconds

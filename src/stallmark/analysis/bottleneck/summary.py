@@ -23,8 +23,8 @@ class Source(StrEnum):
 
 
 class LawKind(Kind):
-    """Identities of operational analysis. Facts: `left` and `right` as measured, `closed`, and the subject of the
-    law."""
+    """Identities of operational analysis. Facts are the subject of the law, its two sides (`left`, `right`) as
+    measured, and whether it `closed`."""
 
     USERS = "law_of_users"
     READS = "law_of_reads"
@@ -100,7 +100,7 @@ class Budget:
         return sum(self.above_ms.values()) / self.storage_ms if self.storage_ms else 0.0
 
     def is_above(self, part: str) -> bool:
-        """Return whether most of a part of STORAGE was above the device."""
+        """Return True if most of a part of STORAGE was above the device."""
         return self.above_ms.get(part, 0.0) > ABOVE * self.parts_ms[part]
 
     def share(self, part: str) -> float:
@@ -131,8 +131,6 @@ class Law:
 class Association:
     """A series that moved with throughput within a step: its changes from one segment of time to the next.
 
-    `lag_s` is positive if throughput follows. The elasticity is d ln TPS / d ln of the series, from `elasticity_n`
-    changes from one segment of ASSOCIATION_BIN_S to the next; noise in the measured series draws it towards 0.
     Intervals are 95 % intervals; fields are None if they cannot be computed.
     """
 
@@ -143,18 +141,19 @@ class Association:
     r: float
     low: float
     high: float
-    lag_s: float | None = None
+    lag_s: float | None = None  # positive if throughput follows
     lag_low_s: float | None = None
     lag_high_s: float | None = None
-    elasticity_n: int = 0
+    elasticity_n: int = 0  # number of changes from one segment of ASSOCIATION_BIN_S to the next
     elasticity: float | None = None
+    """The derivative d ln TPS / d ln of the series; noise in the measured series draws it towards 0."""
     elasticity_low: float | None = None
     elasticity_high: float | None = None
     expected: float | None = None  # elasticity predicted by the share of the response time
 
     @property
     def is_associated(self) -> bool:
-        """Return whether the series moved with throughput at all."""
+        """Return True if the series moved with throughput at all."""
         return self.low > 0 or self.high < 0
 
 

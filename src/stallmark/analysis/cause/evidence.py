@@ -315,12 +315,11 @@ def _device_ms_by_single_ios(
 
 
 def _single_io_ms(name: str, step: StepSummary, separate: bool) -> tuple[bool, float | None]:
-    """Return whether there was any such I/O, and the ms that a single one took. I/O that was not counted is assumed to
-    exist.
+    """Return True if any such I/O happened, and the ms of a single I/O.
 
-    A log I/O is one sync with its writes, or one write without syncs. Writes are timed by their device if data files
-    and log are counted `separate`, as the part is the device's; else by the server, which also times what is above the
-    device.
+    I/O that was not counted is assumed to exist. A log I/O is one sync with its writes, or one write without syncs.
+    Writes are timed by their device if data files and log are counted `separate`, as the part is the device's; else by
+    the server, which also times the layers above the device.
     """
     if name == "log":
         log = step.storage.wal_device if separate else step.storage.wal

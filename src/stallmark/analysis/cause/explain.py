@@ -92,7 +92,7 @@ def _compare_parts(
 
 
 def _has_changed(whole: Evidence, a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool) -> bool:
-    """Return whether the response time changed beyond run-to-run variation, on logarithms as throughput is compared.
+    """Return True if the response time changed beyond run-to-run variation, on logarithms as throughput is compared.
     Single runs must differ by more than such runs usually do."""
     if min(len(a), len(b)) < 2:
         return abs(whole.change) > SAME * min(whole.a, whole.b)
@@ -114,7 +114,7 @@ def _judge_share(share: float) -> Storage:
 
 
 def _is_certain(parts: Sequence[Evidence], change: float) -> bool:
-    """Return whether the interval of one part of I/O shows a change in the direction of the total. True for single
+    """Return True if the interval of one part of I/O shows a change in the direction of the total. True for single
     runs, which have no intervals."""
     ends = [(p.low, p.high) for p in parts if p.part in STORAGE]
     return any(low is None or high is None or (low > 0 if change > 0 else high < 0) for low, high in ends)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from stallmark.analysis.compare.settings import one_pool, storage_checks, undeclared_differences
-from stallmark.analysis.compare.sides import Side, applies_to_pair, declared, experiment, name_of, steps_of
+from stallmark.analysis.compare.sides import Side, applies_to_pair, declared_key, experiment, name_of, steps_of
 from stallmark.analysis.compare.summary import Check, CheckKind, PairKind, ReasonKind, check
 from stallmark.analysis.finding import Finding, caution, invalid
 from stallmark.analysis.metrics import THROUGHPUT, Metric
@@ -55,7 +55,7 @@ def checks(a: Side, b: Side, step: tuple[str, int], metric: Metric, among: Seque
 
 def _check_declared_metric(a: Side, b: Side) -> Check:
     """Check that both sides declare the same metric: the deciding metric is declared before anything runs."""
-    declared_metrics = {side.name: list(dict.fromkeys(map(declared, side.runs))) for side in (a, b)}
+    declared_metrics = {side.name: list(dict.fromkeys(map(declared_key, side.runs))) for side in (a, b)}
     alike = len({key for keys in declared_metrics.values() for key in keys}) == 1
     reason = None if alike else invalid(ReasonKind.METRICS_DIFFER, metrics=declared_metrics)
     return check(CheckKind.METRIC_DECLARED, alike, reason, metrics=declared_metrics)
@@ -290,7 +290,7 @@ class _Drift:
 
     @property
     def differs(self) -> bool:
-        """Return whether the distance is beyond the tolerance. SAME applies however much runs vary: more runs must not
+        """Return True if the distance is beyond the tolerance. SAME applies however much runs vary: more runs must not
         be allowed more than a single run."""
         return self.distance > SAME or (self.p is not None and self.distance > AGAIN and self.p <= 1 - CONFIDENCE)
 

@@ -22,12 +22,10 @@ SHOWN = (3, 4, 5, 6, 8, 10, 15, 20)
 
 @dataclass(frozen=True)
 class RunsPlan:
-    """A plan of the number of runs of each side; None means more than MOST_RUNS.
+    """A plan of the number of runs of each side.
 
-    The runs are `unpaired` if the given runs are, for another reason than too few repeats. `spread` is the standard
-    deviation of ln of the primary metric of single runs, pooled within variants and steps; its interval (χ²,
-    CONFIDENCE) shows how precise that is. `left_out` is the number of given runs without information on it, with the
-    reason, or None.
+    The spread is the standard deviation of ln of the primary metric of single runs, pooled within variants and steps.
+    Its interval (χ², CONFIDENCE) shows how precise the spread is.
     """
 
     primary: str
@@ -37,14 +35,17 @@ class RunsPlan:
     spread_high: float
     df: int
     runs_seen: int
-    difference: float  # wanted: 0.05 is 5 %
-    runs: int | None
-    runs_low: int | None  # were the spread at the lower end of its interval
+    difference: float  # requested: 0.05 is 5 %
+    runs: int | None  # None: more than MOST_RUNS
+    runs_low: int | None  # if the spread were at the lower end of its interval
     runs_high: int | None
     can_show: list[tuple[int, float]]  # runs, smallest difference
-    run_s: float | None  # how long one of them took with all that belongs to it; its load, where no more is known
+    run_s: float | None
+    """Duration of one run with preparation and end, or of its load if no more is known."""
     left_out: Finding | None
+    """The number of given runs without information on the spread, with the reason, or None."""
     unpaired: Unpaired | None = None
+    """The reason why the given runs are unpaired, other than too few repeats."""
 
 
 def plan_runs(runs: Sequence[RunSummary], difference: float) -> RunsPlan:

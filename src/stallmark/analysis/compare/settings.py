@@ -135,11 +135,11 @@ def _chosen(manifest: Manifest) -> dict[str, str]:
 def _folder(manifest: Manifest, role: Role) -> str | None:
     """Return the folder of data or log, or None on an emulated array in the server's processes, whatever is below
     it."""
-    return None if manifest.devices.of(role).emulated_in_process else manifest.devices.folders.get(role)
+    return None if manifest.devices.for_role(role).emulated_in_process else manifest.devices.folders.get(role)
 
 
 def one_pool(a: Manifest, b: Manifest) -> bool:
-    """Return whether both variants request the same buffer pool, or neither requests one."""
+    """Return True if both variants request the same buffer pool, or neither requests one."""
     return bool(_declared_pool(a) == _declared_pool(b))
 
 
@@ -256,7 +256,7 @@ SETTINGS_OF_LOAD = ("workload", "users", "measure", "arrivals", "think_time", "s
 
 
 def same_load(scenario: Scenario, other: Scenario) -> bool:
-    """Return whether two experiments of a scenario used the same load on the same kind of device."""
+    """Return True if two experiments of a scenario used the same load on the same kind of device."""
     a, b = scenario.facts(), other.facts()
     return all(a.get(key) == b.get(key) for key in SETTINGS_OF_LOAD)
 
@@ -339,7 +339,7 @@ def folders_on_one_disk(runs: Sequence[RunSummary]) -> Iterator[Finding]:
             folders: dict[str, set[str]] = {}
             for run in same:
                 devices = run.manifest.devices
-                disk = devices.of(role).disk
+                disk = devices.for_role(role).disk
                 if disk and (folder := devices.folders.get(role)):
                     folders.setdefault(disk, set()).add(folder)
             shared = [(disk, sorted(names)) for disk, names in folders.items() if len(names) > 1]
@@ -359,7 +359,7 @@ def _most_dram(*runs: RunSummary) -> int | None:
 
 
 def warming_up(runs: Sequence[RunSummary]) -> bool:
-    """Return whether the share of reads that flash answered was still rising in one of the runs."""
+    """Return True if the share of reads that flash answered was still rising in one of the runs."""
     return any(step.flash_warming for run in runs for step in run.steps)
 
 

@@ -144,9 +144,9 @@ def with_again(all_sides: Sequence[Side]) -> list[Side]:
 
 
 def applies_to_pair(side: Side, a: Side, b: Side) -> bool:
-    """Return whether A′ of a side shows drift for a pair: it was made in between, and not by turns in one experiment,
+    """Return True if A′ of a side shows drift for a pair: it was made in between, and not by turns in one experiment,
     where drift affects both sides equally."""
-    by_turns = not _apart(a, b) and not _declared_again(side)
+    by_turns = not _share_no_experiment(a, b) and not _declared_again(side)
     first, last = min(run.started for run in side.runs), max(run.started for run in side.runs)
     between = any(first <= run.started <= last for run in (*a.runs, *b.runs))
     return bool(side.again) and between and not by_turns
@@ -159,7 +159,7 @@ def order(a: Side, b: Side) -> str:
 
 
 def confounded(a: Side, b: Side) -> bool:
-    """Return whether drift over time is part of the difference: one side completely before the other, or A B A′."""
+    """Return True if drift over time is part of the difference: one side completely before the other, or A B A′."""
     return _switches(a, b) <= 1 or came_back(a, b) is not None
 
 
@@ -181,7 +181,7 @@ def pair_up(a: Side, b: Side) -> Pairing:
     if common and (whole or len(common) >= REPLICATES):
         of_a, of_b = (tuple(side[key] for key in common) for side in (left, right))
         return Pairing(of_a, of_b, left_out=len(a.runs) + len(b.runs) - 2 * len(common))
-    return Pairing(a.runs, b.runs, Unpaired.EXPERIMENTS if _apart(a, b) else Unpaired.FEW_REPEATS)
+    return Pairing(a.runs, b.runs, Unpaired.EXPERIMENTS if _share_no_experiment(a, b) else Unpaired.FEW_REPEATS)
 
 
 def variant(run: RunSummary) -> str:
@@ -203,7 +203,7 @@ def _again(side: Side, among: Sequence[Side]) -> list[RunSummary]:
     ends = [
         max(run.started for run in other.runs)
         for other in among
-        if _apart(side, other) and _switches(side, other) == 2 and order(side, other)[0] == "A"
+        if _share_no_experiment(side, other) and _switches(side, other) == 2 and order(side, other)[0] == "A"
     ]
     return [run for run in side.runs if ends and run.started > min(ends)]
 
@@ -212,8 +212,8 @@ def _declared_again(side: Side) -> list[RunSummary]:
     return [run for run in side.runs if run.manifest.again]
 
 
-def _apart(a: Side, b: Side) -> bool:
-    """Return whether no experiment holds runs of both."""
+def _share_no_experiment(a: Side, b: Side) -> bool:
+    """Return True if no experiment holds runs of both."""
     return not set(map(experiment, a.runs)) & set(map(experiment, b.runs))
 
 
@@ -229,8 +229,9 @@ def _switches(a: Side, b: Side) -> int:
 # The ratios of metrics with intervals.
 
 
-def declared(run: RunSummary) -> str:
-    """Return the key of the primary metric that the run's scenario declared; throughput, where it could not yet."""
+def declared_key(run: RunSummary) -> str:
+    """Return the key of the primary metric that the run's scenario declared; throughput for older scenarios, which
+    could not declare one."""
     return run.manifest.scenario.primary or PRIMARIES[0]
 
 

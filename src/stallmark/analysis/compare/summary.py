@@ -35,7 +35,7 @@ class Claim:
 
     @property
     def decided(self) -> bool:
-        """Return whether there are runs enough for a verdict, and they may be compared."""
+        """Return True if there are runs enough for a verdict, and they may be compared."""
         return self.verdict not in (Verdict.NOT_COMPARABLE, Verdict.INDICATIVE)
 
 
@@ -126,7 +126,7 @@ class Ratio:
 
     @property
     def is_shown(self) -> bool | None:
-        """Return whether a difference is shown, or None if that cannot be judged."""
+        """Return True if a difference is shown, or None if that cannot be judged."""
         return None if self.p_adjusted is None else self.p_adjusted <= 1 - CONFIDENCE
 
     @property
@@ -151,12 +151,11 @@ class WithinRun:
 
 @dataclass(frozen=True)
 class Check:
-    """A condition for a comparison of two sides. `passed` is None if the record lacks the values. `reason` explains a
-    check that failed; for others it is a caution."""
+    """A condition for a comparison of two sides."""
 
     found: Finding
-    passed: bool | None
-    reason: Finding | None = None
+    passed: bool | None  # None if the record lacks the values
+    reason: Finding | None = None  # explains a check that failed; a caution for others
 
     @property
     def kind(self) -> Kind:

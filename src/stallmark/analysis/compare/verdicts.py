@@ -24,7 +24,7 @@ from stallmark.analysis.compare.sides import (
     came_back,
     chosen_pairs,
     confounded,
-    declared,
+    declared_key,
     experiment,
     name_of,
     order,
@@ -165,7 +165,7 @@ def declared_metric(runs: Sequence[RunSummary]) -> Metric:
 
     Raise StallmarkError for one that only a later version knows.
     """
-    key = declared(runs[0])
+    key = declared_key(runs[0])
     if key not in PRIMARIES:
         raise StallmarkError(
             f"{runs[0].folder} declares the primary metric {key!r}, which this version does not know: "

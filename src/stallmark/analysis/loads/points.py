@@ -203,7 +203,7 @@ class CellsStep:
 
     @property
     def slo_met(self) -> bool | None:
-        """Return whether every service level was met, or None if no level is set or one is unknown."""
+        """Return True if every service level was met, or None if no level is set or one is unknown."""
         levels = [level.outcome for load in self.loads if (level := load.point.level)]
         if LevelOutcome.NOT_MET in levels:
             return False

@@ -203,7 +203,7 @@ class _QueryAtRate:
     ended: bool
 
     def is_under_way(self, begin_s: float, end_s: float) -> bool:
-        """Return whether the query was due and had not ended at the end of an interval, or was given up within the
+        """Return True if the query was due and still running at the end of an interval, or was given up within the
         interval."""
         return self.due_s < end_s and (self.until_s >= end_s or (not self.ended and self.until_s >= begin_s))
 
@@ -266,8 +266,7 @@ def _level_of_raw(load: Load, raw_figures: RawFigures | None) -> LoadLevel | Non
 
 
 def _is_waiting_unknown(load: Load, raw_figures: RawFigures | None) -> bool:
-    """Return whether the record lacks the I/Os of a rate that still waited. Such older records also measure from
-    issuing."""
+    """Return True if the record lacks the waiting I/Os of a rate. Such older records also measure from issuing."""
     return bool(load.raw and load.raw.rate_iops and raw_figures and raw_figures.waiting is None)
 
 
@@ -390,7 +389,7 @@ def count_drives(manifest: Manifest) -> int | None:
     They are the spindles of an emulated array, or the number that begins the description of a real one: "24 x 600 GB
     10k".
     """
-    if emulated := manifest.devices.of("data").emulated_array:
+    if emulated := manifest.devices.for_role("data").emulated_array:
         return emulated.spindles
     described = _DRIVES.match(manifest.array.drives or "") if manifest.array else None
     return int(described[1]) if described else None

@@ -61,7 +61,7 @@ class LoadsSummary:
 
 
 def has_loads(records: Sequence[Record]) -> bool:
-    """Return whether these are runs of several loads. Raise StallmarkError if only some are."""
+    """Return True if these are runs of several loads. Raise StallmarkError if only some are."""
     several = [record for record in records if record.loads]
     if 0 < len(several) < len(records):
         other = next(record for record in records if not record.loads)

@@ -47,7 +47,7 @@ class Quantity(StrEnum):
     """A figure that a load has too."""
 
     SLOPE = "slope"
-    """Of log(misses) over log(pool)."""
+    """The slope of log(misses) over log(pool)."""
     MISSES = "misses"
     """The share of requests that the pool does not answer, by its share of the data."""
     READ_WRITE = "read_write"
@@ -58,14 +58,14 @@ class Quantity(StrEnum):
 
 @dataclass(frozen=True)
 class Published:
-    """A published figure: a `low` and `high` end, equal for a single value, or `points` of (pool ÷ data, value)."""
+    """A published figure: an interval, a single value, or a curve."""
 
     quantity: Quantity
     of: str
     source: str
-    low: float | None = None
+    low: float | None = None  # ends of the interval, equal for a single value
     high: float | None = None
-    points: tuple[tuple[float, float], ...] = ()
+    points: tuple[tuple[float, float], ...] = ()  # pairs of pool ÷ data and value
 
 
 _HITS = ((0.027, 0.334), (0.059, 0.44), (0.076, 0.53), (0.083, 0.56), (0.088, 0.59), (0.53, 0.999))
@@ -200,8 +200,8 @@ REPORTED_LATE_S = 2.0
 
 @dataclass(frozen=True)
 class Locality:
-    """The way a load reads. `io` and `by_transaction` belong to the traced step, or without a trace to the step with
-    the smallest pool."""
+    """The way a load reads. Figures of single I/Os and transactions belong to the traced step, or without a trace to
+    the step with the smallest pool."""
 
     workload: str
     experiment: ExperimentSummary

@@ -99,23 +99,21 @@ _OVER_DATA = np.geomspace(0.001, 1, 61)
 
 @dataclass(frozen=True)
 class FlashSize:
-    """An LRU flash of a size behind the pool. It answers between `least` and `most` of the pages read.
-
-    Of the reads in between, the trace is too short to know when the page was last read.
-    """
+    """An LRU flash of one size behind the pool, with the bounds of its hit rate. Between the bounds are reads whose
+    previous read is older than the trace."""
 
     share: float  # flash ÷ data
     size_bytes: int
-    least: float | None
-    most: float | None
+    least: float | None  # share of the pages read that it surely answers
+    most: float | None  # share that it may answer
 
 
 @dataclass(frozen=True)
 class Skew:
     """The share of the reads that is in the hottest part of the data, by two estimates.
 
-    `beforehand`: the hottest part is chosen by the first half of the interval and judged by the second, which chance
-    cannot make too large. `afterwards`: chosen and judged by the same reads, which chance makes too large.
+    Beforehand: the first half of the interval chooses the hottest part, and the second half judges it. Chance cannot
+    make this estimate too large. Afterwards: the same reads choose and judge, so chance makes this estimate too large.
     """
 
     unit_bytes: int  # 8 KiB: pages; 1 MiB: extents
@@ -224,12 +222,9 @@ def share(part: int, whole: int) -> float | None:
 
 
 def _flash(pages: np.ndarray, judged: np.ndarray, data_bytes: int, shares: Sequence[float]) -> list[FlashSize]:
-    """Return the hits of LRU flash of these shares of the data among the `judged` accesses, after all accesses before
-    them.
-
-    A page that was not read before in the trace is surely not on flash once more other pages were read than the flash
-    holds.
-    """
+    """Return the hits of LRU flash with these shares of the data among the `judged` accesses, after all earlier
+    accesses. A page that was not read before in the trace is surely no longer on flash once more other pages were read
+    than the flash holds."""
     distance = stack_distances(pages)
     cold = distance == COLD
     others = np.cumsum(cold) - cold

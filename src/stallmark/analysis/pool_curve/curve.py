@@ -105,7 +105,7 @@ def pool_curves(runs: Sequence[RunSummary], claims: Claims) -> list[PoolCurve]:
 
 
 def _comparable_with_first(runs: Sequence[RunSummary], claims: Claims) -> list[RunSummary]:
-    """Return the runs of the first size and of those that may be compared with it and with each other."""
+    """Return the runs of the first size and all runs that may be compared with these and with each other."""
     kept: list[Point] = []
     for point in points([run.steps[0] for run in runs]):
         reasons = [reason.kind for other in kept for reason in claims.claim(other, point).reasons]

@@ -57,7 +57,7 @@ def flash_findings(curve: PoolCurve, runs: Sequence[RunSummary], claims: Claims)
 
 def flash_bytes(manifest: Manifest) -> int | None:
     """Return the flash of an array, emulated or as described, or None if it has none."""
-    array = manifest.devices.of("data").emulated_array
+    array = manifest.devices.for_role("data").emulated_array
     parts = [array.cache, array.tier] if array else []
     sizes = [part.size for part in parts if part]
     if manifest.array:
@@ -66,7 +66,7 @@ def flash_bytes(manifest: Manifest) -> int | None:
 
 
 def _same_load_as_curve(curve: PoolCurve, step: StepSummary) -> bool:
-    """Return whether a step may be compared with the curve: an emulated device shows nothing about a real one."""
+    """Return True if a step may be compared with the curve: an emulated device shows nothing about a real one."""
     alone = not (step.beside or step.streams or step.maintenance)
     return step.emulated == curve.emulated and step.users == curve.users and alone
 
@@ -104,7 +104,7 @@ def _compare_flash(curve: PoolCurve, point: Point, of_flash: int, cost: dict[str
 
 
 def _measured_neighbours(fitted: MonotoneCurve, size: float) -> list[int]:
-    """Return the measured sizes on both sides of `size`: however the curve runs in between, the size lies there."""
+    """Return the measured sizes next to `size`, which bound it whatever the curve does in between."""
     below = [measured for measured in fitted.sizes if measured < size]
     above = [measured for measured in fitted.sizes if measured >= size]
     return [below[-1] if below else above[0], above[0] if above else below[-1]]
@@ -262,8 +262,8 @@ def _size_near_twice(curve: PoolCurve, size: CurveSize, way: int) -> CurveSize |
 
 
 def _is_shown(difference: Gain) -> bool:
-    """Return whether the interval of a difference excludes 0; without one, whether the difference exceeds that of equal
-    single runs."""
+    """Return True if the interval of a difference excludes 0 or, without an interval, if the difference exceeds that of
+    equal single runs."""
     if difference.low is None or difference.high is None:
         return abs(difference.change) > SAME
     return difference.low > 0 or difference.high < 0

@@ -1,1 +1,1 @@
-"""Probes of raw storage: saturation, drift, and the share of it that a database achieved."""
+"""Probes of raw storage: saturation, drift, and the share of the raw performance that a database achieved."""

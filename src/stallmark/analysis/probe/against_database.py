@@ -109,7 +109,7 @@ def compare_with_probe(
 def _interpolate(steps: Sequence[ProbeStep], outstanding: float) -> tuple[float, float] | None:
     """Return I/Os per second and ms per I/O at a number of outstanding I/Os, interpolated on logarithmic axes.
 
-    With less than one outstanding on average, every I/O takes as long as a single one. None beyond the last step, and
+    With less than one outstanding on average, every I/O takes the time of a single one. None beyond the last step, and
     below the first step unless that had one outstanding.
     """
     first, last = steps[0], steps[-1]

@@ -203,12 +203,12 @@ def saturation(pattern: Pattern, steps: Sequence[ProbeStep]) -> Saturation:
 
 
 def is_sustained(step: ProbeStep) -> bool:
-    """Return whether the requested number of I/Os was under way, within PROBE_SUSTAINED."""
+    """Return True if the requested number of I/Os was under way, within PROBE_SUSTAINED."""
     return step.iops * step.mean_ms / 1000 >= PROBE_SUSTAINED * step.outstanding
 
 
 def is_unstable(step: ProbeStep) -> bool:
-    """Return whether I/Os per second slump repeatedly within the step. Short windows are joined until each has
+    """Return True if I/Os per second slump repeatedly within the step. Short windows are joined until each has
     PROBE_WINDOW_IOS I/Os."""
     if len(step.windows) < 2:
         return False

@@ -1,8 +1,8 @@
-"""The intervals of a profile, whatever its source: imported ones as they are, or made of a server's raw counters.
+"""The intervals of a profile from any source: imported ones unchanged, others computed from a server's raw counters.
 
-An interval lies between two neighbouring samples. It is omitted if nothing was seen: in a gap, and across a restart of
-the server. If a single counter was reset (a wrap, another handle of a file, a reset of statistics), only its own
-increment is null.
+An interval is the time between two neighbouring samples. It is omitted if nothing was seen: in a gap, and across a
+restart of the server. If a single counter was reset (a wrap, another handle of a file, a reset of statistics), only its
+own increment is null.
 
 Three clocks are read with every sample: this machine's, the server's, and a monotonic one that stops while this machine
 sleeps. The time between two samples is the median of the three: one clock that jumps changes nothing.
@@ -120,12 +120,12 @@ class _Groups:
         self.states = _States(self._samples)
         groups, entities, epochs = Codes(), Codes(), Codes()
         for sample, batch in rows_by_sample(folder, table, samples):
-            group, entity = groups.of(batch, names[0]), entities.of(batch, names[1])
+            group, entity = groups.codes(batch, names[0]), entities.codes(batch, names[1])
             more = len(groups.names) * self._samples - len(self._met)
             self._rises = np.pad(self._rises, ((0, 0), (0, more)))
             self._met, self._lost = np.pad(self._met, (0, more)), np.pad(self._lost, (0, more))
             values = [floats(batch, column) for column in counted]
-            self._reader.add(sample, group, entity, epochs.of(batch, "epoch"), values)
+            self._reader.add(sample, group, entity, epochs.codes(batch, "epoch"), values)
             self.states.add(sample, group, entity, floats(batch, names[2]))
         self._reader.finish()
         self.names = groups.names
@@ -144,7 +144,7 @@ class _Groups:
     def mark_unknown(self, column: int, first: int, last: int) -> None:
         self._unknown.append((column, first, last))
 
-    def counted(self, group: int) -> list[np.ndarray]:
+    def group_increments(self, group: int) -> list[np.ndarray]:
         """Return the increments in each interval (n − 1), by column; NaN if unknown.
 
         If one counter was reset, the others are unknown too: a reset that is visible in one may be hidden in another.
@@ -179,7 +179,7 @@ class _States:
         """Add rows: the indices of their samples, codes, and values, NaN for null."""
         if not len(sample):
             return
-        number = self._numbers.of(group, entity)
+        number = self._numbers.codes(group, entity)
         self._last = np.append(self._last, np.full(len(self._numbers) - len(self._last), np.nan))
         places = group * self._samples + sample
         order = np.argsort(number, kind="stable")
@@ -226,10 +226,10 @@ class _WaitCounters:
         types, epochs = Codes(), Codes()
         rises = CounterIncrements(np.arange(len(seen), dtype=float), len(_COUNTED), self)
         for sample, batch in rows_by_sample(folder, "wait_counters", samples):
-            code = types.of(batch, "wait_type")  # each type is its own group
+            code = types.codes(batch, "wait_type")  # each type is its own group
             _note_classes(self._classes, batch)
             values = [floats(batch, column) for column in _COUNTED]
-            rises.add(sample, code, code, epochs.of(batch, "epoch"), values, peers=np.zeros_like(code))
+            rises.add(sample, code, code, epochs.codes(batch, "epoch"), values, peers=np.zeros_like(code))
         rises.finish()
         self._types = types.names
 
@@ -259,7 +259,7 @@ def _waits_of_sessions(folder: Path, samples: Samples) -> list[Waited]:
     classes: dict[str, str] = {}
     before_s = np.append(0.0, np.where(samples.seen, samples.elapsed_s, 0.0))
     for sample, batch in rows_by_sample(folder, "sessions_seen", samples):
-        sums = _plus(sums, types.of(batch, "wait_type"), floats(batch, "users") * before_s[sample] * 1000)
+        sums = _plus(sums, types.codes(batch, "wait_type"), floats(batch, "users") * before_s[sample] * 1000)
         _note_classes(classes, batch)
     return [
         Waited(name, classes[name], None, ms) for name, ms in zip(types.names, sums.tolist(), strict=True) if ms > 0
@@ -301,7 +301,9 @@ def _file_io(folder: Path, samples: Samples) -> dict[str, np.ndarray]:
     classes = _Groups(folder, "file_counters", samples, ("file_class", "entity", "size_bytes"), IO)
     columns: dict[str, np.ndarray] = {}
     for code, name in enumerate(classes.names):
-        columns |= {f"{name}.{column}": values for column, values in zip(IO, classes.counted(code), strict=True)}
+        columns |= {
+            f"{name}.{column}": values for column, values in zip(IO, classes.group_increments(code), strict=True)
+        }
         columns[f"{name}.size_bytes"] = classes.states.sums(code)[1:]
     return columns
 
@@ -316,7 +318,7 @@ def _server(folder: Path, samples: Samples) -> tuple[dict[str, np.ndarray], floa
         elif name in STATES:
             columns[f"server.{name}"] = counters.states.sums(code)[1:]
         else:
-            [columns[f"server.{name}"]] = counters.counted(code)
+            [columns[f"server.{name}"]] = counters.group_increments(code)
     if "server.cpu_ms" in columns:
         columns["server.cpu_s"] = columns.pop("server.cpu_ms") / 1000
     return columns, longest_s

@@ -86,7 +86,7 @@ class Quotient:
 
     @property
     def is_known(self) -> bool:
-        """Return whether the quotient is known in any interval. A device that did nothing has no time per I/O."""
+        """Return True if the quotient is known in any interval. A device that did nothing has no time per I/O."""
         return bool((np.isfinite(self.amount) & (self.base > 0)).any())
 
     def quotients(self, groups: np.ndarray, count: int) -> np.ndarray:
@@ -104,13 +104,12 @@ class Quotient:
 
 @dataclass(frozen=True)
 class Rates:
-    """All known measures of a profile, over its intervals (n): `start` and `end` in seconds since 1970.
-    `late_s`: the length from which the sample of an interval came late, which happens only in imports."""
+    """All known measures of a profile, over its intervals (n)."""
 
-    start: np.ndarray
-    end: np.ndarray
+    start: np.ndarray  # seconds since 1970
+    end: np.ndarray  # seconds since 1970
     measures: Mapping[Measure, Quotient]
-    late_s: float = np.inf
+    late_s: float = np.inf  # the length from which the sample of an interval came late, only in imports
 
     @property
     def seconds(self) -> np.ndarray:
@@ -121,11 +120,9 @@ class Rates:
         return (self.start + self.end) / 2
 
     def slots(self, length_s: int, ahead_s: np.ndarray | float = 0.0) -> "Slots":
-        """Return all complete minutes or hours that were observed at least in part, in UTC or in clocks ahead of it.
-
+        """Return all complete minutes or hours that were observed at least in part, in UTC or in clocks ahead of UTC.
         An hour that such clocks showed twice is one. Late intervals are in no minute, and in an hour only if they are
-        not longer.
-        """
+        not longer."""
         kept = self.seconds <= (self.late_s if length_s <= MINUTE_S else max(self.late_s, length_s))
         ahead_s, rates = np.broadcast_to(ahead_s, kept.shape)[kept], self._select(kept)
         slots, groups = np.unique(np.floor((rates.middle + ahead_s) / length_s).astype(int), return_inverse=True)
@@ -191,10 +188,10 @@ PEAKS = (
 
 @dataclass(frozen=True)
 class Window:
-    """A window: `begin` and `end` in seconds since 1970, and the measures in it over the seconds observed."""
+    """A window of a profile, and the measures over the seconds observed in it."""
 
-    begin: float
-    end: float
+    begin: float  # seconds since 1970
+    end: float  # seconds since 1970
     seen_s: float
     values: Mapping[Measure, float | None]
 

@@ -139,7 +139,7 @@ def _starts(manifest: ProfileManifest, samples: Samples) -> list[tuple[float, bo
 
 
 def _came_later(name: str, manifest: ProfileManifest, intervals: Intervals) -> bool:
-    """Return whether a figure that was missing when the profile began became known later."""
+    """Return True if a figure that was missing when the profile began became known later."""
     if manifest.source != "server":
         return False
     return bool(intervals.waits) if name == "waits" else is_known(intervals.column(_COLUMNS.get(name, "")))
@@ -370,7 +370,7 @@ def _memory(profile: ProfileSummary) -> Iterator[Finding]:
     if fits:
         return
     if pool and data.read_bytes_per_s:
-        life = profile.intervals.known("server.page_life_expectancy_s")
+        life = profile.intervals.known_values("server.page_life_expectancy_s")
         yield info(
             ProfileKind.POOL_TURNOVER,
             pool_bytes=pool,
@@ -382,7 +382,7 @@ def _memory(profile: ProfileSummary) -> Iterator[Finding]:
 
 def pool_bytes(manifest: ProfileManifest, intervals: Intervals) -> float | None:
     """Return the size of the buffer pool: the pages in it at the end, or its configured size."""
-    pages_bytes = intervals.known("server.database_pages_bytes")
+    pages_bytes = intervals.known_values("server.database_pages_bytes")
     return float(pages_bytes[-1]) if len(pages_bytes) else manifest.server.pool_bytes
 
 

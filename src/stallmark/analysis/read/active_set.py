@@ -4,7 +4,7 @@ The active set is the data that the server read from its storage or wrote to it,
 once, however often it was touched. Emulated arrays count extents. For a real array only a bound is known: no more than
 the bytes moved, and no more than the database.
 
-What fits into an array's DRAM need not wait for its disks. What fits into flash shows only that flash is fast.
+Data that fit into an array's DRAM need not wait for its disks. Data that fit into flash show only that flash is fast.
 
 The values that the analysis returns on the active set and on flash, as the report and `--json` show them.
 """
@@ -50,7 +50,7 @@ class ActiveSet:
 
     @property
     def fits_dram(self) -> bool:
-        """Return whether the array's DRAM holds the complete active set."""
+        """Return True if the array's DRAM holds the complete active set."""
         return self._fits(self.dram_bytes)
 
     @property
@@ -244,7 +244,7 @@ def _all_gauges(record: Record) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     parts: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
     roles = Codes()
     for batch in record.batches("device", ["t", "role", *_GAUGES]):
-        t, of_row = numbers_of(batch, "t"), roles.of(batch, "role")
+        t, of_row = numbers_of(batch, "t"), roles.codes(batch, "role")
         mine = np.isin(of_row, [code for code, name in enumerate(roles.names) if name in ("data", "data+wal")])
         for column in _GAUGES:
             values = numbers_of(batch, column)

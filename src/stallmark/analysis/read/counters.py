@@ -45,13 +45,12 @@ PARTS = 256
 
 
 class GroupSamples(NamedTuple):
-    """The samples of one group (n). `increments` are None for columns that the table lacks; `lost` and `gaps` (n − 1)
-    describe the spans between two samples."""
+    """The samples of one group (n)."""
 
     time: np.ndarray  # indices of times
-    increments: list[np.ndarray | None]
-    lost: np.ndarray
-    gaps: np.ndarray
+    increments: list[np.ndarray | None]  # None for columns that the table lacks
+    lost: np.ndarray  # n − 1 flags of spans between two samples
+    gaps: np.ndarray  # n − 1 flags of spans between two samples
 
 
 class _Samples(NamedTuple):
@@ -66,14 +65,14 @@ class _Samples(NamedTuple):
 
 
 class Samples:
-    """The samples of groups at `times` (seconds, rising). Two are a gap if further apart than `longest_s`, which is
-    given for each two neighbours of `times`.
-
-    All samples are kept or, with `borders` (indices of times, rising), those before and after them, the ends of gaps,
-    and those that may still turn out to be unknown.
-    """
+    """The samples of groups at given times. All samples are kept, or only those that the analysis needs."""
 
     def __init__(self, times: np.ndarray, columns: int, longest_s: np.ndarray, borders: np.ndarray | None = None):
+        """`times` are seconds, rising. Two neighbouring samples are a gap if further apart than their `longest_s`.
+
+        With `borders` (indices of times, rising) these samples alone are kept: the ones next to each border, the ends
+        of gaps, and those that may still turn out to be unknown.
+        """
         self._times, self._longest_s = times, np.append(np.inf, longest_s)
         self._borders = borders
         none = np.empty(0, dtype=bool)
@@ -213,15 +212,11 @@ class Stretch(Protocol):
 
 @dataclass(frozen=True)
 class Delta:
-    """The increments of counters from `begin` to `end` (s since run start).
+    """The increments of counters within a time. A counter that the source lacks has no value."""
 
-    `broken`: a reset happened inside, and values are only a part. A counter that the source lacks is missing from
-    `values`.
-    """
-
-    begin: float
-    end: float
-    broken: bool
+    begin: float  # seconds since run start
+    end: float  # seconds since run start
+    broken: bool  # a reset happened inside, and values are only a part
     values: dict[str, float]
     open_s: float = 0.0
     """Seconds at both ends together for which the increment is uncertain, because samples there were far apart."""
@@ -357,7 +352,7 @@ def read_counters(
     names = [name for name in (group, entity, "epoch") if name]
     for time, batch in rows_by_sample(record, table, [*names, *columns]):
         values = [numbers_of(batch, column) for column in columns]
-        rises.add(time, groups.of(batch, group), entities.of(batch, entity), epochs.of(batch, "epoch"), values)
+        rises.add(time, groups.codes(batch, group), entities.codes(batch, entity), epochs.codes(batch, "epoch"), values)
     rises.finish()
     return view.counters(groups.names, [rises.groups_with(column) for column in range(len(columns))])
 

@@ -68,14 +68,14 @@ another in the record of a load that rested in some steps."""
 
 @dataclass(frozen=True)
 class Interval:
-    """The seconds begin ≤ s < end of step number `index` in the manifest; `cut` when fewer than planned."""
+    """The measured seconds begin ≤ s < end of a step."""
 
-    index: int
+    index: int  # number of the step in the manifest
     begin: int
     end: int
     planned_s: float
-    cut: bool
-    cycles: Cycles | None = None  # None where the server's checkpoints are not known
+    cut: bool  # fewer seconds than planned
+    cycles: Cycles | None = None  # None if the server's checkpoints are unknown
 
     @property
     def seconds(self) -> int:
@@ -85,7 +85,7 @@ class Interval:
     def span(self) -> Span:
         return self.begin, self.end
 
-    def of(self, per_second: np.ndarray) -> np.ndarray:
+    def select(self, per_second: np.ndarray) -> np.ndarray:
         return per_second[self.begin : self.end]
 
 

@@ -56,8 +56,8 @@ SERVER = Names(
 """Counters of the server's files. **Extends count as writes**, with their bytes and their stall: growing a file by a
 block writes to the device too."""
 WAL_VIEW = Names((), (), (), ("writes",), ("bytes",), ("write_ms",), ("syncs",), ("sync_ms",))
-"""Where I/O of the write-ahead log is only in its own view (PostgreSQL 16 and 17). `bytes` is the log that
-was generated there, the blocks written are more."""
+"""I/O of the write-ahead log, if only its own view counts it (PostgreSQL 16 and 17). `bytes` is the log that was
+generated there, the blocks written are more."""
 DEVICE = Names(
     ("reads",), ("read_bytes",), ("read_ms",), ("writes",), ("write_bytes",), ("write_ms",), ("syncs",), ("sync_ms",)
 )
@@ -85,8 +85,8 @@ class Io:
     kernel_cpu: Counters | None = None  # the kernel's threads on the server's machine
     client_cpu: np.ndarray | None = None  # µs of command and conductor on this machine, per second
     untimed: Mapping[str, np.ndarray] = field(default_factory=dict)
-    """Of "data" and "wal", if the server did not time its I/O for a while: begin and end of each such gap between
-    samples. The totals are unknown there."""
+    """Gaps between samples, by "data" and "wal", in which the server did not time its I/O: begin and end of each. The
+    totals are unknown there."""
     server: ServerIo = field(default_factory=ServerIo)
 
 
@@ -137,8 +137,8 @@ def read_io(record: Record, server_io: ServerIo, checkpoints: Counters | None = 
 
 
 def _raw_bytes(record: Record) -> np.ndarray:
-    """Return the bytes that raw loads read per second. A load with a folder of its own may lie on another device:
-    with one, it is not known."""
+    """Return the bytes that raw loads read per second, or None if a load has a folder of its own, which may be on
+    another device."""
     total = np.zeros(0)
     for batch in record.batches("raw_io", ["second", "read_bytes"]):
         total = _sum(total, np.bincount(batch.column("second").to_numpy(), batch.column("read_bytes").to_numpy()))
@@ -244,7 +244,7 @@ def _mean_of_means(
         stalled, counted = summed(rates, stall), summed(rates, count)
         known = np.empty(0)
         if stalled is not None and counted is not None:
-            means = interval.of(per_second_mean(stalled, counted))
+            means = interval.select(per_second_mean(stalled, counted))
             known = means[~np.isnan(means)]
         counters.means[asked] = float(known.mean()) if len(known) else None
     return counters.means[asked]
@@ -256,14 +256,13 @@ THIS_MACHINE = 0
 
 @dataclass(frozen=True)
 class OwnCpu:
-    """CPU seconds in `seconds` of an interval. `client_s` is 0 if the server is on another machine, and None if it is
-    not known."""
+    """CPU seconds in a part of an interval."""
 
-    seconds: float
+    seconds: float  # length of the part
     server_user_s: float
     server_system_s: float
     server_run_delay_s: float | None  # runnable, waiting for a CPU
-    client_s: float | None
+    client_s: float | None  # 0 if the server is on another machine, None if unknown
 
     @property
     def cpu_s(self) -> float | None:
@@ -296,8 +295,8 @@ def _client_cores(load: Load, io: Io, interval: Interval) -> float | None:
     another name of this one."""
     if io.client_cpu is None or any(load.executors.keys() - {THIS_MACHINE}):
         return None
-    spent = interval.of(io.client_cpu)  # the last second may be missing
-    executors = float(interval.of(load.user_sum("cpu_us")).mean())
+    spent = interval.select(io.client_cpu)  # the last second may be missing
+    executors = float(interval.select(load.user_sum("cpu_us")).mean())
     return (executors + float(spent.mean())) / 1e6 if len(spent) else None
 
 
@@ -308,8 +307,8 @@ def mailboxes(iops: float) -> int:
 
 @dataclass(frozen=True)
 class MailIo:
-    """Reads and writes of data files per second, by all the server's processes, without the `apart_iops` that timers
-    read: these are None, and counted, where their sessions do not tell."""
+    """Reads and writes of data files per second, by all the server's processes, without the I/Os of timers
+    (`apart_iops`, None if the server cannot separate sessions, which includes the timers' I/Os)."""
 
     iops: float
     mailboxes: int  # number of mailboxes that do that many I/Os
@@ -323,10 +322,12 @@ def timer_iops(load: Load, transactions: Sequence[Transaction], interval: Interv
     per_second = None
     for name in (transaction.name for transaction in transactions if transaction.source == "timer"):
         own = load.own_io.get(name)
-        if own is None or not (sampled := interval.of(own["sampled"]).sum()):
+        if own is None or not (sampled := interval.select(own["sampled"]).sum()):
             continue
-        ended = interval.of(load.ended_per_second(name)).sum()
-        per_second = (per_second or 0.0) + float(interval.of(own["reads"]).sum() * ended / sampled) / interval.seconds
+        ended = interval.select(load.ended_per_second(name)).sum()
+        per_second = (per_second or 0.0) + float(
+            interval.select(own["reads"]).sum() * ended / sampled
+        ) / interval.seconds
     return per_second
 
 

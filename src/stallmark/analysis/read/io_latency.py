@@ -1,7 +1,7 @@
 """The latency of single I/Os, from the histograms that SQL Server keeps on request.
 
-Their durations are whole numbers of a unit that Microsoft does not document. The file counters of the same I/Os tell
-milliseconds from microseconds; where they agree with neither, no percentile is given.
+Their durations are whole numbers of a unit that Microsoft does not document. The file counters of the same I/Os show
+whether the unit is milliseconds or microseconds; if they agree with neither, no percentile is given.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from stallmark.stats.thresholds import HISTOGRAM_LOST, SAMPLES_BEYOND, UNCOVERED
 
 TABLE = "io_latency"
 Histograms = Mapping[str, Mapping[str, "HistogramSamples"]]
-"""By operation, "read" or "log write", and by database: under "none" where we have one."""
+"""Histograms by operation, "read" or "log write", and by database: under "none" if only one database is ours."""
 Files = Callable[[str], tuple[IoSummary | None, IoSummary | None]]
 """The file counters of a database, over the interval: of its data files, and of its log."""
 _Of = tuple[str, str]
@@ -31,16 +31,15 @@ NO_PERCENTILES: dict[str, float | None] = dict.fromkeys((*PERCENTILES, "max"))
 
 @dataclass(frozen=True)
 class HistogramSamples:
-    """The counts up to each sample. `t` (n) in seconds since run start, `durations` (v) rising, `slots` (n): durations
-    there was room for; `dropped` (n): events lost; `epochs` (n): numbers of the epochs. `ios` (v) are those of the
-    samples beside the ends of intervals, by number."""
+    """The counts up to each sample (n), by duration (v)."""
 
-    t: np.ndarray
-    durations: np.ndarray
+    t: np.ndarray  # n: seconds since run start
+    durations: np.ndarray  # v, rising
     ios: Mapping[int, np.ndarray]
-    slots: np.ndarray
-    dropped: np.ndarray
-    epochs: np.ndarray
+    """Counts (v) by number of the sample, only for samples next to the ends of intervals."""
+    slots: np.ndarray  # n: capacity of the histogram in durations
+    dropped: np.ndarray  # n: events lost
+    epochs: np.ndarray  # n: numbers of the epochs
 
     def delta(self, interval: Interval) -> "CountedIos | None":
         """Return the counts over the sampled part of an interval, or None if that is too short, or counters were reset
@@ -54,12 +53,12 @@ class HistogramSamples:
         last = int(np.searchsorted(self.t, end))
         if len(np.unique(self.epochs[first : last + 1])) > 1:
             return None
-        ios = [self._at(second) for second in (begin, end)]
+        ios = [self._counts_at(second) for second in (begin, end)]
         dropped = [float(np.interp(second, self.t, self.dropped)) for second in (begin, end)]
         full = bool(np.count_nonzero(self.ios[last]) >= self.slots[last])
         return CountedIos(end - begin, self.durations, ios[1] - ios[0], dropped[1] - dropped[0], full)
 
-    def _at(self, second: float) -> np.ndarray:
+    def _counts_at(self, second: float) -> np.ndarray:
         """Return the counts at a second, linear between the samples."""
         before, after = _neighbours(self.t, second)
         part = (second - self.t[before]) / (self.t[after] - self.t[before]) if after > before else 0.0
@@ -127,10 +126,10 @@ def _by_histogram(record: Record, columns: Sequence[str]) -> Iterator[tuple[_Of,
     operations, databases, epochs = Codes(), Codes(), Codes()
     for t, batch in rows_with_times(record, TABLE, ["operation", "database", *_OF_SAMPLE[1:], "duration", "ios"]):
         known = {name: numbers_of(batch, name) for name in ("slots", "dropped", "duration", "ios")}
-        known |= {"t": t, "epoch": epochs.of(batch, "epoch")}
+        known |= {"t": t, "epoch": epochs.codes(batch, "epoch")}
         if any(values is None for values in known.values()):
             return
-        of_row = operations.of(batch, "operation") << 32 | databases.of(batch, "database")
+        of_row = operations.codes(batch, "operation") << 32 | databases.codes(batch, "database")
         table = np.array([known[name] for name in columns], dtype=float)
         for code in np.unique(of_row):
             database = (databases.names or [NONE])[code & (1 << 32) - 1]

@@ -32,14 +32,13 @@ _SESSION = "client backend"  # name in pg_stat_io of a session's process
 
 @dataclass(frozen=True)
 class LoadIo:
-    """Physical reads and writes of data and temporary tables from `begin` to `end` (s since run start). Growing a file
-    counts as writing. Bytes are None if the server counts none by session."""
+    """Physical reads and writes of data and temporary tables in a part of a run. Growing a file counts as writing."""
 
-    begin: float
-    end: float
+    begin: float  # seconds since run start
+    end: float  # seconds since run start
     reads: float
     writes: float
-    read_bytes: float | None
+    read_bytes: float | None  # None if the server counts no bytes by session
     write_bytes: float | None
 
     @property
@@ -53,16 +52,13 @@ class LoadIo:
 
 @dataclass(frozen=True)
 class IoByLoad:
-    """The server's I/O within an interval, by load. A load that is not known is None, and then so is what is left.
+    """The server's I/O within an interval, by load. If a load is unknown, the rest is unknown too."""
 
-    `server` is of all its data and temporary files, over the time in which all loads are known. `others` are its reads
-    that are of no load's session, by kind of process where the server tells: parallel workers are "background worker",
-    whatever session they read for.
-    """
-
-    loads: Mapping[str, LoadIo | None]
-    server: LoadIo | None
+    loads: Mapping[str, LoadIo | None]  # None for an unknown load
+    server: LoadIo | None  # all data and temporary files, over the time in which all loads are known
     others: Mapping[str, float] | None
+    """Reads outside the loads' sessions, by kind of process if the server reports it. Parallel workers are "background
+    worker", whatever session they read for."""
 
     @property
     def loads_share(self) -> float | None:
@@ -207,15 +203,14 @@ _WAITING = ("waiting_gaps", "waiting_counts")
 
 @dataclass(frozen=True)
 class RawFigures:
-    """The I/O of a raw load in a measured interval. Rates are over the `seen_s` seconds in which it ran: fewer than the
-    interval has where it ended early. Percentiles are None if the sample is too small for them.
+    """The I/O of a raw load in a measured interval. Percentiles are None if the sample is too small.
 
     Times of a load with a rate of I/Os are from when each was due. An I/O that had not ended at the end of the interval
-    is in them, with the time for which it had waited by then. `waiting`: how many these are; None if this was not
-    recorded, as of other loads and in older records, whose times are from when each I/O was issued.
+    is included, with the time for which it had waited by then.
     """
 
     seen_s: int
+    """The seconds in which the load ran, which rates refer to: fewer than the interval has if it ended early."""
     reads: int
     writes: int
     iops: float
@@ -223,6 +218,8 @@ class RawFigures:
     mean_ms: float | None
     latency_ms: dict[str, float | None]  # keys "p50" "p90" "p95" "p99" "p99.9" "max"
     waiting: int | None = None
+    """The number of I/Os that had not ended. None if it was not recorded, as for other loads and in older records,
+    whose times start when each I/O was issued."""
 
 
 @dataclass(frozen=True)
@@ -267,11 +264,11 @@ class RawIo:
         return summaries
 
     def _figures(self, interval: Interval, load: str, cell: int, counts: dict[str, np.ndarray]) -> RawFigures | None:
-        seen = ~np.isnan(interval.of(counts["reads"]))
+        seen = ~np.isnan(interval.select(counts["reads"]))
         if not (seen_s := int(seen.sum())):
             return None
         reads, read_bytes, writes, write_bytes, latency_us = (
-            int(interval.of(counts[column])[seen].sum()) for column in RAW_COUNTS
+            int(interval.select(counts[column])[seen].sum()) for column in RAW_COUNTS
         )
         waiting = self.waiting.get((interval.index, load, cell))
         latencies = self._latencies(interval, load, [cell])

@@ -79,7 +79,8 @@ class LeftQuery:
 
 @dataclass(frozen=True)
 class QueryFigures:
-    """The figures of a run by TPC-H's formulas, or why there are none. Derived: no TPC result, and no QphH."""
+    """The figures of a run by TPC-H's formulas, or the reason for having none. Derived: not a TPC result, and not
+    QphH."""
 
     power: float | None = None
     throughput: float | None = None
@@ -90,7 +91,7 @@ class QueryFigures:
 
 @dataclass(frozen=True)
 class QueryRunSummary:
-    """A run of queries. `phases` with what each took, in seconds, those that came to their end."""
+    """A run of queries. `phases` are the completed phases with their durations in seconds."""
 
     run: str  # "power", "throughput", "both" or "each"
     factor: float

@@ -1,8 +1,6 @@
-"""The figures of a power and a throughput run, by the formulas of TPC-H 2.17.3 (clause 5.4).
-
-They are derived: the data, the refresh sets and the rules of a run are not audited, so they are no TPC results and must
-not be called QphH.
-"""
+"""The figures of a power and a throughput run, by the formulas of TPC-H 2.17.3 (clause 5.4). They are derived: the
+data, the refresh sets and the rules of a run are not audited, so they are not TPC results and must not be called
+QphH."""
 
 import math
 from collections.abc import Sequence

@@ -34,7 +34,7 @@ class Dropped:
     gone: float
 
     def overlaps(self, interval: Interval) -> bool:
-        """Return whether the lost counts may belong to an interval."""
+        """Return True if the lost counts may belong to an interval."""
         return self.last < interval.end and self.gone > interval.begin
 
 
@@ -54,7 +54,7 @@ def read_dropped(
             return []
         named = pc.and_(batch.column(entity).is_valid(), batch.column(group).is_valid())
         named = named.to_numpy(zero_copy_only=False)
-        group_code, entity_code = groups.of(batch, group), entities.of(batch, entity)
+        group_code, entity_code = groups.codes(batch, group), entities.codes(batch, entity)
         seen.add(np.searchsorted(times, t)[named], group_code[named], entity_code[named], values[named])
     # The last sample of the run proves nothing: the entity may still be there.
     gone = seen.last + 1
@@ -97,12 +97,12 @@ _COUNTS = ("executions", "worker_us", "elapsed_us", "physical_reads", "logical_r
 
 @dataclass(frozen=True)
 class Statements:
-    """The counters of one run by statement and plan; `about` has the other columns of each, and `dropped` the plans
-    that left the cache."""
+    """The counters of one run by statement and plan."""
 
     counters: Mapping[str, Counters] = field(default_factory=dict)
     about: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    dropped: Sequence[Dropped] = ()
+    """The other columns of each statement and plan."""
+    dropped: Sequence[Dropped] = ()  # the plans that left the cache
 
     def findings(self, interval: Interval) -> Iterator[Finding]:
         """Yield the number of plans that left the cache while they were executed."""
@@ -156,7 +156,7 @@ def _about(record: Record) -> dict[str, Mapping[str, str]]:
     texts: dict[str, Mapping[str, str]] = {}
     for batch in record.batches("statements", _ABOUT):
         if batch.num_columns == len(_ABOUT):
-            planned = Codes().of(batch, "planned")
+            planned = Codes().codes(batch, "planned")
             _, last = np.unique(planned[::-1], return_index=True)
             rows = batch.take(pa.array(len(planned) - 1 - last)).to_pylist()
             texts |= {row["planned"]: row for row in rows}
@@ -171,18 +171,18 @@ _WRITES = "READ_WRITE"
 _OPTIONS = {"QUERY_CAPTURE_MODE": "capture", "WAIT_STATS_CAPTURE_MODE": "wait_capture"}
 _STATES = ["database", "state", "readonly_reason", *_OPTIONS.values()]
 SHOWN_S = 120.0
-"""The counts of an interval are read for so long after its end, and then no more."""
+"""Seconds after the end of an interval during which its counts are read."""
 
 
 @dataclass(frozen=True)
 class State:
-    """The state of Query Store in a sample. `reason`: the bits of why it is read-only, or None if not known. `modes`:
-    what it captures, by option; None in a record of before it was asked for."""
+    """The state of Query Store in a sample."""
 
     t: float
     name: str
-    reason: int | None
+    reason: int | None  # the bits of the reason for being read-only, or None if unknown
     modes: Mapping[str, str | None] = field(default_factory=dict)
+    """Captured events by option; None in records older than this setting."""
 
 
 @dataclass(frozen=True)

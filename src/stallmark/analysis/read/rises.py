@@ -26,11 +26,11 @@ from stallmark.analysis.read.sample_times import first_of_runs
 from stallmark.stats.thresholds import ROUNDING
 
 NONE = "none"
-"""Stands for a null."""
+"""The text of a null."""
 
 
 DENSE = 1 << 20
-"""Pairs that there may be, up to which their codes are looked up in a table of them all."""
+"""Number of possible pairs up to which their codes are looked up in a table of all pairs."""
 
 
 class Codes:
@@ -44,7 +44,7 @@ class Codes:
     def names(self) -> list[str]:
         return list(self._known)
 
-    def of(self, batch: pa.RecordBatch, column: str | None) -> np.ndarray:
+    def codes(self, batch: pa.RecordBatch, column: str | None) -> np.ndarray:
         """Return the codes of a batch's rows; all 0, and no text, without the column."""
         if column is None or column not in batch.schema.names:
             return np.zeros(batch.num_rows, dtype=np.int64)
@@ -85,7 +85,7 @@ class PairCodes:
     def pairs(self) -> list[tuple[int, int]]:
         return [(pair >> 32, pair & (1 << 32) - 1) for pair in self._known]
 
-    def of(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    def codes(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """Return the codes of the pairs in two arrays."""
         if not len(first):
             return first
@@ -147,7 +147,7 @@ def sum_by_place(
 
 
 class CounterIncrements:
-    """The increments of `columns` counters at `times` (seconds, rising), passed to a sink."""
+    """Computes the increments of counters, batch by batch, and passes them to a sink. `times` are seconds, rising."""
 
     def __init__(self, times: np.ndarray, columns: int, taker: IncrementSink):
         self._times, self._sink = times, taker
@@ -224,7 +224,7 @@ class CounterIncrements:
 
     def _entity_numbers(self, group: np.ndarray, entity: np.ndarray) -> np.ndarray:
         """Return the number of each row's entity."""
-        numbers = self._numbers.of(group, entity)
+        numbers = self._numbers.codes(group, entity)
         room = len(self._group)
         if len(self._numbers) > room:
             more = max(len(self._numbers) - room, room)

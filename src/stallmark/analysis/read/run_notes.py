@@ -51,8 +51,8 @@ def _load(manifest: Manifest) -> Iterator[Finding]:
 
 
 def _lost_executors(record: Record) -> Iterator[Finding]:
-    """Yield the number of lost executors, with the commits of each transaction that the database counted and nobody
-    reported."""
+    """Yield the number of lost executors, with the commits of each transaction that the database counted and no
+    executor reported."""
     made = record.manifest
     if not made.unheard.lost:
         return
@@ -97,7 +97,8 @@ def _collectors(manifest: Manifest) -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class MaintenanceSummary:
-    """A backup, check or rebuild that was executed over and over. `mean_s` is of those that ended in the interval."""
+    """A backup, check or rebuild that was executed repeatedly. `mean_s` is the mean of the executions that ended in the
+    interval."""
 
     kind: str
     done: int

@@ -37,12 +37,11 @@ LINE_FROM_S, LINE_FROM_SAMPLES = 60.0, 5  # a line through fewer would be one th
 
 @dataclass(frozen=True)
 class ServerClock:
-    """The server's clock: its time is `offset_s` + (1 + `drift`) × seconds since the run's start. `uncertainty_s`: how
-    far samples are typically dated wrong."""
+    """The server's clock: its time is `offset_s` + (1 + `drift`) × seconds since the run's start."""
 
     offset_s: float
     drift: float
-    uncertainty_s: float
+    uncertainty_s: float  # typical error of a sample's time
     samples: int
 
     def date(self, t: np.ndarray, took_s: np.ndarray, server: np.ndarray) -> np.ndarray:
@@ -75,8 +74,8 @@ def server_clock(record: Record) -> ServerClock | None:
 
 
 class _Calls(NamedTuple):
-    """The calls that read a table, in the order of its rows: the first row of each, its middle, and its length and the
-    server's time, which are None if the table does not tell them."""
+    """The calls that read a table, in the order of its rows: the first row of each, its middle, its length and the
+    server's time. The last two are None if the table lacks them."""
 
     row: np.ndarray
     t: np.ndarray
@@ -115,7 +114,7 @@ def forget_calls() -> None:
 
 
 def release_memory() -> None:
-    """Return memory freed between kept arrays to the system: batches of tables leave much of it."""
+    """Return memory freed between kept arrays to the system: batches of tables leave many such holes."""
     pa.default_memory_pool().release_unused()
 
 
@@ -185,11 +184,11 @@ def planned_interval_s(record: Record, table: str) -> float:
 
 
 def longest_apart_s(t: np.ndarray, interval_s: float) -> np.ndarray:
-    """Return, for each two neighbours of the samples at `t` (rising), how far apart they must be for others to have
-    been missed between them, shape (n - 1,).
+    """Return, for each two neighbours of the samples at `t` (rising), the distance from which samples were missed
+    between them, shape (n - 1,).
 
-    A view that takes longer to answer than the planned interval is read as often as it answers. So the distances around
-    count, of which half are no longer than the usual one: a collector that stands still once leaves a gap.
+    A view that takes longer to answer than the planned interval is read at the pace of its answers. Therefore the usual
+    distance is the median of the surrounding distances: a collector that stops once leaves a gap.
     """
     apart = np.diff(t)
     if len(apart) < 2:
@@ -260,7 +259,7 @@ def clock_findings(record: Record, intervals: Sequence[Interval]) -> dict[Span, 
     """Return the faults of the clock, by interval; empty if no server time is recorded.
 
     Samples carry the driver's monotonic time and the server's time of day, and both must advance equally. A jump by
-    more than CLOCK_JUMP_S means that a machine stood still or was moved, and rates of these seconds are wrong. One late
+    more than CLOCK_JUMP_S means that a machine stopped or was moved, and rates of these seconds are wrong. One late
     sample is not a jump: medians of SAMPLES are compared.
     """
     if (clocks := _clocks(record)) is None:
@@ -337,8 +336,8 @@ def _open_s(t: np.ndarray, longest_s: np.ndarray, interval: Interval, interval_s
 
 
 def _rough_s(t: np.ndarray, late: np.ndarray, interval: Interval) -> float:
-    """Return by how much it is not known better when the samples at both ends were taken: between the server's time and
-    the end of their calls."""
+    """Return the uncertainty of the sample times at both ends: each was taken between the server's time and the end of
+    its call."""
     if not len(t):
         return 0.0
     ends = np.searchsorted(t, [interval.begin, interval.end])

@@ -39,7 +39,7 @@ class RunSeries:
 
 def server_lines(io: Io, active: ActiveOverTime, state: StateViews, seconds: int) -> dict[str, np.ndarray | None]:
     """Return the lines that all loads of a run have in common, by name, shape (seconds,). Means are of the second's
-    I/Os; NaN if there were none or nothing was measured."""
+    I/Os; NaN for a second without I/Os, or if nothing was measured."""
     rise = io.data.per_second(seconds, *SERVER.read_ms, *SERVER.reads) if io.data else {}
 
     def rate(names: tuple[str, ...]) -> np.ndarray:

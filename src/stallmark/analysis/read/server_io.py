@@ -1,9 +1,8 @@
-"""The I/O that the server counts by file, or by kind of process, read in one pass for all that asks for it.
+"""The I/O that the server counts by file, or by kind of process, read in one pass for all users of the figures.
 
-I/O on data files by kind of process, where the server tells them apart, as PostgreSQL does (pg_stat_io).
-
-A worker of autovacuum hands in its counts when it is done with a table, all at once. So a step has the work of the
-vacuums that ended in it, and none of one that went on after it.
+I/O on data files is split by kind of process if the server reports it so, as PostgreSQL does (pg_stat_io). A worker of
+autovacuum hands in its counts when it is done with a table, all at once. So a step has the work of the vacuums that
+ended in it, and none of one that went on after it.
 """
 
 import re
@@ -67,8 +66,8 @@ def read_server_io(
     growths, starts, untimed = _Growths(times), _Starts(times), _Untimed(times)
     are_files = False
     for time, batch in rows_by_sample(record, TABLE, ["entity", "kind", "epoch", *columns, "size_bytes"]):
-        entity, kind = entity_codes.of(batch, "entity"), kind_codes.of(batch, "kind")
-        epoch = epoch_codes.of(batch, "epoch")
+        entity, kind = entity_codes.codes(batch, "entity"), kind_codes.codes(batch, "kind")
+        epoch = epoch_codes.codes(batch, "epoch")
         values = [numbers_of(batch, column) for column in columns]
         taker.learn(entity, kind)
         rises.add(time, entity, np.zeros_like(entity), epoch, values, peers=kind)
@@ -106,12 +105,12 @@ class _ByKindAndFile:
         self.kind_of[entity] = kind
 
     def add(self, places: np.ndarray, rises: Sequence[np.ndarray | None], lost: np.ndarray) -> None:
-        self._kinds.add(*sum_by_place(self._of_kind(places), rises, lost))
+        self._kinds.add(*sum_by_place(self._kind_places(places), rises, lost))
         if self._files:
             self._files.add(places, rises[: self._of_files], lost)
 
     def add_late(self, column: int, places: np.ndarray, rises: np.ndarray, lost: np.ndarray) -> None:
-        self._kinds.add_late(column, self._of_kind(places), rises, lost)
+        self._kinds.add_late(column, self._kind_places(places), rises, lost)
         if self._files and column < self._of_files:
             self._files.add_late(column, places, rises, lost)
 
@@ -121,7 +120,7 @@ class _ByKindAndFile:
         if self._files and column < self._of_files:
             self._files.mark_unknown(column, first, last)
 
-    def _of_kind(self, places: np.ndarray) -> np.ndarray:
+    def _kind_places(self, places: np.ndarray) -> np.ndarray:
         file, time = np.divmod(places, self._times)
         kind_places: np.ndarray = self.kind_of[file] * self._times + time
         return kind_places
@@ -192,7 +191,7 @@ class _Starts:
 class _Untimed:
     """Samples of PostgreSQL's I/O that were taken while it did not time its I/O, in a run that was timed otherwise.
 
-    `track_io_timing` can be turned off at any time. The counts go on then, and the times stand still.
+    `track_io_timing` can be turned off at any time. Then the counts continue, and the times stop.
     """
 
     def __init__(self, times: np.ndarray):
@@ -250,7 +249,7 @@ DATA, TEMP = "relation", "temp relation"
 
 def by_process(record: Record, server: ServerIo, *targets: str, columns: Sequence[str] = COUNTS) -> dict[str, Counters]:
     """Return the counters of I/O on `targets` (DATA, TEMP) by kind of process, at the samples of all data files; empty
-    if the server does not tell them apart."""
+    if the server counts I/O only in total."""
     data = server.kinds.get("data")
     if data is None or record.manifest.server.product != POSTGRESQL:
         return {}
@@ -270,7 +269,7 @@ def by_process(record: Record, server: ServerIo, *targets: str, columns: Sequenc
 
 def summarise_processes(processes: Mapping[str, Counters], interval: Interval) -> list[ProcessIo] | None:
     """Return the processes with I/O on data files in an interval, the one with most first, autovacuum also without any.
-    None if the server does not tell them apart, or its counters began again."""
+    None if the server counts I/O only in total, or its counters were reset."""
     counted: dict[str, tuple[float, float]] = {}
     for name, counters in processes.items():
         delta = counters.delta(interval.begin, interval.end)

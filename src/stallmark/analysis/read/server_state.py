@@ -92,15 +92,13 @@ class LogViews:
         )
 
     def _write_ms(self, interval: Interval, flushes_per_s: float | None) -> float | None:
-        """Return the mean time of a flush: the counter holds the time of those completed in the second before."""
+        """Return the mean time of a flush: the counter holds the time of the flushes completed in the second before."""
         spent = self._values(interval, WRITE_TIME)
         return float(spent.mean()) / flushes_per_s if len(spent) and flushes_per_s else None
 
     def _wait_ms(self, interval: Interval, waits_per_s: float | None) -> float | None:
-        """Return the mean time that a commit waited for a flush.
-
-        Microsoft does not say whether the counter is a total or of the last second: one that never falls is a total.
-        """
+        """Return the mean time that a commit waited for a flush. Microsoft does not document whether the counter is a
+        total or belongs to the last second: one that never falls is a total."""
         samples, spent = self.counters.get(WAIT_TIME), self._values(interval, WAIT_TIME)
         if samples is None or not len(spent) or not waits_per_s:
             return None
@@ -193,7 +191,7 @@ class StateViews:
             node_life_s={node: float(seen.min()) for node, seen in sorted(nodes.items())} if len(nodes) > 1 else {},
             read_ahead_share=ahead / reads if reads and ahead is not None else None,
             log=self.log.summary(interval),
-            logs={name: one.summary(interval) for name, one in sorted(self.logs.items())},
+            logs={name: log.summary(interval) for name, log in sorted(self.logs.items())},
             tempdb_used_bytes=int(tempdb.max()) if len(tempdb) else None,
             pending_ios=float(pending.mean()) if len(pending) else None,
             runnable_tasks=float(runnable.mean()) if len(runnable) else None,

@@ -10,19 +10,19 @@ from stallmark.stats.thresholds import SHARE_SAMPLES
 
 WAIT_CLASSES = ("io", "lock", "wal", "replica", "memory", "latch", "parallel", "worker", "cpu", "client", "other")
 """Replica: a commit waits until another server has the log. Memory: for a grant or an allocation. Latch: for a page or
-a structure in memory. Parallel: workers of a query for each other. Worker: for a thread to run on. SQL Server tells
-these five; on others they are in "other"."""
+a structure in memory. Parallel: workers of a query for each other. Worker: for a thread to run on. Only SQL Server
+distinguishes these five; on others they are in "other"."""
 
 
 @dataclass(frozen=True)
 class IoSummary:
-    """I/O of the server (`source` "server") or of the device ("device"), summed over the measured interval.
+    """I/O of the server or of the device, summed over the measured interval.
 
-    Means are volume-weighted: Δstall / Δcount. `interval_mean_ms` is the mean of the per-second means, which is
-    what monitoring tools draw; the two differ and both are named where shown.
+    Means are volume-weighted: Δstall / Δcount. Interval means are the mean of the per-second means, which monitoring
+    tools draw. The two differ, and the report names both.
     """
 
-    source: str
+    source: str  # "server" or "device"
     seconds: float
     reads: int
     read_bytes: int
@@ -135,7 +135,7 @@ class TransactionReads:
 
     @property
     def too_few(self) -> bool:
-        """Return whether too few transactions were sampled for a mean or a share."""
+        """Return True if too few transactions were sampled for a mean or a share."""
         return self.sampled and self.counted < SHARE_SAMPLES
 
 

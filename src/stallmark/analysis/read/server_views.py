@@ -2,17 +2,16 @@
 
 The counts of a wait type or a procedure from before it was first seen are not known, and are left out.
 
-Waits for rows by table: the mean number of sessions that waited for each, over a measured interval.
-
-PostgreSQL's locks are sampled five times a second, and the mean is samples / polls. SQL Server sums up its waits by
-index, and the mean is Δ wait / Δ time.
+Waits for rows by table: the mean number of sessions that waited for each, over a measured interval. PostgreSQL's locks
+are sampled five times a second, and the mean is samples / polls. SQL Server sums up its waits by index, and the mean is
+Δ wait / Δ time.
 
 Windows' counters of the volumes under the server's files.
 
-The reads of each type of transaction, where they are known: from its sampled sessions, or from SQL Server's plan
-cache by the procedures that it calls.
+The reads of each type of transaction, if known: from its sampled sessions, or from SQL Server's plan cache by the
+procedures that it calls.
 
-Restarts of counters that a table is made of: cleared by somebody, or by the server, while a step was measured.
+Resets of a table's counters while a step was measured, by a user or by the server.
 """
 
 import math
@@ -32,6 +31,7 @@ from stallmark.analysis.read.counters import Counters, Delta, read_counters
 from stallmark.analysis.read.interval import Interval, ReadKind, Span
 from stallmark.analysis.read.io import SERVER, Io, combine_io, delta_over, summarise_io
 from stallmark.analysis.read.io_latency import Histograms, read_io_latency
+from stallmark.analysis.read.own_statements import read_statement_reads
 from stallmark.analysis.read.query_store import QueryStore, Statements, read_query_store, read_statements
 from stallmark.analysis.read.rises import Codes, PairCodes
 from stallmark.analysis.read.server_io import DATA, by_process
@@ -123,7 +123,7 @@ _COLUMNS = ("queue", "read_ms", "write_ms", "reads_per_s", "writes_per_s")
 
 @dataclass(frozen=True)
 class VolumeSummary:
-    """One volume over the measured interval; times are weighted by the I/Os of each second, None if there were none."""
+    """One volume over the measured interval. Times are weighted by the I/Os of each second, and None without I/Os."""
 
     volume: Annotated[str, words("volume")]
     queue: Annotated[float, Shown("queue")]
@@ -181,6 +181,7 @@ class ServerViews:
     io_latency: Histograms = field(default_factory=dict)
     query_store: QueryStore = field(default_factory=QueryStore)
     statements: Statements = field(default_factory=Statements)
+    statement_reads: Mapping[str, Counters] = field(default_factory=dict)  # of SQL of a user's own
     state: StateViews = field(default_factory=StateViews)
     row_waits: RowWaits = field(default_factory=RowWaits)
 
@@ -266,6 +267,7 @@ def read_server_views(record: Record, io: Io, state: StateViews, intervals: Sequ
         io_latency=read_io_latency(record, intervals),
         query_store=read_query_store(record, intervals),
         statements=read_statements(record, intervals),
+        statement_reads=read_statement_reads(record, intervals),
         state=state,
         row_waits=read_row_waits(record, intervals),
     )
@@ -304,7 +306,7 @@ def _pairs(record: Record, table: str, key: str, value: str) -> dict[str, str]:
         return {}
     keys, values, pairs = Codes(), Codes(), PairCodes()
     for batch in record.batches(table, [key, value]):
-        pairs.of(keys.of(batch, key), values.of(batch, value))
+        pairs.codes(keys.codes(batch, key), values.codes(batch, value))
     of_key, of_value = keys.names, values.names
     return {of_key[key_code]: of_value[value_code] for key_code, value_code in pairs.pairs}
 
@@ -316,7 +318,7 @@ def transaction_reads(views: ServerViews, load: Load, interval: Interval) -> lis
     """Return the reads by type, unordered; empty if unknown. A type with too few sampled transactions has no share."""
     reads_by_type = _looked_at(load, interval) or _by_procedure(views, load, interval)
     read = [
-        type_reads.reads * float(interval.of(load.ended_per_second(type_reads.transaction)).sum())
+        type_reads.reads * float(interval.select(load.ended_per_second(type_reads.transaction)).sum())
         for type_reads in reads_by_type
     ]
     total = sum(read)
@@ -329,7 +331,7 @@ def transaction_reads(views: ServerViews, load: Load, interval: Interval) -> lis
 def _looked_at(load: Load, interval: Interval) -> list[TransactionReads]:
     sampled_reads = []
     for name, columns in load.own_io.items():
-        total = {column: float(interval.of(values).sum()) for column, values in columns.items()}
+        total = {column: float(interval.select(values).sum()) for column, values in columns.items()}
         if sampled := total["sampled"]:
             read_ms = None if math.isnan(total["read_us"]) else total["read_us"] / sampled / 1000
             reads, read_bytes, hits = (total[quantity] / sampled for quantity in ("reads", "read_bytes", "hits"))
@@ -373,6 +375,7 @@ def restart_findings(manifest: Manifest, io: Io, views: ServerViews, interval: I
         "server_waits": views.waits.values(),
         "procedures": views.procedures.values(),
         "statements": views.statements.counters.values(),
+        "statement_reads": views.statement_reads.values(),
         "query_store": views.query_store.statements.values(),
         "query_store_waits": views.query_store.waits.values(),
         "row_locks": views.row_waits.summed.values(),

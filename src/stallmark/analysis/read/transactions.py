@@ -26,15 +26,14 @@ from stallmark.stats.thresholds import BURST, BURST_CALLS, OVER_LIMIT
 
 @dataclass(frozen=True)
 class TransactionType:
-    """A type of transaction. `source` is "users", "followers" or "timer". With `follows`, `each` of these come of one
-    of that type."""
+    """A type of transaction."""
 
     name: str
     cards: int | float
-    source: str
+    source: str  # "users", "followers" or "timer"
     limit_s: float | None
-    follows: str | None = None
-    each: float = 0.0
+    follows: str | None = None  # the type that gives rise to this one
+    each: float = 0.0  # mean number of these per transaction of the type it follows
 
 
 @dataclass(frozen=True)
@@ -119,13 +118,14 @@ class Errors:
     given_up: dict[Key, np.ndarray] = field(default_factory=dict)
     messages: dict[Key, str] = field(default_factory=dict)
     unknown: Counter[str] = field(default_factory=Counter)
-    """By transaction, over the complete run: the number with an unknown outcome, committed by the server or not."""
+    """Values by transaction, over the complete run: the number with an unknown outcome, committed by the server or
+    not."""
 
     def summaries(self, interval: Interval) -> list[ErrorSummary]:
         """Return the errors by transaction, class and code; most frequent first."""
         summaries = []
         for key, per_second in self.attempts.items():
-            attempts, given_up = interval.of(per_second), interval.of(self.given_up[key])
+            attempts, given_up = interval.select(per_second), interval.select(self.given_up[key])
             if attempts.any():
                 summaries.append(
                     ErrorSummary(
@@ -154,12 +154,12 @@ class Errors:
         """Yield each transaction and error class with many failures at once."""
         for transaction, error_class in dict.fromkeys(key[:2] for key in self.attempts):
             keys = [key for key in self.attempts if key[:2] == (transaction, error_class)]
-            failed = interval.of(self._sum(self.attempts, keys))
+            failed = interval.select(self._sum(self.attempts, keys))
             counts = load.counts.get(transaction)
-            done = interval.of(counts["committed"] + counts["rolled_back"]) if counts else 0
+            done = interval.select(counts["committed"] + counts["rolled_back"]) if counts else 0
             in_burst = (failed >= BURST_CALLS) & (failed > BURST * (failed + done))
             if in_burst.any():
-                lost = int(interval.of(self._sum(self.given_up, keys)).sum())
+                lost = int(interval.select(self._sum(self.given_up, keys)).sum())
                 yield caution(
                     ReadKind.ERROR_BURST,
                     transaction=transaction,
@@ -216,22 +216,23 @@ class TransactionSummary:
     limit_s: float | None = None  # 90 % should take no longer
     over_limit: float | None = None  # share that took longer or was given up
     judged_ms: dict[str, float | None] = field(default_factory=dict)
-    """`latency_ms` with those given up, which took longer than any: infinite if it is that of one of these."""
+    """Percentiles with the transactions that were given up, which took longer than any: infinite if the percentile
+    falls on one of these."""
     aborted: int = 0  # calls that the server ended because of other transactions, tried again or not
 
     @property
     def slow(self) -> bool:
-        """Return whether too many transactions took longer than the limit."""
+        """Return True if too many transactions took longer than the limit."""
         return self.over_limit is not None and self.over_limit > OVER_LIMIT
 
     @property
-    def done(self) -> int:
+    def done_count(self) -> int:
         return self.committed + self.rolled_back
 
     @property
-    def ended(self) -> int:
+    def ended_count(self) -> int:
         """Return the number of transactions that ended, those given up included."""
-        return self.done + self.failed
+        return self.done_count + self.failed
 
 
 def transaction_summaries(
@@ -241,14 +242,14 @@ def transaction_summaries(
     ended within the interval are left out."""
     of_users = [kind.name for kind in workload.users_kinds()]
     done = {
-        name: int(interval.of(counts["committed"] + counts["rolled_back"]).sum())
+        name: int(interval.select(counts["committed"] + counts["rolled_back"]).sum())
         for name, counts in load.counts.items()
     }
     total = sum(done.get(name, 0) for name in of_users)
     summaries = []
     for name in workload.in_order(load.counts):
-        sums = {column: int(interval.of(load.counts[name][column]).sum()) for column in TOTALS}
-        if workload.kinds and not interval.of(load.ended_per_second(name)).any():
+        sums = {column: int(interval.select(load.counts[name][column]).sum()) for column in TOTALS}
+        if workload.kinds and not interval.select(load.ended_per_second(name)).any():
             continue
         kind = workload.find(name)
         latency = load.latency.get((interval.index, name), Latencies.empty())
@@ -269,7 +270,7 @@ def transaction_summaries(
                 deck_share=workload.deck_share(kind) if name in of_users else None,
                 limit_s=kind.limit_s,
                 over_limit=None if kind.limit_s is None else latency.share_over(kind.limit_s * 1000, sums["failed"]),
-                aborted=int(interval.of(errors.aborted(name)).sum()),
+                aborted=int(interval.select(errors.aborted(name)).sum()),
             )
         )
     return summaries
@@ -302,7 +303,7 @@ class QueueSeries:
 
     def lateness(self, interval: Interval) -> Lateness | None:
         """Return the lateness over an interval, or None if nothing was started or waiting."""
-        columns = {name: interval.of(values) for name, values in self.columns.items()}
+        columns = {name: interval.select(values) for name, values in self.columns.items()}
         taken, third = columns["taken"].sum(), max(1, interval.seconds // 3)
         waiting = columns["waiting"]
         if not taken and not waiting.any():

@@ -2,10 +2,8 @@
 second by second.
 
 Samples are divided by the polls of their second: a busy machine is polled less often, and its seconds must not weigh
-less for it.
-
-The classes of `waits` put every I/O of files together. In parts, reads are told from other I/O by the event's name,
-because it is reads that a device's read time and a buffer pool change. A commit that waits for a replica is commit
+less for it. The classes of `waits` put every I/O of files together. In parts, the event's name separates reads from
+other I/O, because a device's read time and a buffer pool change reads only. A commit that waits for a replica is commit
 time, as one that waits for the log.
 
 Users who blocked one another, and deadlocks, as SQL Server reports them.
@@ -44,7 +42,7 @@ class SampledWaits:
     seen: Mapping[tuple[str, str], float]
     seconds: int
 
-    def of(self, sessions: float) -> "SampledWaits":
+    def without_idle(self, sessions: float) -> "SampledWaits":
         """Return the waits of a mean of `sessions` busy sessions, where more are connected.
 
         The others have nothing to do and seem to wait for their client, so they are taken out of that class. A
@@ -89,14 +87,14 @@ class WaitParts:
 
     def mean_sessions(self, interval: Interval) -> tuple[dict[str, float], int]:
         """Return the mean number of sessions by part, and how many were sampled. Empty if too few were."""
-        looks = int(interval.of(self.looks).sum())
+        looks = int(interval.select(self.looks).sum())
         if looks < SHARE_SAMPLES:
             return {}, 0
-        return {part: float(np.nanmean(interval.of(users))) for part, users in self.users.items()}, looks
+        return {part: float(np.nanmean(interval.select(users))) for part, users in self.users.items()}, looks
 
 
 class SessionWaits:
-    """The waits of the sessions of a run, read for some parts of it in one pass."""
+    """The waits of the sessions of a run, read in one pass for several parts of the run."""
 
     def __init__(self, run: Record, parts: Sequence[Part]):
         if run.loads and "application" not in run.schema("waits").names:  # older records: by the seconds of each load
@@ -134,11 +132,11 @@ class _Sampled:
         release_memory()
 
     def _add(self, batch: pa.RecordBatch) -> None:
-        owner = self._applications.of(batch, "application")
-        wait = self._waits.of(self._classes.of(batch, "wait_class"), self._events.of(batch, "event"))
+        owner = self._applications.codes(batch, "application")
+        wait = self._waits.codes(self._classes.codes(batch, "wait_class"), self._events.codes(batch, "event"))
         second, samples, polls = (batch.column(name).to_numpy() for name in ("second", "samples", "polls"))
         users = samples / np.maximum(polls, 1)
-        number = self._owned.of(owner, wait)
+        number = self._owned.codes(owner, wait)
         for (begin, end), sums in self._sums.items():
             inside = np.flatnonzero((second >= begin) & (second < end))
             more = np.zeros(len(self._owned) - len(sums))
@@ -184,14 +182,14 @@ class _Sampled:
         owners, names, parts = self._owners(part.load), self._names(), {}
         looks, seen = self._sum(owners)
         for interval in part.intervals:
-            if interval.of(looks).sum() < SHARE_SAMPLES:
+            if interval.select(looks).sum() < SHARE_SAMPLES:
                 continue
             sums: dict[tuple[str, str], float] = defaultdict(float)
             for (owner, wait), users in zip(self._owned.pairs, self._sums[interval.span].tolist(), strict=True):
                 wait_class, event = names[wait]
                 if users and owner in owners:
                     sums[wait_class if wait_class in WAIT_CLASSES else "other", event] += users
-            parts[interval.index] = SampledWaits(dict(sums), int(interval.of(seen).sum()))
+            parts[interval.index] = SampledWaits(dict(sums), int(interval.select(seen).sum()))
         return parts
 
     def parts(self, part: Part) -> WaitParts | None:

@@ -21,19 +21,21 @@ def driver_bound(load: Load, interval: Interval, arrivals: str, *, answered: boo
     machine, 0 if there was only one.
     """
     for machine, executors in sorted(load.executors.items()):
-        running = float(interval.of(load.user_sum("running", machine)).sum()) * 1e6
+        running = float(interval.select(load.user_sum("running", machine)).sum()) * 1e6
         if arrivals == "closed" and running and answered:
-            used = float(interval.of(_used_us(load, machine)).sum())
+            used = float(interval.select(_used_us(load, machine)).sum())
             if (overhead := 1 - used / running) > DRIVER_OVERHEAD:
                 yield invalid(ValidityKind.DRIVER_OVERHEAD, machine=machine, share=overhead)
-        cpu = max(float(interval.of(load.users[executor]["cpu_us"]).mean()) / 1e6 for executor in executors)
+        cpu = max(float(interval.select(load.users[executor]["cpu_us"]).mean()) / 1e6 for executor in executors)
         if cpu > EXECUTOR_CPU:
             yield invalid(ValidityKind.EXECUTOR_CPU, machine=machine, share=cpu)
-    done = float(interval.of(load.users_sum("committed") + load.users_sum("rolled_back")).sum())
+    done = float(interval.select(load.users_sum("committed") + load.users_sum("rolled_back")).sum())
     if done:
-        late_ms = float(interval.of(load.user_sum("lag_us")).sum()) / done / 1000
-        latency_ms = float(interval.of(load.users_sum("latency_us")).sum()) / done / 1000
-        think_ms = float(interval.of(load.user_sum("think_us")).sum()) / done / 1000 if arrivals == "closed" else 0.0
+        late_ms = float(interval.select(load.user_sum("lag_us")).sum()) / done / 1000
+        latency_ms = float(interval.select(load.users_sum("latency_us")).sum()) / done / 1000
+        think_ms = (
+            float(interval.select(load.user_sum("think_us")).sum()) / done / 1000 if arrivals == "closed" else 0.0
+        )
         if late_ms > max(LAG_SHARE * (latency_ms + think_ms), LAG_FLOOR_MS):
             yield invalid(ValidityKind.LATE_STARTS, late_ms=late_ms, latency_ms=latency_ms, think_ms=think_ms)
 
@@ -41,13 +43,13 @@ def driver_bound(load: Load, interval: Interval, arrivals: str, *, answered: boo
 def little_gap(load: Load, interval: Interval) -> Finding | None:
     """Return the gap in users ≈ TPS × (latency + think time) in a closed loop, or None if the two sides agree."""
     running = load.user_sum("running")
-    users = float(interval.of(running).mean())
+    users = float(interval.select(running).mean())
     if not users:
         return None
     spent_us = load.users_sum("latency_us") + load.user_sum("think_us")
-    accounted = float(interval.of(spent_us).mean()) / 1e6
+    accounted = float(interval.select(spent_us).mean()) / 1e6
     spread_us, left_us = _spread_back(spent_us, running * 1e6)
-    passed = float(interval.of(spread_us).mean()) / 1e6
+    passed = float(interval.select(spread_us).mean()) / 1e6
     # Either way of counting may close: calls that end after the interval make the first too small, calls from before it
     # make the second too large.
     if min(abs(accounted / users - 1), abs(passed / users - 1) + left_us / running.sum() / 1e6) <= LITTLE:

@@ -1,4 +1,4 @@
-"""Validity gates: conditions under which a step's figures stand for the load that the workload means.
+"""Validity gates: conditions under which a step's figures represent the load that the workload defines.
 
 Each gate is a pure function and returns None if it does not apply. All but the limits of the 90th percentile void a
 step: a slow variant may well exceed a limit, and can still be compared.
@@ -67,7 +67,7 @@ def deviation(
 
 @dataclass(frozen=True)
 class Gate:
-    """A condition under which a step's figures stand for its load. It holds if `value` is at most `limit`."""
+    """A condition under which a step's figures represent its load. It holds if `value` is at most `limit`."""
 
     kind: GateKind
     value: float | None
@@ -193,7 +193,7 @@ def followers(followings: Sequence[Following], executors: int, seconds: float) -
 def aborts(transactions: Sequence[TransactionSummary]) -> Gate | None:
     """Judge the share of calls that the server ended because of other transactions, whether retried or given up, per
     transaction that ended."""
-    ended = sum(transaction.ended for transaction in transactions)
+    ended = sum(transaction.ended_count for transaction in transactions)
     if not ended:
         return None
     rate = sum(transaction.aborted for transaction in transactions) / ended
@@ -204,7 +204,10 @@ def aborts(transactions: Sequence[TransactionSummary]) -> Gate | None:
         limit=ABORTED,
         unit="per transaction",
         passed=rate <= ABORTED,
-        facts={"transaction": most.name, "transaction_rate": most.aborted / most.ended if most.ended else 0.0},
+        facts={
+            "transaction": most.name,
+            "transaction_rate": most.aborted / most.ended_count if most.ended_count else 0.0,
+        },
     )
 
 
@@ -229,7 +232,7 @@ def limits(workload: RecordedWorkload, transactions: Sequence[TransactionSummary
     slow = [
         transaction
         for transaction, over in judged
-        if over > OVER_LIMIT and over * transaction.done >= SAMPLES_BEYOND - 0.5
+        if over > OVER_LIMIT and over * transaction.done_count >= SAMPLES_BEYOND - 0.5
     ]
     worst, over = max(judged, key=lambda pair: (pair[0] in slow, pair[1]))
     return Gate(

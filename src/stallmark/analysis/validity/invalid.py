@@ -82,7 +82,7 @@ def invalid_findings(
     if foreign_cpu is not None and foreign_cpu > FOREIGN_CPU:
         yield invalid(ValidityKind.FOREIGN_CPU, share=foreign_cpu)
     yield from _not_connected(load, interval, step.users)
-    done, failed = (float(interval.of(load.all(column)).sum()) for column in ("committed", "failed"))
+    done, failed = (float(interval.select(load.all(column)).sum()) for column in ("committed", "failed"))
     if failed > FAILED * (done + failed):
         most = max(errors, key=lambda error: error.given_up, default=None)
         words = {"transaction": most.transaction, "said": most.message, "code": most.code} if most else {}
@@ -99,7 +99,7 @@ def _not_connected(load: Load, interval: Interval, users: int) -> Iterator[Findi
     """
     if not load.users:
         return
-    connected = float(interval.of(load.user_sum("running")).mean())
+    connected = float(interval.select(load.user_sum("running")).mean())
     if connected < users * (1 - NOT_CONNECTED):
         yield invalid(ValidityKind.NOT_CONNECTED, users=users, connected_users=connected)
 
@@ -156,7 +156,7 @@ def _share_on_device(io: Io, interval: Interval) -> float | None:
         return 0.0
     ours = server["read_bytes"] / server.seconds + (temp["read_bytes"] / temp.seconds if temp else 0)
     if io.raw_bytes is not None:
-        ours += float(interval.of(io.raw_bytes).sum()) / interval.seconds
+        ours += float(interval.select(io.raw_bytes).sum()) / interval.seconds
         if math.isnan(ours):
             return None
     share = max(0.0, 1 - ours / (device["read_bytes"] / device.seconds))

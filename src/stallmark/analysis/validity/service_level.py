@@ -58,7 +58,7 @@ def _cpu_by_processes(
     if own is None or own.cores is None or host is None or host.broken:
         return None
     # Such an array's program would count as foreign.
-    models = (manifest.devices.of(role).emulated_array for role in ("data", "wal"))
+    models = (manifest.devices.for_role(role).emulated_array for role in ("data", "wal"))
     if any(model and model.block_device for model in models):
         return None
     total = sum(host.values.values()) / host.seconds
@@ -78,12 +78,12 @@ def _cpu_by_server_notes(state: ServerState | None) -> tuple[float, float, OwnCp
 
 
 def _delays(manifest: Manifest, load: Load, interval: Interval, busy: float, own: OwnCpu | None) -> bool:
-    """Return whether the run waited for CPUs: as the kernel counted it, else whether the CPUs were busy enough to limit
-    it."""
+    """Return True if the run waited for CPUs: as the kernel counted it or, without its count, if the CPUs were busy
+    enough to limit it."""
     # The kernel does not separate the sessions of several loads.
     if own is None or own.server_run_delay_s is None or manifest.loads:
         return busy >= CPU_LIMITS
-    spent_s = float(interval.of(load.all("service_us")).sum()) / 1e6
+    spent_s = float(interval.select(load.all("service_us")).sum()) / 1e6
     return own.server_run_delay_s / own.seconds > CPU_DELAY * spent_s / interval.seconds
 
 
@@ -105,7 +105,7 @@ class Validity:
 
         A workload without a primary transaction has no gate on contention: the bank's branches are contended by design.
         """
-        executors = sum(bool(interval.of(users["running"]).any()) for users in self.load.users.values())
+        executors = sum(bool(interval.select(users["running"]).any()) for users in self.load.users.values())
         # Without a primary transaction the workload contends by design.
         contended = self.workload.primary is not None
         candidates = [
@@ -122,13 +122,13 @@ class Validity:
 
     def _mix(self, interval: Interval, transactions: Sequence[TransactionSummary], executors: int) -> Gate | None:
         under_way = {
-            transaction.name: interval.of(self.load.counts[transaction.name]["latency_us"]).sum()
+            transaction.name: interval.select(self.load.counts[transaction.name]["latency_us"]).sum()
             / 1e6
             / interval.seconds
             for transaction in transactions
             if transaction.name in self.load.counts
         }
-        done = {transaction.name: transaction.done for transaction in transactions}
+        done = {transaction.name: transaction.done_count for transaction in transactions}
         return gates.mix(self.workload, done, under_way, executors)
 
     def _followers(self, interval: Interval, executors: int) -> Gate | None:
@@ -143,9 +143,9 @@ class Validity:
         came = self.load.ended_per_second(kind.name)
         return gates.Following(
             kind,
-            int(interval.of(done).sum()),
-            int(interval.of(source["rolled_back"]).sum()) if source else 0,
-            int(interval.of(came).sum()),
+            int(interval.select(done).sum()),
+            int(interval.select(source["rolled_back"]).sum()) if source else 0,
+            int(interval.select(came).sum()),
             int(done[: interval.begin].sum()),
             int(came[: interval.begin].sum()),
         )

@@ -13,7 +13,7 @@ from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.odbc import one_row
 from stallmark.engines.mssql.server import OLDEST_MAJOR, SQL_SERVER_2025
 from stallmark.errors import CallFailed, StallmarkError
-from stallmark.record.schema import column, how_to_resume, why_stopped
+from stallmark.record.schema import column, resume_command, stop_reason
 
 # The statements of our databases' procedures: how often and by which plan each was executed, and what it read.
 
@@ -141,10 +141,10 @@ class QueryStore(MssqlCollector):
         for where, engine in self.engines_by_prefix.items():
             state, _, _, reason = _options(engine)
             if state != "READ_WRITE":
-                detail = f" ({cause})" if (cause := why_stopped(reason)) else ""
+                detail = f" ({cause})" if (cause := stop_reason(reason)) else ""
                 return (
                     f"{where}Query Store is {state} in this database{detail}, and Stallmark leaves it so: to have it, "
-                    f"{how_to_resume(state, reason)}"
+                    f"{resume_command(state, reason)}"
                 )
         return None
 

@@ -131,8 +131,8 @@ _REMEDY = "restore it, or leave this record out"
 def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of a record's folder; raise StallmarkError, which names the file and the key at fault."""
     path = folder / FILE
-    found = read_json(path, absent=f"{folder} is not a run record: it has no {FILE}.", remedy=_REMEDY)
-    format = found.get("format") if isinstance(found, dict) else None
+    value = read_json(path, absent=f"{folder} is not a run record: it has no {FILE}.", remedy=_REMEDY)
+    format = value.get("format") if isinstance(value, dict) else None
     if type(format) is not int:
         raise StallmarkError(f"{path} is damaged (it has no format number): {_REMEDY}.")
     if format != FORMAT:
@@ -141,7 +141,7 @@ def read_manifest(folder: Path) -> Manifest:
             f"{folder} has record format {format} and this version reads format {FORMAT}: {older}, or read it with the "
             "Stallmark that made it."
         )
-    return as_model(Manifest, found, path, remedy=_REMEDY)
+    return as_model(Manifest, value, path, remedy=_REMEDY)
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:

@@ -281,7 +281,7 @@ class LeftWaiting(ManifestPart):
 
 class External(ManifestPart):
     """A file of external measurements, and how its times were understood. `offset_s` is added to them; `span` is UTC,
-    ISO 8601; `notes` name what was left out."""
+    ISO 8601; `notes` name what was left out, `remarks` what was converted."""
 
     name: str
     file: str
@@ -293,6 +293,7 @@ class External(ManifestPart):
     interval_s: float
     counters: int
     notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 class Ended(ManifestPart):

@@ -97,7 +97,7 @@ class Devices(ManifestPart):
     built_in: dict[Role, str] = {}
     direct_io: DirectIo | None = None
 
-    def of(self, role: Role) -> Device:
+    def for_role(self, role: Role) -> Device:
         return (self.data if role == "data" else self.wal) or Device()
 
 

@@ -183,10 +183,20 @@ class Counted(ManifestPart):
     after: int | None = None
 
 
+class Statement(ManifestPart):
+    """A statement of SQL of a user's own. `name`: its transaction, and its number in that; `line` of the transaction's
+    file; `text` in one line, without comments."""
+
+    name: str
+    transaction: str
+    line: int
+    text: str
+
+
 class Workload(ManifestPart):
     """The workload of a run. `scale` is in the workload's own measures; `trades_per_account`: the depth of the
     brokerage's history, on average; `background_sessions` execute what no virtual user starts. `version`: of the rows,
-    the inputs and the procedures."""
+    the inputs and the procedures. `statements`: those of SQL of a user's own, in the order of its files."""
 
     name: str = ""
     scale: dict[str, int | float] = {}
@@ -196,6 +206,7 @@ class Workload(ManifestPart):
     locality: float = 0.0
     version: int | None = None
     transactions: tuple[Transaction, ...] = ()
+    statements: tuple[Statement, ...] = ()
     primary: str | None = None
     nominal_rate: float | None = None
     background_sessions: int = 0

@@ -132,13 +132,13 @@ class Intervals:
 
     @property
     def classes(self) -> list[FileClass]:
-        return [name for name in FileClass if self._own_columns(name)]
+        return [name for name in FileClass if self._columns_of(name)]
 
     def column(self, name: str) -> np.ndarray:
         values = self.columns.get(name)
         return np.full(len(self.start), np.nan) if values is None else values
 
-    def known(self, name: str) -> np.ndarray:
+    def known_values(self, name: str) -> np.ndarray:
         """Return the values of a column, without those that are not known."""
         values = self.column(name)
         return values[np.isfinite(values)]
@@ -158,7 +158,7 @@ class Intervals:
 
     def has_any(self, name: str) -> np.ndarray:
         """Return a mask of the intervals in which any column of a class of file, or of the server, is known."""
-        known = [np.isfinite(values) for values in self._own_columns(name).values()]
+        known = [np.isfinite(values) for values in self._columns_of(name).values()]
         return np.any(known, axis=0) if known else np.zeros(len(self.start), dtype=bool)
 
     def tables(self) -> dict[str, pa.Table]:
@@ -168,7 +168,7 @@ class Intervals:
         file_io = file_io.sort_by([("start", "ascending"), ("file_class", "ascending")])
         return {"file_io": file_io, "server": self._table("server", SERVER)}
 
-    def _own_columns(self, name: str) -> dict[str, np.ndarray]:
+    def _columns_of(self, name: str) -> dict[str, np.ndarray]:
         return {column: values for column, values in self.columns.items() if column.startswith(f"{name}.")}
 
     def _table(self, name: str, schema: pa.Schema) -> pa.Table:
@@ -199,7 +199,7 @@ def intervals_from_tables(file_io: pa.Table, server: pa.Table) -> Intervals:
 
 
 def is_known(values: np.ndarray) -> bool:
-    """Return whether any value is known."""
+    """Return True if any value is known."""
     return bool(np.isfinite(values).any())
 
 

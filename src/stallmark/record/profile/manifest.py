@@ -30,7 +30,7 @@ class ProfiledServer(ManifestPart):
     database_bytes: int | None = None
 
     def is_as(self, other: "ProfiledServer") -> bool:
-        """Return whether it is the same server with the same equipment, apart from sizes, which vary from hour to
+        """Return True if it is the same server with the same equipment, apart from sizes, which vary from hour to
         hour."""
         varying: dict[str, None] = {"since": None, "pool_bytes": None, "database_bytes": None}
         return self.changed(**varying) == other.changed(**varying)

@@ -26,7 +26,7 @@ from stallmark.report.document import (
     Shown,
     Title,
     Words,
-    known,
+    non_empty,
 )
 from stallmark.report.figures import KeyItem, looks
 from stallmark.report.picture import picture_from
@@ -176,11 +176,11 @@ def comparison_document(experiment: ExperimentSummary, comparison: ComparisonSum
         lead=[Drawn(picture, reading.PICTURE)],
         key=key,
         cautions=experiment.cautions,
-        sections=known(
+        sections=non_empty(
             Section("verdict", "Verdict", [*map(verdict, comparison.pairs), *left_out]),
             Section("bars", "Side by side", bars),
             _ratios(comparison),
-            cause.why_section(comparison.pairs),
+            cause.differences_section(comparison.pairs),
             environment.array_section(experiment),
             _evidence(experiment, comparison),
             environment.environment_section(experiment),

@@ -181,8 +181,8 @@ def time_figure(experiment: ExperimentSummary, comparison: ComparisonSummary) ->
         title="Over time",
         unit="",
         emulated=any(side.emulated for side in comparison.sides),
-        summary=words.over_time(len(every), len(shown)),
-        method=words.over_time_method(unit),
+        summary=words.time_chart_summary(len(every), len(shown)),
+        method=words.time_chart_method(unit),
         chart=made,
         header=["side", "run", "seconds", "mean TPS"],
         rows=[

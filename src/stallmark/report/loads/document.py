@@ -24,8 +24,8 @@ from stallmark.report.document import (
     Title,
     Words,
     bullets,
-    known,
-    shown,
+    non_empty,
+    table_blocks,
 )
 from stallmark.report.experiment import experiment_document, experiment_in_json
 from stallmark.report.figures import NEUTRAL, looks
@@ -326,26 +326,28 @@ def loads_document(loads_summary: LoadsSummary) -> Document:
         ],
         no_slide=words.NO_SLIDE,
         cautions=whole.cautions,
-        sections=known(
+        sections=non_empty(
             Section(
                 "loads",
                 "Every load by step",
-                shown(tables.figures(loads_summary), "Throughput, latency and reads of every load, by step"),
+                table_blocks(tables.figures(loads_summary), "Throughput, latency and reads of every load, by step"),
             ),
             Section(
                 "together",
                 "Together against alone",
-                shown(tables.penalties(loads_summary), "Every load together and alone"),
+                table_blocks(tables.penalties(loads_summary), "Every load together and alone"),
             ),
             Section(
                 "cells",
                 "By cells",
-                shown(tables.cells(loads_summary), "Throughput, scaling and service level of every load by cells"),
+                table_blocks(
+                    tables.cells(loads_summary), "Throughput, scaling and service level of every load by cells"
+                ),
             ),
             Section(
                 "whole",
                 "Device, host and reads, all loads together",
-                shown(tables.whole(loads_summary), "Device, host and reads by step"),
+                table_blocks(tables.whole(loads_summary), "Device, host and reads by step"),
             ),
             _findings(loads_summary),
             environment.array_section(whole),

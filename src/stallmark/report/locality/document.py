@@ -6,7 +6,19 @@ from typing import Any
 
 from stallmark import format
 from stallmark.analysis.locality.summary import Locality
-from stallmark.report.document import Block, Codes, Document, Facts, Grid, Section, Shown, Title, Words, bullets, shown
+from stallmark.report.document import (
+    Block,
+    Codes,
+    Document,
+    Facts,
+    Grid,
+    Section,
+    Shown,
+    Title,
+    Words,
+    bullets,
+    table_blocks,
+)
 from stallmark.report.figures import Figure
 from stallmark.report.locality import tables
 from stallmark.report.locality.tables import figures
@@ -67,10 +79,10 @@ def _sections(locality: Locality, charts: list[Figure]) -> Iterator[Section]:
     if locality.traced:
         yield section("traced", "Behind the traced pool", Words(words.traced(locality.traced), "lead"), Grid(charts))
     if locality.by_transaction:
-        transactions = shown(tables.transactions(locality), "Transactions")
+        transactions = table_blocks(tables.transactions(locality), "Transactions")
         yield section("transactions", "By transaction", Words(words.TRANSACTIONS, "lead"), *transactions)
     if locality.traced or locality.io:
-        yield section("io", "I/Os", Words(words.SIZES, "lead"), *shown(tables.io(locality), "I/O"))
+        yield section("io", "I/Os", Words(words.SIZES, "lead"), *table_blocks(tables.io(locality), "I/O"))
 
 
 def _environment(locality: Locality) -> Section:

@@ -323,7 +323,7 @@ def _figure(
         unit=unit,
         emulated=any(run.result.emulated for run, _ in curves),
         summary=" ".join(
-            words.at_both_ends(
+            words.curve_ends(
                 f"{run.variant}, {name or unit}",
                 [(cell(curve, value_of, depth), depth) for depth in (depths[0], depths[-1])],
             )

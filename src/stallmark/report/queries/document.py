@@ -24,8 +24,8 @@ from stallmark.report.document import (
     Shown,
     Words,
     bullets,
-    known,
-    shown,
+    non_empty,
+    table_blocks,
 )
 from stallmark.report.figures import (
     NEUTRAL,
@@ -301,7 +301,7 @@ def query_document(experiment: ExperimentSummary) -> Document:
     comparison, key = compared(experiment), variants_key(experiment)
     bars = bar_figures(experiment)
     title = f"Against {comparison.baseline}" if len(comparison.variants) > 1 else "Run times"
-    failures = shown(tables.failures(experiment), "Queries that failed") or [Words(reading.NO_QUERY_FAILED)]
+    failures = table_blocks(tables.failures(experiment), "Queries that failed") or [Words(reading.NO_QUERY_FAILED)]
     return Document(
         title=experiment.title,
         kind=experiment.scenario,
@@ -313,7 +313,7 @@ def query_document(experiment: ExperimentSummary) -> Document:
         lead=[Key(key), bars[0]] if bars else [],
         key=key,
         cautions=experiment.cautions,
-        sections=known(
+        sections=non_empty(
             _summary(experiment),
             Section("relative", title, [Key(key), *bars[1:]]),
             summary.findings_section(experiment.findings),
@@ -352,7 +352,7 @@ def _queries(experiment: ExperimentSummary) -> Section:
             for name, table in every
         ),
         Words(footnote, "footnote"),
-        *shown(tables.streams(experiment), "Streams", "Streams of the throughput runs"),
+        *table_blocks(tables.streams(experiment), "Streams", "Streams of the throughput runs"),
     ]
     return Section("queries", "Queries", parts)
 

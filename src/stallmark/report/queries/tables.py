@@ -91,7 +91,7 @@ def _short(cell: QueryCell | None, *, is_baseline: bool) -> list[str | Cell]:
 def _notes(comparison: QueryComparison) -> Iterator[str]:
     yield (words.run_times_note(comparison.baseline))
     if len(comparison.dops) > 1:
-        yield words.at_parallelism(dop(comparison.dops[0]))
+        yield words.parallelism_note(dop(comparison.dops[0]))
 
 
 def everything(experiment: ExperimentSummary) -> list[tuple[str, Table]]:

@@ -33,7 +33,7 @@ from stallmark.report.figures import (
 )
 from stallmark.report.text import reading
 from stallmark.report.text.device import labelled
-from stallmark.report.text.reading import ChartLine, Panel, known, reading_of, summary_of
+from stallmark.report.text.reading import ChartLine, Panel, is_finite, reading_of, summary_of
 
 _LEFT: dict[str, Any] = {"x": 0}
 _RIGHT: dict[str, Any] = {"x": 1, "xanchor": "right"}
@@ -41,7 +41,7 @@ GAP = 0.1  # gap between emulated and bare panels, as a share of the figure's wi
 
 
 def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
-    """Return throughput and every chart of metrics against the axis; none when no step was reached."""
+    """Return throughput and every chart of metrics against the axis; empty if no step was reached."""
     if not experiment.steps:
         return []
     rate = "committed per second"
@@ -69,7 +69,7 @@ def axis_figures(experiment: ExperimentSummary) -> list[Figure]:
 
 
 def transaction_figures(experiment: ExperimentSummary) -> list[Figure]:
-    """Return the latency of every transaction type; none when there is one type, whose latency is that of the step."""
+    """Return the latency of every transaction type; empty for a single type, whose latency is that of the step."""
     names = list(dict.fromkeys(t.name for s in experiment.steps for t in s.transactions))
     if len(names) < 2:
         return []
@@ -78,7 +78,7 @@ def transaction_figures(experiment: ExperimentSummary) -> list[Figure]:
         return lambda s: next((t.latency_ms.get(key) for t in s.transactions if t.name == name), None)
 
     limits = {t.name: t.limit_s for s in experiment.steps for t in s.transactions}
-    found = [
+    figures = [
         axis_figure(
             experiment,
             Chart(f"transaction-{number}", f"{display_name(name)}{_p90_limit(limits[name])}", "ms"),
@@ -88,7 +88,7 @@ def transaction_figures(experiment: ExperimentSummary) -> list[Figure]:
         )
         for number, name in enumerate(names)
     ]
-    return [one for one in found if any(value is not None for trace in one.chart.data for value in trace.y)]
+    return [figure for figure in figures if any(value is not None for trace in figure.chart.data for value in trace.y)]
 
 
 def _p90_limit(limit_s: float | None) -> str:
@@ -100,7 +100,7 @@ _STYLES = {2: (("solid", 1.0), ("dot", 0.55)), 3: (("solid", 1.0), ("dash", 0.75
 
 
 def _styled(lines: Mapping[str, Value]) -> list[ChartLine]:
-    """Return the lines of a chart; the first stands out."""
+    """Return the lines of a chart, the first one emphasised."""
     styles = _STYLES[2 if len(lines) < 3 else 3]
     return [ChartLine(name, value, *style) for (name, value), style in zip(lines.items(), cycle(styles), strict=False)]
 
@@ -109,24 +109,24 @@ def axis_figure(
     experiment: ExperimentSummary, chart: Chart, metrics: Sequence[ChartLine], method: str, height: int = 290
 ) -> Figure:
     """Return one chart: a line per emulated variant or device, real devices in a panel of their own."""
-    at = Axis.of(experiment)
+    axis = Axis.from_experiment(experiment)
     parts = panels(experiment.steps)
-    tops = [max((v for s in p.steps for m in metrics if known(v := m.value(s))), default=0.0) for p in parts]
+    tops = [max((v for s in p.steps for m in metrics if is_finite(v := m.value(s))), default=0.0) for p in parts]
     own_scale = len(parts) == 2 and min(tops) > 0 and max(tops) > 3 * min(tops)
     wide = None
-    if at.kind.startswith("pool") and len(parts) == 1 and all(m.rate for m in metrics):
+    if axis.kind.startswith("pool") and len(parts) == 1 and all(m.rate for m in metrics):
         wide = rate_axis([m.value(s) or 0.0 for s in parts[0].steps for m in metrics])
     margin = {} if any(p.title for p in parts) else {"t": 24}
     made, _ = side_by_side(_widths(parts), GAP, height, bargap=0.45 if len(metrics) == 1 else 0.25, margin=margin)
     for place, panel, top in zip(places(len(parts)), parts, tops, strict=True):
-        x, y = _x_axis(at, panel), wide or {"range": from_zero(top if own_scale else max(tops))}
+        x, y = _x_axis(axis, panel), wide or {"range": from_zero(top if own_scale else max(tops))}
         above, side = f"{chart.unit}{', log scale' * bool(wide)}", _LEFT
         if place:
             y["showticklabels"] = own_scale
             above, side = "own scale" if own_scale else "same scale", _RIGHT
-        elif at.title:
-            x["title"] = {"text": at.title}
-        made.add_traces(_traces(experiment, at, panel, metrics, place))
+        elif axis.title:
+            x["title"] = {"text": axis.title}
+        made.add_traces(_traces(experiment, axis, panel, metrics, place))
         made.update_layout({f"xaxis{place}": x, f"yaxis{place}": y})
         if panel.title:
             note(made, "bare device" if place else panel.title, 30, bold=True, yshift=20, **side)
@@ -150,7 +150,7 @@ def axis_figure(
             ]
             for s in experiment.steps
         ],
-        key=metric_key(metrics, at.numeric),
+        key=metric_key(metrics, axis.numeric),
         reading=reading_of(parts, metrics[0], labels) if len(metrics) == 1 else "",
     )
 
@@ -211,7 +211,7 @@ def _bars(
 ) -> list[go.Bar]:
     """Return bars; none for one of several metrics without values, which would take the room of a bar."""
     steps = panel.steps
-    if several and not any(known(metric.value(step)) for step in steps):
+    if several and not any(is_finite(metric.value(step)) for step in steps):
         return []
     return [
         go.Bar(

@@ -11,7 +11,7 @@ from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding
 from stallmark.format import percent
 from stallmark.report.columns import step_labels, step_rows
-from stallmark.report.document import Block, Fold, Section, Title, Words, shown
+from stallmark.report.document import Block, Fold, Section, Title, Words, table_blocks
 from stallmark.report.table import Cell, Rows, Table, group, named_rows, number, numbers, word
 from stallmark.report.text import cause as words
 from stallmark.report.text import sentence
@@ -20,8 +20,8 @@ from stallmark.report.text.terms import PART_NAMES
 from stallmark.stats.thresholds import ASSOCIATION_BIN_S, CONFIDENCE
 
 
-def where(experiment: ExperimentSummary) -> Table | None:
-    """Return the response time by part, or None if no step's is known."""
+def response_times(experiment: ExperimentSummary) -> Table | None:
+    """Return the response time by part, or None if it is known for no step."""
     labels = step_labels(experiment)
     known = [(labels[step.key], step.cause.budget) for step in experiment.steps if step.cause and step.cause.budget]
     parts = [name for name in PARTS if any(budget.parts_ms[name] > 0 for _, budget in known)]
@@ -42,7 +42,7 @@ def where(experiment: ExperimentSummary) -> Table | None:
     )
 
 
-def what_if(experiment: ExperimentSummary) -> Table | None:
+def predicted_throughput(experiment: ExperimentSummary) -> Table | None:
     """Return predicted throughput for other read times, or None if nothing can be predicted."""
     rows = step_rows(experiment, lambda step: [step.cause] if step.cause and step.cause.predictions else [])
     times = [prediction.read_ms for cause in rows.items[:1] for prediction in cause.predictions]
@@ -64,19 +64,19 @@ def _demands(cause: StepCause) -> Demands:
 
 
 def _predicted(cause: StepCause, read_ms: float) -> str:
-    found = next(prediction for prediction in cause.predictions if prediction.read_ms == read_ms)
-    return f"{format.number(found.tps)} ({format.number(found.low)}–{format.number(found.high)})"
+    prediction = next(prediction for prediction in cause.predictions if prediction.read_ms == read_ms)
+    return f"{format.number(prediction.tps)} ({format.number(prediction.low)}–{format.number(prediction.high)})"
 
 
 def notes(experiment: ExperimentSummary) -> list[tuple[str, Finding]]:
     """Return the reasons why something could not be computed, once each, with the steps they hold for."""
     labels = step_labels(experiment)
-    found: dict[Finding, list[str]] = {}
+    steps_by_note: dict[Finding, list[str]] = {}
     for step in experiment.steps:
         for note in step.cause.notes if step.cause else ():
-            found.setdefault(note, []).append(labels[step.key])
+            steps_by_note.setdefault(note, []).append(labels[step.key])
     every = len(experiment.steps)
-    return [("all steps" if len(steps) == every else ", ".join(steps), note) for note, steps in found.items()]
+    return [("all steps" if len(steps) == every else ", ".join(steps), note) for note, steps in steps_by_note.items()]
 
 
 def laws(experiment: ExperimentSummary) -> Table | None:
@@ -135,21 +135,21 @@ def evidence(cause: Cause) -> Table | None:
     return _evidence(cause.evidence, with_share=False) if cause.evidence else None
 
 
-def _evidence(found: Sequence[Evidence], with_share: bool) -> Table:
-    return Rows(found).table(
-        word("", lambda one: words.evidence_words(one)[0]),
-        word("unit", lambda one: words.evidence_words(one)[1]),
-        number("A", lambda one: one.a),
-        number("B", lambda one: one.b),
-        number("change", lambda one: one.change, _signed),
+def _evidence(rows: Sequence[Evidence], with_share: bool) -> Table:
+    return Rows(rows).table(
+        word("", lambda row: words.evidence_words(row)[0]),
+        word("unit", lambda row: words.evidence_words(row)[1]),
+        number("A", lambda row: row.a),
+        number("B", lambda row: row.b),
+        number("change", lambda row: row.change, _signed),
         number(
             f"{percent(CONFIDENCE)} interval",
-            lambda one: format.NONE if one.low is None else f"{_signed(one.low)} to {_signed(one.high)}",
+            lambda row: format.NONE if row.low is None else f"{_signed(row.low)} to {_signed(row.high)}",
         ),
-        number("runs", lambda one: f"{one.runs_a} and {one.runs_b}"),
-        number("share of the change", lambda one: one.share, format.signed, when=with_share),
-        word("method", lambda one: words.evidence_words(one)[2], when=not with_share),
-        notes=[words.CHANGED, words.evidence_method(found[0])] if with_share else [],
+        number("runs", lambda row: f"{row.runs_a} and {row.runs_b}"),
+        number("share of the change", lambda row: row.share, format.signed, when=with_share),
+        word("method", lambda row: words.evidence_words(row)[2], when=not with_share),
+        notes=[words.CHANGED, words.evidence_method(rows[0])] if with_share else [],
     )
 
 
@@ -185,13 +185,13 @@ def _signed(value: float | None) -> str:
 
 
 def section(experiment: ExperimentSummary) -> Section:
-    """Return where the response time of every step went, and what would change it."""
-    moved = shown(associations(experiment), "Strength, lag and elasticity against throughput")
-    obeyed = shown(laws(experiment), "Little’s law and the utilisation law")
+    """Return the division of every step's response time, and the predictions for faster reads."""
+    moved = table_blocks(associations(experiment), "Strength, lag and elasticity against throughput")
+    obeyed = table_blocks(laws(experiment), "Little’s law and the utilisation law")
     blocks: list[Block] = [
-        *shown(where(experiment), "Response time by part, ms per transaction"),
+        *table_blocks(response_times(experiment), "Response time by part, ms per transaction"),
         *(Words(f"{steps}: {sentence(note)}", "footnote") for steps, note in notes(experiment)),
-        *shown(what_if(experiment), "Predicted throughput by read time", "What if reads took …"),
+        *table_blocks(predicted_throughput(experiment), "Predicted throughput by read time", "What if reads took …"),
         *([Fold("What moved with throughput", moved)] if moved else []),
         *([Fold("Laws that the figures must obey", obeyed)] if obeyed else []),
     ]
@@ -199,18 +199,18 @@ def section(experiment: ExperimentSummary) -> Section:
     return Section("causes", title, blocks, "by part; what faster reads would give")
 
 
-def why_section(pairs: Sequence[PairComparison]) -> Section:
+def differences_section(pairs: Sequence[PairComparison]) -> Section:
     """Return the causes of the differences between two sides."""
-    blocks = [block for pair in pairs if pair.cause for block in _why(pair, pair.cause)]
+    blocks = [block for pair in pairs if pair.cause for block in _difference_blocks(pair, pair.cause)]
     return Section("why", "Why", blocks)
 
 
-def _why(pair: PairComparison, cause: Cause) -> Iterator[Block]:
+def _difference_blocks(pair: PairComparison, cause: Cause) -> Iterator[Block]:
     yield Title(f"{pair.b} (B) against {pair.a} (A)")
     yield Words(sentence(cause.finding), "lead")
     yield from (Words(sentence(caution), "footnote") for caution in cause.cautions)
-    yield from shown(parts(cause), "Response time by part, A and B, ms per transaction")
-    if checked := shown(evidence(cause), "I/O and CPU of A and B"):
+    yield from table_blocks(parts(cause), "Response time by part, A and B, ms per transaction")
+    if checked := table_blocks(evidence(cause), "I/O and CPU of A and B"):
         yield Fold("I/O, CPU and what else was checked", checked)
-    if tested := shown(tests(cause), "Predictions beside what was run"):
+    if tested := table_blocks(tests(cause), "Predictions beside what was run"):
         yield Fold("Models put to the test", tested)

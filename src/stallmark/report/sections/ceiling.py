@@ -16,7 +16,7 @@ from stallmark.analysis.pool_curve.findings import FlashKind
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.format import plural
 from stallmark.record.manifest.workload import LimitSeen
-from stallmark.report.document import Block, Section, Shown, Title, Words, shown
+from stallmark.report.document import Block, Section, Shown, Title, Words, table_blocks
 from stallmark.report.figures import (
     COLOURS,
     NEUTRAL,
@@ -44,7 +44,7 @@ _MARKS = {"held": ("circle", HELD), "broke": ("x", BROKE), "undecided": ("diamon
 
 def ceiling_figures(experiment: ExperimentSummary) -> list[Figure]:
     """Return a chart for each run that searched: the latency of transactions, or the time of reads, over throughput."""
-    return [_figure(one, number) for number, one in enumerate(experiment.ceilings) if one.levels]
+    return [_figure(ceiling, number) for number, ceiling in enumerate(experiment.ceilings) if ceiling.levels]
 
 
 def level_tables(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
@@ -140,8 +140,8 @@ def _latency(limit: LimitSeen | None, step: StepSummary) -> float | None:
     percentile, transaction = (limit.percentile or "p95", limit.transaction) if limit else ("p95", None)
     if transaction is None:
         return METRICS[percentile].value(step)
-    found = next((each for each in step.transactions if each.name == transaction), None)
-    return found.latency_ms.get(percentile) if found else None
+    kind = next((kind for kind in step.transactions if kind.name == transaction), None)
+    return kind.latency_ms.get(percentile) if kind else None
 
 
 def _table(ceiling: Ceiling) -> Table:
@@ -152,7 +152,7 @@ def _table(ceiling: Ceiling) -> Table:
         word("verdict", _verdict),
         number("measured", lambda level: level.step.interval.measured_s, format.seconds),
         number("TPS", lambda level: level.step.throughput.tps),
-        numbers(range(len(limits)), lambda place: _head(limits[place]), _seen),
+        numbers(range(len(limits)), lambda place: _head(limits[place]), _limit_text),
     )
 
 
@@ -167,7 +167,7 @@ def _verdict(level: Level) -> str | Cell:
     return Cell(verdict, "bad") if level.seen.verdict == "broke" else verdict
 
 
-def _seen(level: Level, place: int) -> str:
+def _limit_text(level: Level, place: int) -> str:
     limit = level.seen.limits[place] if place < len(level.seen.limits) else None
     if limit is None or limit.value is None:
         return format.NONE
@@ -179,7 +179,9 @@ def _seen(level: Level, place: int) -> str:
 def ceiling_section(experiment: ExperimentSummary) -> Section:
     charts = ceiling_figures(experiment)
     levels = [
-        block for name, table in level_tables(experiment) for block in shown(table, "Levels that were tried", name)
+        block
+        for name, table in level_tables(experiment)
+        for block in table_blocks(table, "Levels that were tried", name)
     ]
     return Section("ceiling", "The ceiling", [Words(reading.CEILING, "lead"), *charts, *levels] if charts else [])
 
@@ -211,11 +213,11 @@ def _curve_figure(curve: PoolCurve, number: int, flash: Sequence[Finding]) -> Fi
     for place, left, (title, fit, value) in zip(places(len(plots)), lefts, plots, strict=True):
         axes = {"xaxis": f"x{place}", "yaxis": f"y{place}"}
         made.add_traces(_traces(curve, fit, value, axes))
-        wide = [one.value for size in curve.sizes if (one := value(size))] if fit is curve.throughput else []
+        wide = [mean.value for size in curve.sizes if (mean := value(size))] if fit is curve.throughput else []
         if fit is curve.throughput and flash:
             made.add_trace(_flash(flash, axes))
-            wide += [one.facts["per_s"][1] for one in flash]
-        top = max([one.high or one.value for size in curve.sizes if (one := value(size))] + wide)
+            wide += [finding.facts["per_s"][1] for finding in flash]
+        top = max([mean.high or mean.value for size in curve.sizes if (mean := value(size))] + wide)
         axis, scale = values_axis(top, wide)
         made.update_layout({f"xaxis{place}": _memory_axis(curve), f"yaxis{place}": axis})
         note(made, title + scale, xref="paper", yref="paper", x=left, xanchor="left", yshift=8)
@@ -241,15 +243,18 @@ def _curve_figure(curve: PoolCurve, number: int, flash: Sequence[Finding]) -> Fi
     )
 
 
-def _flash(found: Sequence[Finding], axes: dict[str, str]) -> go.Scatter:
+def _flash(findings: Sequence[Finding], axes: dict[str, str]) -> go.Scatter:
     """Return the variants with flash, each at its own memory."""
-    rates = [one.facts["per_s"][1] for one in found]
+    rates = [finding.facts["per_s"][1] for finding in findings]
     return go.Scatter(
         mode="markers",
         name="with flash",
-        x=[one.facts["pool_bytes"] for one in found],
+        x=[finding.facts["pool_bytes"] for finding in findings],
         y=rounded(rates, 5),
-        text=[f"{format.number(rate)}  {plain(one.facts['variant'])}" for rate, one in zip(rates, found, strict=True)],
+        text=[
+            f"{format.number(rate)}  {plain(finding.facts['variant'])}"
+            for rate, finding in zip(rates, findings, strict=True)
+        ],
         marker={"size": 11, "color": FLASH, "symbol": "star"},
         **axes,
     )
@@ -258,20 +263,20 @@ def _flash(found: Sequence[Finding], axes: dict[str, str]) -> go.Scatter:
 def _traces(
     curve: PoolCurve, fit: Fit, value: Callable[[CurveSize], Mean | None], axes: dict[str, str]
 ) -> list[go.Scatter]:
-    known = [(size, one) for size in curve.sizes if (one := value(size))]
+    known = [(size, mean) for size in curve.sizes if (mean := value(size))]
     bars = {
         "type": "data",
         "symmetric": False,
-        "array": rounded(one.high - one.value if one.high is not None else None for _, one in known),
-        "arrayminus": rounded(one.value - one.low if one.low is not None else None for _, one in known),
+        "array": rounded(mean.high - mean.value if mean.high is not None else None for _, mean in known),
+        "arrayminus": rounded(mean.value - mean.low if mean.low is not None else None for _, mean in known),
     }
-    repeated = any(one.high is not None for _, one in known)
+    repeated = any(mean.high is not None for _, mean in known)
     return [
         go.Scatter(
             mode="lines",
             name="fitted curve",
-            x=[round(at) for at, _ in fit.line],
-            y=rounded((one for _, one in fit.line), 5),
+            x=[round(pool_bytes) for pool_bytes, _ in fit.line],
+            y=rounded((fitted for _, fitted in fit.line), 5),
             line={"color": NEUTRAL, "width": 1.75},
             hoverinfo="skip",
             **axes,
@@ -280,8 +285,8 @@ def _traces(
             mode="markers",
             name="a size",
             x=[size.pool_bytes for size, _ in known],
-            y=rounded((one.value for _, one in known), 5),
-            text=[f"{format.number(one.value)}  {format.size(size.pool_bytes)}" for size, one in known],
+            y=rounded((mean.value for _, mean in known), 5),
+            text=[f"{format.number(mean.value)}  {format.size(size.pool_bytes)}" for size, mean in known],
             marker={"size": 9, "color": POINT},
             cliponaxis=False,
             **({"error_y": bars} if repeated else {}),
@@ -290,9 +295,9 @@ def _traces(
         go.Scatter(
             mode="markers",
             name="left out",
-            x=[one.size for one in fit.left_out],
-            y=rounded((one.predicted for one in fit.left_out), 5),
-            text=[f"{format.number(one.predicted)} with {format.size(one.size)} left out" for one in fit.left_out],
+            x=[size.size for size in fit.left_out],
+            y=rounded((size.predicted for size in fit.left_out), 5),
+            text=[f"{format.number(size.predicted)} with {format.size(size.size)} left out" for size in fit.left_out],
             marker={"size": 7, "color": LEFT_OUT, "symbol": "x"},
             **axes,
         ),
@@ -300,7 +305,7 @@ def _traces(
 
 
 def _memory_axis(curve: PoolCurve) -> dict[str, object]:
-    """Return a logarithmic axis of sizes, with those measured that stand apart as its ticks."""
+    """Return a logarithmic axis of sizes. Its ticks are measured sizes, without those too close to the next tick."""
     sizes = [size.pool_bytes for size in curve.sizes]
     ticks = [sizes[-1]]
     for size in reversed(sizes[:-1]):
@@ -315,7 +320,7 @@ def _curve_table(curve: PoolCurve) -> Table:
     return Rows(curve.sizes).table(
         word("memory", lambda size: format.size(size.pool_bytes)),
         number("of the data", lambda size: size.pool_share, format.portion),
-        word("chosen as", lambda size: ceiling_words.why_curve_ended(size.chosen)),
+        word("chosen as", lambda size: ceiling_words.size_reason(size.chosen)),
         number("runs", lambda size: len(size.tps), format.count),
         number(f"{plural(curve.primary) if curve.primary else 'transactions'}/s", lambda size: size.rate, _mean),
         number("left out", lambda size: tps.get(size.pool_bytes)),
@@ -329,12 +334,12 @@ def _left_out(fit: Fit | None) -> dict[int, float]:
     return {size.size: size.predicted for size in fit.left_out} if fit else {}
 
 
-def _mean(found: Mean | None) -> str:
-    if found is None:
+def _mean(mean: Mean | None) -> str:
+    if mean is None:
         return format.NONE
-    if found.low is None or found.high is None:
-        return format.number(found.value)
-    return f"{format.number(found.value)} ({format.number(found.low)} to {format.number(found.high)})"
+    if mean.low is None or mean.high is None:
+        return format.number(mean.value)
+    return f"{format.number(mean.value)} ({format.number(mean.low)} to {format.number(mean.high)})"
 
 
 def curve_section(experiment: ExperimentSummary) -> Section:

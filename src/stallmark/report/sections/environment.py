@@ -1,4 +1,4 @@
-"""The tables of the environment: the values of manifests, the storage itself, and probes of it."""
+"""The tables of the environment: the values of manifests, the storage itself, and probes of the storage."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -30,7 +30,7 @@ from stallmark.report.document import (
     Shown,
     Title,
     Words,
-    shown,
+    table_blocks,
 )
 from stallmark.report.sections.timeline import active_figures
 from stallmark.report.table import Cell, Rows, Table, fields, if_known, named_rows, number, word
@@ -78,14 +78,14 @@ def _sections(manifest: Manifest) -> dict[str, Mapping[str, Any]]:
 
 
 def settings(experiment: ExperimentSummary) -> list[tuple[str, str]]:
-    """Return the server's settings under their own names, without secrets, and where its files lie."""
+    """Return the server's settings under their own names, without secrets, and the locations of its files."""
     servers = [run.manifest.server for run in experiment.runs]
     maps = [server.settings | server.placement | server.momentary | _unreadable(server) for server in servers]
-    return merge([{k: v for k, v in one.items() if not names_secret(k)} for one in maps])
+    return merge([{k: v for k, v in values.items() if not names_secret(k)} for values in maps])
 
 
 def _unreadable(server: Server) -> dict[str, str]:
-    return {f"not readable: {part}": why for part, why in server.unreadable.items()}
+    return {f"not readable: {part}": reason for part, reason in server.unreadable.items()}
 
 
 def runs(experiment: ExperimentSummary) -> Table:
@@ -95,10 +95,10 @@ def runs(experiment: ExperimentSummary) -> Table:
         word(f"started ({format.zone()})", lambda run: format.minute(run.started)),
         word("status", lambda run: Cell("incomplete", "bad") if run.incomplete_because else "complete"),
         number("pool set", lambda run: run.manifest.memory.configured_bytes, format.size),
-        number("reached", _reached),
-        if_known(word("settings chosen", _chosen)),
+        number("reached", _reached_size),
+        if_known(word("settings chosen", _settings_chosen)),
         word("cache", lambda run: run.manifest.cache_start or format.NONE),
-        number("growth", _grown),
+        number("growth", _database_growth),
         number("cost", lambda run: run.collector_cost_share, format.share),
         number("dated to ms", lambda run: run.clock.uncertainty_s * 1000 if run.clock else None),
         notes=[read_words.RUNS],
@@ -106,22 +106,22 @@ def runs(experiment: ExperimentSummary) -> Table:
 
 
 def ends(experiment: ExperimentSummary) -> list[Words]:
-    """Return why runs are incomplete."""
+    """Return the reasons for incomplete runs."""
     incomplete = [run for run in experiment.runs if run.incomplete_because]
     return [Words(f"{run.title}: {run.incomplete_because}", "footnote bad") for run in incomplete]
 
 
-def _chosen(run: RunSummary) -> str:
+def _settings_chosen(run: RunSummary) -> str:
     return ", ".join(f"{name} {value}" for name, value in settings_in_effect(run.manifest).items()) or format.NONE
 
 
-def _reached(run: RunSummary) -> str | Cell:
+def _reached_size(run: RunSummary) -> str | Cell:
     configured, reached = run.manifest.memory.configured_bytes, run.manifest.memory.reached_bytes
     apart = configured is not None and reached is not None and configured != reached
     return Cell(format.size(reached), "apart") if apart else format.size(reached)
 
 
-def _grown(run: RunSummary) -> str:
+def _database_growth(run: RunSummary) -> str:
     before = format.size(run.manifest.database.bytes_before)
     return before if run.growth_share is None else f"{before} {format.signed(run.growth_share)}"
 
@@ -130,20 +130,22 @@ _FILES: Mapping[Role, str] = {"data": "data", "wal": "WAL"}
 
 
 def devices(experiment: ExperimentSummary) -> list[Pairs]:
-    """Return one group per distinct device; the title of an emulated one carries EMULATED. A device of some variants
-    alone is named with them."""
+    """Return one group per distinct device; the title of an emulated one carries EMULATED. A device that only some
+    variants used is named with them."""
     variants_on: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
     for run in experiment.runs:
         both = {"data": run.manifest.devices.data, "WAL": run.manifest.devices.wal}
         for device in filter(None, both.values()):
-            names = " and ".join(name for name, one in both.items() if one == device)
+            names = " and ".join(name for name, other in both.items() if other == device)
             label = f"{EMULATED} device" if device.emulated_array else "Device"
             array = device.emulated_in_process
             known = array.model_dump(exclude={"block_device"}) if array else device.facts()
             if not array:
                 lay = run.manifest.devices.folders
                 known |= {
-                    f"folder of {_FILES[role]}": lay[role] for role in lay if run.manifest.devices.of(role) == device
+                    f"folder of {_FILES[role]}": lay[role]
+                    for role in lay
+                    if run.manifest.devices.for_role(role) == device
                 }
             on = variants_on.setdefault((f"{label}: {names}", tuple(flatten(known))), [])
             if (variant := run.manifest.variant.name) not in on:
@@ -163,21 +165,21 @@ def collectors(experiment: ExperimentSummary) -> Table | None:
             if off or collector.title not in seen:
                 state = Cell(f"off: {off}", "apart") if off else "on"
                 seen[collector.title] = [collector.title, collector.help, format.seconds(collector.interval_s), state]
-        for title, why in run.collectors_off.items():
-            seen.setdefault(title, [title, "", format.NONE, Cell(f"off: {why}", "apart")])
+        for title, reason in run.collectors_off.items():
+            seen.setdefault(title, [title, "", format.NONE, Cell(f"off: {reason}", "apart")])
     if not seen:
         return None
     return Table(["collector", "what it reads", "every", "state"], list(seen.values()), frozenset({0, 1, 3}))
 
 
 def notes(experiment: ExperimentSummary) -> list[str]:
-    """Return what happened in the runs beside their figures."""
-    found = [[*map(sentence, run.notes), *run.manifest.notes] for run in experiment.runs]
-    return list(dict.fromkeys(note for notes in found for note in notes))
+    """Return the notes on events during the runs."""
+    notes_by_run = [[*map(sentence, run.notes), *run.manifest.notes] for run in experiment.runs]
+    return list(dict.fromkeys(note for notes in notes_by_run for note in notes))
 
 
 SIZES = ("size", "move")
-"""Names of sizes in bytes, in the description of an array, that do not say so."""
+"""Keys of an array's description that hold bytes without having the unit in their name."""
 
 
 def flatten(value: Mapping[str, Any], path: Sequence[str] = ()) -> list[tuple[str, str]]:
@@ -204,7 +206,7 @@ def flatten(value: Mapping[str, Any], path: Sequence[str] = ()) -> list[tuple[st
 
 def merge(maps: Sequence[Mapping[str, str]]) -> list[tuple[str, str]]:
     """Return every name once, with all its values in the order they appear."""
-    names = dict.fromkeys(name for one in maps for name in one)
+    names = dict.fromkeys(name for values in maps for name in values)
     return [(n, " · ".join(dict.fromkeys(m[n] for m in maps if n in m))) for n in names]
 
 
@@ -215,22 +217,22 @@ def environment_section(experiment: ExperimentSummary) -> Section:
         Shown(runs(experiment), "Runs"),
         *ends(experiment),
         Facts([*facts(experiment), *devices(experiment)]),
-        *shown(collectors(experiment), "Collectors", "Collectors"),
+        *table_blocks(collectors(experiment), "Collectors", "Collectors"),
         *([Fold(f"Server settings ({len(everything)})", [Pairs(everything)])] if everything else []),
     ]
-    if said := notes(experiment):
-        blocks += [Title("Notes of the runs"), Bullets(said)]
+    if run_notes := notes(experiment):
+        blocks += [Title("Notes of the runs"), Bullets(run_notes)]
     return Section("environment", "Environment", blocks, "server, machine, devices, runs")
 
 
 # The tables of probes of the raw storage that were made before and after runs.
 
 
-def against_probe(experiment: ExperimentSummary) -> Table | None:
+def reads_against_probe(experiment: ExperimentSummary) -> Table | None:
     """Return every step's reads next to those of the raw storage before its run, or None if nothing was probed."""
     labels = step_labels(experiment)
     rows = [(labels[step.key], step.storage.probe) for step in experiment.steps if step.storage.probe]
-    return against_database_table(rows) if rows else None
+    return database_reads_table(rows) if rows else None
 
 
 def drift_of_runs(experiment: ExperimentSummary) -> Table | None:
@@ -266,13 +268,13 @@ def _verdict(verdict: DriftVerdict) -> Cell:
     return Cell(term(verdict), "bad" if verdict in (DRIFTED, UNKNOWN) else "")
 
 
-def against_database_table(found: Sequence[tuple[str, AgainstProbe]]) -> Table:
+def database_reads_table(rows: Sequence[tuple[str, AgainstProbe]]) -> Table:
     """Return the reads of databases next to those of raw storage with as many outstanding."""
-    return named_rows("run", found).table(
+    return named_rows("run", rows).table(
         fields(AgainstProbe),
         notes=[
-            *(f"{label}: {sentence(one.finding)}" for label, one in found if one.raw_iops is None),
-            *dict.fromkeys(sentence(one.caution) for _, one in found if one.caution),
+            *(f"{label}: {sentence(row.finding)}" for label, row in rows if row.raw_iops is None),
+            *dict.fromkeys(sentence(row.caution) for _, row in rows if row.caution),
         ],
     )
 
@@ -280,7 +282,7 @@ def against_database_table(found: Sequence[tuple[str, AgainstProbe]]) -> Table:
 # The tables of the storage itself: its description, preparation, flash and active set.
 
 
-def described(experiment: ExperimentSummary) -> Table | None:
+def described_arrays(experiment: ExperimentSummary) -> Table | None:
     """Return the described array of every variant, side by side, or None if no scenario describes one."""
     variants = {variant(run): run.manifest for run in experiment.runs}
     if not any(manifest.array for manifest in variants.values()):
@@ -299,20 +301,20 @@ def described(experiment: ExperimentSummary) -> Table | None:
     return Table(["", *variants], rows, frozenset(range(len(variants) + 1)), [note])
 
 
-def done(experiment: ExperimentSummary) -> list[Note]:
+def preparations(experiment: ExperimentSummary) -> list[Note]:
     """Return the hooks and preconditioning before runs.
 
     An action before several repeats of a variant is listed once, though each of their records holds it.
     """
-    found = []
+    notes = []
     for _, alike in groupby(experiment.runs, lambda run: (variant(run), run.manifest.hook, run.manifest.precondition)):
         first, *more = alike
         title = f"{first.title} to {more[-1].title.removeprefix(variant(first)).strip(', ')}" if more else first.title
         if hook := first.manifest.hook:
-            found.append(_in_words(title, hook))
+            notes.append(_in_words(title, hook))
         if conditioned := first.manifest.precondition:
-            found.append(Note(title, preconditioned(conditioned)))
-    return found
+            notes.append(Note(title, preconditioned(conditioned)))
+    return notes
 
 
 def flash(experiment: ExperimentSummary) -> Table | None:
@@ -327,11 +329,11 @@ def flash(experiment: ExperimentSummary) -> Table | None:
 
 def active(experiment: ExperimentSummary) -> Table | None:
     """Return the active set of every step and the sizes that could hold it, or None if neither is known."""
-    rows = step_rows(experiment, lambda step: filter(_worth, filter(None, [step.storage.active])))
+    rows = step_rows(experiment, lambda step: filter(_is_worth_showing, filter(None, [step.storage.active])))
     extents = sorted({active.extent_bytes for active in rows.items if active.extent_bytes})
     how = f" in extents of {' or '.join(map(format.size, extents))}" if extents else ""
     return rows.table_if_any(
-        number("active", _counted),
+        number("active", _active_size),
         number("in a minute", lambda active: active.minute_bytes, format.size),
         number("database", lambda active: active.database_bytes, format.size),
         number(
@@ -345,11 +347,11 @@ def active(experiment: ExperimentSummary) -> Table | None:
 def warnings(experiment: ExperimentSummary) -> list[tuple[str, str]]:
     """Return the warnings of active sets against the figures: (steps, sentence)."""
     labels = step_labels(experiment)
-    found: dict[str, list[str]] = {}
+    steps_by_warning: dict[str, list[str]] = {}
     for step in experiment.steps:
         for warning in step.storage.active.warnings if step.storage.active else ():
-            found.setdefault(sentence(warning), []).append(labels[step.key])
-    return [(", ".join(names), text) for text, names in found.items()]
+            steps_by_warning.setdefault(sentence(warning), []).append(labels[step.key])
+    return [(", ".join(names), text) for text, names in steps_by_warning.items()]
 
 
 def _in_words(runs: str, hook: HookResult) -> Note:
@@ -359,14 +361,16 @@ def _in_words(runs: str, hook: HookResult) -> Note:
     return Note(runs, f"{' '.join(hook.command or ())}{after}", output=hook.output)
 
 
-def _worth(one: ActiveSet) -> bool:
-    return one.counted_bytes is not None or (one.at_most_bytes is not None and bool(one.dram_bytes or one.flash_bytes))
+def _is_worth_showing(active_set: ActiveSet) -> bool:
+    return active_set.counted_bytes is not None or (
+        active_set.at_most_bytes is not None and bool(active_set.dram_bytes or active_set.flash_bytes)
+    )
 
 
-def _counted(one: ActiveSet) -> str:
-    if one.counted_bytes is None:
-        return f"at most {format.size(one.at_most_bytes)}"
-    return format.size(one.counted_bytes)
+def _active_size(active_set: ActiveSet) -> str:
+    if active_set.counted_bytes is None:
+        return f"at most {format.size(active_set.at_most_bytes)}"
+    return format.size(active_set.counted_bytes)
 
 
 def _device(manifest: Manifest) -> str:
@@ -375,24 +379,26 @@ def _device(manifest: Manifest) -> str:
 
 
 def array_section(experiment: ExperimentSummary) -> Section:
-    """Return what is known of the storage itself, and what was done to it."""
+    """Return the section on the storage itself: description, flash, active set, probes and preparation."""
     blocks = [
-        *shown(described(experiment), "The array of every variant"),
-        *shown(flash(experiment), "Flash cache or tier, by step", "What its flash did"),
+        *table_blocks(described_arrays(experiment), "The array of every variant"),
+        *table_blocks(flash(experiment), "Flash cache or tier, by step", "What its flash did"),
         *_active_blocks(experiment),
-        *shown(
-            against_probe(experiment),
+        *table_blocks(
+            reads_against_probe(experiment),
             "The database’s reads beside those of the raw storage",
             "What the database had of it",
         ),
-        *shown(drift_of_runs(experiment), "Probes of the raw storage, before and after", "Did it stay the same?"),
+        *table_blocks(
+            drift_of_runs(experiment), "Probes of the raw storage, before and after", "Did it stay the same?"
+        ),
         *_done_blocks(experiment),
     ]
     return Section("array", "The storage itself", blocks, "array, flash, active set, probes")
 
 
 def _done_blocks(experiment: ExperimentSummary) -> list[Block]:
-    notes = done(experiment)
+    notes = preparations(experiment)
     return [Title("What was done to it"), Notes(notes)] if notes else []
 
 

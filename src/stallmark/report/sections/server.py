@@ -27,7 +27,7 @@ from stallmark.analysis.read.server_views import VolumeSummary
 from stallmark.analysis.server_cautions import Pair, Rates, pairs
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.report.columns import step_labels, step_rows
-from stallmark.report.document import Block, Section, Words, shown
+from stallmark.report.document import Block, Section, Words, table_blocks
 from stallmark.report.sections.transactions import statements
 from stallmark.report.sections.waits import WAIT_NAMES
 from stallmark.report.table import (
@@ -92,11 +92,11 @@ def _agreement_rates(title: str, amount: Callable[[IoSummary], float | None]) ->
         title,
         number("server", lambda pair: format.with_uncertainty(pair.rates(amount).server, pair.server.uncertainty)),
         number("device", lambda pair: format.with_uncertainty(pair.rates(amount).device, pair.device.uncertainty)),
-        number("Δ", lambda pair: _apart(pair.rates(amount))),
+        number("Δ", lambda pair: _difference(pair.rates(amount))),
     )
 
 
-def _apart(rates: Rates) -> Cell:
+def _difference(rates: Rates) -> Cell:
     return Cell(format.signed(rates.apart), "" if rates.agree else "apart")
 
 
@@ -106,8 +106,8 @@ def agreement_section(experiment: ExperimentSummary) -> Section:
     if reads:
         blocks = [
             Words(reading.AGREEMENT, "lead"),
-            *shown(reads, "Reads, server and device", "Reads"),
-            *shown(writes, "Writes and syncs, server and device", "Writes and syncs"),
+            *table_blocks(reads, "Reads, server and device", "Reads"),
+            *table_blocks(writes, "Writes and syncs, server and device", "Writes and syncs"),
             Words(reading.RATES, "footnote"),
         ]
     return Section("agreement", _TITLE, blocks, "")
@@ -115,7 +115,9 @@ def agreement_section(experiment: ExperimentSummary) -> Section:
 
 def reads_section(experiment: ExperimentSummary) -> Section:
     reads = agreement(experiment, writes=False)
-    return Section("agreement", _TITLE, shown(reads, "Reads, server and device", lead=reading.AGREEMENT_OF_QUERIES), "")
+    return Section(
+        "agreement", _TITLE, table_blocks(reads, "Reads, server and device", lead=reading.AGREEMENT_OF_QUERIES), ""
+    )
 
 
 _TITLE = "Server’s counters beside the device’s own"
@@ -164,7 +166,7 @@ _PROCESSES = {"client backend": "sessions", AUTOVACUUM: "autovacuum"}
 
 
 def processes(experiment: ExperimentSummary) -> Table | None:
-    """Return the I/O on data files by process; None for servers that do not tell them apart."""
+    """Return the I/O on data files by process, or None if the server counts it only in total."""
     return step_rows(experiment, lambda step: step.server.processes or []).table_if_any(
         word("process", lambda process: _PROCESSES.get(process.process, process.process)),
         fields(ProcessIo),
@@ -206,7 +208,7 @@ def _states(experiment: ExperimentSummary, note: str, *columns: Columns[ServerSt
 
 
 def replicas(experiment: ExperimentSummary) -> Table | None:
-    """Return the other replicas of our database, or None if there are none."""
+    """Return the other replicas of our database, or None without replicas."""
     return step_rows(experiment, _replicas).table_if_any(
         fields(ReplicaState, lambda row: row[1]),
         group(
@@ -224,7 +226,7 @@ def _replicas(step: StepSummary) -> list[tuple[ServerState, ReplicaState]]:
 
 
 def pool_contents(experiment: ExperimentSummary) -> Table | None:
-    """Return the pages in the buffer pool, or None if no sample of it fell into a measured interval."""
+    """Return the pages in the buffer pool, or None if no sample was taken within a measured interval."""
     rows = step_rows(experiment, lambda step: step.server.state.contents if step.server.state else [])
     return rows.table_if_any(fields(PoolContent), notes=[words.POOL_CONTENTS])
 
@@ -303,24 +305,26 @@ def query_store(experiment: ExperimentSummary) -> Table | None:
 
 
 def server_section(experiment: ExperimentSummary, beyond: str) -> Section:
-    """Return all that the server counts beyond what the page shows elsewhere."""
+    """Return the server's counters that the page shows nowhere else."""
     blocks = [
-        *shown(processes(experiment), "Reads and writes of data files, by process", "Processes"),
-        *shown(files(experiment), "Reads, writes and their mean times, by file", "Files"),
-        *shown(volumes(experiment), "Queue, rates and times by volume", "Volumes, as Windows counts them"),
-        *shown(
+        *table_blocks(processes(experiment), "Reads and writes of data files, by process", "Processes"),
+        *table_blocks(files(experiment), "Reads, writes and their mean times, by file", "Files"),
+        *table_blocks(volumes(experiment), "Queue, rates and times by volume", "Volumes, as Windows counts them"),
+        *table_blocks(
             io_latency(experiment), "Percentiles of the durations of reads and log writes", "How long single I/Os took"
         ),
-        *shown(memory(experiment), "Buffer pool and memory", "Buffer pool and memory"),
-        *shown(
+        *table_blocks(memory(experiment), "Buffer pool and memory", "Buffer pool and memory"),
+        *table_blocks(
             pool_contents(experiment), "Pages in the buffer pool, by database and kind", "What the buffer pool held"
         ),
-        *shown(log_and_tempdb(experiment), "Log, tempdb and what was pending", "Log, tempdb and what was pending"),
-        *shown(logs(experiment), "Flushes, waits and use of each log", "The log of each database"),
-        *shown(replicas(experiment), "Other replicas of the database", "Replicas"),
-        *shown(server_waits(experiment), "Waits of all tasks, by type", "Longest waits of the server"),
-        *shown(procedures(experiment), "Reads, writes and time, by procedure", "Procedures"),
-        *shown(statements(experiment), "Statements by reads, CPU and waiting", "Top statements"),
-        *shown(query_store(experiment), "Statements by procedure, as Query Store counted them", "Query Store"),
+        *table_blocks(
+            log_and_tempdb(experiment), "Log, tempdb and what was pending", "Log, tempdb and what was pending"
+        ),
+        *table_blocks(logs(experiment), "Flushes, waits and use of each log", "The log of each database"),
+        *table_blocks(replicas(experiment), "Other replicas of the database", "Replicas"),
+        *table_blocks(server_waits(experiment), "Waits of all tasks, by type", "Longest waits of the server"),
+        *table_blocks(procedures(experiment), "Reads, writes and time, by procedure", "Procedures"),
+        *table_blocks(statements(experiment), "Statements by reads, CPU and waiting", "Top statements"),
+        *table_blocks(query_store(experiment), "Statements by procedure, as Query Store counted them", "Query Store"),
     ]
     return Section("server", f"What the server counts beyond {beyond}", blocks, "")

@@ -54,7 +54,7 @@ def _load(experiment: ExperimentSummary, users: list[int]) -> str:
 
 
 def banner(experiment: ExperimentSummary) -> str | None:
-    """Return a sentence about the emulated arrays; None when nothing is emulated."""
+    """Return a sentence about the emulated arrays, or None if nothing is emulated."""
     steps = experiment.steps
     emulated = [s for s in steps if s.emulated]
     if not (experiment.emulated or emulated):
@@ -66,7 +66,7 @@ def banner(experiment: ExperimentSummary) -> str | None:
 
 
 def emulated_devices(devices: Iterable[DeviceLabel]) -> list[Block]:
-    """Return the line that names the emulated arrays; nothing without any."""
+    """Return the line that names the emulated arrays; empty without any."""
     names = device_names(devices)
     return [Words(f": {injected(names)}", "", EMULATED)] if names else []
 
@@ -130,8 +130,8 @@ def explained(rows: Sequence[StepRow]) -> list[Block]:
             marked.setdefault(mark, []).append(row)
     serious: list[Note] = []
     others: list[Note] = []
-    for mark, of in marked.items():
-        steps = "all steps" if 1 < len(of) == len(rows) else ", ".join(row.name for row in of)
+    for mark, marked_rows in marked.items():
+        steps = "all steps" if 1 < len(marked_rows) == len(rows) else ", ".join(row.name for row in marked_rows)
         if mark.serious:
             serious.append(Note(steps, mark.sentence, mark.word, serious=True))
         else:
@@ -141,7 +141,7 @@ def explained(rows: Sequence[StepRow]) -> list[Block]:
 
 
 def in_brief(experiment: ExperimentSummary) -> tuple[Shown, list[Block]]:
-    """Return the table of steps for a terminal, with footnote letters in its last column, and what these stand for."""
+    """Return the table of steps for a terminal, with footnote letters in its last column, and the footnotes."""
     steps = steps_table(experiment, any(step.emulated for step in experiment.steps))
     notes: dict[Hashable, list[Mark]] = {}
     for row in steps.rows:
@@ -159,8 +159,8 @@ def _with_letters(steps: Steps, letters: dict[Hashable, str]) -> Table:
     def footnotes(row: StepRow) -> Cell:
         return Cell("".join(dict.fromkeys(letters[_alike(mark, row.step)] for mark in row.marks)), "quiet")
 
-    def title(at: int) -> str:
-        heading = steps.headings[at]
+    def title(column: int) -> str:
+        heading = steps.headings[column]
         return f"{heading.title}\n{heading.unit or heading.subject}".strip()
 
     return Rows(steps.rows).table(
@@ -169,8 +169,8 @@ def _with_letters(steps: Steps, letters: dict[Hashable, str]) -> Table:
         numbers(
             range(len(steps.headings)),
             title,
-            lambda row, at: row.cells[at],
-            {at: heading.importance or 0 for at, heading in enumerate(steps.headings)},
+            lambda row, column: row.cells[column],
+            {column: heading.importance or 0 for column, heading in enumerate(steps.headings)},
         ),
         word("", footnotes, when=bool(letters)),
     )
@@ -179,12 +179,13 @@ def _with_letters(steps: Steps, letters: dict[Hashable, str]) -> Table:
 def _explained(letters: dict[Hashable, str], notes: dict[Hashable, list[Mark]]) -> Iterator[Note]:
     for alike, same in notes.items():
         others = len(set(same)) - 1
-        more = f" {reading.much_the_same(others)}" if others else ""
+        more = f" {reading.similar_runs(others)}" if others else ""
         yield Note(letters[alike], f"{same[0].sentence}{more}", same[0].word)
 
 
 def _alike(mark: Mark, step: StepSummary) -> Hashable:
-    """Return the key of the note that explains a mark: a serious one by its figures, others alike in all repeats."""
+    """Return the key of the note that explains a mark. Serious marks share a note if their figures are equal, others if
+    only the repeat differs."""
     if mark.serious:
         return mark.finding
     names = [fact for fact in mark.finding.facts.values() if isinstance(fact, str)]

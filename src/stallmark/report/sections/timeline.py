@@ -28,9 +28,9 @@ from stallmark.report.figures import (
     chart,
     coarse,
     dash_of,
-    drawn,
     highest,
     line,
+    line_with_extremes,
     looks,
     measuring_began,
     note,
@@ -64,22 +64,22 @@ Drawn = tuple[str, str, str]
 
 def lines(runs: Sequence[RunSummary]) -> list[Drawn]:
     """Return the lines to draw, from the top."""
-    found = [("tps", "TPS", "committed transactions per second")]
+    shown = [("tps", "TPS", "committed transactions per second")]
     primary = {run.steps[0].throughput.primary for run in runs}
     if len(primary) == 1 and (name := primary.pop()):
-        found = [
+        shown = [
             ("primary_tps", plural(name), f"{plural(name)} per second"),
             ("tps", "all tx", "all committed transactions per second"),
         ]
     if any(run.series.flash_share is not None for run in runs):
-        found.append(("flash_share", "from flash", chart_words.LINE_FLASH_SHARE))
+        shown.append(("flash_share", "from flash", chart_words.LINE_FLASH_SHARE))
     written = [drawn for drawn in WRITTEN if any(np.nansum(run.series.line(drawn[0])) > 0 for run in runs)]
-    return [*found, *RESPONSE, *written]
+    return [*shown, *RESPONSE, *written]
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """A part of a run's series: warm-up, or measured."""
+    """A segment of a run's series: warm-up, or measured."""
 
     first: int
     last: int  # exclusive
@@ -138,8 +138,8 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> 
 
 
 def _standstill_seen(made: go.Figure, place: str, axis: dict[str, Any]) -> dict[str, Any]:
-    """Return the axis of a plot so that a line at zero stands out: from a little below zero, or, of logarithms, with
-    zero as the lowest tick, where all smaller values are drawn."""
+    """Return the axis of a plot on which a line at zero is visible. A linear axis begins a little below zero. The
+    lowest tick of a logarithmic axis is 0, and all smaller values are drawn there."""
     low, high = axis["range"]
     if "type" not in axis:
         return axis | {"range": [-0.03 * high, high]}
@@ -156,14 +156,14 @@ def _standstill_seen(made: go.Figure, place: str, axis: dict[str, Any]) -> dict[
 def _traces(
     run: RunSummary, shown: Sequence[Drawn], divisor: int, width: int, seen: dict[str, Look]
 ) -> Iterator[go.Scatter]:
-    """Yield a line for every stretch of a run in every plot; warm-up thin and pale."""
+    """Yield a line for every segment of a run in every plot, thin and pale during warm-up."""
     look, dash = seen[run.steps[0].variant], dash_of(run.steps[0].repeat)
     begin = measuring_began(run)
     for stretch in stretches(run):
         pick = slice(stretch.first, stretch.last)
         x = (run.series.second[pick] - begin) / divisor
         for place, (name, _, _) in zip(places(len(shown)), shown, strict=True):
-            yield from drawn(
+            yield from line_with_extremes(
                 plain(run.title, 28) + ("" if stretch.measured else " (warm-up)"),
                 x,
                 run.series.line(name)[pick],
@@ -175,7 +175,8 @@ def _traces(
 
 
 def stretches(run: RunSummary) -> list[Stretch]:
-    """Return the run's seconds cut at the borders of warm-up and measured intervals, each sharing its border point."""
+    """Return the segments of a run, cut at the borders of warm-up and measured intervals. Neighbours share the border
+    point."""
     second = run.series.second
     measured = np.zeros(len(second), dtype=bool)
     steps = run.manifest.steps
@@ -192,8 +193,8 @@ def stretches(run: RunSummary) -> list[Stretch]:
 
 
 def _mark_warm_up(made: go.Figure, runs: Sequence[RunSummary], divisor: int, plots: Sequence[str]) -> bool:
-    """Shade warm-ups where all runs share them, and name the steps; otherwise only the thin lines show them. Return
-    whether any was shaded."""
+    """Shade the warm-ups and name the steps if all runs share them; otherwise only the thin lines show them. Return
+    True if any was shaded."""
     plans = [[(s.begin_s, s.measure_s, s.end_s) for s in r.manifest.steps] for r in runs]
     shared = min(plans, key=len)
     if not all(np.allclose(plan[: len(shared)], shared, atol=2) for plan in plans if shared):
@@ -216,9 +217,9 @@ def _rows(runs: Sequence[RunSummary], divisor: int) -> Iterator[list[str]]:
     for run in runs:
         since = (run.series.second - measuring_began(run)) / divisor
         written = [format.share if name == "flash_share" else format.number for name in names]
-        for at, users, *values in coarse([since, run.series.line("users"), *map(run.series.line, names)]):
+        for time, users, *values in coarse([since, run.series.line("users"), *map(run.series.line, names)]):
             cells = (write(value) for write, value in zip(written, values, strict=True))
-            yield [run.title, format.number(at), format.number(users), *cells]
+            yield [run.title, format.number(time), format.number(users), *cells]
 
 
 def _summary(runs: Sequence[RunSummary], panel: Panel) -> str:
@@ -246,7 +247,7 @@ MIB, GIB = 1 << 20, 1 << 30
 
 
 def active_figures(experiment: ExperimentSummary) -> list[Figure]:
-    """Return a chart for emulated arrays and one for real devices; none where nothing is known or worth comparing."""
+    """Return a chart for emulated arrays and one for real devices; empty if no run has an active set worth drawing."""
     seen = looks([step.variant for step in experiment.steps])
     result = []
     for panel in panels(experiment.steps):
@@ -259,7 +260,7 @@ def active_figures(experiment: ExperimentSummary) -> list[Figure]:
 
 
 def _is_drawn(run: RunSummary) -> bool:
-    """Return whether a run is drawn: always if counted; a mere bound only where DRAM or flash could hold it."""
+    """Return True if a run is drawn: if its active set was counted, or is bounded and DRAM or flash could hold it."""
     line = run.series.active_bytes
     if line is None or not np.isfinite(line).any():
         return False
@@ -269,8 +270,8 @@ def _is_drawn(run: RunSummary) -> bool:
 
 
 def _is_counted(run: RunSummary) -> bool:
-    found = [step.storage.active for step in run.steps if step.storage.active]
-    return bool(found) and all(one.counted_bytes is not None for one in found)
+    active_sets = [step.storage.active for step in run.steps if step.storage.active]
+    return bool(active_sets) and all(active_set.counted_bytes is not None for active_set in active_sets)
 
 
 def _active_set_figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> Figure:
@@ -320,14 +321,14 @@ def _active_set_traces(run: RunSummary, divisor: int, per: int, colour: str) -> 
 
 def _sizes(runs: Sequence[RunSummary]) -> dict[int, str]:
     """Return the sizes of DRAM and flash in bytes, with their names; equal sizes of several variants once."""
-    found: dict[int, list[str]] = {}
+    names_by_size: dict[int, list[str]] = {}
     for run in runs:
-        held = [(one.size_bytes, f"flash {one.kind}") for one in flash_of(run.manifest)]
+        named_sizes = [(flash.size_bytes, f"flash {flash.kind}") for flash in flash_of(run.manifest)]
         if dram := dram_of(run.manifest):
-            held.append((dram, "array’s DRAM"))
-        for size, words in held:
-            found.setdefault(size, []).append(words)
-    return {size: " and ".join(dict.fromkeys(words)) for size, words in found.items()}
+            named_sizes.append((dram, "array’s DRAM"))
+        for size, words in named_sizes:
+            names_by_size.setdefault(size, []).append(words)
+    return {size: " and ".join(dict.fromkeys(words)) for size, words in names_by_size.items()}
 
 
 def _active_set_summary(runs: Sequence[RunSummary], counted: bool) -> str:
@@ -352,8 +353,8 @@ def _method(runs: Sequence[RunSummary], counted: bool) -> str:
             if step.storage.active and step.storage.active.extent_bytes
         }
     )
-    of = f" of {' or '.join(format.size(extent) for extent in extents)}" if extents else ""
-    return device_words.active_over_time(of)
+    extent_text = f" of {' or '.join(format.size(extent) for extent in extents)}" if extents else ""
+    return device_words.active_over_time(extent_text)
 
 
 def _active_set_rows(run: RunSummary, divisor: float, per: int) -> list[list[str]]:

@@ -1,4 +1,5 @@
-"""The tables of what users did: by transaction type and statement, errors, and who blocked whom."""
+"""The tables of the users' work: by transaction type and statement, errors, and blocked sessions with their
+blockers."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -13,7 +14,7 @@ from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity.kinds import GateKind
 from stallmark.format import display_name
 from stallmark.report.columns import step_labels, step_rows
-from stallmark.report.document import Block, Fold, Grid, Section, Shown, Title, Words, shown
+from stallmark.report.document import Block, Fold, Grid, Section, Shown, Title, Words, table_blocks
 from stallmark.report.sections.axis import transaction_figures
 from stallmark.report.table import (
     PERCENTILES,
@@ -43,7 +44,7 @@ OfStep = tuple[TransactionSummary, StepSummary]
 
 
 def by_step(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
-    """Return a table for each step, with its name; one for all of them where there is one type of transaction."""
+    """Return a table for each step, with its name; one table for all steps if there is one type of transaction."""
     labels, steps = step_labels(experiment), experiment.steps
     several = len({kind.name for step in steps for kind in step.transactions}) > 1
     if not several:
@@ -55,11 +56,11 @@ def by_step(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
 
 
 def _table(rows: Sequence[OfStep], steps: Sequence[StepSummary], labels: Mapping[str, str]) -> Table:
-    """Return a table without its empty columns: a share where there is no deck, a limit where none is set."""
+    """Return a table without its empty columns: shares without a deck, limits without a limit."""
     return Rows(rows).table(
         if_known(word("step", lambda row: labels[row[1].key], when=bool(labels))),
         word("transaction", lambda row: display_name(row[0].name)),
-        number("count", lambda row: row[0].done, format.count),
+        number("count", lambda row: row[0].done_count, format.count),
         if_known(
             group(
                 "Share of users’",
@@ -121,7 +122,7 @@ def _errors(row: OfStep) -> str:
 
 
 def _p90(transaction: TransactionSummary) -> Cell | str:
-    """Return the 90th percentile, marked where more transactions than allowed took longer than the limit."""
+    """Return the 90th percentile, marked if more transactions than allowed took longer than the limit."""
     written = percentile(transaction.latency_ms.get("p90"))
     return Cell(str(written), "bad") if transaction.slow else written
 
@@ -182,15 +183,55 @@ def _reads(step: StepSummary) -> Table:
 
 
 def _mean(
-    of: TransactionReads, value: float | None, write: Callable[[float | None], str] = format.number
+    read: TransactionReads, value: float | None, write: Callable[[float | None], str] = format.number
 ) -> Cell | str:
-    """Return a mean per transaction; a dash where too few transactions were sampled."""
-    return Cell(f"{format.NONE}*", "none") if of.too_few else write(value)
+    """Return a mean per transaction, or a dash if too few transactions were sampled."""
+    return Cell(f"{format.NONE}*", "none") if read.too_few else write(value)
 
 
 def _too_few(steps: Sequence[StepSummary]) -> list[str]:
     few = any(read.too_few for step in steps for read in step.reads)
     return [words.too_few(SHARE_SAMPLES)] if few else []
+
+
+def statement_times(step: StepSummary) -> Table | None:
+    """Return the statements of SQL of a user's own in a step, or None if it had none."""
+    return Rows(list(enumerate(step.own_statements, 1))).table_if_any(
+        word("#", lambda row: str(row[0])),
+        word("file, line", lambda row: f"{row[1].transaction}.sql, {row[1].line}"),
+        word("statement", lambda row: format.shorten(row[1].text)),
+        number("executions", lambda row: row[1].executions, format.count),
+        number("per s", lambda row: row[1].per_s),
+        number("rows each", lambda row: row[1].rows),
+        number("errors", lambda row: row[1].errors, format.count),
+        group(
+            "Latency, ms",
+            number("mean", lambda row: row[1].latency_mean_ms),
+            percentiles(lambda row: row[1].latency_ms),
+        ),
+        if_known(
+            group(
+                "Pages, per execution",
+                number("asked for", lambda row: row[1].logical_reads),
+                number("read", lambda row: row[1].physical_reads),
+            )
+        ),
+        notes=[reading.STATEMENTS, *percentile_notes(statement.latency_ms for statement in step.own_statements)],
+    )
+
+
+def _statement_blocks(experiment: ExperimentSummary) -> list[Block]:
+    labels = step_labels(experiment)
+    tables = [(labels[step.key], table) for step in experiment.steps if (table := statement_times(step))]
+    if not tables:
+        return []
+    if len(experiment.steps) == 1:
+        return [Title("Statements"), Shown(tables[0][1], "Statements")]
+    folds = [
+        Fold(f"Statements: {name}", [Shown(table, f"Statements of {name}")], open=len(tables) <= 3)
+        for name, table in tables
+    ]
+    return [Title("Statements"), *folds]
 
 
 def service_times(experiment: ExperimentSummary) -> Table:
@@ -214,8 +255,13 @@ def streams(experiment: ExperimentSummary) -> Table | None:
         ["failed", *(format.count(streams.failed) for _, streams in steps)],
     ]
     for name in names:
-        found = [next((query for query in streams.queries if query.name == name), None) for _, streams in steps]
-        rows.append([name, *(f"{format.number(one.seconds)} ({one.done})" if one else format.NONE for one in found)])
+        results = [next((query for query in streams.queries if query.name == name), None) for _, streams in steps]
+        rows.append(
+            [
+                name,
+                *(f"{format.number(result.seconds)} ({result.done})" if result else format.NONE for result in results),
+            ]
+        )
     return Table(["", *(labels[step.key] for step, _ in steps)], rows, notes=[query_words.CONCURRENT_STREAMS])
 
 
@@ -224,7 +270,7 @@ def transactions_section(experiment: ExperimentSummary) -> Section:
     tables = by_step(experiment)
     blocks: list[Block] = [Words(reading.TRANSACTIONS, "lead")]
     if several:
-        blocks += shown(
+        blocks += table_blocks(
             limits(experiment), "90th percentile per transaction type, ms", "90th percentile against its limit, ms"
         )
     for name, table in tables:
@@ -234,11 +280,12 @@ def transactions_section(experiment: ExperimentSummary) -> Section:
         else:
             blocks.append(Shown(table, "Transactions"))
     blocks += _reads_blocks(experiment, several)
+    blocks += _statement_blocks(experiment)
     if latencies := transaction_figures(experiment):
         blocks += [Title("Latency by transaction"), Grid(latencies, small=True)]
     beside = "Streams of queries beside the users"
     service = Shown(service_times(experiment), "Service time per transaction type, ms")
-    blocks += [*shown(streams(experiment), beside, beside), Fold("Service times (started to ended)", [service])]
+    blocks += [*table_blocks(streams(experiment), beside, beside), Fold("Service times (started to ended)", [service])]
     return Section("transactions", "Transactions", blocks, "counts, latency and errors of every type")
 
 
@@ -249,7 +296,10 @@ def _reads_blocks(experiment: ExperimentSummary, several: bool) -> list[Block]:
     return [
         Title("Reads by transaction"),
         *([Shown(table, "Physical reads per transaction, by type")] if several else []),
-        *(Fold(f"Reads: {name}", [Shown(one, f"Reads in {name}")], open=len(by_step) <= 3) for name, one in by_step),
+        *(
+            Fold(f"Reads: {name}", [Shown(step_table, f"Reads in {name}")], open=len(by_step) <= 3)
+            for name, step_table in by_step
+        ),
     ]
 
 
@@ -257,14 +307,14 @@ def _reads_blocks(experiment: ExperimentSummary, several: bool) -> list[Block]:
 
 TOP = 3
 _BY: tuple[Callable[[StatementSummary], float], ...] = (
-    lambda one: one.physical_reads,
-    lambda one: one.cpu_ms,
-    lambda one: one.waited_ms,
+    lambda statement: statement.physical_reads,
+    lambda statement: statement.cpu_ms,
+    lambda statement: statement.waited_ms,
 )
 
 
 def statements(experiment: ExperimentSummary) -> Table | None:
-    """Return the top statements of every step by reads, CPU and waiting, or None if the server does not tell."""
+    """Return the top statements of every step by reads, CPU and waiting, or None if the server does not report them."""
     return step_rows(experiment, _with_shares).table_if_any(
         word("procedure", lambda row: row[0].procedure),
         word("statement", lambda row: row[0].text),
@@ -297,16 +347,18 @@ def _with_shares(step: StepSummary) -> Iterator[tuple[StatementSummary, list[flo
         yield statement, [by(statement) / total if total else None for by, total in zip(_BY, totals, strict=True)]
 
 
-def _top(found: Sequence[StatementSummary]) -> list[StatementSummary]:
-    best = {id(one) for by in _BY for one in sorted(found, key=by, reverse=True)[:TOP] if by(one)}
-    return [one for one in found if id(one) in best]
+def _top(candidates: Sequence[StatementSummary]) -> list[StatementSummary]:
+    best = {
+        id(statement) for by in _BY for statement in sorted(candidates, key=by, reverse=True)[:TOP] if by(statement)
+    }
+    return [statement for statement in candidates if id(statement) in best]
 
 
 # The tables of users who blocked one another: whose rows they waited for, who blocked whom, and the deadlocks.
 
 
 def row_waits(experiment: ExperimentSummary) -> Table | None:
-    """Return the waits for rows and pages by table, or None if they were not sampled, no rows where nobody waited."""
+    """Return the waits for rows and pages by table, or None if they were not sampled. Without waits it has no rows."""
     if all(step.waits.row_waits is None for step in experiment.steps):
         return None
     rows = step_rows(experiment, lambda step: [(wait, step.users) for wait in step.waits.row_waits or []])
@@ -324,7 +376,7 @@ def row_waits(experiment: ExperimentSummary) -> Table | None:
 
 
 def blocked(experiment: ExperimentSummary) -> Table | None:
-    """Return who blocked whom in every step, or None if nobody was seen blocked."""
+    """Return the pairs of blocked and blocking sessions by step, or None if no session was observed blocked."""
     return step_rows(experiment, lambda step: step.waits.blocked).table_if_any(
         fields(BlockedPair), notes=[words.BLOCKED]
     )
@@ -339,12 +391,14 @@ def deadlocks(experiment: ExperimentSummary) -> Table | None:
 
 
 def blocking_section(experiment: ExperimentSummary) -> Section:
-    """Return whose rows were waited for, and who blocked whom."""
+    """Return the section on waits for rows, and on blocked sessions with their blockers."""
     waits = row_waits(experiment)
-    by_table: list[Block] = shown(waits, "Sessions waiting for rows, by table")
+    by_table: list[Block] = table_blocks(waits, "Sessions waiting for rows, by table")
     if waits and not waits.rows:
         by_table = [Words(reading.NO_ROW_WAITS)]
-    pairs = shown(blocked(experiment), "Sessions that waited for another one", "Blocked sessions and their blockers")
+    pairs = table_blocks(
+        blocked(experiment), "Sessions that waited for another one", "Blocked sessions and their blockers"
+    )
     blocks = [*by_table, *pairs]
     return Section("rows", "Waiting for rows", blocks, "")
 
@@ -374,30 +428,30 @@ def brief(experiment: ExperimentSummary) -> str:
     """Return the number of failed calls, and of conditions that hold, in a line."""
     failed = sum(error.attempts for step in experiment.steps for error in step.validity.errors)
     checked = [condition.holds for run in experiment.runs for condition in run.conditions]
-    said = [f"{failed:,} failed calls" if failed else "no call failed"]
-    return ", ".join([*said, *([f"{checked.count(True)} of {len(checked)} conditions hold"] if checked else [])])
+    parts = [f"{failed:,} failed calls" if failed else "no call failed"]
+    return ", ".join([*parts, *([f"{checked.count(True)} of {len(checked)} conditions hold"] if checked else [])])
 
 
 def consistency(experiment: ExperimentSummary) -> Table | None:
-    """Return the conditions that do not hold or were refused, runs of the same result together; None without any."""
-    found: dict[tuple[str, bool | None, int, str], list[RunSummary]] = {}
+    """Return the conditions that do not hold or were refused, runs of the same result together, or None without any."""
+    runs_by_result: dict[tuple[str, bool | None, int, str], list[RunSummary]] = {}
     for run in experiment.runs:
         for condition in run.conditions:
             if condition.holds:
                 continue
-            what = (condition.name, condition.holds, condition.offending, condition.refused or condition.detail)
-            found.setdefault(what, []).append(run)
+            result = (condition.name, condition.holds, condition.offending, condition.refused or condition.detail)
+            runs_by_result.setdefault(result, []).append(run)
     rows: list[Sequence[str | Cell]] = []
-    for (name, holds, offending, detail), runs in found.items():
+    for (name, holds, offending, detail), runs in runs_by_result.items():
         verdict = Cell("refused", "none") if holds is None else Cell("BROKEN", "bad")
-        rows.append([name, verdict, format.count(offending), _which(experiment, runs), detail])
+        rows.append([name, verdict, format.count(offending), _run_names(experiment, runs), detail])
     if not rows:
         return None
     return Table(["condition", "result", "offending rows", "runs", "detail"], rows, frozenset({0, 1, 3, 4}))
 
 
-def held(experiment: ExperimentSummary) -> str:
-    """Return how many conditions held, with their names; empty if none did."""
+def satisfied_conditions(experiment: ExperimentSummary) -> str:
+    """Return a sentence with the number and the names of the conditions that held; empty if none did."""
     names = [condition.name for run in experiment.runs for condition in run.conditions if condition.holds]
     checked = sum(len(run.conditions) for run in experiment.runs)
     if not names:
@@ -405,24 +459,24 @@ def held(experiment: ExperimentSummary) -> str:
     return reading.conditions_held(len(names), checked, list(dict.fromkeys(names)))
 
 
-def _which(experiment: ExperimentSummary, runs: Sequence[RunSummary]) -> str:
+def _run_names(experiment: ExperimentSummary, runs: Sequence[RunSummary]) -> str:
     if len(runs) == len(experiment.runs):
         return f"all {len(runs)}" if len(runs) > 1 else "the only one"
     return ", ".join(r.title for r in runs)
 
 
 def errors_section(experiment: ExperimentSummary, failed: Sequence[Block]) -> Section:
-    """Return what `failed`, and whether the data stayed consistent."""
+    """Return the section with what `failed`, and with the consistency of the data."""
     blocks = [*failed, Title("Consistency of the data after the runs"), *consistency_blocks(experiment)]
     return Section("errors", "Errors and consistency", blocks, brief(experiment))
 
 
 def failed_calls(experiment: ExperimentSummary) -> list[Block]:
-    calls = shown(errors(experiment), "Failed calls") or [Words(reading.NO_CALL_FAILED)]
-    return [*calls, *shown(deadlocks(experiment), "Deadlocks, by their shape", "Deadlocks")]
+    calls = table_blocks(errors(experiment), "Failed calls") or [Words(reading.NO_CALL_FAILED)]
+    return [*calls, *table_blocks(deadlocks(experiment), "Deadlocks, by their shape", "Deadlocks")]
 
 
 def consistency_blocks(experiment: ExperimentSummary) -> list[Block]:
-    names = held(experiment)
-    broken = shown(consistency(experiment), "Consistency conditions that do not hold")
+    names = satisfied_conditions(experiment)
+    broken = table_blocks(consistency(experiment), "Consistency conditions that do not hold")
     return [*([Words(names)] if names else []), *broken] or [Words(reading.NOT_CHECKED)]

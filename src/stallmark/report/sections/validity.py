@@ -1,4 +1,4 @@
-"""The tables of whether figures may be used: validity gates, steadiness, the service level and thresholds."""
+"""The tables on the use of figures: validity gates, steadiness, the service level and thresholds."""
 
 import math
 from collections.abc import Sequence
@@ -8,17 +8,17 @@ from stallmark.analysis.experiment import ExperimentSummary, gate_verdicts
 from stallmark.analysis.metrics import METRICS, SHARE
 from stallmark.analysis.steady import Steadiness
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.thresholds import Threshold, over_steps
+from stallmark.analysis.thresholds import Threshold, verdicts_over_steps
 from stallmark.analysis.validity.gates import Gate
 from stallmark.analysis.validity.service_level import MEAN_ONLY, LevelOutcome, ServiceLevel
 from stallmark.format import signed
 from stallmark.report.columns import step_labels, step_rows
-from stallmark.report.document import Block, Fold, Note, Notes, Section, Shown, Words, shown
+from stallmark.report.document import Block, Fold, Note, Notes, Section, Shown, Words, table_blocks
 from stallmark.report.table import Cell, Rows, Table, number, word
 from stallmark.report.text import reading, sentence
 from stallmark.report.text import steady as steady_words
 from stallmark.report.text import validity as gate_words
-from stallmark.report.text.steady import GIVEN_UP, method, missed, not_known, why_not_judged
+from stallmark.report.text.steady import GIVEN_UP, method, no_verdict_reason, not_known, threshold_missed
 from stallmark.report.text.terms import term
 from stallmark.report.text.validity import allowed, asks, figure
 
@@ -28,16 +28,16 @@ _WORDS = {True: "passed", False: "FAILED", None: "not known"}
 
 
 def gates(experiment: ExperimentSummary) -> Table | None:
-    """Return the verdict on each gate, or None if there are no gates."""
+    """Return the verdict on each gate, or None without gates."""
     labels = step_labels(experiment)
     rows: list[Sequence[str | Cell]] = []
     for verdict in gate_verdicts(experiment.steps):
         kind = {False: "bad", True: "", None: "none"}[verdict.passed]
         where = ", ".join(labels[step.key] for step in verdict.failed)
-        some = f" in {where}" if where and len(experiment.steps) > 1 else ""
+        suffix = f" in {where}" if where and len(experiment.steps) > 1 else ""
         gate = verdict.gate
         rows.append(
-            [term(gate.kind), Cell(_WORDS[verdict.passed] + some, kind), figure(gate), allowed(gate), asks(gate)]
+            [term(gate.kind), Cell(_WORDS[verdict.passed] + suffix, kind), figure(gate), allowed(gate), asks(gate)]
         )
     if not rows:
         return None
@@ -47,11 +47,11 @@ def gates(experiment: ExperimentSummary) -> Table | None:
 
 
 def gates_brief(experiment: ExperimentSummary) -> str:
-    """Return how many gates hold, and those that do not, in a line."""
+    """Return the number of gates that hold, and the names of the others, in a line."""
     verdicts = gate_verdicts(experiment.steps)
     counted = f"{sum(verdict.passed is True for verdict in verdicts)} of {len(verdicts)} hold"
     failed, unknown = (
-        [term(verdict.gate.kind) for verdict in verdicts if verdict.passed is what] for what in (False, None)
+        [term(verdict.gate.kind) for verdict in verdicts if verdict.passed is passed] for passed in (False, None)
     )
     more = [f"{', '.join(names)} {word}" for names, word in ((failed, "FAILED"), (unknown, "not known")) if names]
     return "; ".join([counted, *more])
@@ -63,10 +63,15 @@ def gates_in_brief(experiment: ExperimentSummary) -> Table | None:
     rows: list[Sequence[str | Cell]] = []
     for verdict in gate_verdicts(experiment.steps):
         kind = {False: "bad", True: "good", None: "none"}[verdict.passed]
-        some = [names[step.key] for step in verdict.failed] if len(verdict.failed) < len(steps) else []
-        found = figure(verdict.gate) + (f", in {', '.join(some)}" if some else "")
+        failed_steps = [names[step.key] for step in verdict.failed] if len(verdict.failed) < len(steps) else []
+        figure_text = figure(verdict.gate) + (f", in {', '.join(failed_steps)}" if failed_steps else "")
         rows.append(
-            [Cell(_WORDS[verdict.passed], kind), term(verdict.gate.kind), found, Cell(allowed(verdict.gate), "quiet")]
+            [
+                Cell(_WORDS[verdict.passed], kind),
+                term(verdict.gate.kind),
+                figure_text,
+                Cell(allowed(verdict.gate), "quiet"),
+            ]
         )
     return Table(["verdict", "gate", "found", "allowed"], rows, frozenset(range(4))) if rows else None
 
@@ -75,10 +80,10 @@ def by_step(experiment: ExperimentSummary) -> Table:
     """Return the figure of every gate in every step."""
     labels, steps = step_labels(experiment), experiment.steps
     kinds = [verdict.gate.kind for verdict in gate_verdicts(experiment.steps)]
-    found = [{gate.kind: gate for gate in step.validity.gates} for step in steps]
+    gates_by_step = [{gate.kind: gate for gate in step.validity.gates} for step in steps]
     return Table(
         ["gate", *(labels[step.key] for step in steps)],
-        [[term(kind), *(_cell(gates.get(kind)) for gates in found)] for kind in kinds],
+        [[term(kind), *(_cell(gates.get(kind)) for gates in gates_by_step)] for kind in kinds],
         frozenset(range(len(steps) + 1)),
     )
 
@@ -90,7 +95,7 @@ def _cell(gate: Gate | None) -> Cell | str:
 
 
 def gates_section(experiment: ExperimentSummary) -> Section:
-    blocks = shown(gates(experiment), "Validity gates", lead=reading.GATES)
+    blocks = table_blocks(gates(experiment), "Validity gates", lead=reading.GATES)
     if blocks and len(experiment.steps) > 1:
         blocks.append(Fold("Every step", [Shown(by_step(experiment), "Validity gates by step")]))
     return Section("validity", "Validity", blocks, gates_brief(experiment))
@@ -111,39 +116,41 @@ def steadiness(experiment: ExperimentSummary) -> Table | None:
     """Return the verdict on every step that was tested, with the tests, or None if none was."""
     rows = step_rows(experiment, _tested)
     return rows.table_if_any(
-        word("verdict", lambda found: Cell(term(found.verdict), "bad" if found.incomparable else "")),
-        word("judged by", lambda found: term(found.of)),
-        number("s", lambda found: found.seconds, format.count),
-        number("drift", lambda found: signed(found.drift or 0.0)),
-        number("95 % interval", lambda found: f"{signed(found.drift_low or 0.0)} to {signed(found.drift_high or 0.0)}"),
+        word("verdict", lambda tested: Cell(term(tested.verdict), "bad" if tested.incomparable else "")),
+        word("judged by", lambda tested: term(tested.of)),
+        number("s", lambda tested: tested.seconds, format.count),
+        number("drift", lambda tested: signed(tested.drift or 0.0)),
+        number(
+            "95 % interval", lambda tested: f"{signed(tested.drift_low or 0.0)} to {signed(tested.drift_high or 0.0)}"
+        ),
         number("per hour", _per_hour),
-        number("p", lambda found: found.trend_p, _p),
-        number("largest step", lambda found: signed(found.change or 0.0)),
-        number("at s", lambda found: found.change_at_s, format.count),
-        number("p", lambda found: found.change_p, _p),
+        number("p", lambda tested: tested.trend_p, _p),
+        number("largest step", lambda tested: signed(tested.change or 0.0)),
+        number("at s", lambda tested: tested.change_at_s, format.count),
+        number("p", lambda tested: tested.change_p, _p),
         notes=dict.fromkeys(map(method, rows.items)),
     )
 
 
 def _tested(step: StepSummary) -> list[Steadiness]:
-    found = step.validity.steadiness
-    return [found] if found and found.drift is not None else []
+    tested = step.validity.steadiness
+    return [tested] if tested and tested.drift is not None else []
 
 
-def untold(experiment: ExperimentSummary) -> list[tuple[str, str]]:
-    """Return why steps could not be tested, those with the same reason together: (steps, sentence)."""
+def untested_steps(experiment: ExperimentSummary) -> list[tuple[str, str]]:
+    """Return the reasons for steps without a test of steadiness, each with its steps: (steps, sentence)."""
     labels = step_labels(experiment)
-    found: dict[str, list[str]] = {}
+    steps_by_reason: dict[str, list[str]] = {}
     for step in experiment.steps:
-        if (one := step.validity.steadiness) and one.drift is None:
-            found.setdefault(sentence(one.finding), []).append(labels[step.key])
-    return [(_these(names, experiment), text) for text, names in found.items()]
+        if (tested := step.validity.steadiness) and tested.drift is None:
+            steps_by_reason.setdefault(sentence(tested.finding), []).append(labels[step.key])
+    return [(_these(names, experiment), text) for text, names in steps_by_reason.items()]
 
 
 def steadiness_brief(experiment: ExperimentSummary) -> str:
-    """Return the verdicts in a line: "3 of 5 steady, 2 too short to tell"; empty if none was judged."""
+    """Return the verdicts in a line such as "3 of 5 steady, 2 too short to judge"; empty if none was judged."""
     verdicts = [step.validity.steadiness.verdict for step in experiment.steps if step.validity.steadiness]
-    counted = [f"{verdicts.count(one)} of {len(verdicts)} {term(one)}" for one in dict.fromkeys(verdicts)]
+    counted = [f"{verdicts.count(verdict)} of {len(verdicts)} {term(verdict)}" for verdict in dict.fromkeys(verdicts)]
     return ", ".join(counted)
 
 
@@ -181,7 +188,7 @@ def service_levels(experiment: ExperimentSummary) -> Table | None:
 
 
 def outcomes(experiment: ExperimentSummary) -> list[Block]:
-    """Return the outcome of every step's service level and its sentence, for a terminal; none where none is set."""
+    """Return the outcome and the sentence of every step's service level, for a terminal; empty if no level is set."""
     labels = step_labels(experiment)
     items = [
         Note(
@@ -194,8 +201,8 @@ def outcomes(experiment: ExperimentSummary) -> list[Block]:
     return [Notes(items)] if items else []
 
 
-def _per_hour(found: Steadiness) -> str:
-    return signed(found.slope_per_h or 0.0) if found.seconds >= AN_HOUR_IS_NEAR_S else format.NONE
+def _per_hour(tested: Steadiness) -> str:
+    return signed(tested.slope_per_h or 0.0) if tested.seconds >= AN_HOUR_IS_NEAR_S else format.NONE
 
 
 def _p(value: float | None) -> str:
@@ -210,10 +217,10 @@ def _measured_s(step: StepSummary) -> int:
 
 
 def _warm_up(step: StepSummary) -> str:
-    found = step.validity.steadiness
-    if found is None:
+    tested = step.validity.steadiness
+    if tested is None:
         return format.NONE
-    return f"{found.warm_up_s} s, {signed(found.warm_up_shift)}" if found.warm_up_s else "none seen"
+    return f"{tested.warm_up_s} s, {signed(tested.warm_up_shift)}" if tested.warm_up_s else "none seen"
 
 
 def _waited(step: StepSummary) -> str:
@@ -245,22 +252,22 @@ def _ideal(level: ServiceLevel) -> str:
 
 def steadiness_section(experiment: ExperimentSummary) -> Section:
     verdicts = steadiness_brief(experiment)
-    over = shown(
+    over = table_blocks(
         seconds(experiment),
         "Seconds measured, checkpoint cycles and waiting, by step",
         "Which seconds the figures are over",
     )
     blocks = [
         Words(reading.STEADINESS, "lead"),
-        *(Words(f"{steps}: {text}") for steps, text in untold(experiment)),
-        *shown(steadiness(experiment), "Steadiness of every step"),
+        *(Words(f"{steps}: {text}") for steps, text in untested_steps(experiment)),
+        *table_blocks(steadiness(experiment), "Steadiness of every step"),
         *over,
     ]
     return Section("steadiness", "Was it steady?", blocks if verdicts else [], verdicts)
 
 
 def service_level_section(experiment: ExperimentSummary, lead: str) -> Section:
-    return Section("slo", "Service level", shown(service_levels(experiment), "Service level", lead=lead))
+    return Section("slo", "Service level", table_blocks(service_levels(experiment), "Service level", lead=lead))
 
 
 # The scenario's thresholds as a table: each with the step that kept it least.
@@ -271,7 +278,7 @@ _PASSED = {True: Cell("passed"), False: Cell("FAILED", "bad"), None: Cell("not k
 def thresholds(experiment: ExperimentSummary) -> Table | None:
     """Return a row for each threshold, or None if the scenario has none."""
     names = step_labels(experiment)
-    return Rows(over_steps(experiment.thresholds)).table_if_any(
+    return Rows(verdicts_over_steps(experiment.thresholds)).table_if_any(
         word("verdict", lambda verdict: _PASSED[verdict.passed]),
         word("threshold", lambda verdict: verdict.text),
         word("measured", lambda verdict: _measured(verdict.steps, names)),
@@ -279,17 +286,17 @@ def thresholds(experiment: ExperimentSummary) -> Table | None:
 
 
 def failures(experiment: ExperimentSummary) -> list[str]:
-    """Return why each threshold that does not hold in every step makes the run fail; empty if all hold."""
+    """Return the reasons why thresholds make the run fail, one for each that does not hold in every step."""
     names, steps = step_labels(experiment), {step.key: step for step in experiment.steps}
     incomplete = {step.key: run.incomplete_because for run in experiment.runs for step in run.steps}
     reasons = []
-    for verdict in over_steps(experiment.thresholds):
+    for verdict in verdicts_over_steps(experiment.thresholds):
         first = verdict.steps[0]
         if verdict.passed is False:
-            reasons.append(missed(verdict.text, _measured(verdict.steps, names)))
+            reasons.append(threshold_missed(verdict.text, _measured(verdict.steps, names)))
         elif verdict.passed is None:
-            why = why_not_judged(steps[first.step], first.value is not None, incomplete[first.step])
-            reasons.append(not_known(verdict.text, names[first.step], why, len(verdict.steps)))
+            reason = no_verdict_reason(steps[first.step], first.value is not None, incomplete[first.step])
+            reasons.append(not_known(verdict.text, names[first.step], reason, len(verdict.steps)))
     return reasons
 
 
@@ -305,5 +312,5 @@ def _value(threshold: Threshold) -> str:
 
 
 def thresholds_section(experiment: ExperimentSummary) -> Section:
-    blocks = shown(thresholds(experiment), "Thresholds", lead=reading.THRESHOLDS)
+    blocks = table_blocks(thresholds(experiment), "Thresholds", lead=reading.THRESHOLDS)
     return Section("thresholds", "Thresholds", blocks)

@@ -108,16 +108,16 @@ def correlation_figures(experiment: ExperimentSummary) -> list[Figure]:
 def _correlation(experiment: ExperimentSummary, pair: tuple[str, str, str], number: int) -> Figure:
     labels = step_labels(experiment)
     seen = looks([s.variant for s in experiment.steps])
-    found: dict[str, Correlation] = {
+    by_step: dict[str, Correlation] = {
         s.key: c for s in experiment.steps for c in s.bottleneck.correlations if (c.left, c.right, c.right_unit) == pair
     }
-    steps = [s for s in experiment.steps if s.key in found]
+    steps = [s for s in experiment.steps if s.key in by_step]
     parts = panels(steps)
     made = _rows_chart(parts, labels, hovermode="closest")
     ticks = {"tickvals": [-1, -0.5, 0, 0.5, 1], "ticktext": ["−1", "−0.5", "0", "0.5", "1"]}
     made.update_xaxes(range=[-1.05, 1.05], zeroline=True, **ticks)
     for place, panel in zip(places(len(parts)), parts, strict=True):
-        values = [found[s.key] for s in panel.steps]
+        values = [by_step[s.key] for s in panel.steps]
         made.add_scatter(
             mode="markers",
             name="r",
@@ -145,14 +145,16 @@ def _correlation(experiment: ExperimentSummary, pair: tuple[str, str, str], numb
         title=f"{left[:1].upper()}{left[1:]} against {right}, {unit}",
         unit=reading.CORRELATION_UNIT,
         emulated=any(p.emulated for p in parts),
-        summary=" ".join(reading.correlation(labels[s.key], c.r, c.low, c.high) for s in steps for c in [found[s.key]]),
+        summary=" ".join(
+            reading.correlation(labels[s.key], c.r, c.low, c.high) for s in steps for c in [by_step[s.key]]
+        ),
         method=reading.correlation_method(unit),
         chart=made,
         header=["step", "r", "95 % low", "95 % high", "n", "unit"],
         rows=[
             [labels[s.key], coefficient(c.r), coefficient(c.low), coefficient(c.high), format.count(c.n), unit]
             for s in steps
-            for c in [found[s.key]]
+            for c in [by_step[s.key]]
         ],
     )
 

@@ -1,7 +1,7 @@
 """The wording: every sentence that a reader sees, the same in HTML, terminal and Markdown.
 
 Each module of this package has `SENTENCES`, a template for each kind of finding; `templates.py` reads them. The names
-in braces are the finding’s facts, a format stands behind the colon:
+in braces are the finding’s facts, followed by a colon and a format:
 
     ValidityKind.FOREIGN_CPU: "Other programs kept {share:percent} of the CPUs busy."
 

@@ -49,16 +49,16 @@ def level_verdict(verdict: str) -> str:
     return _VERDICTS[verdict]
 
 
-def tried(why: str) -> str:
+def tried(reason: str) -> str:
     """Return the reason for trying a level."""
-    return _TRIED[why]
+    return _TRIED[reason]
 
 
-def level(of: str, value: float) -> str:
+def level(unit: str, value: float) -> str:
     """Return a level in words: "240 users", "1,200 per second", "1.25 times the load"."""
-    if of == "load":
+    if unit == "load":
         return f"{_plain(value)} times the load"
-    return f"{_plain(value)} user{'s' * (value != 1)}" if of == "users" else f"{_plain(value)} per second"
+    return f"{_plain(value)} user{'s' * (value != 1)}" if unit == "users" else f"{_plain(value)} per second"
 
 
 def limit(facts: list[Any]) -> str:
@@ -318,7 +318,7 @@ def _(
     )
 
 
-def why_curve_ended(chosen: ChosenSize | None) -> str:
+def size_reason(chosen: ChosenSize | None) -> str:
     """Return the reason for a size, in a cell of a table."""
     if chosen is None:
         return "given"

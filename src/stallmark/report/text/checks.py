@@ -183,7 +183,7 @@ def _(
 ) -> str:
     if unsteady:
         reasons = "; ".join(f"{listed(reason['runs'])} {term(reason['because'])}" for reason in unsteady)
-        return f"{sum(len(one['runs']) for one in unsteady)} of {runs} not: {reasons}"
+        return f"{sum(len(reason['runs']) for reason in unsteady)} of {runs} not: {reasons}"
     parts = [f"all {steady} runs" if steady == runs else f"{steady} of {runs} runs"] if steady else []
     if too_short:
         parts.append(f"{too_short} of {runs} too short to tell")
@@ -330,9 +330,9 @@ def _differences(differences: Sequence[Finding], most: int) -> str:
     return listed([sentence(difference) for difference in differences[:most]]) + more
 
 
-def _reason(one: Mapping[str, Any], most: int | None) -> str:
-    because = one["because"]
-    return f"{clause(because)} ({_names(one['runs'], most)})"
+def _reason(run_reason: Mapping[str, Any], most: int | None) -> str:
+    because = run_reason["because"]
+    return f"{clause(because)} ({_names(run_reason['runs'], most)})"
 
 
 def _names(runs: Sequence[str], most: int | None = MOST_NAMES) -> str:

@@ -156,7 +156,7 @@ def _(
     by_chance_among: int | None,
     plans_changed: list[str] | None = None,
 ) -> str:
-    """Say also what these runs could have shown: without it, "no difference" says nothing."""
+    """Add the difference that these runs could have shown: without it, "no difference" is empty."""
     text = (
         f"{_prefix(step)}No difference shown between {a} and {b}: {metric_title(metric)} {signed(ratio - 1)} % "
         f"({interval(low, high)})"
@@ -287,11 +287,11 @@ BARS = (
 )
 
 
-def over_time(runs: int, sides: int) -> str:
+def time_chart_summary(runs: int, sides: int) -> str:
     return f"Throughput and read time of {runs} runs in {sides} sides, on common scales."
 
 
-def over_time_method(unit: str) -> str:
+def time_chart_method(unit: str) -> str:
     """Return the method of the chart over time; `unit` is that of its axis."""
     return (
         f"Per-second counts since measuring began, in {unit}, warm-up left out; at most some hundred points for a run, "

@@ -21,7 +21,8 @@ SENTENCES: Mapping[Kind, str] = {
         "{left_out} of {steps} measured steps are not compared; the reason is given with each."
     ),
     ExperimentKind.OVER_LIMIT: (
-        "In {steps:named} more than a tenth of the transactions of one type took longer than their limit."
+        "In {steps:named} more than a tenth of the transactions of one type took longer than their limit or "
+        "were given up."
     ),
     ExperimentKind.STORAGE_LIMITS: "Storage is the bottleneck in {steps:named}.",
     ExperimentKind.STORAGE_LIMITS_SOMETIMES: "Storage is the bottleneck in {runs} of {of} runs of “{step}”.",
@@ -279,7 +280,7 @@ def emulated_runs(emulated: int, runs: int) -> str:
     )
 
 
-def more_cautions(count: int) -> str:
+def further_cautions(count: int) -> str:
     return f"{count} more cautions are in the report."
 
 
@@ -310,7 +311,7 @@ def silent(silent_s: float, command: str) -> str:
 def takes(
     total_s: float, build_s: float, *, at_most: bool = False, asks: bool = False, longest_s: float | None = None
 ) -> str:
-    """Return the duration of an experiment: "about 4 minutes, about 20 seconds of it to load the database"."""
+    """Return the duration of an experiment: "about 4 minutes, including about 20 seconds to load the database"."""
     text = f"{'at most ' * at_most}about {format.roughly(total_s)}"
     if longest_s is not None:
         text += f" (at most {format.roughly(longest_s)}, where levels contradict each other)"
@@ -319,10 +320,10 @@ def takes(
     return text + (", and what the operator is asked to do" if asks else "")
 
 
-def before_the_load(what: str, load_s: float, takes: str, *, at_most: bool = False) -> str:
+def work_and_duration(work: str, load_s: float, takes: str, *, at_most: bool = False) -> str:
     """Return the coming work and its duration: "4 runs, 2 minutes of load in all; it takes about 3 minutes"."""
     load = f", {'at most ' * at_most}{format.duration(load_s)} of load in all" if load_s else ""
-    return f"{what}{load}; it takes {takes}"
+    return f"{work}{load}; it takes {takes}"
 
 
 def time_left(left_s: float, *, refined: bool) -> str:

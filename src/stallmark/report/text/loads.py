@@ -58,8 +58,8 @@ def _(step: str | None, variants: list[list[Any]], left_out: int, in_doubt: list
     return f"Throughput together{where}, of that alone: {'; '.join(texts)}{more}{doubt}."
 
 
-def _changed(load: str, what: str, ratio: float, verdict: Verdict) -> str:
-    text = f"{factor(ratio)} the response time" if what == "latency" else percent(ratio)
+def _changed(load: str, quantity: str, ratio: float, verdict: Verdict) -> str:
+    text = f"{factor(ratio)} the response time" if quantity == "latency" else percent(ratio)
     return f"{load} {text}{_not_shown(verdict)}"
 
 

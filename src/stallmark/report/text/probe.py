@@ -284,7 +284,7 @@ def stronger(outstanding: Sequence[int]) -> str:
     return f"The stronger a line, the more I/Os were outstanding: {', '.join(map(str, outstanding))}."
 
 
-def at_both_ends(name: str, values: Sequence[tuple[str, int]]) -> str:
+def curve_ends(name: str, values: Sequence[tuple[str, int]]) -> str:
     """Return a curve's values with the fewest and the most outstanding I/Os."""
     (first, fewest), (last, most) = values
     return f"{name}: {first} at {fewest} outstanding, {last} at {most}."

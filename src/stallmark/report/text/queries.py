@@ -169,7 +169,7 @@ def run_times_note(baseline: str) -> str:
     )
 
 
-def at_parallelism(degree: str) -> str:
+def parallelism_note(degree: str) -> str:
     return f"At a degree of parallelism of {degree}; the others stand below."
 
 

@@ -38,7 +38,7 @@ def summary_of(parts: Sequence[Panel], metrics: Sequence[ChartLine], labels: dic
     sentences = []
     for panel in parts:
         for metric in metrics:
-            values = [(v, labels[s.key]) for s in panel.steps if known(v := metric.value(s))]
+            values = [(v, labels[s.key]) for s in panel.steps if is_finite(v := metric.value(s))]
             where = f"{panel.title}: " if len(parts) > 1 else ""
             metric_name = f"{metric.name} " if len(metrics) > 1 else ""
             sentences.append(f"{where}{metric_name}{_extremes(values) if values else 'not measured'}.")
@@ -60,12 +60,12 @@ def reading_of(parts: Sequence[Panel], metric: ChartLine, labels: dict[str, str]
     """Return one line for sighted readers: the extremes, emulated and bare."""
     texts = []
     for panel in parts:
-        if values := [(v, labels[s.key]) for s in panel.steps if known(v := metric.value(s))]:
+        if values := [(v, labels[s.key]) for s in panel.steps if is_finite(v := metric.value(s))]:
             texts.append(_extremes(values))
     return "; ".join(texts) or "Not measured."
 
 
-def known(value: float | None) -> TypeGuard[float]:
+def is_finite(value: float | None) -> TypeGuard[float]:
     return value is not None and math.isfinite(value)
 
 
@@ -230,6 +230,10 @@ TRANSACTIONS = (
     "Latency in milliseconds from scheduled to ended, retries included. Rolled back: as the workload intends; failed: "
     "given up."
 )
+STATEMENTS = (
+    "Latency in milliseconds from sent to answered, of executions that ended well. Rows: returned, so none of a "
+    "statement that changes rows and returns nothing. Transactions also begin and commit, which is no row here."
+)
 _AGREE = (
     f"Counts and bytes should agree within {percent(COUNTS_AGREE).replace(' ', NBSP)}; those that do not are marked."
 )
@@ -271,7 +275,7 @@ PROBE_CURVES = (
 # Terminals. ---------------------------------------------------------------------------------------------------
 
 
-def much_the_same(others: int) -> str:
+def similar_runs(others: int) -> str:
     return f"Much the same in {others} other run{'s' * (others > 1)} of it."
 
 

@@ -7,7 +7,7 @@ from stallmark.analysis.read.interval import ReadKind
 from stallmark.analysis.read.run_notes import RunKind
 from stallmark.analysis.server_cautions import ServerKind
 from stallmark.format import NONE, display_name, listed, number, percent, plural, size
-from stallmark.record.schema import how_to_resume, why_stopped
+from stallmark.record.schema import resume_command, stop_reason
 from stallmark.report.text import NameFirst, says
 from stallmark.report.text.templates import Format
 from stallmark.report.text.terms import first_three, scope
@@ -51,10 +51,10 @@ def _(sources: list[str], seconds: float, measured_s: float) -> str:
 @says(ReadKind.QUERY_STORE_STOPPED)
 def _(database: str | None, state: str, reason: int | None, after_s: float, measured_s: float) -> str:
     place = f" of the database {database}" if database else ""
-    cause = f" ({cause})" if (cause := why_stopped(reason)) else ""
+    cause = f" ({cause})" if (cause := stop_reason(reason)) else ""
     when = f"after {number(after_s)} of the {number(measured_s)} s measured" if after_s else "as measuring began"
     part = "only a part" if after_s < measured_s else "perhaps only a part"  # seen once the interval was over
-    remedy = how_to_resume(state, reason).rstrip(";")
+    remedy = resume_command(state, reason).rstrip(";")
     return (
         f"Query Store{place} was seen {state}{cause} {when}, and counts nothing then: its statements and waits are "
         f"{part} of those that there were. For the next run, {remedy}."

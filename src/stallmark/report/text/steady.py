@@ -128,7 +128,7 @@ GIVEN_UP = "given up"
 _MORE = "make more runs (`stallmark plan` says how many)"
 
 
-def missed(text: str, measured: str) -> str:
+def threshold_missed(text: str, measured: str) -> str:
     return f"{text} was not kept ({measured})"
 
 
@@ -137,7 +137,7 @@ def not_known(text: str, name: str, reason: str, steps: int) -> str:
     return f"{text} is not known in {name}{more}: {reason}"
 
 
-def why_not_judged(step: StepSummary, measured: bool, incomplete_because: str | None) -> str:
+def no_verdict_reason(step: StepSummary, measured: bool, incomplete_because: str | None) -> str:
     """Return the reason why a threshold has no verdict in a step."""
     if not measured:
         return "it was not measured there"
@@ -150,13 +150,13 @@ def comparison_failures(rule: Rule, comparison: ComparisonSummary) -> list[str]:
     """Return the reasons why a comparison fails by a rule; empty if it does not."""
     compared = {name for pair in comparison.pairs for name in (pair.a, pair.b)}
     alone = [side.name for side in comparison.sides if side.name not in compared]
-    failed = [_why_pair_fails(rule, pair) for pair in comparison.pairs if applies(rule, pair)]
+    failed = [_pair_failure(rule, pair) for pair in comparison.pairs if applies(rule, pair)]
     return [*failed, *(f"{name} was not compared" for name in alone)]
 
 
 def comparison_doubts(rule: Rule, comparison: ComparisonSummary) -> list[str]:
     """Return the reasons why the runs cannot show whether a rule applies; empty if they can."""
-    return [_why_pair_is_open(rule, pair) for pair in comparison.pairs if applies(rule, pair) is None]
+    return [_pair_doubt(rule, pair) for pair in comparison.pairs if applies(rule, pair) is None]
 
 
 def run_failure(rule: Rule, findings: Sequence[Finding]) -> str | None:
@@ -176,7 +176,7 @@ def run_failure(rule: Rule, findings: Sequence[Finding]) -> str | None:
     return f"{carried}, which is below {level(rule.unit, rule.limit)}" if rule.holds(lowest) else None
 
 
-def _why_pair_fails(rule: Rule, pair: PairComparison) -> str:
+def _pair_failure(rule: Rule, pair: PairComparison) -> str:
     if not pair.claim.decided:
         return f"{pair.b} against {pair.a}: no verdict ({term(pair.verdict)})"
     by = f" by {_percent(rule.limit)}" if rule.limit else ""
@@ -184,7 +184,7 @@ def _why_pair_fails(rule: Rule, pair: PairComparison) -> str:
     return f"{pair.b} against {pair.a} is {'not ' if rule.negated else ''}{named}"
 
 
-def _why_pair_is_open(rule: Rule, pair: PairComparison) -> str:
+def _pair_doubt(rule: Rule, pair: PairComparison) -> str:
     names, low, high = f"{pair.b} against {pair.a}", pair.primary.low, pair.primary.high
     if rule.metric != "difference":
         least = _percent(pair.primary.detectable)

@@ -17,11 +17,11 @@ from stallmark.report.text.templates import Format, Template
 
 
 class _Words(NamedTuple):
-    """The words of a gate. `figure` and `allowed` are templates of table cells, filled with value, limit and facts."""
+    """The words of a gate."""
 
-    asks: str
-    figure: str
-    allowed: str
+    asks: str  # the requirement
+    figure: str  # template of a table cell, filled with value, limit and facts
+    allowed: str  # template of a table cell, too
 
 
 _WORDS = {
@@ -45,7 +45,7 @@ _WORDS = {
     ),
     GateKind.LIMITS: _Words(
         "nine in ten of each type finish within its limit",
-        "{value:finely} of {transaction:display_name} over {limit_s:g} s",
+        "{value:finely} of {transaction:display_name} over {limit_s:g} s or given up",
         "≤ {limit:finely}",
     ),
     GateKind.LAG: _Words(
@@ -105,8 +105,8 @@ def _(value: float, limit: float, transaction: str, off: float, by_chance: bool)
 
 @says(GateKind.LIMITS)
 def _(value: float, limit: float, transaction: str, limit_s: float, slow: Sequence[tuple[str, float, float]]) -> str:
-    texts = listed([f"{display_name(name)} ({_share(share)} over {over_s:g} s)" for name, share, over_s in slow])
-    return f"More than a tenth took longer than the limit: {texts}."
+    texts = listed([f"{display_name(name)} ({_share(share)}, limit {over_s:g} s)" for name, share, over_s in slow])
+    return f"More than a tenth took longer than the limit or were given up: {texts}."
 
 
 @says(GateKind.LAG)
@@ -147,7 +147,7 @@ def _share(value: float) -> str:
 
 # How to read the tables of gates and limits. ------------------------------------------------------------------
 
-P90_LIMITS = "Red: more than a tenth took longer than the limit."
+P90_LIMITS = "Red: more than a tenth took longer than the limit or were given up."
 NEAREST_TO_FAILING = "Found: in the step that is nearest to failing the gate, or fails it by most."
 
 

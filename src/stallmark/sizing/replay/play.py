@@ -128,11 +128,8 @@ def due_ios(
 
 
 def data_sizes(count: int, mean: float, sector: int) -> np.ndarray:
-    """Return the sizes of `count` I/Os of data.
-
-    A mean from 8 to 64 KiB, or from 64 to 512 KiB, is a mix of these two sizes; outside of these ranges all I/Os have
-    the mean size.
-    """
+    """Return the sizes of `count` data I/Os. A mean from 8 to 64 KiB, or from 64 to 512 KiB, is a mix of these two
+    sizes; outside of these ranges all I/Os have the mean size."""
     for small, large in pairwise(USUAL_BYTES):
         if small <= mean <= large:
             many = round(count * (mean - small) / (large - small))

@@ -46,7 +46,7 @@ Played = Mapping[StreamName, Issued]
 
 
 def has_backlog(played: Sequence[Issued]) -> bool:
-    """Return whether a growing number of a stream's I/Os waited to be issued."""
+    """Return True if a growing number of a stream's I/Os waited to be issued."""
     return sum(len(issued.late_s) for issued in played) * BACKLOG < sum(_late_ios(issued) for issued in played)
 
 
