@@ -88,7 +88,7 @@ def compare_runs(
         because = f": {runs[0].incomplete_because}" if runs and runs[0].incomplete_because else ""
         raise StallmarkError(f"There is nothing to compare: no run was measured to its end{because}.")
     if varied:
-        whole, between = with_varied(whole, varied), between or _between_settings(whole)
+        whole, between = with_varied(whole, varied), between or _sides_compared(whole)
     all_sides = with_again(sides(whole, between))
     chosen = chosen_pairs(all_sides, baseline, between)
     metric = declared_metric(chosen[0][0].runs)
@@ -115,7 +115,7 @@ def compare_runs(
     )
 
 
-def _between_settings(runs: Sequence[RunSummary]) -> Between | None:
+def _sides_compared(runs: Sequence[RunSummary]) -> Between | None:
     """Return the sides of runs whose settings were changed by hand: experiments, where all have the same variants."""
     variants: dict[str, set[str]] = {}
     for run in runs:

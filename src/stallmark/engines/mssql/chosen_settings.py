@@ -116,9 +116,8 @@ class MssqlSettings(VariantSetting):
         choices = self._choices(wanted)
         self._note(self._chosen | choices)
         self.was_made = True
-        self._put(
-            {**self._values_before(), **{(choice.kind, choice.name): choice.value for choice in choices.values()}}
-        )
+        values = {(choice.kind, choice.name): choice.value for choice in choices.values()}
+        self._put(self._values_before() | values)
         now = self._present(self._server)
         for name, choice in choices.items():
             if now[choice.kind, choice.name] != choice.value:
@@ -149,9 +148,9 @@ class MssqlSettings(VariantSetting):
 
     def _choice(self, name: str, value: str, scoped: set[str], options: Mapping[str, tuple]) -> Choice:
         known = {
-            each.lower(): (kind, each)
+            setting.lower(): (kind, setting)
             for kind, names in ((SERVER, options), (SCOPED, scoped), (OPTION, DATABASE_OPTIONS), ("", RESERVED))
-            for each in names
+            for setting in names
         }
         if _TRACE_FLAG.fullmatch(name.strip()):
             raise StallmarkError(

@@ -287,7 +287,7 @@ class PostgresSettings(VariantSetting):
         return bool(changes)
 
     def _entries(self, names: Iterable[str]) -> dict[str, str | None]:
-        """Return what ALTER SYSTEM has set; None for a setting that it has not."""
+        """Return the values that ALTER SYSTEM has set, None for a setting that it has not."""
         try:
             rows = self._engine.query(sql_file.read(__package__, "settings_entered"), [sorted(names)])
         except CallFailed as error:
