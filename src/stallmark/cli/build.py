@@ -6,7 +6,16 @@ import os
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import err, escape, json_option, out, print_markup, target_options, workload_options
+from stallmark.cli.common import (
+    escape,
+    json_option,
+    out,
+    print_markup,
+    progress_console,
+    quiet_option,
+    target_options,
+    workload_options,
+)
 from stallmark.experiment.progress import Show
 
 
@@ -15,8 +24,9 @@ from stallmark.experiment.progress import Show
 @target_options
 @click.option("--workers", type=click.IntRange(1, 64), default=None, help="Loader processes [default: the cores].")
 @click.option("--part", metavar="K/N", help="Load only this share: one of several machines.")
+@quiet_option
 @json_option
-def build(choice, scenario, target, workers: int | None, part: str | None, as_json: bool) -> None:
+def build(choice, scenario, target, workers: int | None, part: str | None, quiet: bool, as_json: bool) -> None:
     """Build a database, or complete one whose build was interrupted.
 
     WORKLOAD is {workloads}, several of them in one database as bank+mail, in one each as
@@ -32,7 +42,7 @@ def build(choice, scenario, target, workers: int | None, part: str | None, as_js
     from stallmark.transactions import find_workload
 
     share = BatchShare.parse(part) if part else None
-    show = Show(err)
+    show = Show(progress_console(quiet))
     with target.engine(choice, scenario) as engine:
         for sentence in locations(engine):
             show.say(sentence)

@@ -34,6 +34,11 @@ out = Terminal(emoji=False)  # ":x:" in a path is no picture
 err = Terminal(stderr=True, emoji=False)
 
 
+def progress_console(quiet: bool) -> Terminal:
+    """Return the console for progress: standard error, or none."""
+    return Terminal(quiet=True) if quiet else err
+
+
 def print_markup(console: Console, markup: str) -> None:
     """Print a sentence: broken between words on a terminal, in one line in a file or a pipe."""
     console.print(markup, highlight=False, soft_wrap=not console.is_terminal)
@@ -242,6 +247,7 @@ markdown_option = click.option("--markdown", metavar="FILE", help="Also a summar
 junit_option = click.option(
     "--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also the limits, and whether they hold, for a CI."
 )
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="Show no progress: the result alone.")
 json_option = click.option("--json", "as_json", is_flag=True, help="For machines: JSON on standard output.")
 
 

@@ -9,7 +9,15 @@ import click
 from click.core import ParameterSource
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import as_bytes, err, json_option, out_option, parsing, timezone_option
+from stallmark.cli.common import (
+    as_bytes,
+    json_option,
+    out_option,
+    parsing,
+    progress_console,
+    quiet_option,
+    timezone_option,
+)
 from stallmark.cli.document import Outputs
 from stallmark.cli.report import show_report
 from stallmark.errors import StallmarkError
@@ -44,10 +52,11 @@ def _depths(text: str) -> tuple[int, ...]:
 @click.option("--i-know", is_flag=True, help="PLACE is an existing file or device: read it, and only read it.")
 @out_option("Where the record goes.")
 @timezone_option()
+@quiet_option
 @json_option
 def probe(
     place: Path, size_bytes: int, names: tuple[str, ...], depths: tuple[int, ...], seconds: float, i_know: bool,
-    out_dir: Path, as_json: bool,
+    out_dir: Path, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Measure raw storage, without a database: SQLIO's way, through fio (Windows: diskspd).
 
@@ -64,7 +73,7 @@ def probe(
     from stallmark.storage.probe.probe_file import existing_file
     from stallmark.storage.probe.tool import find_tool
 
-    show = Show(err)
+    show = Show(progress_console(quiet))
     if not place.exists():  # made by us, it would be on this machine's own disk
         raise StallmarkError(f"There is no folder {place}: name one on the storage that is meant.")
     find_tool(emulated=False)  # before a file is written for nothing

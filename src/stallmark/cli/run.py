@@ -1,5 +1,6 @@
 """`stallmark run`: run a scenario."""
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,14 +11,16 @@ import click
 
 from stallmark.cli.command import Extensible
 from stallmark.cli.common import (
-    Terminal,
     err,
     escape,
     json_option,
     junit_option,
     markdown_option,
     out_option,
+    parsing,
     print_markup,
+    progress_console,
+    quiet_option,
     target_options,
     timezone_option,
 )
@@ -33,6 +36,17 @@ if TYPE_CHECKING:
     from stallmark.scenarios.model import AnyScenario
 
 
+@parsing
+def as_duration(text: str) -> float:
+    """Parse a duration option; a bare number is in seconds, as pgbench has it."""
+    from stallmark.quantities import parse_seconds
+
+    seconds = float(text) if re.fullmatch(r"\d+(\.\d+)?", text) else parse_seconds(text)
+    if seconds < 1:
+        raise ValueError(f"{text} is not a measured time: write 1s or more")
+    return seconds
+
+
 @click.command(cls=Extensible)
 @click.argument("scenario", required=False)
 @target_options
@@ -41,19 +55,30 @@ if TYPE_CHECKING:
     "--device", "devices", multiple=True, metavar="NAME=FOLDER[,LOG]",
     help="Run the variants on several devices: old=/mnt/old/db, new=/mnt/new/db.",
 )  # fmt: skip
+@click.option(
+    "-c", "--users", type=click.IntRange(1, 10_000), help="Virtual users of the scenario's load [--sql, -f: 10]."
+)
+@click.option(
+    "-T", "--duration", callback=as_duration, metavar="TIME", help="Measured time of each step [--sql, -f: 60s]."
+)
+@click.option(
+    "-R", "--rate", type=click.FloatRange(0, min_open=True), metavar="PER_S",
+    help="Have transactions arrive at this rate, whatever the server does.",
+)  # fmt: skip
 @out_option("Where the run records go.")
 @click.option(
     "--resume", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="RUNS/…",
     help="Make the runs that an experiment which ended early still lacks.",
 )  # fmt: skip
-@click.option("--quiet", "-q", is_flag=True, help="Show no progress: the result alone.")
+@quiet_option
 @markdown_option
 @junit_option
 @timezone_option()
 @json_option
 def run(
-    scenario: str | None, target, overrides: tuple[str, ...], devices: tuple[str, ...], out_dir: Path,
-    resume: Path | None, quiet: bool, markdown: str | None, junit: Path | None, as_json: bool,
+    scenario: str | None, target, overrides: tuple[str, ...], devices: tuple[str, ...], users: int | None,
+    duration: float | None, rate: float | None, out_dir: Path, resume: Path | None, quiet: bool, markdown: str | None,
+    junit: Path | None, as_json: bool,
     added: Sequence[Follower | LoadMachines | OwnExperiment | QuickScenario],
 ) -> None:  # fmt: skip
     """Run a SCENARIO: one of `stallmark list`, or a YAML file of yours."""
@@ -62,26 +87,27 @@ def run(
     from stallmark.experiment.runner import Runner
     from stallmark.experiment.storage_work import carry_out_at_end
     from stallmark.scenarios.model import ProbeScenario, on_devices
-    from stallmark.scenarios.read import read_any_scenario, read_document
+    from stallmark.scenarios.read import LoadOptions, read_any_scenario, read_document
 
     outputs = Outputs(None, as_json, markdown=markdown, junit=junit)
     outputs.refuse()
-    show, begun = ShowInSentences(Terminal(quiet=True) if quiet else err), None
+    options = LoadOptions(users, duration, rate)
+    show, begun = ShowInSentences(progress_console(quiet)), None
     model: AnyScenario | ProbeScenario
     quick = next((addition for addition in added if isinstance(addition, QuickScenario)), None)
     if quick and (scenario or resume):
         raise click.UsageError("A scenario says what its users do: leave out --sql and -f, or the scenario.")
     if resume:
-        if scenario or overrides or devices:
+        if scenario or overrides or devices or options != LoadOptions():
             raise click.UsageError(
-                "--resume goes on with the scenario of those runs: name no other, no --set and no --device."
+                "--resume goes on with the scenario of those runs as it is: leave out what names or changes another."
             )
         begun = EarlierExperiment.read(resume)
         model = begun.scenario
     elif scenario:
-        model = read_any_scenario(scenario, overrides)
+        model = read_any_scenario(scenario, overrides, options)
     elif quick:
-        model = read_document(quick.document, overrides)
+        model = read_document(quick.document, overrides, options)
     else:
         raise click.UsageError("Name a scenario (`stallmark list`), or --resume RUNS/… an experiment.")
     machines = next((addition for addition in added if isinstance(addition, LoadMachines)), None)

@@ -22,7 +22,7 @@ from stallmark.processes import most_open_files
 from stallmark.record.manifest.workload import trade_history
 from stallmark.scenarios.load import RawLoad, UsersLoad
 from stallmark.scenarios.model import AnyScenario, QueryScenario, TimedScenario
-from stallmark.scenarios.variant import Variant
+from stallmark.scenarios.variant import OwnReset, Variant
 from stallmark.transactions import find_workload
 
 _AT_MOST = 1.25  # of the size that is estimated: a database that is not loaded yet is larger by no more
@@ -37,6 +37,8 @@ def refuse_what_cannot_be(
     machines the load comes from; `goes_by`: a figure of the server's I/O that decides how it goes on, beside those that
     the scenario names."""
     _refuse_what_the_engine_cannot(scenario, engine)
+    if isinstance(scenario.reset, OwnReset):
+        _refuse_own_reset(scenario, scenario.reset, engine)
     if scenario.at_end:
         storage_work.refuse_impossible_hook("at_end", scenario.at_end)
     refuse_restoring_others(scenario, engine)
@@ -136,7 +138,10 @@ def refuse_pool_sizes(scenario: AnyScenario, engine: Engine, loaded_bytes: int |
         if pool is None:
             continue
         is_estimated = pool.share is not None and loaded_bytes is None
-        data_bytes = round(_AT_MOST * _expected_bytes(scenario, engine)) if is_estimated else loaded_bytes or 0
+        expected = _expected_bytes(scenario, engine) if is_estimated else 0
+        if expected is None:
+            continue
+        data_bytes = round(_AT_MOST * expected) if is_estimated else loaded_bytes or 0
         if (size := pool.resolve(data_bytes)) < smallest_bytes:
             least = smallest_bytes // 1024**2
             sized = " Scenarios that end in -sqlserver have its sizes." if engine.dialect == "mssql" else ""
@@ -155,7 +160,7 @@ def refuse_pool_sizes(scenario: AnyScenario, engine: Engine, loaded_bytes: int |
 
 def refuse_places(scenario: AnyScenario, engine: Engine, loaded_bytes: int | None = None) -> None:
     """Refuse folders of variants that are not there or have no room; a size that is not known yet is estimated."""
-    size_bytes = _expected_bytes(scenario, engine) if loaded_bytes is None else loaded_bytes
+    size_bytes = (_expected_bytes(scenario, engine) or 0) if loaded_bytes is None else loaded_bytes
     for variant in scenario.variants:
         if variant.place:
             try:
@@ -164,8 +169,12 @@ def refuse_places(scenario: AnyScenario, engine: Engine, loaded_bytes: int | Non
                 raise StallmarkError(f"Variant {variant.name!r}: {error}") from None
 
 
-def _expected_bytes(scenario: AnyScenario, engine: Engine) -> int:
-    return expected_bytes(engine.dialect, find_workload(scenario.contents.name), scenario.contents.scale)
+def _expected_bytes(scenario: AnyScenario, engine: Engine) -> int | None:
+    """Return the estimated size of the data; None if a part is a user's own, whose size is known once it is there."""
+    workload = find_workload(scenario.contents.name)
+    if any(part.is_given for part in workload.parts):
+        return None
+    return expected_bytes(engine.dialect, workload, scenario.contents.scale)
 
 
 def refuse_impossible_devices(scenario: AnyScenario, loaded_bytes: int | None) -> None:
@@ -221,10 +230,11 @@ def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> Non
         raise StallmarkError(f"{scenario.name} runs queries, and `during` is beside users: leave it out.")
     if engine.by_workload:
         _refuse_of_one_database(scenario)
-    if find_workload(scenario.contents.name).is_given and not engine.is_local and scenario.reset == "restore":
+    has_users_own = any(part.is_given for part in find_workload(scenario.contents.name).parts)
+    if has_users_own and not engine.is_local and scenario.reset == "restore":
         raise StallmarkError(
             f"{scenario.name} asks for `reset: restore`, but the database is yours, and Stallmark keeps no copy of it: "
-            "write `reset: continue`, and restore it by a hook if runs are to start alike."
+            "write `reset: {restore: FILE}` with a backup of yours, or `reset: continue`."
         )
     for key, ability, wanted in asked:
         if wanted and (reason := ability.refusal()):
@@ -252,6 +262,40 @@ def _refuse_settings(scenario: AnyScenario, engine: Engine) -> None:
                     setting.check(wanted)
                 except StallmarkError as error:
                     raise StallmarkError(f"Variant {variant.name!r}: {error}") from None
+
+
+def _refuse_own_reset(scenario: AnyScenario, reset: OwnReset, engine: Engine) -> None:
+    """Refuse a backup or a command that cannot bring back the user's database."""
+    if not any(part.is_given for part in find_workload(scenario.contents.name).parts):
+        raise StallmarkError(
+            f"{scenario.name} asks for `reset: {{…}}`, which is of a database of your own: write `reset: restore`."
+        )
+    if engine.by_workload:
+        raise StallmarkError(
+            f"{scenario.name} has several databases, and `reset` restores one: write `reset: continue`."
+        )
+    if not reset.restore:
+        storage_work.refuse_impossible_hook("reset", reset)
+        return
+    backup = required(engine.user_backup)
+    if not engine.is_shared:
+        raise StallmarkError(
+            f"{scenario.name} replaces the content of {engine.database_name()} by that of {reset.restore}, whose rows "
+            "are not Stallmark's: add --shared if that may be."
+        )
+    if reason := backup.refusal():
+        raise StallmarkError(f"{scenario.name} asks for `reset: {{restore: …}}`, but {reason}.")
+    backup.refuse(reset.restore)
+    refuse_sessions_of_others(engine)
+
+
+def refuse_sessions_of_others(engine: Engine) -> None:
+    """Refuse to restore a database that others are in: a restore would end their sessions, or wait for them."""
+    if others := engine.other_sessions():
+        raise StallmarkError(
+            f"{others[0]} is in the database {engine.database_name()}, which is to be restored before every run: end "
+            "it, or write `reset: continue`."
+        )
 
 
 def _refuse_of_one_database(scenario: AnyScenario) -> None:

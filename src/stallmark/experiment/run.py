@@ -21,11 +21,12 @@ from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError, as_reason
 from stallmark.experiment.manifest import Place, PreparedStorage, manifest
-from stallmark.experiment.preflight import refuse_restoring_others
+from stallmark.experiment.preflight import refuse_restoring_others, refuse_sessions_of_others
 from stallmark.experiment.progress import Phase, Show
-from stallmark.experiment.storage_work import StorageWork
+from stallmark.experiment.storage_work import StorageWork, carry_out_hook
 from stallmark.experiment.work import Work
 from stallmark.loaders import ledger
+from stallmark.loaders.databases import databases
 from stallmark.loaders.ledger import Entry
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Condition, Memory, Outage, Took
@@ -33,6 +34,7 @@ from stallmark.record.manifest.workload import Counted, Opening, Workload
 from stallmark.record.schema import SAMPLED
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import AnyScenario, Variant
+from stallmark.scenarios.variant import OwnReset
 from stallmark.schema.deploy import schemas_of, telling_blockers
 from stallmark.stopping import StopSignal, later
 from stallmark.storage.emulator import PROBE_FOLDER
@@ -166,16 +168,15 @@ class AnyRun(ABC):
 
     def _prepare(self) -> Memory:
         engine, scenario = self._engine, self._scenario
-        if scenario.reset == "restore":
-            self._restore()
+        self._reset()
         for folder in engine.directories().values():
             remove_leftovers(folder / PROBE_FOLDER)  # of a probe or a raw load that was killed
         with telling_blockers(engine, self._show.say):
             drop_left_behind(engine)
             self._mend()
-            if engine.is_local or not self._workload.is_given:  # of a user's database nothing is noted
-                ledger.note_driven(engine)
             contents = scenario.contents
+            for database, _, _ in databases(engine, self._workload, contents.scale):  # in a user's own nothing is noted
+                ledger.note_driven(database)
             for part in self._workload.parts:
                 own = engine.database_of(part.name)
                 self._openings[part.name] = open_run(own, part, contents.scale, contents.seed)
@@ -197,7 +198,10 @@ class AnyRun(ABC):
         if scenario.start_cache == "cold":
             self._notes.extend(required(engine.caches).empty())
         elif scenario.start_cache == "prefilled":
-            required(engine.prefill).fill(*schemas_of(self._workload.metadata))
+            schemas = schemas_of(self._workload.metadata)
+            if any(part.is_given for part in self._workload.parts):
+                schemas = [*engine.schemas_in_use()]
+            required(engine.prefill).fill(*schemas)
         several.checkpoint(engine)
         return Memory(
             configured_bytes=wanted,
@@ -205,6 +209,17 @@ class AnyRun(ABC):
             original_bytes=self._order.original_pool_bytes,
             chosen=self._order.place.chosen,
         )
+
+    def _reset(self) -> None:
+        """Restore the database, as the scenario says."""
+        reset = self._scenario.reset
+        if reset == "restore":
+            self._restore()
+        elif isinstance(reset, OwnReset) and reset.restore:
+            refuse_sessions_of_others(self._engine)
+            required(self._engine.user_backup).restore(reset.restore)
+        elif isinstance(reset, OwnReset):
+            carry_out_hook(self._variant.name, reset, self._show)
 
     def _restore(self) -> None:
         refuse_restoring_others(self._scenario, self._engine)  # who may have come since the last one

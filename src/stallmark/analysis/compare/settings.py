@@ -129,7 +129,7 @@ def recorded_name(manifest: Manifest, name: str) -> str:
 
 
 def _chosen(manifest: Manifest) -> dict[str, str]:
-    return {**manifest.scenario.settings, **manifest.variant.settings}
+    return {**(manifest.scenario.settings or {}), **(manifest.variant.settings or {})}
 
 
 def _folder(manifest: Manifest, role: Role) -> str | None:
@@ -243,7 +243,7 @@ def with_varied(runs: Sequence[RunSummary], names: Collection[str]) -> list[RunS
 
 def _choosing(run: RunSummary, name: str, value: str) -> RunSummary:
     variant = run.manifest.variant
-    changed = variant.changed(settings={**variant.settings, name: value})
+    changed = variant.changed(settings={**(variant.settings or {}), name: value})
     return replace(run, manifest=run.manifest.changed(variant=changed))
 
 

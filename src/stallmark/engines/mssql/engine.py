@@ -12,7 +12,7 @@ from stallmark.engines.abilities import Examined, NoDevices, Placement, ServerSe
 from stallmark.engines.base import Engine, ServerSettings
 from stallmark.engines.journal import give_back_each
 from stallmark.engines.mssql import lock, server, settings
-from stallmark.engines.mssql.backup import MssqlBackup
+from stallmark.engines.mssql.backup import MssqlBackup, MssqlUserBackup
 from stallmark.engines.mssql.bulk import INSERTED_INSTEAD, BulkCopyWriter, Copier, InsertWriter, NoBulkCopy
 from stallmark.engines.mssql.caches import MssqlCaches, MssqlPrefill, maintenance
 from stallmark.engines.mssql.chosen_settings import MssqlSettings
@@ -57,6 +57,7 @@ class MssqlEngine(Server, Engine):
         self.caches: MssqlCaches = MssqlCaches(self)
         self.prefill: MssqlPrefill = MssqlPrefill(self)
         self.backup: MssqlBackup = MssqlBackup(self)
+        self.user_backup = MssqlUserBackup(self)
         self.placement: MssqlPlacement = MssqlPlacement(self)
         self._settings: dict[str, VariantSetting] = {
             "row_versioning": RowVersioning(self),

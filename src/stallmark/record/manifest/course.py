@@ -82,7 +82,7 @@ class Scenario(ScenarioPart):
     primary: str | None = None
     order: Literal["alternating", "abba", "blocks"] | None = None
     buffer_pool: str | dict[str, JsonValue] | None = None
-    settings: Settings = {}
+    settings: Settings | None = None
     database: dict[str, JsonValue] | None = None
     observe: list[str] | None = None
     thresholds: list[str] | None = None
@@ -112,7 +112,7 @@ class During(ManifestPart):
 class Variant(ScenarioPart):
     name: str = ""
     buffer_pool: str | None = None
-    settings: Settings = {}
+    settings: Settings | None = None
     row_versioning: bool | None = None
     resource_pool: ResourcePool | None = None
     during: During | None = None

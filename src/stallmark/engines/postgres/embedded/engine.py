@@ -17,6 +17,7 @@ from stallmark.engines.abilities import (
     Caches,
     Folders,
     Memory,
+    Missing,
     Placement,
     Recorded,
     ServerArrays,
@@ -280,6 +281,7 @@ class EmbeddedEngine(PostgresEngine):
         self.memory = EmbeddedMemory(self)
         self.caches = EmbeddedCaches(server)
         self.backup = EmbeddedBackup(server)
+        self.user_backup = Missing("the embedded database starts from a copy of its own: write `reset: restore`")
         self.placement = Placement()
         self.devices = EmbeddedDevices(server)
         self.tracing = EmbeddedTracing(server)
