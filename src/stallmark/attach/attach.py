@@ -5,6 +5,7 @@ import re
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from stallmark.errors import StallmarkError
-from stallmark.record.formats.dates import Clock, Schedule, find_zone, possible_orders, write_utc
+from stallmark.record.formats.dates import Clock, Schedule, find_zone, possible_orders
 from stallmark.record.formats.recognise import Format, detect_format, open_recording
 from stallmark.record.formats.sample import Counter, Has, Recorded, Sample
 from stallmark.record.formats.table import Table
@@ -105,7 +106,7 @@ class Span:
         return Span(self.begin + seconds, self.end + seconds)
 
     def __str__(self) -> str:
-        return f"{write_utc(self.begin)} to {write_utc(self.end)} UTC"
+        return f"{_write_utc(self.begin)} to {_write_utc(self.end)} UTC"
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,11 @@ class Aligned:
     utc: np.ndarray
     interval_s: float
     span: Span
+
+
+def _write_utc(seconds: float) -> str:
+    """Return the time for people: 2025-11-21 10:00:00."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def align(stamps: Sequence[str], file: Recorded, zone: str | None, offset_s: float, runs: Sequence[Span]) -> Aligned:
@@ -175,7 +181,7 @@ def _align_by(
     if steps.min() < -STEP_BACK_S:
         place = int(steps.argmin()) + 1
         raise StallmarkError(
-            f"The times of {file.path} go back by {-steps.min():.0f} s at {write_utc(known[place])} UTC: its clock "
+            f"The times of {file.path} go back by {-steps.min():.0f} s at {_write_utc(known[place])} UTC: its clock "
             "was set there, or summer time ended; cut the file there, or say with --timezone whose time it is."
         )
     forward = steps[steps > 0]
@@ -205,8 +211,8 @@ def _refuse_ambiguous(
         if inside.any():
             place = int(inside.argmax())
             raise StallmarkError(
-                f"A time of {file.path} was twice in its zone ({zone}), at {write_utc(early[place])} and at "
-                f"{write_utc(late[place])} UTC, because summer time ended: write it with UTC times."
+                f"A time of {file.path} was twice in its zone ({zone}), at {_write_utc(early[place])} and at "
+                f"{_write_utc(late[place])} UTC, because summer time ended: write it with UTC times."
             )
 
 

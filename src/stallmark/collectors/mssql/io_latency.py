@@ -25,7 +25,7 @@ from stallmark.errors import CallFailed, StallmarkError
 from stallmark.processes import kill
 from stallmark.record.formats.dates import is_time
 from stallmark.record.formats.perfmon import separator
-from stallmark.record.formats.sample import finite_or_none
+from stallmark.record.formats.sample import number
 from stallmark.record.rows import Rows
 from stallmark.record.schema import column
 
@@ -304,8 +304,9 @@ class Volumes(MssqlCollector):
 
 
 def _number(text: str) -> float | None:
-    """Return a counter's value; Windows writes it with the comma of its language."""
+    """Return a counter's value, or None if it is unknown or negative; Windows writes its language's comma."""
     try:
-        return finite_or_none(text)
+        value = number(text)
     except ValueError:
         return None
+    return value if value is not None and value >= 0 else None

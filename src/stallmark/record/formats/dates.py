@@ -103,11 +103,6 @@ def local_zone_name() -> str:
     return name
 
 
-def write_utc(seconds: float) -> str:
-    """Return the time for people: 2025-11-21 10:00:00."""
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"
-
-
 def possible_orders(path: Path, stamps: Iterable[str]) -> tuple[list[str], str]:
     """Return the orders of day and month in which all stamps can be read, and not to the same times; and a stamp that
     shows it.

@@ -55,7 +55,6 @@ class Perfmon(Recorded):
     def __init__(self, path: Path):
         super().__init__(path)
         self.counters: list[Counter] = []
-        self.has_decimal_commas = False
 
     def samples(self, has: Has = lambda _: True) -> Iterator[Sample]:
         header: list[str] = []
@@ -144,7 +143,8 @@ class Perfmon(Recorded):
                     f"wrote, or write it again with {_AS_PERFMON}."
                 ) from None
             if value is not None:
-                self.has_decimal_commas |= "," in row[place]
+                if "," in row[place]:
+                    self.remark("decimal commas are read as points")
                 yield counter, value
 
 

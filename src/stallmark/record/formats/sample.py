@@ -238,9 +238,3 @@ def number(text: str) -> float | None:
             raise
         value = float(text.replace(",", "."))
     return value if math.isfinite(value) else None
-
-
-def finite_or_none(text: str) -> float | None:
-    """Return a rate of a file, or None if it is unknown or negative. Raise ValueError for other text."""
-    value = number(text)
-    return value if value is not None and value >= 0 else None

@@ -109,12 +109,11 @@ def _reason(begin: float, until: float, recording: Recording) -> str:
     return "no samples"
 
 
-_READ_RECORDED: dict[Source, Callable[[Any, Recording, Wanted], None]] = {
-    "perfmon": perfmon.read,
-    "iostat": sysstat.read,
-    "sar": sysstat.read,
-}
-_READ: dict[Source, Callable[[Path, Recording, Wanted], None]] = {"prometheus": prometheus.read, "csv": open_csv.read}
+_READ: dict[Source, Callable[[Any, Recording, Wanted], None]] = {
+    "perfmon": perfmon.read, "iostat": sysstat.read, "sar": sysstat.read, "prometheus": prometheus.read,
+    "csv": open_csv.read,
+}  # fmt: skip
+"""The functions that add a file, which take its reader if `open_recording` has one, or else its path."""
 
 
 def import_profile(files: Sequence[Path], folder: Path, wanted: Wanted, *, anonymous: bool = False) -> ProfileManifest:
@@ -134,10 +133,7 @@ def import_profile(files: Sequence[Path], folder: Path, wanted: Wanted, *, anony
             source = format
             # Cleared, so that the host of this file alone is compared with the earlier ones.
             host, recording.host = recording.host, None
-            if file := open_recording(path, format, wanted.schedule):
-                _READ_RECORDED[format](file, recording, wanted)
-            else:
-                _READ[format](path, recording, wanted)
+            _READ[format](open_recording(path, format, wanted.schedule) or path, recording, wanted)
         except OSError as error:
             raise StallmarkError(f"{path} cannot be read ({error.strerror or error}).") from None
         if host and recording.host and host.lower() != recording.host.lower():

@@ -38,7 +38,7 @@ KINDS = [
 _PATH = next(kind.pattern for kind in KINDS if kind.role == "path")
 NUMBERED = re.compile(r"dev\d+-\d+$")
 _EXTENDED = 259
-_BEYOND = 1.5
+_BEYOND = 1.5  # caches and compression of a stacked device may hide some of its bytes from the disks
 _PART_MINORS = 16  # minor numbers per virtual disk, by virtio_blk.c
 
 

@@ -56,8 +56,6 @@ def read(file: Perfmon, recording: Recording, wanted: Wanted) -> None:
     if (cpu_s := _cpu_s(cpu, recording)) is not None:
         columns["server.cpu_s"] = cpu_s
     recording.rows.append(Rows(samples.start, samples.end, columns))
-    if file.has_decimal_commas:
-        recording.note(f"{file.path.name}: decimal commas are read as points.")
     sums.note()
 
 
