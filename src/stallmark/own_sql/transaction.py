@@ -249,8 +249,8 @@ class OwnStatements(OwnTransaction):
             raise _name_statement(error, self.name, self._lines[number]) from None
         except IndexError:  # of the first row: the trial before the load meets it
             raise StallmarkError(
-                f"{self.name}.sql, line {self._lines[number]}: it returns {len(rows[0])} columns, and a parameter is of "
-                f"column {1 + max(self._results[number])}: change `column`."
+                f"{self.name}.sql, line {self._lines[number]}: it returns {len(rows[0])} columns, and a parameter is "
+                f"of column {1 + max(self._results[number])}: change `column`."
             ) from None
         finally:
             if reported:
