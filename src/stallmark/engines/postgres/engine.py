@@ -44,7 +44,7 @@ OF_EACH_DATABASE = 3  # sessions of collectors whose views show one database alo
 
 _INSUFFICIENT_PRIVILEGE = "42501"
 
-# What decides I/O; `settings` keeps those the server knows.
+# What decides I/O, also by the plans; `settings` keeps those the server knows.
 _SETTINGS = [
     "shared_buffers",
     "block_size",
@@ -52,6 +52,7 @@ _SETTINGS = [
     "debug_io_direct",
     "io_method",
     "io_workers",
+    "io_combine_limit",
     "effective_io_concurrency",
     "fsync",
     "synchronous_commit",
@@ -68,6 +69,7 @@ _SETTINGS = [
     "bgwriter_lru_maxpages",
     "autovacuum",
     "data_checksums",
+    "wal_log_hints",
     "huge_pages",
     "max_connections",
     "track_io_timing",
@@ -77,6 +79,7 @@ _SETTINGS = [
     "work_mem",
     "maintenance_work_mem",
     "jit",
+    "plan_cache_mode",
     "default_transaction_isolation",
 ]
 
@@ -358,8 +361,8 @@ class PostgresEngine(Engine):
                 raise
             [(role,)] = self.query("SELECT quote_ident(current_user)")
             raise StallmarkError(
-                f"{self.location} lets only members of pg_checkpoint write a checkpoint, with which every run starts: "
-                f"GRANT pg_checkpoint TO {role}."
+                f"{self.location} lets only members of pg_checkpoint write a checkpoint, and every run starts with "
+                f"one: GRANT pg_checkpoint TO {role}."
             ) from None
 
 
