@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema, field_validator
 
 from stallmark.errors import StallmarkError
 from stallmark.own_sql.pgbench.scripts import parse_script
@@ -27,7 +27,9 @@ def _offset(given: Any) -> Any:
     return sign * parse_seconds(text.lstrip("+-"))
 
 
-Offset = Annotated[float, BeforeValidator(_offset)]
+Offset = Annotated[
+    float, BeforeValidator(_offset), WithJsonSchema({"type": ["string", "number"], "examples": ["-30d"]})
+]
 
 
 # How one of a source's rows is drawn.
@@ -150,7 +152,10 @@ class Moment(Section):
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
-    time: Annotated[Window, BeforeValidator(lambda given: {} if given == "now" else given)]
+    time: Annotated[
+        Window,
+        BeforeValidator(lambda given: {} if given == "now" else given, json_schema_input_type=Window | Literal["now"]),
+    ]
     """`now`, or `{from: -30d, to: 0s}`."""
     as_: Annotated[Literal["timestamp", "date"], Field(alias="as")] = "timestamp"
     """`timestamp` or `date`."""
