@@ -1,7 +1,7 @@
 """The JSON schema of scenario files, for editors and validators, and the reference page made from the schema."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic.json_schema import models_json_schema
@@ -9,7 +9,7 @@ from pydantic.json_schema import models_json_schema
 from stallmark import capabilities
 from stallmark.quantities import PoolSize, write_duration
 from stallmark.scenarios.model import LoadsScenario, ProbeScenario, QueryScenario, Scenario
-from stallmark.scenarios.section import Titled
+from stallmark.scenarios.section import Section, Titled
 
 FILE = "scenario.schema.json"
 """The schema as a file beside the scenarios: editors find it by the first line of each."""
@@ -22,14 +22,18 @@ def kinds() -> list[type[Titled]]:
 
 def json_schema() -> dict[str, Any]:
     """Return the schema of all kinds of scenario files (JSON Schema 2020-12)."""
-    models = kinds()
-    references, schema = models_json_schema([(kind, "validation") for kind in models])
+    return schema_of(kinds(), "A scenario of Stallmark")
+
+
+def schema_of(models: Sequence[type[Section]], title: str) -> dict[str, Any]:
+    """Return the schema of files that one of these models reads."""
+    references, schema = models_json_schema([(model, "validation") for model in models])
     named = json.dumps([schema["$defs"], *references.values()])
     definitions = {name: _plain(definition) for name, definition in schema["$defs"].items() if f'/{name}"' in named}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "A scenario of Stallmark",
-        "anyOf": [references[kind, "validation"] for kind in models],
+        "title": title,
+        "anyOf": [references[model, "validation"] for model in models],
         "$defs": dict(sorted(definitions.items())),
     }
 

@@ -26,17 +26,22 @@ _REMOVED = {
 }
 """Keys of earlier versions that nothing replaces by itself, and what to write."""
 
+OWN_WORDS = "own_words"
+"""The type of a custom error whose message is a sentence of ours."""
 _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 _MISSING = ("missing", "missing_argument")
 _NO_MAPPING = ("model_type", "model_attributes_type", "dataclass_type", "dict_type")
 
 
-def sentences(error: ValidationError, document: Any, path: Path, overrides: Mapping[Keys, str]) -> list[str]:
-    """Return a sentence for each mistake in `document`, which was read from `path`.
+def sentences(
+    error: ValidationError, document: Any, path: Path, overrides: Mapping[Keys, str], model: type | None = None
+) -> list[str]:
+    """Return a sentence for each mistake in `document`, which was read from `path`; by default it is a scenario.
 
     `overrides` has the keys that came from the command line, each with the option that was written there.
     """
-    problems = [_Problem(item, document) for item in error.errors()]
+    root = model or model_for(document)
+    problems = [_Problem(item, document, root) for item in error.errors()]
     meant = {(*problem.keys[:-1], problem.near) for problem in problems if problem.kind in _UNKNOWN}
     reasons = (
         as_sentence(f"{_place(problem.keys, document, path, overrides)}: {problem.sentence()}")
@@ -49,10 +54,10 @@ def sentences(error: ValidationError, document: Any, path: Path, overrides: Mapp
 class _Problem:
     """A pydantic error. `keys` lead to it in the file, without the alternatives pydantic tried."""
 
-    def __init__(self, item: Any, document: Any):
+    def __init__(self, item: Any, document: Any, root: type):
         self.kind: str = item["type"]
         self.given = item["input"]
-        self.models = _models_at(model_for(document), item["loc"][: -1 if self.kind in _UNKNOWN else None])
+        self.models = _models_at(root, item["loc"][: -1 if self.kind in _UNKNOWN else None])
         self.keys = tuple(_keys(item["loc"], document, keep_last=self.kind in _MISSING))
         self._context = item.get("ctx", {})
         self._message: str = mistake(item)
@@ -80,7 +85,7 @@ class _Problem:
             return f"unknown key {where}: {hint}"
         if self.kind in _MISSING:
             return f"{where} is missing: add it"
-        if self.kind == "value_error":
+        if self.kind in ("value_error", OWN_WORDS):
             return f"{where}: {self._message}" if where else self._message
         return f"{where} {self._must()}, not {_in_yaml(self.given)}"
 

@@ -57,6 +57,8 @@ class Capability:
     """The modules with the sentences of its findings, as those of report/text/."""
     definition: Place | None = None
     """A function that reads a user's workload, from a folder or as it is written out, into a definition."""
+    schema: Place | None = None
+    """A function that returns the JSON schema of a user's workload."""
     workload: Place | None = None
     """A function that makes a workload of such a definition."""
     examine: Place | None = None

@@ -1,6 +1,7 @@
 """A folder of SQL read into a definition: what is right, and a sentence for each mistake."""
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -143,3 +144,27 @@ def test_scripts_have_weights_and_variables(tmp_path):
     assert found["define"] == {"x": "5"}
     with pytest.raises(StallmarkError, match="x has no value"):
         read_definition(scripts_definition([f"{tmp_path}/a.sql"], []))
+
+
+@pytest.mark.parametrize("query", ["UPDATE film SET id = 1 RETURNING id", "DROP TABLE film", "SELECT 1; SELECT 2", "'"])
+def test_a_query_for_parameters_and_a_condition_only_read(query, tmp_path):
+    parameters = {"id": {"query": query}}
+    with pytest.raises(StallmarkError, match="the query for id is not one SELECT"):
+        read_definition({"name": "a", "transactions": {"look": {"sql": "SELECT :id"}}, "parameters": parameters})
+    with pytest.raises(StallmarkError, match=r"conditions/c\.sql is not one SELECT"):
+        read_definition({"name": "a", "transactions": {"look": {"sql": "SELECT 1"}}, "conditions": {"c": query}})
+
+
+def test_a_misspelt_key_is_guessed():
+    for given in ({"wieght": 3}, {"weight": -1}, {"weight": 1, "limit": "soon"}):
+        with pytest.raises(StallmarkError) as refused:
+            read_definition({"name": "a", "transactions": {"look": {"sql": "SELECT 1"} | given}})
+        assert not re.search(r"Input|Extra|permitted", str(refused.value))
+    with pytest.raises(StallmarkError, match=r"unknown key transactions\.look\.wieght: did you mean weight"):
+        read_definition({"name": "a", "transactions": {"look": {"sql": "SELECT 1", "wieght": 3}}})
+
+
+def test_a_transaction_at_intervals_has_no_rows_of_a_user():
+    given = {"sql": "SELECT :id", "every": "1s", "parameters": {"id": {"query": "SELECT 1", "apart": True}}}
+    with pytest.raises(StallmarkError, match=":id is apart for each user"):
+        read_definition({"name": "a", "transactions": {"tidy": given, "look": {"sql": "SELECT 1"}}})

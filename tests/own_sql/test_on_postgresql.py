@@ -326,3 +326,19 @@ def test_a_load_machine_needs_no_folder(shop, tmp_path):
     assert result.exit_code == 0, result.output + said
     [run] = json.loads(result.stdout)["runs"]
     assert run["steps"][0]["tps"] > 0 and sum(one["executions"] for one in run["steps"][0]["own_statements"]) > 0
+
+
+def test_a_column_that_a_result_lacks_is_refused(shop, engine):
+    given = {"sql": "SELECT 1; SELECT :id::int", "parameters": {"id": {"result": 1, "column": 3}}}
+    with pytest.raises(StallmarkError, match="line 1: it returns 1 columns, and a parameter is of column 3"):
+        examine(engine, workload_of(look=given))
+
+
+def test_a_condition_and_a_parameter_query_are_tried_before_the_load(shop, engine):
+    given = {"name": "own", "transactions": {"look": {"sql": "SELECT :id::int"}}}
+    for keys, reason in (
+        ({"conditions": {"held": "SELECT nothing FROM film"}, "parameters": {"id": {"from": 1, "to": 2}}}, "held.sql"),
+        ({"parameters": {"id": {"query": "SELECT nothing FROM film"}}}, "The query for id failed: column"),
+    ):
+        with pytest.raises(StallmarkError, match=reason):
+            examine(engine, define(read_definition(given | keys)))

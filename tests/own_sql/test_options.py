@@ -1,9 +1,12 @@
 """The options that own SQL adds to commands: what they take, and what they refuse before anything begins."""
 
+from pathlib import Path
+
 import pytest
 from support.command_line import stallmark
 
 from stallmark.own_sql.folder import read_definition
+from stallmark.own_sql.new_options import SCHEMA
 from stallmark.own_sql.run_options import document
 from stallmark.scenarios.read import LoadOptions, read_document
 
@@ -12,6 +15,8 @@ def test_a_new_workload_is_a_copy_and_replaces_nothing(tmp_path):
     folder = tmp_path / "mine"
     assert stallmark("new", "--workload", folder).exit_code == 0
     assert read_definition(str(folder))["name"] == "mine"
+    named = (folder / "workload.yaml").read_text().splitlines()[0].partition("$schema=")[2]
+    assert Path(named).samefile(SCHEMA)
     again = stallmark("new", "--workload", folder)
     assert again.exit_code == 3 and "holds something" in again.output
     assert stallmark("new").exit_code == 2

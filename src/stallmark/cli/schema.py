@@ -4,7 +4,9 @@ import json
 
 import click
 
+from stallmark import capabilities
 from stallmark.cli.command import Command
+from stallmark.errors import StallmarkError
 
 
 @click.command(cls=Command)
@@ -13,11 +15,12 @@ from stallmark.cli.command import Command
     is_flag=True,
     help="Print the format of run records: every table, column, unit and meaning, and the manifest.",
 )
+@click.option("--workload", is_flag=True, help="Of the workload.yaml of a folder of your own SQL.")
 @click.option("--markdown", is_flag=True, help="Print Markdown, a page to read.")
 @click.option(
     "--metrics", is_flag=True, help="Print the metrics of a step as a page: units, formulas, and which have limits."
 )
-def schema(record: bool, markdown: bool, metrics: bool) -> None:
+def schema(record: bool, workload: bool, markdown: bool, metrics: bool) -> None:
     """Print the JSON schema of scenario files, or with --record the format of run records."""
     if metrics:
         from stallmark.analysis.metrics import reference
@@ -27,6 +30,10 @@ def schema(record: bool, markdown: bool, metrics: bool) -> None:
         from stallmark.collectors import data_format
 
         text = data_format.markdown() if markdown else json.dumps(data_format.in_json(), indent=1)
+    elif workload:
+        if not (made := capabilities.parts("schema")):
+            raise StallmarkError("This Stallmark lacks the capability `own_sql`, which has workloads: install it.")
+        text, markdown = json.dumps(made[0](), indent=1), False
     else:
         from stallmark.scenarios.json_schema import json_schema, reference
 

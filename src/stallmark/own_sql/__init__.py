@@ -9,5 +9,6 @@ CAPABILITY = Capability(
     commands=(CommandEntry("Start", "check-sql", _CHECK, "stallmark.own_sql.check_command"),),
     options={"run": "stallmark.own_sql.run_options:sql_options", "new": "stallmark.own_sql.new_options:sql_options"},
     definition="stallmark.own_sql.folder:read_definition",
+    schema="stallmark.own_sql.json_schema:workload_schema",
     workload="stallmark.own_sql.workload:make_workload",
 )

@@ -8,10 +8,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from stallmark.errors import StallmarkError, mistake
-from stallmark.own_sql.model import TAGGED, OwnSql
+from stallmark.errors import StallmarkError
+from stallmark.own_sql.model import OwnSql
 from stallmark.own_sql.sources import names_in
 from stallmark.scenarios.read import NotYaml, load
+from stallmark.scenarios.validation_errors import sentences
 from stallmark.transactions import WORKLOADS
 
 FILE = "workload.yaml"
@@ -34,17 +35,10 @@ def read_definition(given: str | Mapping[str, Any], beside: Path = Path()) -> di
     try:
         definition = OwnSql.model_validate(given)
     except ValidationError as error:
-        raise StallmarkError(f"{where}: {_first(error)}.") from None
+        raise StallmarkError(sentences(error, given, Path(where), {}, OwnSql)[0]) from None
     if definition.name in WORKLOADS:
         raise StallmarkError(f"{where}: {definition.name} is a workload of Stallmark's: write another name.")
     return definition.model_dump(mode="json")
-
-
-def _first(error: ValidationError) -> str:
-    problem = error.errors(include_url=False)[0]
-    keys = ".".join(str(key) for key in problem["loc"] if not str(key).startswith(TAGGED))
-    words = mistake(problem).rstrip(".")
-    return f"{keys}: {words}" if keys else words
 
 
 def read_folder(folder: Path) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema, field_validator
 
 from stallmark.errors import StallmarkError
 from stallmark.own_sql.pgbench.scripts import parse_script
@@ -12,6 +12,7 @@ from stallmark.own_sql.sources import names_in
 from stallmark.own_sql.statements import DIALECTS, Kind, Statement, split
 from stallmark.quantities import parse_seconds
 from stallmark.scenarios.section import Section
+from stallmark.scenarios.validation_errors import OWN_WORDS
 
 MOST_WEIGHT = 1_000
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
@@ -26,7 +27,9 @@ def _offset(given: Any) -> Any:
     return sign * parse_seconds(text.lstrip("+-"))
 
 
-Offset = Annotated[float, BeforeValidator(_offset)]
+Offset = Annotated[
+    float, BeforeValidator(_offset), WithJsonSchema({"type": ["string", "number"], "examples": ["-30d"]})
+]
 
 
 # How one of a source's rows is drawn.
@@ -45,10 +48,6 @@ class Normal(Section):
 class Exponential(Section):
     exponential: Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)]
     """The decline, as in pgbench's random_exponential: the first is drawn most often."""
-
-
-TAGGED = ("source ", "draw ")
-"""The beginnings of tags: no keys of a file."""
 
 
 def _draw_kind(given: Any) -> str:
@@ -153,7 +152,10 @@ class Moment(Section):
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
-    time: Annotated[Window, BeforeValidator(lambda given: {} if given == "now" else given)]
+    time: Annotated[
+        Window,
+        BeforeValidator(lambda given: {} if given == "now" else given, json_schema_input_type=Window | Literal["now"]),
+    ]
     """`now`, or `{from: -30d, to: 0s}`."""
     as_: Annotated[Literal["timestamp", "date"], Field(alias="as")] = "timestamp"
     """`timestamp` or `date`."""
@@ -204,7 +206,7 @@ Source = Annotated[
     | Annotated[Returned, Tag("source result")],
     Discriminator(
         _source_kind,
-        custom_error_type="source",
+        custom_error_type=OWN_WORDS,
         custom_error_message="a source has one of the keys query, file, values, from, time, faker and result",
     ),
 ]
@@ -286,6 +288,18 @@ class OwnSql(Section):
             yield f"primary is {self.primary}, which users do not start: there are {', '.join(sorted(users))}"
         for name, transaction in self.transactions.items():
             yield from (f"{name}.sql: {mistake}" for mistake in self._mistakes_in(name, transaction))
+        yield from self._query_mistakes()
+
+    def _query_mistakes(self) -> Iterator[str]:
+        """Yield the mistakes of queries for parameters and of conditions, which are executed by themselves."""
+        queries = {f"conditions/{name}.sql": text for name, text in self.conditions.items()}
+        for sources in (self.parameters, *(transaction.parameters for transaction in self.transactions.values())):
+            queries |= {
+                f"the query for {key}": source.query for key, source in sources.items() if isinstance(source, QueryRows)
+            }
+        for where, text in queries.items():
+            if not any(_is_one_read(text, dialect) for dialect in DIALECTS):
+                yield f"{where} is not one SELECT: write one that only reads"
 
     def _mistakes_in(self, name: str, transaction: OwnTransaction) -> Iterator[str]:
         if transaction.script:
@@ -298,6 +312,13 @@ class OwnSql(Section):
         by_dialect = [list(mistakes_in(self, transaction, dialect)) for dialect in DIALECTS]
         if all(by_dialect):
             yield by_dialect[0][0]
+
+
+def _is_one_read(text: str, dialect: str) -> bool:
+    try:
+        return [statement.kind for statement in split(text, dialect)] == [Kind.READ]
+    except StallmarkError:
+        return False
 
 
 def mistakes_in(workload: OwnSql, transaction: OwnTransaction, dialect: str) -> Iterator[str]:
@@ -319,10 +340,17 @@ def mistakes_in(workload: OwnSql, transaction: OwnTransaction, dialect: str) -> 
                 yield f"line {statement.line}: :{parameter} has no source: write one below `parameters`"
             elif isinstance(source, Returned) and source.result >= number:
                 yield f"line {statement.line}: :{parameter} is of statement {source.result}, which comes later"
+            elif transaction.every and getattr(source, "apart", False):
+                yield (
+                    f"line {statement.line}: :{parameter} is apart for each user, and no user starts what comes at "
+                    "intervals: write a source without apart below it"
+                )
 
 
 def _mistakes_of_kind(statement: Statement) -> Iterator[str]:
     word = statement.words[0] if statement.words else ""
+    if word in ("SELECT", "WITH"):
+        word = "SELECT … INTO"
     if statement.kind is Kind.DDL:
         yield f"line {statement.line}: {word} changes tables or the server, and a load does not: run it before"
     elif statement.kind is Kind.CONTROL:

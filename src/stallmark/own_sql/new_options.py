@@ -9,6 +9,8 @@ from stallmark.cli.command import Command
 from stallmark.cli.common import escape, out, print_markup
 from stallmark.errors import StallmarkError
 
+SCHEMA = Path(__file__).with_name("workload.schema.json")
+"""The schema that `stallmark schema --workload` prints: editors find it by the first line of workload.yaml."""
 STARTER = Path(__file__).parent / "shop"
 """The files of a workload that works on the database that its setup.sql makes."""
 
@@ -25,7 +27,8 @@ def sql_options(workload: Path | None) -> Path | None:
         if file.is_file():
             target = workload / file.relative_to(STARTER)
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(file.read_text(encoding="utf-8"), encoding="utf-8")
+            text = file.read_text(encoding="utf-8").replace(f"../{SCHEMA.name}", str(SCHEMA), 1)
+            target.write_text(text, encoding="utf-8")
     named = shlex.quote(str(workload))
     print_markup(
         out, escape(f"{workload} holds a small shop: change it, then stallmark run --sql {named} --server URL")

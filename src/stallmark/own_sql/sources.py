@@ -14,7 +14,7 @@ from decimal import Decimal
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from stallmark.errors import StallmarkError
+from stallmark.errors import CallFailed, StallmarkError
 from stallmark.own_sql.pgbench.functions import draw_exponential, draw_gaussian, draw_uniform
 from stallmark.transactions.workload import Clock, as_text
 
@@ -64,7 +64,10 @@ def open_source(
 
 
 def _rows_of_query(key: str, text: str, query: Callable[[str], Sequence[Row]]) -> list[Row]:
-    rows = query(text)
+    try:
+        rows = query(text)
+    except CallFailed as error:
+        raise StallmarkError(f"The query for {key} failed: {error.message.rstrip('.')} ({error.code}).") from None
     if len(rows) > MOST_ROWS:
         raise StallmarkError(
             f"The query for {key} returns {len(rows):,} rows, and every process would hold them: add a limit of "
@@ -204,7 +207,11 @@ def fake_values(key: str, source: Mapping[str, Any], seed: int) -> list[Any]:
         fake.seed_instance(f"{seed}/{key}")
         provider = getattr(fake, source["faker"])
         return [_faked(provider(**source["arguments"])) for _ in range(source["distinct"])]
-    except (AttributeError, TypeError, ValueError) as error:
+    except AttributeError:
+        raise StallmarkError(
+            f"Faker has no provider {source['faker']} for {source['locale']}, which {key} asks for: name another."
+        ) from None
+    except (TypeError, ValueError) as error:
         raise StallmarkError(f"Faker cannot make {key} by {source['faker']}, {source['locale']}: {error}.") from None
 
 

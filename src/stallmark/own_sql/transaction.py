@@ -57,14 +57,8 @@ class Shared:
         if place not in self._opened:
             context = self.context
             users = Users(max(1, context.users))
-            self._opened[place] = open_source(key, source, self._query, self._clock, context.seed, users)
+            self._opened[place] = open_source(key, source, context.query, self._clock, context.seed, users)
         return self._opened[place]
-
-    def _query(self, text: str) -> list[tuple]:
-        try:
-            return self.context.query(text)
-        except CallFailed as error:
-            raise StallmarkError(f"A query for parameters failed: {error.message} ({error.code}).") from None
 
 
 def picker(places: Sequence[int]) -> Pick:
@@ -90,6 +84,11 @@ class OwnTransaction(Transaction):
         self._report = shared.context.report_statements
         self._place = shared.places[_call_name(self.name, 0)]
         """The place of its first statement; the others follow."""
+
+    @property
+    def read_results(self) -> set[str]:
+        """The names of the statements whose rows it reads; of all others the number is enough."""
+        return set()
 
     @classmethod
     def to_prepare(cls, dialect: str) -> dict[str, str]:
@@ -178,6 +177,10 @@ class OwnStatements(OwnTransaction):
         self._isolation = Isolation(self.given["isolation"].upper())
         self._by_trips = dialect == "postgresql"
 
+    @property
+    def read_results(self) -> set[str]:
+        return {_call_name(self.name, number) for number in self._results}
+
     def inputs(self, rng: random.Random) -> tuple:
         place = Place(self.user or 0, self._turn)
         self._turn += 1
@@ -244,6 +247,11 @@ class OwnStatements(OwnTransaction):
         except CallFailed as error:
             reported += place + number, FAILED, began, _now()
             raise _name_statement(error, self.name, self._lines[number]) from None
+        except IndexError:  # of the first row: the trial before the load meets it
+            raise StallmarkError(
+                f"{self.name}.sql, line {self._lines[number]}: it returns {len(rows[0])} columns, and a parameter is "
+                f"of column {1 + max(self._results[number])}: change `column`."
+            ) from None
         finally:
             if reported:
                 self._report(tuple(reported))  # the garbage collector forgets tuples of numbers
@@ -308,6 +316,11 @@ class PgbenchScript(OwnTransaction):
         last = self._steps[-1]
         if self._first == len(self._steps) - 1 and isinstance(last, Query) and last.prefix is None and not self.counted:
             self._alone = _call_name(self.name, 0), last.statement.names
+
+    @property
+    def read_results(self) -> set[str]:
+        queries = {place: step for place, step in enumerate(self._steps) if isinstance(step, Query)}
+        return {name for place, (_, name, _, _) in self._facts.items() if queries[place].prefix is not None}
 
     def inputs(self, rng: random.Random) -> tuple:
         self._rng, variables = rng, self._variables
