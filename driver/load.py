@@ -56,8 +56,9 @@ class Timeline:
     """The longest time that a search may need for further steps; 0 where all steps are known."""
 
     def measuring_from(self, index: int, second: float) -> "Timeline":
-        """Return a timeline whose step number `index` is measured from `second` on, as long as planned. Later steps
-        move with it.
+        """Return a timeline whose step number `index` is measured from `second` on, for the planned time.
+
+        Later steps move by the same time.
         """
         earlier_s = self.steps[index].measure_s - second
         current = self.steps[index]

@@ -97,7 +97,7 @@ class StopUser(Message):
 
 
 class RateShare(Message):
-    """The share of a load's open arrivals that comes to this executor."""
+    """The executor's share of a load's open arrivals."""
 
     load: int
     share: float

@@ -171,7 +171,7 @@ class SteadyStateWait:
 
     @property
     def waiting(self) -> bool:
-        """Return whether a step is still to be decided."""
+        """Return True if a step is still to be decided."""
         return self.timeline.warm_up_limits is not None and len(self.waited) < len(self.timeline.steps)
 
     def check(self, now_s: float) -> bool:
@@ -202,9 +202,9 @@ class SteadyStateWait:
         return step.begin_s + step.ramp_s + limits.at_least_s
 
     def _steady(self, step: Step, now_s: float) -> bool:
-        """Return whether the load is steady: by its throughput if any load is a closed loop, else by its latency.
+        """Return True if the load is steady: by its throughput if any load is a closed loop, otherwise by its latency.
 
-        The throughput of an open loop is the rate of its arrivals, whatever the server does.
+        The throughput of an open loop is the rate of its arrivals, independent of the server.
         """
         from stallmark.stats.steady_state import steady_enough
 

@@ -40,7 +40,7 @@ class PageAddress:
 
     @property
     def is_here(self) -> bool:
-        """Return whether only this machine can reach it."""
+        """Return True if only this machine can reach the address."""
         return self.host in HERE
 
     @property
@@ -86,8 +86,9 @@ class Access:
             return None
 
     def knows_host(self, asked: str) -> bool:
-        """Return whether the `Host` of a request is this machine: by an address, or by a name it has itself. The port
-        may be that of a tunnel."""
+        """Return True if the `Host` of a request is this machine, by address or by one of its own names. The port is
+        not compared, as a tunnel may have another.
+        """
         try:
             name = urlsplit(f"//{asked}").hostname or ""
         except ValueError:
@@ -97,13 +98,14 @@ class Access:
         return _is_address(name) or name in (*HERE, self.address.host.lower(), *_host_names())
 
     def may_see(self, cookie: str | None, authorization: str | None) -> bool:
-        """Return whether a request may read: anyone on this machine, elsewhere who has the token."""
+        """Return True if a request may read: from this machine always, from others with the token."""
         bearer = (authorization or "").removeprefix("Bearer ")
         return self.address.is_here or self.fits(cookie) or self.fits(bearer)
 
     def is_own(self, headers: Mapping[str, str], host: str) -> bool:
-        """Return whether our own page, a program or a followed link makes the request, and no page of another site.
-        Browsers report which (Origin, Fetch Metadata)."""
+        """Return True if the request comes from our own page, a program or a followed link, not from another site's
+        page. Browsers report the origin (Origin, Fetch Metadata).
+        """
         origin, site = headers.get("Origin"), headers.get("Sec-Fetch-Site", "none")
         if origin is not None and origin.partition("://")[2] != host:
             return False

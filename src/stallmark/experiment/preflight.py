@@ -61,6 +61,7 @@ def refuse_what_cannot_be(
         _refuse_streams(scenario, engine)
         _refuse_cores(scenario, engine)
     _refuse_unwritable(out)
+    _refuse_settings(scenario, engine)
 
 
 def advice(scenario: AnyScenario, machines: int) -> list[str]:
@@ -144,7 +145,10 @@ def refuse_pool_sizes(scenario: AnyScenario, engine: Engine, loaded_bytes: int |
         if pool is None:
             continue
         is_estimated = pool.share is not None and loaded_bytes is None
-        data_bytes = round(_AT_MOST * _expected_bytes(scenario, engine)) if is_estimated else loaded_bytes or 0
+        expected = _expected_bytes(scenario, engine) if is_estimated else 0
+        if expected is None:
+            continue
+        data_bytes = round(_AT_MOST * expected) if is_estimated else loaded_bytes or 0
         if (size := pool.resolve(data_bytes)) < smallest_bytes:
             least = smallest_bytes // 1024**2
             sized = " Scenarios that end in -sqlserver have its sizes." if engine.dialect == "mssql" else ""
@@ -163,7 +167,7 @@ def refuse_pool_sizes(scenario: AnyScenario, engine: Engine, loaded_bytes: int |
 
 def refuse_places(scenario: AnyScenario, engine: Engine, loaded_bytes: int | None = None) -> None:
     """Refuse folders of variants that are not there or have no room; a size that is not known yet is estimated."""
-    size_bytes = _expected_bytes(scenario, engine) if loaded_bytes is None else loaded_bytes
+    size_bytes = (_expected_bytes(scenario, engine) or 0) if loaded_bytes is None else loaded_bytes
     for variant in scenario.variants:
         if variant.place:
             try:
@@ -172,8 +176,12 @@ def refuse_places(scenario: AnyScenario, engine: Engine, loaded_bytes: int | Non
                 raise StallmarkError(f"Variant {variant.name!r}: {error}") from None
 
 
-def _expected_bytes(scenario: AnyScenario, engine: Engine) -> int:
-    return expected_bytes(engine.dialect, find_workload(scenario.contents.name), scenario.contents.scale)
+def _expected_bytes(scenario: AnyScenario, engine: Engine) -> int | None:
+    """Return the estimated size of the data; None if a part is a user's own, whose size is known once it is there."""
+    workload = find_workload(scenario.contents.name)
+    if any(part.is_given for part in workload.parts):
+        return None
+    return expected_bytes(engine.dialect, workload, scenario.contents.scale)
 
 
 def refuse_impossible_devices(scenario: AnyScenario, loaded_bytes: int | None) -> None:
@@ -192,7 +200,7 @@ def refuse_driven(scenario: AnyScenario, engine: Engine, loaded: Entry) -> None:
         raise StallmarkError(
             f"Load has been driven against {scenario.contents} since it was loaded, and no copy from before is kept, "
             f"so `reset: restore` has nothing to start from: {f'remove {data.parent}' if data else 'drop it'} to have "
-            "it loaded anew, or use `reset: continue`."
+            "it loaded again, or use `reset: continue`."
         )
 
 
@@ -222,25 +230,26 @@ def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> Non
         ("observe: io_trace", engine.tracing, "io_trace" in scenario.observe),
     ]
     for key, setting in engine.variant_settings.items():
-        asked.append((key, setting, any(getattr(variant, key) is not None for variant in variants)))
+        asked.append((key, setting, any(scenario.setting_for(variant, key) is not None for variant in variants)))
     for kind in {variant.during.kind for variant in variants if variant.during}:
         asked.append((f"during: {kind}", engine.maintenance[kind], True))
     if isinstance(scenario, QueryScenario) and any(variant.during for variant in variants):
         raise StallmarkError(f"{scenario.name} runs queries, and `during` is beside users: leave it out.")
     if engine.by_workload:
         _refuse_of_one_database(scenario)
-    if find_workload(scenario.contents.name).is_given and not engine.is_local and scenario.reset == "restore":
+    has_users_own = any(part.is_given for part in find_workload(scenario.contents.name).parts)
+    if has_users_own and not engine.is_local and scenario.reset == "restore":
         raise StallmarkError(
-            f"{scenario.name} asks for `reset: restore`, but the database is yours, and Stallmark keeps no copy of it: "
-            "write `reset: {restore: FILE}` with a backup of yours, or `reset: continue`."
+            f"{scenario.name} asks for `reset: restore`, but the database is yours, and Stallmark keeps no copy: "
+            "write `reset: {restore: FILE}` with your backup, or `reset: continue`."
         )
     for key, ability, wanted in asked:
         if wanted and (reason := ability.refusal()):
             raise StallmarkError(f"{scenario.name} asks for `{key}`, but {reason}.")
     if scenario.backup and not (engine.backup and engine.backup.options):
         raise StallmarkError(
-            f"{scenario.name} says how SQL Server writes its `backup`, and this is none: remove it, or name such a "
-            "server with --server."
+            f"{scenario.name} has options for SQL Server's `backup`, but this is not a SQL Server: remove them, or "
+            "name a SQL Server with --server."
         )
     for name in scenario.observe:
         if name not in ON_REQUEST.get(engine.dialect, {}):
@@ -250,19 +259,31 @@ def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> Non
             )
 
 
+def _refuse_settings(scenario: AnyScenario, engine: Engine) -> None:
+    """Refuse settings that the server would not take: only it knows. The last, as one of ours is restarted for it."""
+    for variant in scenario.variants:
+        for key, setting in engine.variant_settings.items():
+            wanted = scenario.setting_for(variant, key)
+            if setting and wanted is not None:
+                try:
+                    setting.check(wanted)
+                except StallmarkError as error:
+                    raise StallmarkError(f"Variant {variant.name!r}: {error}") from None
+
+
 def _refuse_own_reset(scenario: AnyScenario, reset: OwnReset, engine: Engine) -> None:
     """Refuse a backup or a command that cannot bring back the user's database."""
-    if not find_workload(scenario.contents.name).is_given:
+    if not any(part.is_given for part in find_workload(scenario.contents.name).parts):
         raise StallmarkError(
             f"{scenario.name} asks for `reset: {{…}}`, which is of a database of your own: write `reset: restore`."
         )
-    if not reset.restore:
-        storage_work.refuse_impossible_hook("reset", reset)
-        return
     if engine.by_workload:
         raise StallmarkError(
             f"{scenario.name} has several databases, and `reset` restores one: write `reset: continue`."
         )
+    if not reset.restore:
+        storage_work.refuse_impossible_hook("reset", reset)
+        return
     backup = required(engine.user_backup)
     if not engine.is_shared:
         raise StallmarkError(
@@ -338,16 +359,16 @@ def _refuse_more_users_than_files(scenario: TimedScenario, by_hand: LoadByHand |
 
 
 def _refuse_unseen_io(scenario: TimedScenario, engine: Engine, needed: str | None) -> None:
-    """Refuse what goes by the server's I/O if the server does not report it: it would end without an answer."""
+    """Refuse a scenario that depends on I/O counters which the server does not report: it would give no answer."""
     if not needed:
         return
     [server_io] = (collector for collector in collectors_for(engine) if collector.name == "server_io")
     if reason := server_io.unavailable():
-        raise StallmarkError(f"{scenario.name} goes by {needed}, which is not known here. {reason}")
+        raise StallmarkError(f"{scenario.name} depends on {needed}, which is unknown here. {reason}")
 
 
 def _io_needed(scenario: TimedScenario) -> str | None:
-    """Return the figure of the server's I/O that decides how a run goes on; None where none does."""
+    """Return the metric of the server's I/O on which the course of a run depends, or None."""
     plans = [search_plan(scenario, variant) for variant in scenario.variants]
     if any(plan and plan.read_ms is not None for plan in plans):
         return "the time of reads (slo)"

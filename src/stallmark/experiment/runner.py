@@ -39,7 +39,7 @@ from stallmark.experiment.storage_work import StorageWork
 from stallmark.experiment.target import advice_on_unseen
 from stallmark.experiment.user_run import Run
 from stallmark.loaders import ledger
-from stallmark.loaders.databases import build, missing
+from stallmark.loaders.databases import build, databases, missing, read_entry
 from stallmark.loaders.ledger import Entry
 from stallmark.record.files import exclusive_folder
 from stallmark.record.reader import Record
@@ -56,8 +56,8 @@ if TYPE_CHECKING:
 # The loss of the server as the reason of what failed by it.
 @contextmanager
 def naming_loss(check: Callable[[], None]) -> Iterator[None]:
-    """Raise ServerLost in place of an error if the server was lost: what became of it, then what failed. `check`: as
-    `Engine.hold` yields it."""
+    """Raise ServerLost in place of an error if the server was lost, with the loss and then the error. `check` is the
+    function that `Engine.hold` yields."""
     try:
         yield
     except ServerLost:
@@ -243,8 +243,7 @@ class Runner:
         """Return the expected duration of the experiment, and show it before the first run."""
         scenario, choice = self._scenario, self._scenario.contents
         workload = find_workload(choice.name)
-        is_given = workload.is_given and not self._engine.is_local
-        to_build = 0.0 if is_given else missing(self._engine, workload, choice.scale, choice.seed)
+        to_build = missing(self._engine, workload, choice.scale, choice.seed)
         copies = (
             [required(database.backup) for database in several.copied(self._engine)]
             if scenario.reset == "restore"
@@ -262,11 +261,11 @@ class Runner:
         return expected
 
     def _prepare_database(self, advices: list[str]) -> Entry:
-        """Load the database unless it is there; add to `said` what the records are to keep of it."""
+        """Load the database unless it exists; append sentences for the records to `advices`."""
         choice, to_be_copied = self._scenario.contents, self._scenario.reset == "restore"
         workload = find_workload(choice.name)
-        if workload.is_given and not self._engine.is_local:
-            return ledger.user_data_entry(workload.name, workload.data_version, several.bytes_used(self._engine))
+        if not list(databases(self._engine, workload, choice.scale)):
+            return read_entry(self._engine, workload)
         loading = show_build(self._show, f"Loading {choice}")
         with loading as progress, telling_blockers(self._engine, self._show.say):
             workers = os.cpu_count() or 1
@@ -285,11 +284,9 @@ class Runner:
             advices.append(built.caution)
         if not built.complete:
             raise StallmarkError(f"Another build is still loading {choice}: run again when it has ended.")
-        loaded = ledger.read(self._engine)
-        assert loaded
         if to_be_copied:
             self._keep_copies()
-        return loaded
+        return read_entry(self._engine, workload)
 
     def _keep_copies(self) -> None:
         for database in several.copied(self._engine):

@@ -72,7 +72,7 @@ class ConcurrentMaintenance:
     def __init__(self, during: During, engine: Engine, writer: RecordWriter, clock: Callable[[], float]):
         self._kind, self._writer, self._clock = during.kind, writer, clock
         writer.add_table("maintenance", MAINTENANCE)
-        self._work = required(engine.maintenance[during.kind]).open(during.what)
+        self._work = required(engine.maintenance[during.kind]).open(during.target)
         self._stopping = threading.Event()
         self._rows: list[dict[str, object]] = []
         self._thread = threading.Thread(target=self._main, name="maintenance", daemon=True)

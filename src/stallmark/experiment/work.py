@@ -1,4 +1,4 @@
-"""The work of a run: its loads as the driver is told of them, and in the manifest's words."""
+"""The work of a run: its loads, for the driver and for the manifest."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -267,7 +267,7 @@ def phase_step(name: str, streams: int, began_s: float, ended_s: float) -> Step:
 
 
 def _transactions(workload: Workload, deck: Mapping[str, int]) -> Iterator[RecordedTransaction]:
-    """Describe what may happen in a run. `cards` of those that others give rise to: how many come of one whole deck."""
+    """Describe the transactions of a run. For transactions caused by others, `cards` is their number per deck."""
 
     def record_transaction(kind: type[Transaction], **more: Any) -> RecordedTransaction:
         return RecordedTransaction(name=kind.name, limit_s=kind.limit_s, reads_only=kind.reads_only, **more)

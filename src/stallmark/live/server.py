@@ -36,8 +36,9 @@ _OF_THE_RUN = ("text/html", "application/json", "text/plain")
 
 
 class Ending:
-    """The end of an experiment, told at once to every page that is open: also to one in the background, which a browser
-    lets ask once a minute only."""
+    """The end of an experiment, pushed to every open page at once: a browser lets a page in the background ask only
+    once a minute.
+    """
 
     def __init__(self) -> None:
         self._ended, self._final = threading.Event(), ""
@@ -59,7 +60,7 @@ class Ending:
     def is_awaited(self) -> bool:
         return bool(self._listening)
 
-    def tell(self, final: str) -> None:
+    def publish(self, final: str) -> None:
         self._final = final
         self._ended.set()
         deadline = time.monotonic() + FAREWELL_S
@@ -68,10 +69,10 @@ class Ending:
 
 
 class LivePage:
-    """The live page of an experiment. `stop` ends the experiment; None if another process runs it."""
+    """The live page of an experiment. `stop` ends the experiment, or is None if another process runs it."""
 
     def __init__(self, view: View, address: PageAddress, stop: Callable[[], None] | None = None):
-        """Take the address; raise StallmarkError where it is not free."""
+        """Take the address; raise StallmarkError if it is not free."""
         self.access, self._view, self._ending = Access(address), view, Ending()
         self._stoppable = stop is not None
         app = make_app(view, self.access, self._ending, stop)
@@ -97,15 +98,16 @@ class LivePage:
         """Let the pages that are open know how it ended, and serve them no longer."""
         self._view.end(State.COMPLETE if complete else State.ENDED, because)
         if self._ending.is_awaited:
-            self._ending.tell(self._final())
+            self._ending.publish(self._final())
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
 
     def _final(self) -> str:
-        """Return the last state, with the lines of all runs: nobody will answer for one that a page lacks."""
+        """Return the last state, with the lines of all runs: afterwards a page cannot request missing ones."""
         seen = self._view.look()
-        for _ in seen.runs:  # each look reads one more to its end
+        # Each look reads one more ended run completely.
+        for _ in seen.runs:
             seen = self._view.look()
         drawn = {number: lines(run) for number, run in seen.runs.items() if run.sums}
         return visible(json.dumps(state(seen) | {"ended": drawn}, ensure_ascii=False))
@@ -141,7 +143,7 @@ def make_app(view: View, access: Access, ending: Ending, stop: Callable[[], None
         return jsonify(state(view.look(FRESH_S)))
 
     @app.get("/ended")
-    def ended() -> Response:
+    def wait_for_end() -> Response:
         return Response(ending.listen(), mimetype="text/event-stream")
 
     @app.get("/lines/<int:number>")

@@ -1,10 +1,9 @@
 """PostgreSQL 16 and later: any server by URL. The embedded one builds on this."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 import psycopg
@@ -27,12 +26,15 @@ from stallmark.engines.abilities import (
     VariantSetting,
 )
 from stallmark.engines.base import Engine, Login, ServerIdentity, ServerSettings
+from stallmark.engines.journal import give_back_each
 from stallmark.engines.postgres import address, lock
 from stallmark.engines.postgres.queries import PostgresQueries, maintenance
 from stallmark.engines.postgres.restore import Archive
 from stallmark.engines.postgres.session import PostgresSession, as_call_failed, classify, first_line
+from stallmark.engines.postgres.settings import PostgresSettings
 from stallmark.engines.reach import find_server, is_here, shares_paths
-from stallmark.errors import CallFailed, ErrorClass, NoConnection, StallmarkError
+from stallmark.errors import CallFailed, ErrorClass, NoConnection, NotGivenBack, StallmarkError
+from stallmark.stopping import StopSignal, later
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -109,12 +111,6 @@ class PostgresEngine(Engine):
     backup: Backup | Missing = Missing(
         "the files of a server reached by URL cannot be copied back: use `reset: continue`"
     )
-    variant_settings: Mapping[str, VariantSetting | Missing] = MappingProxyType(
-        {
-            "row_versioning": Missing("PostgreSQL's readers always see row versions"),
-            "resource_pool": Missing("PostgreSQL has no Resource Governor"),
-        }
-    )
     placement: Placement | Missing = Missing(
         "data and WAL directories of a server reached by URL are the server's own business: a scenario can name its "
         "tablespaces"
@@ -123,6 +119,12 @@ class PostgresEngine(Engine):
 
     def __init__(self, url: str):
         self.prefill = PostgresPrefill(self)
+        self._settings = PostgresSettings(self, lambda: self.on_database(SYSTEM_DATABASE))
+        self.variant_settings: Mapping[str, VariantSetting | Missing] = {
+            "row_versioning": Missing("PostgreSQL's readers always see row versions"),
+            "resource_pool": Missing("PostgreSQL has no Resource Governor"),
+            "settings": self._settings,
+        }
         self.user_backup: UserBackup | Missing = Archive(self)
         self.maintenance = maintenance(self.connect)
         self._url = url.replace("postgresql+psycopg://", "postgresql://", 1)
@@ -303,8 +305,32 @@ class PostgresEngine(Engine):
         [(most, limited_by)] = self.query(sql_file.read(__package__, "most_connections"), one_database)
         return most, limited_by
 
-    def hold(self) -> AbstractContextManager[Callable[[], None]]:
-        return lock.hold(self)
+    @contextmanager
+    def hold(self) -> Iterator[Callable[[], None]]:
+        """Hold a lock in the database while a run lasts. Settings that a killed run has left are given back first."""
+        with lock.hold(self) as check:
+            try:
+                self._settings.give_back()
+                yield check
+            except BaseException as reason:
+                for sentence in self._give_back():  # beside the reason for which the run ends, not instead of it
+                    reason.add_note(sentence)
+                raise
+            if left := self._give_back():
+                raise NotGivenBack(" ".join(left))
+
+    def _give_back(self) -> list[str]:
+        left: list[str] = []
+        try:
+            with later():
+                left = give_back_each({"settings": self._settings})
+        except StopSignal as stopped:
+            for sentence in left:
+                stopped.add_note(sentence)
+            raise
+        finally:
+            self._settings.release()
+        return left
 
     def blockers(self) -> list[ServerSession]:
         return [ServerSession(*row) for row in self.query(sql_file.read(__package__, "blockers"))]
@@ -361,8 +387,8 @@ class PostgresEngine(Engine):
                 raise
             [(role,)] = self.query("SELECT quote_ident(current_user)")
             raise StallmarkError(
-                f"{self.location} lets only members of pg_checkpoint write a checkpoint, with which every run starts: "
-                f"GRANT pg_checkpoint TO {role}."
+                f"{self.location} lets only members of pg_checkpoint write a checkpoint, and every run starts with "
+                f"one: GRANT pg_checkpoint TO {role}."
             ) from None
 
 
@@ -373,13 +399,18 @@ def _timeout(seconds: float) -> str:
 _RELATIONS_TO_PREFILL = """
 SELECT CASE c.relkind WHEN 'i' THEN 'index' ELSE 'table' END,
        coalesce(i.indrelid, c.oid)::regclass::text,
-       (SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = c.oid),
+       (SELECT string_agg(pg_get_indexdef(c.oid, n, false), ', ' ORDER BY n) FROM generate_series(1, i.indnkeyatts) n),
+       coalesce(pg_get_expr(i.indpred, i.indrelid), 'true'),
        pg_relation_size(c.oid) / current_setting('block_size')::int,
        current_setting('block_size')::int
   FROM pg_class c
   JOIN pg_namespace n ON n.oid = c.relnamespace
+  JOIN pg_am m ON m.oid = c.relam
   LEFT JOIN pg_index i ON i.indexrelid = c.oid
- WHERE n.nspname = ANY(%s) AND c.relkind IN ('r', 'i') AND pg_relation_size(c.oid) > 0
+ WHERE n.nspname = ANY(%s)
+   AND (c.relkind = 'r' AND m.amname = 'heap' OR c.relkind = 'i' AND m.amname = 'btree' AND i.indisvalid)
+   AND has_table_privilege(coalesce(i.indrelid, c.oid), 'SELECT')
+   AND pg_relation_size(c.oid) > 0
  ORDER BY c.relkind, pg_relation_size(c.oid)
 """
 
@@ -389,7 +420,7 @@ class PostgresPrefill(Prefill):
         self._engine = engine
 
     def fill(self, *schemas: str) -> int:
-        """Fill the pool with the indexes, then the tables of `schemas`, until it is full.
+        """Fill the pool with the B-tree indexes, then the tables of `schemas`, until it is full.
 
         A plain sequential scan would pass through a ring of 256 KiB and leave nothing behind; a scan by tuple
         identifier range has no ring. Return the bytes that now can be in the pool.
@@ -399,14 +430,15 @@ class PostgresPrefill(Prefill):
         with self._engine.cursor() as cursor:
             cursor.execute("SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off")
             cursor.execute("SET max_parallel_workers_per_gather = 0")
-            for kind, relation, columns, pages, page_bytes in cursor.execute(
+            for kind, relation, columns, predicate, pages, page_bytes in cursor.execute(
                 _RELATIONS_TO_PREFILL, [list(schemas)]
             ).fetchall():
                 pages = min(pages, (budget - used) // page_bytes)
                 if pages <= 0:
                     break
                 if kind == "index":
-                    cursor.execute(f"SELECT count(*) FROM (SELECT {columns} FROM {relation} ORDER BY {columns}) t")
+                    ordered = f"SELECT {columns} FROM {relation} WHERE {predicate} ORDER BY {columns}"
+                    cursor.execute(f"SELECT count(*) FROM ({ordered}) t")
                 else:
                     cursor.execute(f"SELECT count(*) FROM {relation} WHERE ctid < '({pages},0)'::tid")
                 used += pages * page_bytes
