@@ -1,5 +1,6 @@
 """A load from several machines, here several processes: what they do is one run, and losing one is said."""
 
+import json
 import signal
 import socket
 import threading
@@ -299,6 +300,38 @@ def test_the_live_page_stops_the_load_of_all_machines(machines):
         assert answer.status == 202
     assert command.wait() == 130, command.text
     assert "stopped from the live page" in Record(folder).incomplete_because
+
+
+def test_users_of_all_machines_are_changed_by_hand_even_while_some_still_start(machines):
+    machines.crew.stand()
+    options = ("--locust-web", str(free_port()), "--most-users", "40")
+    command = machines.start(2, *options, users=2, measure="600s", think_time={"mean": "50ms"})
+    folder = machines.measuring(command)
+    url = "".join(command.text.partition("Locust's page: ")[2].split()[:1])
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    browser.open(url).close()
+    page = url.partition("?")[0]
+
+    def ask(path: str, form: bytes = b"") -> None:
+        with browser.open(f"{page}{path}", form) as answer:
+            assert b'"success":true' in answer.read().replace(b" ", b"")
+
+    ask("swarm", b"user_count=40&spawn_rate=0.2")  # takes minutes
+    ask("swarm", b"user_count=6&spawn_rate=10")
+    eventually(lambda: machines.scalar(USERS) == 6, "six users")
+    with browser.open(f"{page}stats/requests") as answer:
+        seen = json.load(answer)
+    assert len(seen["workers"]) == 2 and seen["stats"][-1]["num_requests"] > 0
+    by_hand = Record(folder).manifest.steps[-1]
+    eventually(
+        lambda: Record(folder).table("users")["second"].to_pylist()[-1] > by_hand.measure_s + 2, "a measured step"
+    )
+    ask("stop")
+    assert command.wait() == 0, command.text
+    [record] = machines.records()
+    assert [step.users for step in record.manifest.steps] == [2, 40, 6]
+    assert [step.spawn_rate for step in record.manifest.steps] == [None, 0.2, 10]
+    assert {row["machine"] for row in record.table("users").to_pylist()} == {1, 2}
 
 
 def test_a_master_whose_name_is_not_known_is_said_and_waited_for(machines):
