@@ -30,7 +30,7 @@ def databases(engine: Engine, workload: BuildableParts, scale: Scale) -> Iterato
     for part in workload.parts:
         database = engine.database_of(part.name)
         if engine.is_local or not part.is_given:
-            yield database, part, loader_for(part.name).own_scale(scale)
+            yield database, part, loader_for(part.name).select_scale(scale)
 
 
 def read_entry(engine: Engine, workload: BuildableParts) -> Entry:
@@ -52,7 +52,9 @@ def recognise(engine: Engine, workload: BuildableParts, scale: Scale, seed: int)
     states = {recognition.state for recognition in recognitions} or {"complete"}
     state = states.pop() if len(states) == 1 else "half-loaded"
     return Recognition(
-        state, sum(recognition.batches for recognition in recognitions), sum(one.batches_total for one in recognitions)
+        state,
+        sum(recognition.batches for recognition in recognitions),
+        sum(recognition.batches_total for recognition in recognitions),
     )
 
 
@@ -81,11 +83,11 @@ def build(
     arrange: Callable[[str, Ddl], Ddl] = lambda _, ddl: ddl,
     progress: Callable[[BuildProgress], Any] = lambda _: None,
 ) -> BuildResult:
-    """Build the databases one after the other, each as `load.build` does. `arrange` is told whose tables it places. A
-    `part` is a share of the batches of all: the first databases may have too few for the last parts. Progress is
-    that of one database after the other.
+    """Build the databases one after the other, each as `load.build` does. `arrange` gets the workload whose tables it
+    places. A `part` is a share of all databases' batches: the first databases may have too few for the last parts.
+    Progress is shown for one database after the other.
 
-    Raise StallmarkError as `load.build` does; for want of room for all, before the first one is begun.
+    Raise StallmarkError as `load.build` does; too little space for all databases is reported before the first is begun.
     """
     build_one = partial(load.build, workers=workers, to_be_copied=to_be_copied)
     if not list(databases(engine, workload, scale)):  # a user's own database elsewhere

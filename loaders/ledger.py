@@ -26,7 +26,7 @@ class Identity:
     options: Mapping[str, Any]
 
     def is_of_another_version(self, wanted: "Identity") -> bool:
-        """Return whether it is the wanted database by its name, scale and seed, but of another version."""
+        """Return True if name, scale and seed are those of `wanted`, but the version is not."""
         same = all(getattr(self, name) == getattr(wanted, name) for name in ("workload", "scale", "seed"))
         return same and self.version != wanted.version
 
@@ -78,7 +78,7 @@ def user_data_entry(workload: str, version: int, size_bytes: int) -> Entry:
 
 
 def is_empty(engine: Engine) -> bool:
-    """Return whether Stallmark never built in any of its databases."""
+    """Return True if Stallmark never built anything in the server's databases."""
     return not any(_read(database) for database in engine.databases())
 
 

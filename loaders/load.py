@@ -67,14 +67,16 @@ class Buildable(Deployable, Protocol):
 
 @dataclass(frozen=True)
 class BuildProgress:
-    """The progress of a build. `rows_total` are those that will be in when it has loaded its part; `bytes` are those
-    sent to the server. After the load only `phase` changes, and `done`, the share of it."""
+    """The progress of a build. After the load only `phase` and `done` change."""
 
     phase: str
     rows: int
     rows_total: int
+    """The rows in the database once this build has loaded its part."""
     bytes: int
+    """The bytes sent to the server."""
     done: float = 0.0
+    """The share of the phase that is done."""
 
 
 @dataclass(frozen=True)
@@ -170,12 +172,12 @@ def build(
     arrange: Callable[[Ddl], Ddl] = lambda ddl: ddl,
     progress: Callable[[BuildProgress], Any] = lambda _: None,
 ) -> BuildResult:
-    """Make the database what is asked for, or say why not.
+    """Build the requested database, or raise StallmarkError with the reason.
 
-    Loads the missing batches (of `part`) with `workers` processes; the build that finds all batches in also makes keys,
-    procedures and statistics. Raises StallmarkError on another database, too small a disk (for a copy beside it, if it
-    is `to_be_copied`), or a failed batch. May be killed at any moment and called again. `arrange` says of tables and
-    keys where they are on the server.
+    The missing batches (of `part`) are loaded by `workers` processes; the build that finds all batches loaded also
+    makes keys, procedures and statistics. Reasons to fail are another database, too small a disk (with space for a copy
+    if the database is `to_be_copied`), or a failed batch. The build may be killed at any moment and called again.
+    `arrange` places tables and keys on the server.
     """
     if workers < 1:
         raise StallmarkError(f"A build needs at least one loader process, not {workers}.")
@@ -255,7 +257,7 @@ def _finish(
     workers: int,
     progress: Callable[[BuildProgress], Any],
 ) -> bool:
-    """Make keys, procedures and statistics if every batch is in; says whether it is."""
+    """Make keys, procedures and statistics if all batches are loaded; return True if they are."""
     loaded = ledger.batches(engine)
     if not set(plan.batches()) <= loaded.keys():
         return False
@@ -295,7 +297,7 @@ def _refuse_foreign_things(engine: Engine, workload: Buildable) -> None:
 def check_space(
     engine: Engine, workload: Buildable, plan: LoadPlan, recognition: Recognition, to_be_copied: bool, workers: int
 ) -> None:
-    """Refuse a load that the disk cannot take; silent where the server cannot say what is free."""
+    """Refuse a load that is too large for the disk; accept it if the server does not report free space."""
     free = engine.free_bytes()
     if free is None:
         return

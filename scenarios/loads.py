@@ -1,4 +1,4 @@
-"""A scenario of several loads at once in one database: users, streams of queries, and raw I/O beside them.
+"""A scenario of several loads at once in one database: users, streams of queries, and raw I/O.
 
 loads:
   mail:    {workload: mail, scale: {mailboxes: 200}, users: 20}
@@ -6,7 +6,7 @@ loads:
   reports: {workload: warehouse, scale: {factor: 1}, streams: 2, arrivals: {kind: poisson, rate: 0.05}}
   scan:    {raw: scan}
 alone: true                                      # each by itself first
-cells: [1, 2, 4]                                 # or: so many copies of all, each on data of its own
+cells: [1, 2, 4]                                 # or: numbers of copies of all loads, each on its own data
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -63,8 +63,8 @@ class LoadsScenario(TimedScenario):
     """Numbers of copies of all loads, one step each: `[1, 2, 4]`. Every copy has data of its own."""
 
     databases: Annotated[dict[WorkloadName, DatabaseChoice], Field(min_length=2)] | None = None
-    """A database for each workload, all on one server, in place of one for all: `{bank: {}, mail: {}}`, each set and
-    placed as `database` says. They are named after the server's own, with the workload behind it."""
+    """A database for each workload, all on one server, instead of one for all: `{bank: {}, mail: {}}`, each with the
+    keys of `database`. Their names are that of the server's database and the workload's."""
 
     def mistakes(self) -> Iterator[str]:
         yield from super().mistakes()
@@ -177,9 +177,9 @@ class LoadsScenario(TimedScenario):
 
     @property
     def contents(self) -> WorkloadChoice:
-        """Return the workloads whose data the database holds, as one choice: enough of them for the most cells.
+        """Return the workloads in the database as one choice, with enough data for the largest number of cells.
 
-        Raises ValueError if two loads ask for one workload, or for what both have, in two scales.
+        Raise ValueError if two loads request the same workload, or a shared measure, in two scales.
         """
         scales: dict[str, tuple[str, dict[str, Any]]] = {}
         for name, load in self.loads.items():
@@ -242,7 +242,7 @@ class LoadsScenario(TimedScenario):
 
 
 def _counts_suffix(counts: Mapping[str, int], steps: int) -> str:
-    """Return the numbers in words where several steps are told apart by them."""
+    """Return the numbers in words if the scenario has several steps, which differ by these numbers."""
     return ": " + ", ".join(f"{name} {count}" for name, count in counts.items()) if steps > 1 else ""
 
 

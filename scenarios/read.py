@@ -94,7 +94,7 @@ class _LimitedScanner(RoundTripScanner):
 
 
 class _LimitedParser(RoundTripParser):
-    """A parser that refuses what would have no end, before anything is built of it."""
+    """A parser that refuses a document of endless size before it builds anything."""
 
     def __init__(self, *arguments: Any, **options: Any):
         super().__init__(*arguments, **options)

@@ -82,7 +82,7 @@ class _Problem:
             return f"{where} is missing: add it"
         if self.kind == "value_error":
             return f"{where}: {self._message}" if where else self._message
-        return f"{where} {self._must()}, not {_said(self.given)}"
+        return f"{where} {self._must()}, not {_in_yaml(self.given)}"
 
     def _must(self) -> str:
         mapping = f"{{{', '.join(f'{name}: …' for name in self.choices) or '…'}}}"
@@ -130,7 +130,7 @@ _MUST: dict[str, Callable[[dict[str, Any]], str]] = {
 }
 
 
-def _said(given: Any) -> str:
+def _in_yaml(given: Any) -> str:
     if given is None:
         return "empty"
     if isinstance(given, Mapping):

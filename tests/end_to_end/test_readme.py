@@ -76,7 +76,7 @@ REASONS = {
     "a cloud": r"^stallmark profile --from |^(aws|az) ",
     "pip-audit": r"pip-audit",
     "the sizing of": r"^stallmark size ",
-    "someone who looks": r"--web|live$",
+    "someone who looks": r"--web|--locust-web|live$",
     "an experiment that ended early": r"--resume",
     "someone who confirms": r"db remove",
     "two experiments": r"--varied",

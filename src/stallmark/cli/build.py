@@ -22,8 +22,15 @@ from stallmark.experiment.progress import Show
 @click.command(cls=Command)
 @workload_options()
 @target_options
-@click.option("--workers", type=click.IntRange(1, 64), default=None, help="Loader processes [default: the cores].")
-@click.option("--part", metavar="K/N", help="Load only this share: one of several machines.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 64),
+    default=None,
+    help="Number of loader processes [default: the number of cores].",
+)
+@click.option(
+    "--part", metavar="K/N", help="Share to load on this machine, such as 1/3, when several machines load the database."
+)
 @quiet_option
 @json_option
 def build(choice, scenario, target, workers: int | None, part: str | None, quiet: bool, as_json: bool) -> None:
@@ -52,6 +59,7 @@ def build(choice, scenario, target, workers: int | None, part: str | None, quiet
                 workers=workers or os.cpu_count() or 1, part=share, arrange=arrangement(engine, scenario),
                 progress=progress,
             )  # fmt: skip
+        # Shown, because compressible pages would flatter arrays that compress.
         ratio = entry.compressibility if (entry := ledger.read(engine)) else None
     history = trade_history(choice.name, choice.scale)
     if as_json:

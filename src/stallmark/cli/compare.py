@@ -25,10 +25,10 @@ from stallmark.errors import StallmarkError
 
 @click.command(cls=Command)
 @runs_argument
-@click.option("--baseline", metavar="NAME", help="What others are held against [default: the first that ran].")
+@click.option("--baseline", metavar="NAME", help="Side to compare the others with [default: the first that ran].")
 @click.option(
     "--between", type=click.Choice(["variants", "experiments"]),
-    help="What the sides are [default: variants, where there are several].",
+    help="Kind of the sides to compare [default: variants if there are several].",
 )  # fmt: skip
 @click.option(
     "--varied", multiple=True, metavar="SETTING",
@@ -36,7 +36,7 @@ from stallmark.errors import StallmarkError
 )  # fmt: skip
 @click.option(
     "--out", "target", type=click.Path(path_type=Path),
-    help="The HTML file [default: comparison.html in RUN, none with --json or --markdown -].",
+    help="HTML file to write [default: comparison.html in RUN, none with --json or --markdown -].",
 )  # fmt: skip
 @markdown_option
 @junit_option
@@ -51,9 +51,9 @@ def compare(
     runs: tuple[Path, ...], baseline: str | None, between: str | None, varied: tuple[str, ...], target: Path | None,
     markdown: str | None, junit: Path | None, rule: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Compare variants over their runs: better, worse, no difference shown, or why that cannot be said.
+    """Compare variants over their runs: better, worse, no difference shown, or not comparable.
 
-    RUN is a run's folder or an experiment's; several are taken together. A verdict needs 3 runs of each side.
+    RUN is a run's folder or an experiment's; several are combined. A verdict requires 3 runs of each side.
     """
     from stallmark.analysis.compare.verdicts import compare_runs
     from stallmark.analysis.thresholds import fail_rule
@@ -74,6 +74,7 @@ def compare(
         experiments,
         lambda experiment: compare_runs(experiment.runs, between, baseline, varied),  # type: ignore[arg-type]
     )
+    # One load that cannot be compared does not hide the others; it fails the rule below.
     for name, error in failed.items():
         print_markup(err, escape(f"{name}: {error}"))
     pages = {name: page_beside(target, name) if name else target for name in compared} if target else {}

@@ -1,7 +1,7 @@
-"""The interface of a database engine: what the layers above may ask of a server.
+"""The interface of a database engine: the services for the layers above.
 
-Engines know SQL dialects, settings and error codes, nothing of workloads or runs. What not every server can do is an
-ability of its own (see `abilities`), which gives the reason it cannot be had.
+Engines know SQL dialects, settings and error codes, nothing of workloads or runs. Services that not every server has
+are abilities (see `abilities`), which give the reason if they are missing.
 """
 
 from abc import ABC, abstractmethod
@@ -115,7 +115,7 @@ class Session(Protocol):
         return len(self.call(name, parameters, commits=commits))
 
     def finish(self, name: str, parameters: Sequence[Any]) -> None:
-        """Make the last call of a transaction, where nobody needs its rows."""
+        """Make the last call of a transaction, whose rows are not needed."""
         self.call(name, parameters, last=True)
 
     def call_each(self, name: str, several: Sequence[Sequence[Any]]) -> list[Sequence[tuple] | CallFailed]:
@@ -244,7 +244,7 @@ class Engine(ABC):
     maintenance: Mapping[str, Maintenance | Missing]
     """Backup, check and rebuild, by these words."""
     variant_settings: Mapping[str, VariantSetting | Missing]
-    """By the key of a variant that asks for it."""
+    """The abilities, by the variant's key that requires them."""
 
     by_workload: Mapping[str, "Engine"] = MappingProxyType({})
     """The engine of each workload's database; those of users may share one. Empty if all are in this engine's own."""
@@ -259,7 +259,7 @@ class Engine(ABC):
 
     @abstractmethod
     def has_database(self, name: str) -> bool:
-        """Return whether the server has a database of that name."""
+        """Return True if the server has a database of that name."""
 
     @abstractmethod
     def make_database(self, name: str) -> None:
@@ -342,10 +342,8 @@ class Engine(ABC):
 
     @abstractmethod
     def schemas_in_use(self) -> dict[str, list[str]]:
-        """Return the schemas in which users have tables, views, routines and the like, with the names of all.
-
-        What this login may not see is missing.
-        """
+        """Return the schemas in which users have tables, views, routines and the like, with the names of all. Objects
+        that this login may not see are missing."""
 
     def hidden_objects_reason(self) -> str | None:
         """Return the reason why this login does not see what others have in the database, as a clause; None if it
@@ -393,15 +391,13 @@ class Engine(ABC):
         return {}
 
     def storage_here(self) -> Mapping[str, Path]:
-        """Return the folders of "data" and "wal" of a server on this machine, whoever started it.
-
-        Empty if the folders are unknown, or one of them is in several places.
-        """
+        """Return the folders of "data" and "wal" of any server on this machine. Empty if the folders are unknown, or
+        one of them is in several places."""
         return self.directories()
 
     def built_in(self) -> Mapping[str, Path]:
-        """Return the folders in which a server of ours keeps its "data" and, where it lies apart, its "wal", wherever a
-        variant has them; empty for a server that is not ours."""
+        """Return the present folders of "data" and, if separate, "wal" of an embedded server, including those of a
+        variant; empty for other servers."""
         return {}
 
     def note_content(self, content: Mapping[str, Any]) -> None:

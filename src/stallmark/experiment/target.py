@@ -40,7 +40,7 @@ def others_in(engine: Engine) -> str | None:
 def things_in(engine: Engine) -> list[str]:
     """Return the names of what others have made in a database: tables, views, routines and the like.
 
-    What an extension brought along is not of others. Raise StallmarkError if another version of Stallmark built in it.
+    Objects of extensions are not included. Raise StallmarkError if another version of Stallmark built in it.
     """
     used = engine.schemas_in_use()
     entry = ledger.read(engine) if used.keys() & {*schemas_of(OWN_TABLES)} else None
@@ -105,10 +105,10 @@ def server_url(text: str) -> str:
 
 @dataclass(frozen=True)
 class Target:
-    """A server by `url`, or the embedded one where `url` is None; the next three fields then place it.
+    """A server by `url`, or the embedded one if `url` is None; the next three fields then place it.
 
-    `may_drop_caches` allows emptying the caches of a server that others may use, `may_share` load on a database in
-    which others have something.
+    `may_drop_caches` allows emptying the caches of a server that others may use, `may_share` allows load on a database
+    with other users' objects.
     """
 
     url: str | None = None
@@ -132,12 +132,11 @@ class Target:
         return self.data_dir or home() / "embedded" / f"{choice.name}-{scale}{seed}"
 
     def is_absent(self, choice: WorkloadChoice) -> bool:
-        """Return whether there is no embedded database in its place. False for a URL: only the server could tell."""
+        """Return True if the embedded database does not exist yet; False for a URL, as only the server knows."""
         return not self.url and not EmbeddedServer(self.folder(choice)).exists
 
     def _refuse_writing(self, engine: Engine, databases: Iterable[Engine], choice: WorkloadChoice) -> None:
-        """Raise StallmarkError if a database cannot be written, or others have something in it and nothing was said of
-        that."""
+        """Raise StallmarkError if a database cannot be written, or has other users' objects without `may_share`."""
         for database in databases:
             parts = [part for part in find_workload(choice.name).parts if engine.database_of(part.name) is database]
             given = [part for part in parts if part.is_given]
@@ -166,11 +165,11 @@ class Target:
     def engine(
         self, choice: WorkloadChoice, scenario: AnyScenario | None = None, *, make: bool = True
     ) -> Iterator[Engine]:
-        """Open the engine for a database, or for one of each of several workloads, placed as the scenario says.
+        """Open the engine for a database, or for several workloads' databases, placed as in the scenario.
 
-        Without `make`, refuse a database by URL that is absent, and change nothing of its server; with it, refuse one
-        that cannot be written or holds what others have. An embedded server is stopped at the end, whatever happens;
-        one that was made for a command that is then refused is removed.
+        Without `make`, refuse a missing database by URL, and change nothing on its server. With `make`, refuse a
+        database that cannot be written or has other users' objects. An embedded server is stopped at the end in any
+        case, and removed if it was made for a command that is then refused.
         """
         # Not above: `list` and `status` ask only where a database would be, and need no driver for that.
         from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
@@ -194,7 +193,7 @@ class Target:
                     raise StallmarkError(f"{choice} is absent: run `stallmark build` first.")
                 if make:
                     self._refuse_writing(engine, compress(engine.databases(), exist), choice)
-                    if scenario:  # from here on the server is changed
+                    if scenario:  # the first change of the server
                         place(engine, scenario)
                     make_databases(engine, names)
                     # A new database has what its template has.
@@ -219,7 +218,7 @@ class Target:
             except (StallmarkError, CallFailed) as error:
                 if isinstance(error, StallmarkError) and is_new and _holds_nothing(engine):
                     server.remove()
-                elif full := server.full_disk():  # where its log cannot be written either, nothing else says so
+                elif full := server.full_disk():  # the server cannot write its log either, so this is the only sign
                     error.add_note(full)
                 raise
         finally:
@@ -245,8 +244,8 @@ def _refuse_unmounted(*folders: Path | None) -> None:
         for point in _mount_points():
             if folder.absolute().is_relative_to(point) and not os.path.ismount(point):
                 raise StallmarkError(
-                    f"{point} is a file system of {FSTAB} and is not mounted, so {folder} would not lie where you "
-                    "mean: mount it."
+                    f"{point} is a file system of {FSTAB} and is not mounted, so {folder} would be on another disk "
+                    "than you mean: mount it."
                 )
         if not folder.absolute().parent.is_dir():
             raise StallmarkError(
@@ -265,7 +264,7 @@ def _mount_points() -> Iterator[Path]:
 
 
 def _holds_nothing(engine: Engine) -> bool:
-    """Return whether no build has begun in it; False if that cannot be told, as of a server that is gone."""
+    """Return True if no build has begun in the database; False if this is unknown, as for a server that is gone."""
     try:
         return ledger.is_empty(engine)
     except (StallmarkError, CallFailed):

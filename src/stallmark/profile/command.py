@@ -41,25 +41,36 @@ _MOST_APART_S = 900.0
 @server_option()
 @click.option(
     "--for", "planned_s", callback=as_seconds, metavar="TIME",
-    help="The time from its start: 24h, 90min or 1h30m.",
+    help="Duration from the profile's start: 24h, 90min or 1h30m.",
 )  # fmt: skip
 @click.option(
     "--out", "folder", required=True, type=click.Path(path_type=Path, file_okay=False),
-    help="The profile's folder. An existing profile is continued.",
+    help="Folder of the profile; an existing profile is continued.",
 )  # fmt: skip
 @click.option(
     "--from", "files", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
-    help="In place of a server: what Perfmon, iostat, sar or Prometheus recorded, or any CSV. May come several times.",
+    help="Import a file of Perfmon, iostat, sar or Prometheus, or any CSV, instead of a server; repeatable.",
 )  # fmt: skip
-@click.option("--class", "classes", multiple=True, metavar="DEVICE=CLASS", help="With --from: D:=data, sdb=log.")
 @click.option(
-    "--map", "names", multiple=True, metavar="THEIRS=OURS", help="With --from of a CSV: 'ReadIOPS=reads_per_s'."
+    "--class",
+    "classes",
+    multiple=True,
+    metavar="DEVICE=CLASS",
+    help="With --from: use of a device, such as D:=data or sdb=log; repeatable.",
+)
+@click.option(
+    "--map",
+    "names",
+    multiple=True,
+    metavar="THEIRS=OURS",
+    help="With a CSV: column of a metric, such as 'ReadIOPS=reads_per_s'; repeatable.",
 )
 @timezone_option(
-    "zone",
-    help="The zone of times shown: Europe/Berlin, +01:00, local [default: UTC]. With --from, also of local times.",
+    "zone", help="Time zone of the output: Europe/Berlin, +01:00, local [default: UTC]. With --from, also of the files."
 )
-@click.option("--dates", type=click.Choice(["month-first", "day-first"]), help="With --from: how dates are written.")
+@click.option(
+    "--dates", type=click.Choice(["month-first", "day-first"]), help="With --from: order of day and month in dates."
+)
 @schedule_options
 @click.option("--anonymous", is_flag=True, help="Leave out the names of databases, files and hosts.")
 @quiet_option
@@ -69,11 +80,11 @@ def profile(
     names: tuple[str, ...], zone: str | None, dates: Literal["month-first", "day-first"] | None, start: str | None,
     interval_s: float | None, anonymous: bool, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Record the counters of a server in production, every 15 seconds, and change nothing.
+    """Record the counters of a production server every 15 seconds, without changing anything.
 
-    It only reads counters, over one connection. SQL Server: VIEW SERVER STATE is enough; PostgreSQL: pg_monitor. Ctrl-C
-    ends it, and the same command continues in the same folder. With --from nothing is recorded: the profile is made
-    from files of other tools.
+    Only counters are read, over one connection. SQL Server requires VIEW SERVER STATE, PostgreSQL pg_monitor. Ctrl-C
+    ends the recording, and the same command continues it in the same folder. With --from nothing is recorded: the
+    profile is made from files of other tools.
     """
     if files:
         _refuse_both(planned_s)
@@ -86,7 +97,7 @@ def profile(
         show_profile(folder, Outputs(folder / "report.html", as_json))
         return
     if classes or dates or names or start or interval_s:
-        raise click.UsageError("--class, --map, --dates, --start and --interval are for --from: name a file with it.")
+        raise click.UsageError("--class, --map, --dates, --start and --interval require --from: name a file with it.")
     if server is None or planned_s is None:
         raise click.UsageError("A profile needs --server and --for, or files with --from.")
     from stallmark.profile.collection import Collection, source_for

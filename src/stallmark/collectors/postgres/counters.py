@@ -105,7 +105,7 @@ class LoadIO(PostgresCollector):
     title = TITLE
     help = (
         "Reads and writes of data and temporary tables by the sessions of users and of streams, by load "
-        "(pg_stat_get_backend_io). What parallel workers read for a session is not in it."
+        "(pg_stat_get_backend_io). Reads of parallel workers are not included."
     )
     interval_s = 2.0
     needs = "does not count I/O per session"

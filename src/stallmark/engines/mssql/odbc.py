@@ -183,7 +183,7 @@ def failed(error: Exception, *, commits: bool = False) -> CallFailed:
 
 
 def is_gone(failure: CallFailed) -> bool:
-    """Return whether the connection itself is lost, and not only the way into a database."""
+    """Return True if the connection itself is lost, and not only access to a database."""
     return failure.kind is ErrorClass.CONNECTION_LOST and failure.code not in map(str, _REFUSED_HERE)
 
 
@@ -251,7 +251,7 @@ _NEEDED = {"libgssapi_krb5.so.2": "apt-get install libgssapi-krb5-2", "libssl.so
 
 @dataclass(frozen=True)
 class Driver:
-    """`name` as it is in a connection string after `Driver=`."""
+    """An ODBC driver. `name` is its value of `Driver=` in a connection string."""
 
     name: str
 
@@ -300,7 +300,7 @@ def find_driver() -> Driver:
         return Driver(str(path))
     if "FreeTDS" in installed:
         raise StallmarkError(f"FreeTDS is not used: it takes any certificate and drops options of the URL. {INSTALL}")
-    raise StallmarkError(f"There is no ODBC driver for SQL Server. {INSTALL}")
+    raise StallmarkError(f"The ODBC driver for SQL Server is missing. {INSTALL}")
 
 
 def missing_libraries() -> list[str]:

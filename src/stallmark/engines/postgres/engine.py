@@ -387,8 +387,8 @@ class PostgresEngine(Engine):
                 raise
             [(role,)] = self.query("SELECT quote_ident(current_user)")
             raise StallmarkError(
-                f"{self.location} lets only members of pg_checkpoint write a checkpoint, with which every run starts: "
-                f"GRANT pg_checkpoint TO {role}."
+                f"{self.location} lets only members of pg_checkpoint write a checkpoint, and every run starts with "
+                f"one: GRANT pg_checkpoint TO {role}."
             ) from None
 
 

@@ -187,7 +187,7 @@ class AnswerRows(Sequence[tuple]):
     """The rows of an answer, each decoded when it is read: most frames' rows are only counted."""
 
     def __init__(self, result: pq.abc.PGresult, decoders: Sequence[tuple[int, Any]]):
-        """`decoders` are (column, from bytes)."""
+        """A prepared call. `decoders` are pairs of a column and a function from bytes."""
         self._result = result
         self._decoders = decoders
 
