@@ -1,6 +1,7 @@
 """Several databases of one server: what they are called, how they are made, and what is asked of all of them."""
 
 import re
+from types import MappingProxyType
 
 import pytest
 from support.mssql_server import answering, engine_at, rows, says_it_is
@@ -76,6 +77,8 @@ def test_on_a_postgresql_by_url_they_are_made_and_used(embedded_server: Embedded
 
 class Told(Engine):
     """A database with settings."""
+
+    variant_settings = MappingProxyType({})
 
     def __init__(self, name: str, configuration: dict[str, str]):
         self.name, self.configuration = name, configuration

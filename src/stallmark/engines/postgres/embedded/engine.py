@@ -198,7 +198,7 @@ class EmbeddedSettings(VariantSetting):
         self._names.update(wanted)
 
     def recorded(self) -> Recorded:
-        values = settings.read(self._engine, self._names)
+        values = settings.read(self._engine, self._names) if self._names else {}
         return Recorded({name: setting.value for name, setting in values.items()})
 
     def make(self, wanted: Mapping[str, str]) -> None:
