@@ -121,7 +121,7 @@ _READS: Final[Mapping[tuple[str, str], Callable[[str], object]]] = {
 
 
 def may_be_null(table: str, column: str) -> bool:
-    """Return True if a column may lack values: in collectors' tables all may, except the times and counts of
+    """Return True if a column may lack values: in collectors' tables all columns may, except the times and counts of
     sampling."""
     own = table in _OWN or table.startswith("external_")
     may = {*_UNKNOWN.get(table, ()), *_ADDED_LATER.get(table, ())}

@@ -139,9 +139,11 @@ class Record:
             raise StallmarkError(f"{self.folder / name} is damaged ({reason}): restore it, or leave this record out.")
 
     def _source(self, name: str) -> _Source | None:
-        """Return where a table is read from, or None if there is no such table. It is the same each time: columns, read
-        one by one, are of one length, though the run goes on. Raise StallmarkError if a table is not as it was
-        written."""
+        """Return the location of a table, or None if it does not exist.
+
+        The location stays the same while a run is running: columns, read one by one, must have one length. Raise
+        StallmarkError if a table is not as it was written.
+        """
         if name not in self._sources:
             self._sources[name] = self._find(name)
         return self._sources[name]
@@ -209,10 +211,11 @@ def _empty(name: str) -> pa.Table:
 
 
 def find_records(paths: Sequence[Path]) -> list[Record]:
-    """Return the records in `paths`, each a run's folder or one that holds several, in the order they were run.
+    """Return the records in `paths`, in the order they were run. A path is a run's folder or a folder that holds
+    several.
 
-    Each run comes once, even if named by two spellings, by links to its folder, or as a copy of it. Raise
-    StallmarkError for a path without a record.
+    Each run comes once, even if named by two spellings, by links to its folder, or as a copy. Raise StallmarkError for
+    a path without a record.
     """
     folders: dict[Path, Path] = {}  # keys: resolved path; values: path as first given
     for path in paths:
@@ -285,7 +288,8 @@ def _latest(record: Record, table: str, column: str) -> float:
 
 
 class GrowingStream:
-    """A table of a run that goes on. `read` returns the batches that were written whole since the last time."""
+    """A table of a run that is still running. `read` returns the batches that were completely written since the last
+    call."""
 
     def __init__(self, path: Path):
         self._path = path

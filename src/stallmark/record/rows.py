@@ -8,8 +8,8 @@ import pyarrow as pa
 
 
 class Rows(Sequence[dict[str, Any]]):
-    """Tuples with their columns' names written once: a mapping is made only of a row that is looked at, and is that
-    reader's own."""
+    """Tuples whose column names are stored once. Indexing makes a new mapping for that row alone, which the caller may
+    keep."""
 
     def __init__(self, names: Sequence[str], values: Sequence[Sequence[Any]]):
         self.names, self.values = names, values

@@ -1,8 +1,8 @@
-"""A SELECT of a user over the tables of run records, answered by DuckDB.
+"""A user's SELECT over the tables of run records, executed by DuckDB.
 
 DuckDB opens no file: it ignores the checksums of Parquet's pages, which the reader of records verifies. DuckDB's own
-parser reads the statement, and anything but one SELECT over the tables is refused before it runs. Besides, the
-connection cannot leave its memory and the folder that it spills to.
+parser reads the statement, and anything but one SELECT over the tables is refused before it runs. In addition, the
+connection has no access beyond its memory and its spill folder.
 """
 
 import json
@@ -32,7 +32,7 @@ MEMORY = "512MiB"
 NODES = frozenset(("SELECT_NODE", "SET_OPERATION_NODE", "CTE_NODE", "RECURSIVE_CTE_NODE"))
 """The kinds of statements inside a SELECT that change nothing: a DELETE may be in its WITH."""
 TABLE_FUNCTIONS = frozenset(("generate_series", "range", "unnest"))
-"""The functions that may stand for a table. Others read files, run text as SQL, or change DuckDB itself."""
+"""The functions that are allowed as tables. Others read files, run text as SQL, or change DuckDB itself."""
 INTERRUPTED_WITHIN_S = 5.0
 _STEP = pa.schema(
     [
@@ -55,7 +55,7 @@ class Answer(NamedTuple):
 
 
 class RunTable:
-    """A table of several runs for DuckDB, which asks for a stream of it at each scan. A batch of rows is in memory at a
+    """A table of several runs for DuckDB, which requests a stream at each scan. One batch of rows is in memory at a
     time."""
 
     def __init__(self, name: str, runs: Mapping[str, Record]):

@@ -121,9 +121,9 @@ class RecordWriter:
 
 
 def experiment_folder(out: Path, name: str) -> Path:
-    """Return the folder in `out` for the runs of an experiment that begins now. It does not exist yet, even where the
-    clock was set back or another experiment began in the same second. What killed processes were writing into the
-    folders of earlier ones is removed."""
+    """Return the folder in `out` for the runs of an experiment that begins now. The folder does not exist yet, even if
+    the clock was set back or another experiment began in the same second. Unfinished files of killed processes in the
+    folders of earlier experiments are removed."""
     for earlier in out.glob("*/*/"):
         if not earlier.is_symlink():
             sweep(earlier)
