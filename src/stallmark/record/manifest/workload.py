@@ -52,7 +52,8 @@ class LimitSeen(ManifestPart):
 
     Attributes:
         value: for reads, the mean time in ms of `seen` reads of all data files; for transactions, the share of `seen`
-            that took longer than `limit_ms`. Null if too little was seen, and so are `low` and `high`, its 95 % interval.
+            that took longer than `limit_ms`. Null if too little was seen.
+        low: the 95 % interval of `value` begins here and ends at `high`; null with `value`.
         limit: in the unit of `value`.
         verdict: undecided if the interval contains the limit.
     """
@@ -259,7 +260,7 @@ class RawPlan(ManifestPart):
 
     Attributes:
         blocks: share of the I/Os by their size in bytes.
-        rate_iops: I/Os per second and cell. If this and `rate_bytes` are None, the load is as fast as the storage allows.
+        rate_iops: I/Os per second and cell. If this and `rate_bytes` are None, the storage limits the load.
         rate_bytes: bytes per second and cell.
     """
 
