@@ -121,6 +121,8 @@ class Record:
         elif source := self._source(name):
             path = source.path
             layout = self._layout(path)
+            # The analysis reads small tables column by column, several times: opening the file anew costs more than the
+            # rows.
             if path not in self._small and layout.bytes <= SMALL_BYTES and layout.values <= SMALL_VALUES:
                 self._small[path] = list(self._pieces(source, layout.schema.names))
             wanted = [c for c in columns if c in layout.schema.names]
@@ -153,6 +155,7 @@ class Record:
             raise StallmarkError(f"{self.folder} is damaged ({name!r} is no name of a table): leave this record out.")
         parquet, stream = self.folder / f"{name}.parquet", self.folder / f"{name}.arrows"
         tables = self.manifest.tables
+        # While a run is running its Parquet files may still be drafts, so the stream comes first below.
         if self.manifest.status != "running" and self._is_of(name) and find(parquet, tables.get(name)):
             return _Source(parquet)
         try:
@@ -165,6 +168,7 @@ class Record:
             tables = read_manifest(self.folder).tables
             if (name in tables or not tables) and find(parquet, tables.get(name)):
                 return _Source(parquet)
+        # Checksums without a stream, or a name in the manifest without a file: the table was removed.
         if name in tables or is_file(sums_of(stream)):
             if is_file(stream):  # the run began it after the first look
                 return self._find(name)
@@ -228,6 +232,7 @@ def find_records(paths: Sequence[Path]) -> list[Record]:
             if path not in here and not other_kind(folder):
                 raise StallmarkError(f"{folder} has tables and no manifest.json: restore it, or take the folder away.")
         for folder in here:
+            # A record may come from another person: a link in it must not lead elsewhere.
             if not folder.resolve().is_relative_to(path.resolve()):
                 raise StallmarkError(f"{folder} leads out of {path}: name the folder that it is a link to.")
         if not here:
@@ -236,6 +241,7 @@ def find_records(paths: Sequence[Path]) -> list[Record]:
             folders.setdefault(folder.resolve(), folder)
     runs: dict[Any, Record] = {}
     for record in map(Record, folders.values()):
+        # A copy is not read further, but a damaged one must not go unnoticed.
         if runs.setdefault(_identity(record), record) is not record:
             record.refuse_damage()
     return sorted(runs.values(), key=lambda record: (record.manifest.started, record.folder.name))
@@ -269,6 +275,7 @@ def recorded_seconds(record: Record) -> int:
         _latest(record, "queries", "started_s"),
         _latest(record, "raw_io", "second"),
     )
+    # A complete run ended in order, so its last second is whole.
     if record.incomplete_because is None:
         return int(last) + 1
     sampled = math.floor(_latest(record, "collector_cost", "t"))
@@ -303,6 +310,7 @@ class GrowingStream:
                 file.seek(self._read)
                 while file.tell() < file.size():
                     message = pa.ipc.read_message(file)
+                    # The first message of a stream is its schema.
                     if self._schema is None:
                         self._schema = pa.ipc.read_schema(message)
                     else:

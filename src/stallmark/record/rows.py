@@ -48,6 +48,7 @@ class Columns(Sequence[dict[str, Any]]):
 
 def batch_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
     """Return the rows in the columns of a table. Values that a row lacks are missing."""
+    # Arrays convert without a Python object for each value.
     if isinstance(rows, Columns):
         arrays = [pa.array(rows.arrays[field.name], from_pandas=False).cast(field.type) for field in schema]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)

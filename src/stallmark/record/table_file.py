@@ -105,6 +105,7 @@ def whole_extent(path: Path) -> Extent:
     if not is_file(path):
         raise FileNotFoundError(path)
     size = path.stat().st_size
+    # Older streams have no checksums.
     try:
         sums = read(sums_of(path))
     except FileNotFoundError:
