@@ -88,6 +88,7 @@ def chart_template() -> go.layout.Template:
     """Return the common style of all charts: quiet x axes, y axes with a grid, notes anchored bottom left."""
     import plotly.graph_objects as go
 
+    # Charts do not zoom: on a phone a drag must scroll the page.
     axis = {
         "fixedrange": True,
         "automargin": True,
@@ -152,6 +153,7 @@ class Figure(Block):
     def plotly(self) -> dict[str, Any]:
         """Return "data" and "layout" as Plotly's JSON. A chart of an emulated device carries a stamp."""
         figure = self.chart.to_plotly_json()
+        # One template for the whole page is stored once, beside the charts.
         del figure["layout"]["template"]
         notes = list(figure["layout"].get("annotations", ()))
         if self.emulated and not any(EMULATED in annotation["text"] for annotation in notes):

@@ -120,7 +120,7 @@ def reads_section(experiment: ExperimentSummary) -> Section:
     )
 
 
-_TITLE = "Server’s counters beside the device’s own"
+_TITLE = "Server’s counters and the device’s own"
 
 
 T = TypeVar("T")
@@ -311,15 +311,13 @@ def server_section(experiment: ExperimentSummary, beyond: str) -> Section:
         *table_blocks(files(experiment), "Reads, writes and their mean times, by file", "Files"),
         *table_blocks(volumes(experiment), "Queue, rates and times by volume", "Volumes, as Windows counts them"),
         *table_blocks(
-            io_latency(experiment), "Percentiles of the durations of reads and log writes", "How long single I/Os took"
+            io_latency(experiment), "Percentiles of the durations of reads and log writes", "Durations of single I/Os"
         ),
         *table_blocks(memory(experiment), "Buffer pool and memory", "Buffer pool and memory"),
         *table_blocks(
-            pool_contents(experiment), "Pages in the buffer pool, by database and kind", "What the buffer pool held"
+            pool_contents(experiment), "Pages in the buffer pool, by database and kind", "Contents of the buffer pool"
         ),
-        *table_blocks(
-            log_and_tempdb(experiment), "Log, tempdb and what was pending", "Log, tempdb and what was pending"
-        ),
+        *table_blocks(log_and_tempdb(experiment), "Log, tempdb and pending work", "Log, tempdb and pending work"),
         *table_blocks(logs(experiment), "Flushes, waits and use of each log", "The log of each database"),
         *table_blocks(replicas(experiment), "Other replicas of the database", "Replicas"),
         *table_blocks(server_waits(experiment), "Waits of all tasks, by type", "Longest waits of the server"),
@@ -327,4 +325,4 @@ def server_section(experiment: ExperimentSummary, beyond: str) -> Section:
         *table_blocks(statements(experiment), "Statements by reads, CPU and waiting", "Top statements"),
         *table_blocks(query_store(experiment), "Statements by procedure, as Query Store counted them", "Query Store"),
     ]
-    return Section("server", f"What the server counts beyond {beyond}", blocks, "")
+    return Section("server", f"Counters of the server beyond {beyond}", blocks, "")
