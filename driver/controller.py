@@ -55,6 +55,7 @@ from stallmark.format import display_name
 from stallmark.processes import exit_clause, kill, wait_for_exit_code
 from stallmark.record.manifest.course import LeftWaiting, Unheard
 from stallmark.record.manifest.course import LoadMachine as RecordedMachine
+from stallmark.record.schema import OWN_STATEMENTS
 from stallmark.record.writer import RecordWriter
 from stallmark.stats.ceiling_search import LevelResult, Next
 from stallmark.transactions import find_workload
@@ -105,6 +106,8 @@ class Drive:
         self._workloads = {load.name: find_workload(load.workload) for load in loads}
         self._writer = writer
         self._merger = Merger(writer)
+        if any(load.definition for load in loads):
+            writer.add_table("own_statements", OWN_STATEMENTS)
         decks = {name: workload.users.deck for name, workload in self._workloads.items()}
         self.searched = SearchedLoad(search, decks) if search else None
         self._settling = SteadyStateWait(timeline, loads, self._merger.seen)

@@ -7,7 +7,8 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -43,6 +44,8 @@ from stallmark.driver.tally import (
     error_rows,
     own_io_rows,
     parts_by_second,
+    statement_rows,
+    statement_table,
     transaction_rows,
     user_rows,
 )
@@ -75,6 +78,7 @@ class LoadUsers:
         if self._arrivals.kind != "closed":
             self._queue = OpenLoop(self._arrivals, self._random("executor"))
         self._deferred = DeferredQueue()
+        self._statements: deque[Sequence[int]] = deque()
         self._shared = self._workload.users.share(
             WorkloadContext(
                 load.scale,
@@ -90,6 +94,7 @@ class LoadUsers:
                 cells=load.cells,
                 users=load.most_users,
                 dialect=self._engine.dialect,
+                report_statements=self._statements.append,
             )
         )
         deck = {kind: load.deck.get(kind.name, 0) for kind in self._workload.users.deck}
@@ -106,6 +111,7 @@ class LoadUsers:
         self._background = [self._background_session(number) for number in range(part.background_sessions)]
         self._unserved = 0
         self._names = [transaction.name for transaction in self._workload.transactions]
+        self._statement_names = [statement.name for statement in self._workload.statements(engine.dialect)]
 
     def begin(self, start_ns: int) -> None:
         """Start the background sessions, and the timers once for the whole load."""
@@ -157,7 +163,8 @@ class LoadUsers:
 
     def report(self, rows: Rows, before_ns: int, begin_ns: int, end_ns: int, cpu_ns: int) -> None:
         """Add what ended before `before_ns`, and how the users and `cpu_ns` of CPU were from `begin_ns` to `end_ns`."""
-        samples, background = _pop_samples(self._samples, before_ns), _pop_samples(self._background_samples, before_ns)
+        samples = as_table(_pop_samples(self._samples, before_ns))
+        background = as_table(_pop_samples(self._background_samples, before_ns))
         self._waiting = len(self._samples) + len(self._background_samples)
         failures = [self._failures.popleft() for _ in range(len(self._failures))]
         own_io = [self._own_io.popleft() for _ in range(len(self._own_io))]
@@ -167,6 +174,8 @@ class LoadUsers:
         rows.errors += error_rows(failures, load, start_ns)
         rows.deferred_queue += self._deferred_rows(background)
         rows.transaction_io += own_io_rows(own_io, load, self._names, start_ns)
+        statements = statement_table(_pop_samples(self._statements, before_ns, -1))
+        rows.own_statements += statement_rows(statements, load, self._statement_names, start_ns)
 
     def remove_lost(self) -> Iterator[SessionLost]:
         """Remove users and background sessions that have lost the server, and yield a message for each."""
@@ -244,13 +253,16 @@ class LoadUsers:
         return list(rows.values())
 
 
-def _pop_samples(samples: deque[tuple[int, ...]], before_ns: int) -> np.ndarray:
-    """Remove and return the samples that ended before then. They come in that order, except where threads overtake
-    each other."""
+AnySample = TypeVar("AnySample", bound=Sequence[int])
+
+
+def _pop_samples(samples: deque[AnySample], before_ns: int, ended: int = ENDED) -> list[AnySample]:
+    """Remove and return the samples that `ended`, which is the place of that number, before then. They come in that
+    order, except where threads overtake each other."""
     taken = []
-    while samples and samples[0][ENDED] < before_ns:
+    while samples and samples[0][ended] < before_ns:
         taken.append(samples.popleft())
-    return as_table(taken)
+    return taken
 
 
 # The executor: a plain process whose threads are virtual users and background sessions, of one load or of several.

@@ -39,17 +39,41 @@ class TransactionRow(Row):
     service: Histogram
 
     def __post_init__(self) -> None:
-        for histogram in (self.latency, self.service):
-            if len(histogram.gaps) % 2 or len(histogram.counts) != 2 * len(histogram.gaps):
-                raise ValueError("a histogram that is cut")
+        _refuse_cut(self.latency, self.service)
 
     def columns(self) -> dict[str, Any]:
-        from stallmark.record import histogram as hdr
+        return _with_histograms(super().columns(), "latency", "service")
 
-        values = msgspec.structs.asdict(self)
-        for name in ("latency", "service"):
-            values |= hdr.columns(name, values.pop(name))
-        return values
+
+class StatementRow(Row):
+    statement: str
+    executions: Whole
+    rows: Whole
+    errors: Whole
+    latency_us: Whole
+    latency: Histogram
+
+    def __post_init__(self) -> None:
+        _refuse_cut(self.latency)
+
+    def columns(self) -> dict[str, Any]:
+        return _with_histograms(super().columns(), "latency")
+
+
+def _refuse_cut(*histograms: Histogram) -> None:
+    """Raise ValueError for a histogram whose two arrays do not fit together."""
+    for histogram in histograms:
+        if len(histogram.gaps) % 2 or len(histogram.counts) != 2 * len(histogram.gaps):
+            raise ValueError("a histogram that is cut")
+
+
+def _with_histograms(values: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Return the columns of a row, of which `names` are histograms."""
+    from stallmark.record import histogram as hdr
+
+    for name in names:
+        values |= hdr.columns(name, values.pop(name))
+    return values
 
 
 class UserRow(Row):
@@ -91,6 +115,9 @@ class ErrorRow(Row):
     message: str
 
 
+Timed = TypeVar("Timed", TransactionRow, StatementRow)
+
+
 class Rows(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """All rows of one report."""
 
@@ -99,6 +126,7 @@ class Rows(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     errors: list[ErrorRow] = []
     deferred_queue: list[DeferredRow] = []
     transaction_io: list[OwnIORow] = []
+    own_statements: list[StatementRow] = []
 
     def loads(self) -> set[str]:
         return {row.load for table in msgspec.structs.astuple(self) for row in table}
@@ -107,19 +135,20 @@ class Rows(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         return {row.machine for row in self.users} | {row.machine for row in self.deferred_queue}
 
 
-def merge(rows: Sequence[TransactionRow]) -> TransactionRow:
+def merge(rows: Sequence[Timed]) -> Timed:
     """Merge the parts of one row that executors have sent."""
     from stallmark.record import histogram as hdr
 
     if len(rows) == 1:
         return rows[0]
-    sums = ("committed", "rolled_back", "failed", "retries", "latency_us", "service_us")
-    return msgspec.structs.replace(
-        rows[0],
-        latency=hdr.merge([row.latency for row in rows]),
-        service=hdr.merge([row.service for row in rows]),
-        **{name: sum(getattr(row, name) for row in rows) for name in sums},
-    )
+    merged: dict[str, Any] = {}
+    for name in rows[0].__struct_fields__:
+        values = [getattr(row, name) for row in rows]
+        if isinstance(values[0], Histogram):
+            merged[name] = hdr.merge(values)
+        elif isinstance(values[0], int) and name != "second":
+            merged[name] = sum(values)
+    return msgspec.structs.replace(rows[0], **merged)
 
 
 def merge_own_io(rows: Sequence[OwnIORow]) -> OwnIORow:
@@ -152,6 +181,7 @@ class RowMerger:
         self._errors: dict[tuple[int, str, str, str, str], list[ErrorRow]] = defaultdict(list)
         self._deferred: dict[tuple[int, str, int], DeferredRow] = {}
         self._own_io: dict[tuple[int, str, str], list[OwnIORow]] = defaultdict(list)
+        self._statements: dict[tuple[int, str, str], list[StatementRow]] = defaultdict(list)
 
     def add(self, reported: Rows) -> None:
         for row in reported.transactions:
@@ -164,6 +194,8 @@ class RowMerger:
             _add(self._deferred, deferred, ("taken", "late_us"), ("late_max_us", "waiting"))
         for own_io in reported.transaction_io:
             self._own_io[own_io.second, own_io.load, own_io.transaction].append(own_io)
+        for statement in reported.own_statements:
+            self._statements[statement.second, statement.load, statement.statement].append(statement)
 
     def pop_before(self, second: float) -> Rows:
         """Return the rows of all seconds before `second`, merged and in order, and forget them."""
@@ -173,10 +205,11 @@ class RowMerger:
             _pop_merged(self._errors, second, merge_errors),
             _pop_before(self._deferred, second),
             _pop_merged(self._own_io, second, merge_own_io),
+            _pop_merged(self._statements, second, merge),
         )
 
 
-PartialRow = TypeVar("PartialRow", TransactionRow, ErrorRow, OwnIORow)
+PartialRow = TypeVar("PartialRow", TransactionRow, ErrorRow, OwnIORow, StatementRow)
 PerExecutor = TypeVar("PerExecutor", UserRow, DeferredRow)
 
 

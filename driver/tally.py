@@ -2,15 +2,17 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 
 from stallmark.driver.client import COMMITTED, GIVEN_UP, ROLLED_BACK
 from stallmark.driver.retry import Failure
-from stallmark.driver.rows import DeferredRow, ErrorRow, OwnIORow, TransactionRow, UserRow, sum_known
+from stallmark.driver.rows import DeferredRow, ErrorRow, OwnIORow, StatementRow, TransactionRow, UserRow, sum_known
 from stallmark.engines.base import OwnIO
 from stallmark.errors import ErrorClass
 from stallmark.record import histogram as hdr
+from stallmark.transactions.workload import FAILED
 
 SECOND_NS = 1_000_000_000
 
@@ -20,12 +22,30 @@ SAMPLE = np.dtype(
 """A client's sample; times are monotonic ns."""
 
 
+STATEMENT_SAMPLE = np.dtype([(name, np.int64) for name in ("statement", "rows", "started", "answered", "ended")])
+"""An executed statement of SQL of a user's own, by its place in the workload; `rows` is FAILED if it failed. It ended
+with the last statement of its transaction, so that a second has whole transactions."""
+
 ENDED = list(SAMPLE.names or ()).index("ended")
 
 
 def as_table(samples: Sequence[tuple]) -> np.ndarray:
     """Return samples as a structured array of SAMPLE, shape (n,)."""
     return np.array(samples, SAMPLE)
+
+
+def statement_table(transactions: Sequence[Sequence[int]]) -> np.ndarray:
+    """Return the statements of transactions, as `WorkloadContext.report_statements` takes them, as an array of
+    STATEMENT_SAMPLE."""
+    numbers = np.fromiter(chain.from_iterable(transactions), np.int64).reshape(-1, 4)
+    table = np.empty(len(numbers), STATEMENT_SAMPLE)
+    for column, name in enumerate(("statement", "rows", "started", "answered")):
+        table[name] = numbers[:, column]
+    table["ended"] = np.repeat(
+        np.fromiter((transaction[-1] for transaction in transactions), np.int64),
+        np.fromiter((len(transaction) // 4 for transaction in transactions), np.int64),
+    )
+    return table
 
 
 def transaction_rows(samples: np.ndarray, load: str, names: Sequence[str], start_ns: int) -> list[TransactionRow]:
@@ -54,6 +74,30 @@ def _transaction_row(second: int, load: str, name: str, group: np.ndarray) -> Tr
         service_us=int(service.sum()),
         latency=hdr.encode(latency),
         service=hdr.encode(service),
+    )
+
+
+def statement_rows(samples: np.ndarray, load: str, names: Sequence[str], start_ns: int) -> list[StatementRow]:
+    """Count statement samples by second and statement."""
+    return [
+        _statement_row(second, load, names[index], group[group["statement"] == index])
+        for second, group in _by_second(samples, start_ns)
+        for index in np.unique(group["statement"]).tolist()
+    ]
+
+
+def _statement_row(second: int, load: str, name: str, group: np.ndarray) -> StatementRow:
+    done = group[group["rows"] != FAILED]
+    latency = (done["answered"] - done["started"]) // 1000
+    return StatementRow(
+        second,
+        load,
+        name,
+        executions=len(done),
+        rows=int(done["rows"].sum()),
+        errors=len(group) - len(done),
+        latency_us=int(latency.sum()),
+        latency=hdr.encode(latency),
     )
 
 

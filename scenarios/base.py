@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, Tag
 
 from stallmark.errors import StallmarkError
 from stallmark.quantities import PoolSize
@@ -13,12 +13,24 @@ from stallmark.scenarios.database import BackupChoice, DatabaseChoice, WorkloadC
 from stallmark.scenarios.load import ServiceLevelChoice
 from stallmark.scenarios.probe import PreconditionChoice, Probed
 from stallmark.scenarios.run_order import Order, PlannedRun, run_order
-from stallmark.scenarios.section import MOST_VARIANTS, EachOnce, NamedApart, Titled
-from stallmark.scenarios.variant import Cost, Hook, PoolCurve, PoolOrCurve, Variant, not_chosen, variant_of_size
+from stallmark.scenarios.section import MAPPING, MOST_VARIANTS, WORD, EachOnce, NamedApart, Titled, WordOrMapping
+from stallmark.scenarios.variant import (
+    Cost,
+    Hook,
+    OwnReset,
+    PoolCurve,
+    PoolOrCurve,
+    Variant,
+    not_chosen,
+    variant_of_size,
+)
 from stallmark.schema.placement.design import Design
 from stallmark.storage.emulator import ArrayModel
 from stallmark.transactions import find_workload
 
+ResetChoice = Annotated[
+    Annotated[Literal["restore", "continue"], Tag(WORD)] | Annotated[OwnReset, Tag(MAPPING)], WordOrMapping
+]
 Observation = Literal["query_store", "io_latency", "io_trace"]
 
 
@@ -40,8 +52,9 @@ class AnyScenario(Titled):
     """Raw reads and writes around every run: `before and after`, or a mapping."""
     start_cache: Literal["cold", "prefilled", "as it is"] = "as it is"
     """Content of the buffer pool at the start of a run: `cold` is emptied, `prefilled` holds what fits."""
-    reset: Literal["restore", "continue"] = "restore"
-    """`restore` starts every run from the database as loaded, `continue` from what the run before has left."""
+    reset: ResetChoice = "restore"
+    """`restore` starts every run from the database as loaded, `continue` from what the run before has left. A database
+    of your own is restored before every run by `{restore: FILE}` or `{command: [program, argument]}`."""
     backup: BackupChoice | None = None
     """How SQL Server writes and reads the backup of `reset: restore`."""
     observe: Annotated[list[Observation], EachOnce] = []

@@ -44,6 +44,24 @@ class Hook(Section):
             yield "timeout is of a command: an operator takes as long as he needs"
 
 
+class OwnReset(Hook):
+    """How a user's own database is restored before every run: from a backup, by a `command`, or by an operator."""
+
+    restore: Annotated[str, Field(min_length=1)] | None = None
+    """The backup: on SQL Server a file of the server's machine, on PostgreSQL an archive of pg_dump on this one."""
+
+    def mistakes(self) -> Iterator[str]:
+        if not self.restore:
+            yield from super().mistakes()
+        elif self.command or self.ask or self.timeout:
+            yield "restore names a backup: leave out the other keys"
+
+    def __str__(self) -> str:
+        if self.restore:
+            return f"restore {self.restore}"
+        return f"ask: {self.ask}" if self.ask else f"command: {' '.join(self.command or ())}"
+
+
 class ResourcePool(Section):
     """Limits of a Resource Governor pool: I/Os per second on each volume, CPU, and memory for sorts and hashes as a
     share of what the server grants. The buffer pool is not divided by it."""

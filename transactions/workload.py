@@ -13,7 +13,7 @@ from importlib import import_module
 from math import floor, gcd, lcm, sqrt
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine, Session
@@ -45,6 +45,24 @@ class RunClock:
 def as_text(moment: datetime) -> str:
     """Return a time as text for the server, which keeps milliseconds."""
     return moment.isoformat(timespec="milliseconds")
+
+
+FAILED = -1
+"""The number of rows of a statement that failed."""
+
+
+class StatementFacts(NamedTuple):
+    """A statement of SQL of a user's own."""
+
+    name: str
+    """Its transaction, and its number in that from 1."""
+    transaction: str
+    line: int
+    """Its line in the transaction's file."""
+    text: str
+    """Its text in one line, without comments."""
+    sql: str
+    """Its text as it is prepared."""
 
 
 # The parts of a workload: its tables, its transactions, and the conditions that must hold.
@@ -121,6 +139,10 @@ class WorkloadContext:
     users: int = 1
     """The most users of the load at once, over all processes and machines."""
     dialect: str = "postgresql"
+    report_statements: Callable[[Sequence[int]], None] = lambda samples: None
+    """The receiver of the executed statements of a transaction of a user's own. Each is four numbers: its place among
+    the workload's statements, its rows or FAILED, and in monotonic ns its start and its end. They follow one another
+    without more structure, because this is the hot path."""
 
     def part(self, units: int) -> range:
         """Return the part of this cell, of so many units counted from 0. Parts differ by at most one unit.
@@ -264,6 +286,10 @@ class Workload:
     def for_cells(self, scale: Mapping[str, Any], cells: int) -> dict[str, Any]:
         """Return the scale of a database in which so many cells of that scale each have data of their own."""
         return {name: value * cells if name == self.cells_by else value for name, value in scale.items()}
+
+    def statements(self, dialect: str) -> Sequence[StatementFacts]:
+        """Return the statements of SQL of a user's own, in order; empty for a workload of ours."""
+        return ()
 
     def examine(self, engine: Engine, users: int) -> None:
         """Raise StallmarkError if so many users could not execute its transactions there."""

@@ -204,6 +204,11 @@ def users(count: int) -> str:
     return f"{count} user{'s' * (count != 1)}"
 
 
+def shorten(text: str, most: int = 60) -> str:
+    """Write at most so many characters of a text, with an ellipsis where the others were."""
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+
+
 def display_name(transaction: str) -> str:
     """Write a transaction type as people write it: "trade_result" is Trade-Result; a name of one word stays."""
     return "-".join(part.capitalize() for part in transaction.split("_")) if "_" in transaction else transaction

@@ -18,8 +18,9 @@ from stallmark.record import histogram as hdr
 from stallmark.record.manifest import Manifest
 from stallmark.record.of_load import LoadRecord
 from stallmark.record.reader import Record
-from stallmark.record.schema import TABLES
+from stallmark.record.schema import OWN_STATEMENTS, TABLES
 
+SCHEMAS = TABLES | {"own_statements": OWN_STATEMENTS}
 SECONDS, LOADS, TYPES = 12, ("bank", "mail", "shop"), ("read", "write")
 COUNTS = ("committed", "rolled_back", "failed", "retries")
 
@@ -35,12 +36,12 @@ class InMemory(Record):
     folder: Path = Path("run")
 
     def schema(self, name: str) -> pa.Schema:
-        return TABLES[name]
+        return SCHEMAS[name]
 
     def batches(self, name: str, columns: Sequence[str]):
         rows = self.rows.get(name, [])
         for begin in range(0, len(rows), self.at_once):
-            yield pa.RecordBatch.from_pylist(rows[begin : begin + self.at_once], schema=TABLES[name]).select(columns)
+            yield pa.RecordBatch.from_pylist(rows[begin : begin + self.at_once], schema=SCHEMAS[name]).select(columns)
 
 
 def transaction(second: int, load: str, name: str, values_us: Sequence[int], counts: Sequence[int]) -> dict:
@@ -48,6 +49,13 @@ def transaction(second: int, load: str, name: str, values_us: Sequence[int], cou
     row = {"second": second, "load": load, "transaction": name, "latency_us": sum(values_us), "service_us": 7}
     return (
         row | dict(zip(COUNTS, counts, strict=True)) | hdr.columns("latency", latency) | hdr.columns("service", service)
+    )
+
+
+def statement(second: int, load: str, name: str, values_us: Sequence[int], errors: int) -> dict:
+    row = {"second": second, "load": load, "statement": f"{name} 1", "executions": len(values_us), "rows": 3}
+    return (
+        row | {"errors": errors, "latency_us": sum(values_us)} | hdr.columns("latency", hdr.encode(np.array(values_us)))
     )
 
 
@@ -59,6 +67,14 @@ transactions = st.builds(
     st.sampled_from(TYPES),
     st.lists(st.integers(1, 5_000_000), max_size=4),
     st.tuples(*[st.integers(0, 3)] * 4),
+)
+statements = st.builds(
+    statement,
+    seconds,
+    st.sampled_from(LOADS),
+    st.sampled_from(TYPES),
+    st.lists(st.integers(1, 5_000_000), max_size=4),
+    st.integers(0, 3),
 )
 users = st.fixed_dictionaries(
     {"second": seconds, "load": st.sampled_from(LOADS), "machine": st.just(0), "executor": st.integers(0, 3)}
@@ -84,11 +100,17 @@ def parts(draw, load: str | None) -> Part:
 def by_hand(rows: dict[str, list[dict]], part: Part) -> dict:
     """Return what a load is, a row at a time."""
     found: dict = {"counts": {}, "latency": {}, "service": {}, "own_io": {}, "users": {}}
+    found |= {"statements": {}, "statement_latency": {}}
 
     def add(table: str, name, row: dict, columns: Sequence[str]) -> None:
         for column in columns:
             line = found[table].setdefault(name, {}).setdefault(column, np.zeros(part.seconds))
             line[row["second"]] += np.nan if row[column] is None else row[column]
+
+    def add_histogram(to: str, key, row: dict, time: str) -> None:
+        histogram = hdr.Histogram(*(row[f"{time}_{one}"].tobytes() for one in ("gaps", "counts")))
+        buckets, counts = hdr.used(histogram)
+        np.add.at(found[to].setdefault(key, np.zeros(hdr.BUCKETS)), buckets, counts)
 
     def own(table: str):
         return (row for row in rows[table] if row["second"] < part.seconds and part.load in (None, row["load"]))
@@ -98,10 +120,12 @@ def by_hand(rows: dict[str, list[dict]], part: Part) -> dict:
         for interval in part.intervals:
             if interval.begin <= row["second"] < interval.end:
                 for time in ("latency", "service"):
-                    histogram = hdr.Histogram(*(row[f"{time}_{one}"].tobytes() for one in ("gaps", "counts")))
-                    buckets, counts = hdr.used(histogram)
-                    merged = found[time].setdefault((interval.index, row["transaction"]), np.zeros(hdr.BUCKETS))
-                    np.add.at(merged, buckets, counts)
+                    add_histogram(time, (interval.index, row["transaction"]), row, time)
+    for row in own("own_statements"):
+        add("statements", row["statement"], row, ("executions", "rows", "errors", "latency_us"))
+        for interval in part.intervals:
+            if interval.begin <= row["second"] < interval.end:
+                add_histogram("statement_latency", (interval.index, row["statement"]), row, "latency")
     for row in own("transaction_io"):
         add("own_io", row["transaction"], row, ("sampled", "reads", "read_bytes", "hits", "read_us"))
     for row in own("users"):
@@ -117,9 +141,9 @@ def by_hand(rows: dict[str, list[dict]], part: Part) -> dict:
 def told(load) -> dict:
     some = {
         time: {key: one.counts for key, one in getattr(load, time).items() if one.size}
-        for time in ("latency", "service")
+        for time in ("latency", "service", "statement_latency")
     }
-    return some | {"counts": load.counts, "own_io": load.own_io, "users": load.users}
+    return some | {name: getattr(load, name) for name in ("counts", "own_io", "users", "statements")}
 
 
 @given(
@@ -127,6 +151,7 @@ def told(load) -> dict:
         {
             "transactions": st.lists(transactions, max_size=25),
             "transaction_io": st.lists(own_io, max_size=10),
+            "own_statements": st.lists(statements, max_size=15),
             "users": st.lists(users, max_size=15),
         }
     ),
@@ -138,7 +163,7 @@ def test_one_reading_for_all_loads_tells_of_each_what_its_rows_say(rows, at_once
     together = DriverTables(run, asked)
     for part in asked:
         expected = by_hand(rows, part)
-        for time in ("latency", "service"):
+        for time in ("latency", "service", "statement_latency"):
             expected[time] = {key: counts for key, counts in expected[time].items() if counts.any()}
         found = together.load_of(part)
         np.testing.assert_equal(told(found), expected)

@@ -661,12 +661,12 @@ def _(given):
 
 
 def cautioned(
-    step: dict[str, Any] | None = None, of_run: dict[str, Any] | None = None, **of_manifest: Any
+    step: dict[str, Any] | None = None, of_run: dict[str, Any] | None = None, times: int = 1, **of_manifest: Any
 ) -> list[Any]:
-    """The cautions of one run on a real device, with these changes."""
+    """The cautions of a run on a real device, with these changes, or of several that are alike."""
     changed = changed_step(summaries.step(device=summaries.VDA, emulated_roles=()), **(step or {}))
     run = replace(summaries.run([changed]), **({"growth_share": 0.0} | (of_run or {})))
-    return list(cautions([with_manifest(run, **{"collectors": {}} | of_manifest)]))
+    return list(cautions([with_manifest(run, **{"collectors": {}} | of_manifest)] * times))
 
 
 def by_step(kind: Kind, told: dict[str, Any], untested_steps: dict[str, Any]) -> None:
@@ -734,7 +734,8 @@ RUN_CAUTIONS: dict[Kind, tuple[dict[str, Any], dict[str, Any]]] = {
         {"collectors": {"host": HOST | {"unavailable": "apart"}}},
     ),
     CautionKind.OWN_ADDRESS: ({"server": {"at_own_address": True}}, {"server": {"at_own_address": False}}),
-    CautionKind.RESTORED: ({"reset": "restore"}, {"reset": "continue"}),
+    CautionKind.RESTORED: ({"reset": "restore shop.bak"}, {"reset": "continue"}),
+    CautionKind.NOT_RESET: ({"reset": "continue", "times": 2}, {"reset": "restore", "times": 2}),
     CautionKind.COLD_START: ({"cache_start": "cold"}, {"cache_start": "prefilled"}),
     CautionKind.GREW: ({"of_run": {"growth_share": 0.2}}, {"of_run": {"growth_share": 0.01}}),
     CautionKind.RESUMED: ({"resumed_after_s": 90.0}, {"resumed_after_s": None}),

@@ -58,6 +58,19 @@ def test_iostat_without_times_takes_those_that_are_given(runs, tmp_path):
     entry = Record(runs[0]).manifest.external["sql01"]
     assert (entry.span[0], entry.interval_s) == ("2025-11-21T10:01:12.000+00:00", 2.0)
     assert entry.time_zone == "given with --start and --interval"
+
+
+def test_what_a_reader_converts_and_leaves_out_is_shown(runs, tmp_path):
+    """iostat -m, whose last report is cut."""
+    rows = "".join(f"Device r/s rMB/s\nsda {n}.00 0.50\n\n" for n in range(20)) + "Device r/s rMB/s\nsda 1"
+    (tmp_path / "sql01.iostat").write_text(f"Linux 6.1.0 (sql01) 11/21/2025 _x86_64_ (2 CPU)\n\n{rows}")
+    times = ("--start", "2025-11-21T11:01:10", "--interval", "2s", "--timezone", "Europe/Berlin")
+    result = attach("runs/1", "sql01.iostat", *times)
+    assert "Converted: bytes are rounded to 0.01 MB" in result.stdout and "reports that are cut" in result.stdout
+    entry = Record(runs[0]).manifest.external["sql01"]
+    assert len(entry.remarks) == 1 and len(entry.notes) == 2
+    assert stallmark("report", "runs").exit_code == 0
+    assert "bytes are rounded to 0.01" in Path("runs/report.html").read_text()
     rows = Record(runs[0]).table("external_sql01").filter(pc.field("counter") == "r/s")
     assert rows["value"].to_pylist()[:3] == [1.0, 2.0, 3.0] and rows["t"].to_pylist()[:2] == [12.0, 14.0]
 

@@ -1,6 +1,7 @@
 """Times as tools write them: read back as they were, and refused where they do not say when they were."""
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -12,11 +13,12 @@ from stallmark.record.formats.dates import (
     DAY_FIRST,
     MONTH_FIRST,
     YEAR_FIRST,
+    Clock,
     find_zone,
-    instants,
     is_epoch,
     is_time,
-    read_times,
+    moment_of,
+    possible_orders,
 )
 
 LOCAL = st.datetimes(datetime(2000, 1, 1), datetime(2099, 12, 31)).map(
@@ -25,28 +27,40 @@ LOCAL = st.datetimes(datetime(2000, 1, 1), datetime(2099, 12, 31)).map(
 ZONES = st.sampled_from(["Europe/Berlin", "America/New_York", "Asia/Kolkata", "Pacific/Auckland", "UTC"])
 
 
+def orders(*stamps: str) -> list[str]:
+    return possible_orders(Path("file"), stamps)[0]
+
+
+def moments(stamp: str) -> list[datetime | None]:
+    return [moment_of(stamp, order) for order in orders(stamp)]
+
+
+def occurrences(stamp: str, zone: tzinfo | None) -> tuple[float, float]:
+    return Clock(Path("file"), YEAR_FIRST, zone).occurrences(stamp)
+
+
 def perfmon(moment: datetime) -> str:
     return f"{moment:%m/%d/%Y %H:%M:%S}.{moment.microsecond // 1000:03d}"
 
 
 @given(LOCAL)
 def test_perfmon_s_local_times_are_read_as_they_were(moment):
-    assert moment in [reading.moments[0] for reading in read_times([perfmon(moment)])]
+    assert moment in moments(perfmon(moment))
 
 
 @given(LOCAL, st.integers(-14 * 60, 14 * 60))
 def test_a_time_with_its_offset_is_that_instant(moment, minutes):
     there = moment.replace(tzinfo=timezone(timedelta(minutes=minutes)))
-    (reading,) = read_times([there.isoformat(sep=" ", timespec="milliseconds")])
-    assert reading.order == YEAR_FIRST
-    assert instants(reading.moments, None).early[0] == pytest.approx(there.timestamp(), abs=1e-6)
+    stamp = there.isoformat(sep=" ", timespec="milliseconds")
+    assert orders(stamp) == [YEAR_FIRST]
+    assert occurrences(stamp, None) == pytest.approx((there.timestamp(), there.timestamp()), abs=1e-6)
 
 
 @given(st.integers(10**9, 4 * 10**9), st.sampled_from([1, 10**3, 10**6, 10**9]))
 def test_seconds_since_1970_in_any_unit(seconds, factor):
     text = str(seconds * factor)
     assert is_epoch(text)
-    assert read_times([text])[0].moments[0].timestamp() == seconds
+    assert occurrences(text, None) == (seconds, seconds)
 
 
 @given(LOCAL, ZONES)
@@ -55,12 +69,9 @@ def test_local_times_become_the_instant_they_were(moment, zone):
     there = moment.replace(tzinfo=ZoneInfo(zone))
     if there.astimezone(UTC).astimezone(ZoneInfo(zone)).replace(tzinfo=None) != moment:
         with pytest.raises(StallmarkError, match="never was in"):
-            instants([moment], ZoneInfo(zone))
+            occurrences(str(moment), ZoneInfo(zone))
         return
-    found = instants([moment], ZoneInfo(zone))
-    assert found.early[0] == there.timestamp()
-    assert found.late[0] == there.replace(fold=1).timestamp()
-    assert found.ambiguous[0] == (there.utcoffset() != there.replace(fold=1).utcoffset())
+    assert occurrences(str(moment), ZoneInfo(zone)) == (there.timestamp(), there.replace(fold=1).timestamp())
 
 
 @pytest.mark.parametrize(
@@ -76,34 +87,36 @@ def test_local_times_become_the_instant_they_were(moment, zone):
 )
 def test_published_times(text, expected):
     assert is_time(text)
-    assert expected in [reading.moments[0] for reading in read_times([text])]
+    assert expected in moments(text)
 
 
 def test_a_time_with_a_short_offset():
     """As Pure Storage's `purearray monitor` writes it."""
-    (reading,) = read_times(["2023-01-21 22:20:02 +03"])
-    assert reading.moments[0] == datetime(2023, 1, 21, 19, 20, 2, tzinfo=UTC)
+    assert moments("2023-01-21 22:20:02 +03") == [datetime(2023, 1, 21, 19, 20, 2, tzinfo=UTC)]
 
 
 def test_day_and_month_are_told_apart_where_one_is_above_twelve():
-    assert [r.order for r in read_times(["03/04/2025 10:00:00", "03/13/2025 10:00:00"])] == [MONTH_FIRST]
-    assert [r.order for r in read_times(["03/04/2025 10:00:00", "13/04/2025 10:00:00"])] == [DAY_FIRST]
-    both = read_times(["03/04/2025 10:00:00"])
-    assert [r.order for r in both] == [MONTH_FIRST, DAY_FIRST]
-    assert [r.order for r in read_times(["04/04/2025 10:00:00"])] == [MONTH_FIRST]  # the same either way
-    assert [r.order for r in read_times(["03.04.2025 10:00:00"])] == [DAY_FIRST]
+    assert orders("03/04/2025 10:00:00", "03/13/2025 10:00:00") == [MONTH_FIRST]
+    assert orders("03/04/2025 10:00:00", "13/04/2025 10:00:00") == [DAY_FIRST]
+    assert orders("03/04/2025 10:00:00") == [MONTH_FIRST, DAY_FIRST]
+    assert orders("04/04/2025 10:00:00") == [MONTH_FIRST]  # the same either way
+    assert orders("03.04.2025 10:00:00") == [DAY_FIRST]
 
 
 @pytest.mark.parametrize("text", ["noon", "13/13/2025 10:00:00", "2025-02-30 10:00:00", "03/23/2020 13:00:00 PM", ""])
 def test_what_is_no_time_is_refused_and_named(text):
     with pytest.raises(StallmarkError, match="cannot be read") as refused:
-        read_times([text])
+        orders(text)
     assert repr(text) in str(refused.value)
 
 
 def test_the_time_that_cannot_be_read_is_named_not_the_first():
     with pytest.raises(StallmarkError, match="'midnight'"):
-        read_times(["2025-01-01 10:00:00", "midnight"])
+        orders("03/04/2025 10:00:00", "midnight")
+    clock = Clock(Path("file"), YEAR_FIRST, UTC)
+    assert clock.instant("2025-01-01 10:00:00") == 1735725600
+    with pytest.raises(StallmarkError, match="'midnight'"):
+        clock.instant("midnight")
 
 
 def test_zones():

@@ -13,7 +13,7 @@ from msgspec.structs import astuple
 from stallmark.driver.client import COMMITTED, GIVEN_UP, ROLLED_BACK
 from stallmark.driver.messages import Report, decode, encode
 from stallmark.driver.retry import Failure
-from stallmark.driver.rows import DeferredRow, Rows
+from stallmark.driver.rows import DeferredRow, RowMerger, Rows
 from stallmark.driver.run_state import Merger
 from stallmark.driver.tally import (
     SECOND_NS,
@@ -21,12 +21,15 @@ from stallmark.driver.tally import (
     deferred_rows,
     error_rows,
     parts_by_second,
+    statement_rows,
+    statement_table,
     transaction_rows,
     user_rows,
 )
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.record import histogram as hdr
-from stallmark.record.schema import TRANSACTIONS
+from stallmark.record.schema import OWN_STATEMENTS, TRANSACTIONS
+from stallmark.transactions.workload import FAILED
 
 START = 1_000 * SECOND_NS
 LOAD, NAMES = "shop", ["transfer", "order"]
@@ -203,3 +206,43 @@ def test_a_stretch_is_cut_at_whole_seconds_and_nothing_of_it_is_lost(begin, leng
     ]
     assert all(0 < part <= SECOND_NS for _, part in parts)
     assert all(part == SECOND_NS for _, part in parts[1:-1])
+
+
+@st.composite
+def statements(draw: st.DrawFn) -> list[int]:
+    """The statements of one transaction, one after the other."""
+    moment, numbers = START + 1000 * draw(st.integers(0, 3_000_000)), []
+    for rows, took_us in draw(st.lists(st.tuples(st.integers(FAILED, 9), st.integers(0, 10**6)), min_size=1)):
+        numbers += draw(st.integers(0, 1)), rows, moment, moment + 1000 * took_us
+        moment = numbers[-1]
+    return numbers
+
+
+@given(st.lists(st.lists(statements(), max_size=8), max_size=3))
+def test_rows_of_statements_merge_to_those_of_all_transactions(executors):
+    """Reports of several executors merge to the report that one would have made."""
+
+    def rows(transactions):
+        return statement_rows(statement_table(transactions), LOAD, ["transfer 1", "order 1"], START)
+
+    merger = RowMerger()
+    for transactions in executors:
+        merger.add(decode(encode(Report.from_rows(Rows(own_statements=rows(transactions))))).rows())
+    every = [transaction for transactions in executors for transaction in transactions]
+    merged = merger.pop_before(math.inf).own_statements
+    assert [astuple(row) for row in merged] == sorted(map(astuple, rows(every)), key=lambda row: row[:3])
+    assert all(size(row.latency) == row.executions for row in merged)
+    assert [set(row.columns()) for row in merged] == [set(OWN_STATEMENTS.names)] * len(merged)
+    counted: Counter = Counter()
+    for numbers in every:
+        for place, returned, began, ended in zip(*(numbers[part::4] for part in range(4)), strict=True):
+            key = (numbers[-1] - START) // SECOND_NS, place
+            counted[key, "errors"] += returned == FAILED
+            if returned != FAILED:
+                counted.update({(key, "done"): 1, (key, "rows"): returned, (key, "us"): (ended - began) // 1000})
+    found = Counter()
+    for row in merged:
+        key = row.second, ["transfer 1", "order 1"].index(row.statement)
+        found.update({(key, "errors"): row.errors, (key, "done"): row.executions, (key, "rows"): row.rows})
+        found[key, "us"] += row.latency_us
+    assert +found == +counted

@@ -65,6 +65,9 @@ def test_a_quick_run_is_recorded_and_its_report_needs_no_folder(shop, engine, tm
         file.unlink()
     [run] = json.loads(result.stdout)["runs"]
     assert {one["name"] for one in run["steps"][0]["transactions"]} >= {"rent_film", "browse_films"}
+    executed = {one["name"]: one for one in run["steps"][0]["own_statements"]}
+    assert executed["browse_films 1"]["executions"] > 0 and 9 < executed["browse_films 1"]["rows"] <= 10
+    assert executed["browse_films 1"]["text"].startswith("SELECT film_id") and executed["rent_film 2"]["line"] == 3
     again = stallmark("report", next((tmp_path / "runs").iterdir()), "--json")
     assert again.exit_code == 0 and json.loads(again.stdout)["runs"][0]["steps"]
     # Whole transactions: the condition of the folder, and a customer's count.
@@ -321,4 +324,4 @@ def test_a_load_machine_needs_no_folder(shop, tmp_path):
         said, _ = worker.communicate(timeout=30)
     assert result.exit_code == 0, result.output + said
     [run] = json.loads(result.stdout)["runs"]
-    assert run["steps"][0]["tps"] > 0
+    assert run["steps"][0]["tps"] > 0 and sum(one["executions"] for one in run["steps"][0]["own_statements"]) > 0

@@ -54,6 +54,14 @@ def test_formats_that_are_read(tmp_path, content, format):
         ),
         (LINUX + "10:00:01      UID       PID    %usr\n", f"another tool of sysstat: {IOSTAT}.*{SADF}"),
         ("procs -----------memory---------- ---swap--\n r  b   swpd   free\n", f"of vmstat: {IOSTAT}"),
+        (
+            "disk- ------------reads------------ ------------writes-----------\n       total merged sectors\n",
+            "of vmstat",
+        ),
+        (
+            "              capacity     operations     bandwidth \npool        alloc   free   read  write\n",
+            "zpool iostat",
+        ),
         ("AAA,progname,nmon\nAAA,host,db01\n", f"of nmon: {IOSTAT}"),
         ('"Dstat 0.7.3 CSV output"\n"Author:","Dag Wieers"\n', f"of dstat: {IOSTAT}"),
         ('"pcp-dstat 5.0.2 CSV Output"\n', f"of dstat: {IOSTAT}"),

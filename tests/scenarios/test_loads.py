@@ -107,7 +107,7 @@ def test_a_load_has_its_own_users_pace_and_sessions(read):
 
 def test_a_step_is_no_closed_loop_where_one_of_its_loads_is_open(read):
     scenario = read("alone=true", "loads.bank.users=4")
-    steps = work_of_loads(scenario, scenario.variants[0]).steps
+    steps = work_of_loads(scenario, scenario.variants[0], "postgresql").steps
     assert [(step.alone, step.arrivals == "closed") for step in steps] == [
         ("bank", True), ("mail", False), ("reports", True), ("scan", True), (None, False),
     ]  # fmt: skip
@@ -120,7 +120,7 @@ def test_what_was_read_is_read_again_from_a_record(read):
 
 def test_queries_at_a_rate_leave_the_loop_of_users_as_it_is(read):
     scenario = read("alone=true", "loads.bank.users=4", "loads.reports.arrivals={kind: poisson, rate: 0.05}")
-    work = work_of_loads(scenario, scenario.variants[0])
+    work = work_of_loads(scenario, scenario.variants[0], "postgresql")
     assert {load.name: (load.arrivals, load.rate) for load in work.loads} == {
         "bank": ("closed", None), "mail": ("poisson", 7), "reports": ("poisson", 0.05), "scan": ("closed", None),
     }  # fmt: skip

@@ -52,7 +52,7 @@ WRONG = [
     ("branches: 1}", "branch: 1}", ", line 6: workload.scale: The bank's scale has no 'branch': it is `branches: N`."),
     ("name: bank", "name: bnak",
         ", line 6: workload.name: 'bnak' is not a workload: there are bank, brokerage, mail, warehouse"),
-    ("reset: restore", "reset: restor", ", line 11: reset must be restore or continue, not 'restor'."),
+    ("reset: restore", "reset: restor", ", line 11: reset must be restore or continue or {"),
     ("cache: prefilled", "cache: warm", ", line 10: start_cache must be cold, prefilled or as it is, not 'warm'."),
     ("emulated_array: bare", "emulated_array: bear",
         ", line 18: variants.1.emulated_array must be bare or {data: …, wal: …}, not 'bear'."),

@@ -27,7 +27,7 @@ def test_a_search_of_users_plans_its_first_level_and_keeps_time_for_the_others()
     [spec] = load_specs(scenario, variant)
     assert (spec.users, spec.most_users) == ((4,), 100)
     assert sessions(scenario, variant, 1)[0] == 100
-    work = work_of_loads(scenario, variant)
+    work = work_of_loads(scenario, variant, "postgresql")
     assert work.search and (work.search.of, work.search.low, work.search.high) == ("users", 4, 100)
 
 
@@ -115,7 +115,7 @@ def test_all_loads_with_a_rate_are_multiplied_together():
     assert rates == {"mail": 20, "bank": 50, "brokerage": None}
     plan = search_plan(scenario, variant)
     assert plan and plan.load is None and plan.rates == {"mail": 40, "bank": 100} and plan.read_ms == 20
-    work = work_of_loads(scenario, variant)
+    work = work_of_loads(scenario, variant, "postgresql")
     assert work.search and (work.search.load, work.search.of) == (None, "load")
     assert {load.name: load.rate for load in work.loads if load.kind == "users"} == {
         "mail": 40,

@@ -73,7 +73,10 @@ def test_queries_run_alone_in_few_streams_and_then_at_their_rate() -> None:
     assert [dict(step.counts) for step in alone.steps_of(alone.variants[0])][-1] == {"queries": 2}
     part = scenario.ceiling({"bank": 3.0, "brokerage": 0.0, "queries": 0.05}, None)
     [variant] = part.variants
-    assert {load.name: load.rate for load in work_of_loads(part, variant).loads} == {"bank": 3.0, "queries": 0.05}
+    assert {load.name: load.rate for load in work_of_loads(part, variant, "postgresql").loads} == {
+        "bank": 3.0,
+        "queries": 0.05,
+    }
     searched = part.searched_of(variant)
     assert searched and searched.rates == {"bank": 3.0, "queries": 0.05}
     assert part.contents == scenario.contents

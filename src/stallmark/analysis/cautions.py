@@ -12,7 +12,7 @@ from stallmark.analysis.server_cautions import server_cautions
 from stallmark.analysis.steady import Judgement
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.storage_cautions import above_device, array_cautions, shallow_histories
-from stallmark.record.manifest import FILLED_BY
+from stallmark.record.manifest import FILLED_BY, Manifest
 from stallmark.record.manifest.course import POSTGRESQL, Collector
 from stallmark.stats.thresholds import (
     AHEAD,
@@ -48,6 +48,7 @@ class CautionKind(Kind):
     OWN_ADDRESS = "server_at_the_drivers_address"
     BESIDE = "figures_of_all_loads"
     RESTORED = "restored_before_every_run"
+    NOT_RESET = "runs_not_reset"
     COLD_START = "cold_start"
     GREW = "database_grew"
     RESUMED = "experiment_resumed"
@@ -64,6 +65,7 @@ _GENERAL = {
     CautionKind.LOCAL_DRIVER,
     CautionKind.OWN_ADDRESS,
     CautionKind.RESTORED,
+    CautionKind.NOT_RESET,
     CautionKind.COLD_START,
     CautionKind.CPU_IN_READ_TIME,
 }
@@ -200,8 +202,10 @@ def _is_seen(host: Collector | None) -> bool:
 
 def _storage(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     real = [run for run in runs if any("data" not in step.emulated_roles for step in run.steps)]
-    if any(run.manifest.reset == "restore" for run in real):
+    if any((run.manifest.reset or "").startswith("restore") for run in real):
         yield caution(CautionKind.RESTORED)
+    if len(runs) > 1 and any(run.manifest.reset == "continue" and _may_write(run.manifest) for run in runs):
+        yield caution(CautionKind.NOT_RESET)
     if any(run.manifest.cache_start == "cold" for run in real):
         yield caution(CautionKind.COLD_START)
     yield from _refused_conditions(runs)
@@ -212,6 +216,13 @@ def _storage(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     for run in runs:
         if (gap_s := run.manifest.resumed_after_s) is not None:
             yield caution(CautionKind.RESUMED, run=run.title, gap_s=gap_s)
+
+
+def _may_write(manifest: Manifest) -> bool:
+    """Return False if all transactions of a run are known to read only."""
+    workloads = [manifest.workload, *(load.workload for load in manifest.loads if load.workload)]
+    known = [transaction for workload in workloads for transaction in workload.transactions]
+    return not known or not all(transaction.reads_only for transaction in known)
 
 
 def _refused_conditions(runs: Sequence[RunSummary]) -> Iterator[Finding]:

@@ -27,6 +27,7 @@ from stallmark.analysis.read.io import (
     timer_iops,
 )
 from stallmark.analysis.read.io_latency import summarise_io_latency
+from stallmark.analysis.read.own_statements import executed_statements
 from stallmark.analysis.read.server_io import summarise_processes
 from stallmark.analysis.read.server_summary import IoSummary, ServerState, TransactionReads
 from stallmark.analysis.read.server_views import ServerViews, transaction_reads, volume_summaries
@@ -223,6 +224,7 @@ def summarise_step(
         ),
         transactions=transactions,
         reads=_in_order(workload, transaction_reads(views, load, interval)),
+        own_statements=executed_statements(manifest.workload, load, views.statement_reads, interval),
         mail_io=summarise_mail_io(data, timer_iops(load, manifest.workload.transactions, interval))
         if alone and "mailboxes" in manifest.workload.scale and not manifest.loads
         else None,

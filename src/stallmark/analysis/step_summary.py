@@ -8,6 +8,7 @@ from stallmark.analysis.probe.against_database import AgainstProbe
 from stallmark.analysis.read.active_set import ActiveSet, FlashUse
 from stallmark.analysis.read.interval import Cycles
 from stallmark.analysis.read.io import MailIo
+from stallmark.analysis.read.own_statements import OwnStatementSummary
 from stallmark.analysis.read.queries import StreamsSummary
 from stallmark.analysis.read.run_notes import MaintenanceSummary
 from stallmark.analysis.read.server_summary import (
@@ -183,6 +184,7 @@ class StepSummary:
     bottleneck: Bottleneck
     transactions: list[TransactionSummary]
     reads: list[TransactionReads] = field(default_factory=list)  # ordered as `transactions`
+    own_statements: list[OwnStatementSummary] = field(default_factory=list)  # in the order of files
     cause: StepCause | None = None
     streams: StreamsSummary | None = None  # concurrent streams of queries
     maintenance: MaintenanceSummary | None = None  # beside the users

@@ -5,7 +5,6 @@ import re
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import tzinfo
 from functools import cache
 from pathlib import Path
 
@@ -13,16 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from stallmark.errors import StallmarkError
-from stallmark.record.formats.dates import (
-    Instants,
-    Reading,
-    Schedule,
-    find_zone,
-    instants,
-    is_local,
-    read_times,
-    write_utc,
-)
+from stallmark.record.formats.dates import Clock, Schedule, find_zone, possible_orders, write_utc
 from stallmark.record.formats.recognise import Format, detect_format, open_recording
 from stallmark.record.formats.sample import Counter, Has, Recorded, Sample
 from stallmark.record.formats.table import Table
@@ -142,31 +132,40 @@ def align(stamps: Sequence[str], file: Recorded, zone: str | None, offset_s: flo
 
     Raise StallmarkError for times that cannot be understood or do not fit.
     """
-    readings = read_times(stamps)
-    recorded, refused = [], []
-    for reading in readings:
+    if len(stamps) < 2:
+        raise StallmarkError(f"{file.path} holds fewer than two samples: there is no interval.")
+    orders = [file.order] if file.order else possible_orders(file.path, stamps)[0]
+    candidates, refused = [], []
+    for order in orders:
         try:
-            recorded.append(_understand(reading, file, zone, offset_s, runs))
+            candidates.append(_align_by(order, stamps, file, zone, offset_s, runs))
         except StallmarkError as error:
             refused.append(error)
-    fitting = [candidate for candidate in recorded if any(candidate.span.overlaps(run) for run in runs)]
+    fitting = [candidate for candidate in candidates if any(candidate.span.overlaps(run) for run in runs)]
     if len(fitting) > 1:
-        orders = " and as ".join(reading.order for reading in readings)
         raise StallmarkError(
-            f"The dates of {file.path} can be read as {orders}, and both overlap the run: write them as 2025-11-21."
+            f"The dates of {file.path} can be read as {' and as '.join(orders)}, and both overlap the run: write them "
+            "as 2025-11-21."
         )
     if not fitting and refused:
         raise refused[0]
     if not fitting:
-        raise StallmarkError(_overlap_message(recorded[0].span, file, runs))
+        raise StallmarkError(_overlap_message(candidates[0].span, file, runs))
     return fitting[0]
 
 
-def _understand(reading: Reading, file: Recorded, zone: str | None, offset_s: float, runs: Sequence[Span]) -> Aligned:
-    chosen, words = _zone(reading, file, zone)
-    when = instants(reading.moments, chosen)
-    _refuse_ambiguous(when, file, words, offset_s, runs)
-    utc = np.where(when.ambiguous, np.nan, when.early + offset_s)
+def _align_by(
+    order: str, stamps: Sequence[str], file: Recorded, zone: str | None, offset_s: float, runs: Sequence[Span]
+) -> Aligned:
+    """Return the samples in time by one order of day and month, without the times that occurred twice."""
+    is_own = file.zone_words == "UTC"
+    clock = Clock(file.path, order, find_zone(zone) if zone and not is_own else file.zone, file.zone_words)
+    early, late = np.array([clock.occurrences(stamp) for stamp in stamps]).T
+    if zone and (is_own or not clock.is_local):
+        raise StallmarkError(f"The times of {file.path} say their own offset: leave --timezone out.")
+    words = _zone_words(clock, file, zone)
+    _refuse_ambiguous(early, late, file, words, offset_s, runs)
+    utc = np.where(early != late, np.nan, early + offset_s)
     known = utc[np.isfinite(utc)]
     if len(known) < 2:
         raise StallmarkError(f"{file.path} holds fewer than two samples: there is no interval.")
@@ -187,35 +186,27 @@ def _understand(reading: Reading, file: Recorded, zone: str | None, offset_s: fl
     )
 
 
-def _zone(reading: Reading, file: Recorded, asked: str | None) -> tuple[tzinfo | None, str]:
-    """Return the zone of local times, and how it is known; raise StallmarkError where it is not."""
-    own = not is_local(reading) or file.zone_words == "UTC"
-    if own and asked:
-        raise StallmarkError(f"The times of {file.path} say their own offset: leave --timezone out.")
-    if not is_local(reading):
-        return None, "its times carry their offset"
+def _zone_words(clock: Clock, file: Recorded, asked: str | None) -> str:
+    """Return the zone of a file's times, and its source."""
+    if not clock.is_local:
+        return "its times carry their offset"
     if asked:
-        return find_zone(asked), f"{asked}, as given"
-    if file.zone:
-        text = f" ({file.zone_words})" if file.zone_words != "UTC" else ""
-        return file.zone, f"{file.zone}, as the file says{text}"
-    but = f", only “{file.zone_words}”" if file.zone_words else ""
-    raise StallmarkError(
-        f"{file.path} does not specify the time zone of its times{but}: give it with --timezone, as "
-        "Europe/Berlin or UTC."
-    )
+        return f"{asked}, as given"
+    return f"{file.zone}, as the file says{f' ({file.zone_words})' if file.zone_words != 'UTC' else ''}"
 
 
-def _refuse_ambiguous(when: Instants, file: Recorded, zone: str, offset_s: float, runs: Sequence[Span]) -> None:
+def _refuse_ambiguous(
+    early: np.ndarray, late: np.ndarray, file: Recorded, zone: str, offset_s: float, runs: Sequence[Span]
+) -> None:
     """Raise StallmarkError for an ambiguous local time that may fall into a run; elsewhere it does no harm."""
     for run in runs:
         begin, end = run.begin - offset_s - MARGIN_S, run.end - offset_s + MARGIN_S
-        inside = when.ambiguous & (when.early <= end) & (when.late >= begin)
+        inside = (early != late) & (early <= end) & (late >= begin)
         if inside.any():
             place = int(inside.argmax())
             raise StallmarkError(
-                f"A time of {file.path} was twice in its zone ({zone}), at {write_utc(when.early[place])} and at "
-                f"{write_utc(when.late[place])} UTC, because summer time ended: write it with UTC times."
+                f"A time of {file.path} was twice in its zone ({zone}), at {write_utc(early[place])} and at "
+                f"{write_utc(late[place])} UTC, because summer time ended: write it with UTC times."
             )
 
 
@@ -290,6 +281,7 @@ def attach(records: Sequence[Record], wanted: Wanted, request: Request) -> list[
             interval_s=aligned.interval_s,
             counters=len(share.measured),
             notes=tuple(notes_on(file)),
+            remarks=tuple(file.remarks),
         )
         _write(share.record, name, entry, share.rows(name))
         result.append(Attached(share.record.folder.name, entry))
@@ -344,8 +336,8 @@ def _fill(shares: Sequence[_Share], file: Recorded, wanted: Wanted, count: int) 
         names[counter.name] = None
         return wanted.has(counter.name)
 
-    for place, sample in zip(range(count), samples(file, takes), strict=False):
-        near = [share for share in shares if share.near[place]]
+    for place, sample in enumerate(samples(file, takes)):  # to the end of the file, which completes its notes
+        near = [share for share in shares if place < count and share.near[place]]
         for counter, value in sample.values if near or not place else ():
             measured.add(counter)
             if len(measured) > MOST_COUNTERS:

@@ -86,7 +86,8 @@ def _sentences(attached: "Attached") -> list[str]:
         f"every {write_duration(round(entry.interval_s, 3))}, {begin} to {end} UTC.",
         f"Its clock: {entry.time_zone}; {_offset(entry)}.",
     ]
-    return lines + [f"Left out: {note}." for note in entry.notes]
+    lines += [f"Left out: {note}." for note in entry.notes]
+    return lines + [f"Converted: {remark}." for remark in entry.remarks]
 
 
 def _offset(entry: "External") -> str:

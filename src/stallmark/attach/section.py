@@ -59,6 +59,7 @@ def clocks(experiment: ExperimentSummary) -> Table | None:
         number("interval", lambda row: row[1].interval_s, format.seconds),
         notes=[
             *(wording.left_out(source.name, note) for source in sources for note in source.notes),
+            *(wording.converted(source.name, remark) for source in sources for remark in source.remarks),
             *(wording.not_drawn(source.name, source.others) for source in sources if source.others),
         ],
     )

@@ -188,6 +188,7 @@ class ExternalSummary:
     counters: list[ExternalCounter]  # at most six
     others: list[str]  # counters that are not drawn
     notes: list[str]  # what was left out of the file
+    remarks: list[str]  # what was converted
     hint: Finding | None  # where another offset would fit clearly better
 
 
@@ -218,6 +219,7 @@ def _summarise(
         counters=[_summarise_counter(kind, counter, every, tps, intervals) for kind, counter in chosen],
         others=list(dict.fromkeys(c.counter for c in counters if c.counter not in drawn)),
         notes=list(entry.notes),
+        remarks=list(entry.remarks),
         hint=_hint(entry, [counter for _, counter in chosen], tps, intervals),
     )
 

@@ -17,6 +17,10 @@ def left_out(name: str, note: str) -> str:
     return f"{name}: left out {note}."
 
 
+def converted(name: str, remark: str) -> str:
+    return f"{name}: {remark}."
+
+
 def not_drawn(name: str, counters: Sequence[str]) -> str:
     """Return the counters of a file that no chart shows, the first twelve by name."""
     more = f" and {len(counters) - 12} more" if len(counters) > 12 else ""

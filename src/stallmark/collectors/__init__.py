@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import cast
 
 from stallmark.collectors.base import Collector
@@ -24,14 +25,17 @@ from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.io_latency import IoLatency, LogLatency, Volumes
 from stallmark.collectors.mssql.io_latency import drop_left_behind as _drop_left_behind
 from stallmark.collectors.mssql.moments import BufferPool, Cpu, PendingIO, Schedulers
+from stallmark.collectors.mssql.statement_reads import StatementReads as MssqlStatementReads
 from stallmark.collectors.mssql.statements import QueryStore, QueryStoreState, QueryStoreWaits, Statements
 from stallmark.collectors.mssql.waits import Blocking, Deadlocks
 from stallmark.collectors.mssql.waits import UserWaits as MssqlWaits
 from stallmark.collectors.postgres.counters import Checkpoints, Database, LoadIO, Relations, ServerIO, Wal
 from stallmark.collectors.postgres.io_trace import IoFiles, IoTrace
+from stallmark.collectors.postgres.statement_reads import StatementReads
 from stallmark.collectors.postgres.waits import RowLocks, UserWaits
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
+from stallmark.transactions.workload import StatementFacts
 
 __all__ = ["ON_REQUEST", "REGISTRY", "Collector", "collectors_for", "drop_left_behind", "storage_alarm"]
 
@@ -57,17 +61,32 @@ ON_REQUEST: Mapping[str, Mapping[str, Sequence[type[Collector]]]] = {
 """Collectors by the engine's dialect and by the word of a scenario's `observe`: they cost the server something."""
 
 
-def collectors_for(engine: Engine, observe: Sequence[str] = ()) -> list[Collector]:
+OF_STATEMENTS: Mapping[str, type[StatementReads] | type[MssqlStatementReads]] = {
+    "postgresql": StatementReads,
+    "mssql": MssqlStatementReads,
+}
+"""The collector of the reads of own SQL's statements, by the engine's dialect."""
+
+
+def collectors_for(
+    engine: Engine,
+    observe: Sequence[str] = (),
+    statements: Mapping[str, Sequence[StatementFacts]] = MappingProxyType({}),
+) -> list[Collector]:
     """Return one of each collector for this engine and of the requested ones; `unavailable` marks those that cannot
     measure.
 
-    A requested collector takes the place of another of its name.
+    A requested collector takes the place of another of its name. `statements`: those of SQL of a user's own, by
+    workload.
     """
     requested = ON_REQUEST.get(engine.dialect, {})
     kinds = [*REGISTRY.get(engine.dialect, ()), *(kind for name in observe for kind in requested[name])]
     if len(engine.databases()) == 1:
         [engine] = engine.databases()
-    return [kind(engine) for kind in {kind.name: kind for kind in kinds}.values()]
+    collectors = [kind(engine) for kind in {kind.name: kind for kind in kinds}.values()]
+    if statements and engine.dialect in OF_STATEMENTS:
+        collectors.append(OF_STATEMENTS[engine.dialect](engine, statements))
+    return collectors
 
 
 def drop_left_behind(engine: Engine) -> None:

@@ -16,6 +16,7 @@ from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.record.rows import Rows
 from stallmark.record.schema import column
+from stallmark.transactions.workload import StatementFacts
 
 Row = dict[str, Any]
 """A row as a query returns it, by column. Its columns, with types, units and meaning, are in `Collector.columns` alone:
@@ -150,6 +151,30 @@ STALLS = (
     column("write_bytes", COUNT, "bytes written so far"),
     column("write_stall_ms", MS, "what these writes took, summed"),
 )
+STATEMENT_READS = pa.schema(
+    [
+        *SERVER_CLOCK,
+        column(
+            "statement", TEXT, "as in `own_statements`; after the name of its workload where several are under load"
+        ),
+        column("plan", TEXT, "the server's identity of what it counts; counts are per plan"),
+        column("executions", COUNT, "so far; null where the server counts only parts of the statement", "executions"),
+        column("logical_reads", COUNT, "pages asked for so far, in the pool or not", "pages"),
+        column("physical_reads", COUNT, "pages read for it so far", "pages"),
+    ]
+)
+"""The columns of a table of the reads of own SQL's statements, on either engine."""
+
+
+def statement_names(statements: Mapping[str, Sequence[StatementFacts]]) -> dict[str, Mapping[str, StatementFacts]]:
+    """Return the statements of each workload by the names that a table has for them."""
+    several = len(statements) > 1
+    return {
+        workload: {f"{workload}: {fact.name}" if several else fact.name: fact for fact in facts}
+        for workload, facts in statements.items()
+    }
+
+
 NAME_OF_SESSIONS = '"stallmark-user-mail": the name of the sessions of a load'
 WAITS = {
     "application": NAME_OF_SESSIONS,

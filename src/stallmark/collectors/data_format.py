@@ -9,13 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from stallmark.collectors import ON_REQUEST, REGISTRY
+from stallmark.collectors import OF_STATEMENTS, ON_REQUEST, REGISTRY
 from stallmark.collectors.base import Collector
 from stallmark.collectors.mssql.io_latency import Volumes
 from stallmark.record.manifest import Manifest
 from stallmark.record.schema import (
     EXTERNAL,
     MAINTENANCE,
+    OWN_STATEMENTS,
     PROBE_TABLES,
     QUERIES_LEFT,
     RAW_IO,
@@ -43,6 +44,7 @@ _PROBE = {
 _OTHERS = {
     "maintenance": (MAINTENANCE, "Backups, checks and rebuilds beside the users, a row each."),
     "raw_io": (RAW_IO, "Reads and writes of raw loads beside the users, in a second, by load and cell."),
+    "own_statements": (OWN_STATEMENTS, "Statements of SQL of a user's own that ended in a second."),
     "queries_left": (QUERIES_LEFT, "Queries at a rate that did not end: given up, or forgotten before they began."),
     "external_…": (EXTERNAL, "What `stallmark attach` has added, a table for each file."),
 }
@@ -141,7 +143,8 @@ def tables() -> Iterator[RecordTable]:
         yield RecordTable(name, "", meaning, schema)
     for engine, kinds in REGISTRY.items():
         requested = [kind for kinds_of_engine in ON_REQUEST.get(engine, {}).values() for kind in kinds_of_engine]
-        for kind in {kind.name: kind for kind in (*kinds, *requested, *_ON_WINDOWS.get(engine, ()))}.values():
+        own: Sequence[type[Collector]] = [OF_STATEMENTS[engine]] if engine in OF_STATEMENTS else []
+        for kind in {kind.name: kind for kind in (*kinds, *requested, *own, *_ON_WINDOWS.get(engine, ()))}.values():
             yield RecordTable(kind.name, engine, kind.help, pa.schema([*SAMPLED, *kind.columns]))
     for name, meaning in _PROBE.items():
         yield RecordTable(name, "", meaning, PROBE_TABLES[name])

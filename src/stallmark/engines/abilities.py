@@ -251,6 +251,21 @@ class Backup(Ability, ABC):
         return size_bytes
 
 
+class UserBackup(Ability, ABC):
+    """Restore a user's database from a backup of the user's own."""
+
+    @abstractmethod
+    def refuse(self, source: str) -> None:
+        """Raise StallmarkError if the database cannot be restored from there."""
+
+    @abstractmethod
+    def restore(self, source: str) -> None:
+        """Put the content of the backup in the place of the database's."""
+
+    def finish_restore(self, source: str) -> None:
+        """Restore again if a restore of ours was cut and left a database that nobody can open."""
+
+
 class Placement(Ability):
     """The right to place the files of a new database, which `schema.placement` then uses."""
 

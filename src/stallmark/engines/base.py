@@ -27,6 +27,7 @@ from stallmark.engines.abilities import (
     ServerArrays,
     ServerSession,
     Tracing,
+    UserBackup,
     VariantSetting,
 )
 from stallmark.errors import CallFailed
@@ -226,6 +227,7 @@ class Engine(ABC):
     caches: Caches | Missing
     prefill: Prefill | Missing
     backup: Backup | Missing
+    user_backup: UserBackup | Missing
     placement: Placement | Missing
     devices: ServerArrays | NoDevices
     tracing: Tracing | Missing = Missing("the I/Os of the embedded PostgreSQL alone can be traced")

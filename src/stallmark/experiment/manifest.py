@@ -88,7 +88,7 @@ def manifest(
         memory=memory,
         database=Database(bytes_before=several.bytes_used(engine), compressibility=loaded.compressibility),
         cache_start=scenario.start_cache,
-        reset=scenario.reset,
+        reset=str(scenario.reset),
         service_level=described_slo(scenario.slo) if scenario.slo else None,
         devices=devices_of(engine),
         collectors={collector.name: _describe(collector) for collector in collectors},

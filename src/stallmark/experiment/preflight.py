@@ -22,7 +22,7 @@ from stallmark.processes import most_open_files
 from stallmark.record.manifest.workload import trade_history
 from stallmark.scenarios.load import RawLoad, UsersLoad
 from stallmark.scenarios.model import AnyScenario, QueryScenario, TimedScenario
-from stallmark.scenarios.variant import Variant
+from stallmark.scenarios.variant import OwnReset, Variant
 from stallmark.transactions import find_workload
 
 _AT_MOST = 1.25  # of the size that is estimated: a database that is not loaded yet is larger by no more
@@ -37,6 +37,8 @@ def refuse_what_cannot_be(
     machines the load comes from; `goes_by`: a figure of the server's I/O that decides how it goes on, beside those that
     the scenario names."""
     _refuse_what_the_engine_cannot(scenario, engine)
+    if isinstance(scenario.reset, OwnReset):
+        _refuse_own_reset(scenario, scenario.reset, engine)
     if scenario.at_end:
         storage_work.refuse_impossible_hook("at_end", scenario.at_end)
     refuse_restoring_others(scenario, engine)
@@ -223,7 +225,7 @@ def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> Non
     if find_workload(scenario.contents.name).is_given and not engine.is_local and scenario.reset == "restore":
         raise StallmarkError(
             f"{scenario.name} asks for `reset: restore`, but the database is yours, and Stallmark keeps no copy of it: "
-            "write `reset: continue`, and restore it by a hook if runs are to start alike."
+            "write `reset: {restore: FILE}` with a backup of yours, or `reset: continue`."
         )
     for key, ability, wanted in asked:
         if wanted and (reason := ability.refusal()):
@@ -239,6 +241,40 @@ def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> Non
                 f"{scenario.name} asks for `observe: {name}`, which only SQL Server has: remove it, or name such a "
                 "server with --server."
             )
+
+
+def _refuse_own_reset(scenario: AnyScenario, reset: OwnReset, engine: Engine) -> None:
+    """Refuse a backup or a command that cannot bring back the user's database."""
+    if not find_workload(scenario.contents.name).is_given:
+        raise StallmarkError(
+            f"{scenario.name} asks for `reset: {{…}}`, which is of a database of your own: write `reset: restore`."
+        )
+    if not reset.restore:
+        storage_work.refuse_impossible_hook("reset", reset)
+        return
+    if engine.by_workload:
+        raise StallmarkError(
+            f"{scenario.name} has several databases, and `reset` restores one: write `reset: continue`."
+        )
+    backup = required(engine.user_backup)
+    if not engine.is_shared:
+        raise StallmarkError(
+            f"{scenario.name} replaces the content of {engine.database_name()} by that of {reset.restore}, whose rows "
+            "are not Stallmark's: add --shared if that may be."
+        )
+    if reason := backup.refusal():
+        raise StallmarkError(f"{scenario.name} asks for `reset: {{restore: …}}`, but {reason}.")
+    backup.refuse(reset.restore)
+    refuse_sessions_of_others(engine)
+
+
+def refuse_sessions_of_others(engine: Engine) -> None:
+    """Refuse to restore a database that others are in: a restore would end their sessions, or wait for them."""
+    if others := engine.other_sessions():
+        raise StallmarkError(
+            f"{others[0]} is in the database {engine.database_name()}, which is to be restored before every run: end "
+            "it, or write `reset: continue`."
+        )
 
 
 def _refuse_of_one_database(scenario: AnyScenario) -> None:

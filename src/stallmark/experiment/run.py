@@ -21,9 +21,9 @@ from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError, as_reason
 from stallmark.experiment.manifest import Place, PreparedStorage, manifest
-from stallmark.experiment.preflight import refuse_restoring_others
+from stallmark.experiment.preflight import refuse_restoring_others, refuse_sessions_of_others
 from stallmark.experiment.progress import Phase, Show
-from stallmark.experiment.storage_work import StorageWork
+from stallmark.experiment.storage_work import StorageWork, carry_out_hook
 from stallmark.experiment.work import Work
 from stallmark.loaders import ledger
 from stallmark.loaders.ledger import Entry
@@ -33,6 +33,7 @@ from stallmark.record.manifest.workload import Counted, Opening, Workload
 from stallmark.record.schema import SAMPLED
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import AnyScenario, Variant
+from stallmark.scenarios.variant import OwnReset
 from stallmark.schema.deploy import schemas_of, telling_blockers
 from stallmark.stopping import StopSignal, later
 from stallmark.storage.emulator import PROBE_FOLDER
@@ -166,8 +167,7 @@ class AnyRun(ABC):
 
     def _prepare(self) -> Memory:
         engine, scenario = self._engine, self._scenario
-        if scenario.reset == "restore":
-            self._restore()
+        self._reset()
         for folder in engine.directories().values():
             remove_leftovers(folder / PROBE_FOLDER)  # of a probe or a raw load that was killed
         with telling_blockers(engine, self._show.say):
@@ -206,6 +206,17 @@ class AnyRun(ABC):
             chosen=self._order.place.chosen,
         )
 
+    def _reset(self) -> None:
+        """Restore the database, as the scenario says."""
+        reset = self._scenario.reset
+        if reset == "restore":
+            self._restore()
+        elif isinstance(reset, OwnReset) and reset.restore:
+            refuse_sessions_of_others(self._engine)
+            required(self._engine.user_backup).restore(reset.restore)
+        elif isinstance(reset, OwnReset):
+            carry_out_hook(self._variant.name, reset, self._show)
+
     def _restore(self) -> None:
         refuse_restoring_others(self._scenario, self._engine)  # who may have come since the last one
         place = self._variant.place
@@ -219,7 +230,9 @@ class AnyRun(ABC):
             )
 
     def _open_record(self, memory: Memory) -> RecordWriter:
-        collectors = collectors_for(self._engine, self._scenario.observe)
+        dialect = self._engine.dialect
+        statements = {part.name: facts for part in self._workload.parts if (facts := part.statements(dialect))}
+        collectors = collectors_for(self._engine, self._scenario.observe, statements)
         described = manifest(
             self._scenario,
             self._variant,

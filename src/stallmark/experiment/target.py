@@ -20,6 +20,7 @@ from stallmark.experiment.work import most_sessions
 from stallmark.loaders import ledger
 from stallmark.loaders.plan import loader_for
 from stallmark.scenarios.model import AnyScenario, TimedScenario, WorkloadChoice
+from stallmark.scenarios.variant import OwnReset
 from stallmark.schema.deploy import schemas_of
 from stallmark.schema.own import METADATA as OWN_TABLES
 from stallmark.schema.own import in_short, things_of_others
@@ -221,6 +222,8 @@ def _finish_restores(engine: Engine, scenario: AnyScenario) -> None:
             database.backup.options = scenario.backup.options()
         if scenario.reset == "restore" and database.backup:
             database.backup.finish_restore()
+        if isinstance(scenario.reset, OwnReset) and scenario.reset.restore and database.user_backup:
+            database.user_backup.finish_restore(scenario.reset.restore)
 
 
 def _refuse_unmounted(*folders: Path | None) -> None:

@@ -199,7 +199,7 @@ class Run(AnyRun):
         return self._planned.get(step) or self._planned[self._timeline.steps[0].name]
 
     def _work(self) -> Work:
-        return work_of_loads(self._scenario, self._variant)
+        return work_of_loads(self._scenario, self._variant, self._engine.dialect)
 
     def _drive(self, writer: RecordWriter) -> str | None:
         if expected := self._expected:

@@ -16,6 +16,7 @@ from stallmark.engines.base import Engine
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.workload import Follows, Queries, Search, Step, application
 from stallmark.record.manifest.workload import Load as RecordedLoad
+from stallmark.record.manifest.workload import Statement as RecordedStatement
 from stallmark.record.manifest.workload import Transaction as RecordedTransaction
 from stallmark.record.manifest.workload import Workload as RecordedWorkload
 from stallmark.scenarios.load import Load, RawLoad, StreamsLoad, UsersLoad
@@ -108,6 +109,9 @@ def sessions(scenario: TimedScenario, variant: Variant, machines: int) -> tuple[
     return users, background, streams
 
 
+MOST_TEXT = 1_000
+"""Characters of a statement in the manifest, whose scenario has the whole of it."""
+
 # The work of a run in the manifest's words: what its loads do and when, or what its streams of queries are asked.
 
 
@@ -123,13 +127,14 @@ class Work:
     search: Search | None = None
 
 
-def work_of_loads(scenario: TimedScenario, variant: Variant) -> Work:
-    """Describe the loads of a variant, and when each of them runs."""
+def work_of_loads(scenario: TimedScenario, variant: Variant, dialect: str) -> Work:
+    """Describe the loads of a variant on a server of that dialect, and when each of them runs."""
     steps = scenario.steps_of(variant)
     specs = load_specs(scenario, variant)
     background = background_sessions(specs, [executor_counts(specs)])
     loads = [
-        _load(scenario, name, load, steps, background.get(name, 0)) for name, load in scenario.loads_of(variant).items()
+        _load(scenario, name, load, steps, background.get(name, 0), dialect)
+        for name, load in scenario.loads_of(variant).items()
     ]
     timeline = scenario.timeline(variant)
     if isinstance(scenario, Scenario):
@@ -170,7 +175,7 @@ def _search(scenario: TimedScenario, variant: Variant) -> Search | None:
 
 
 def _load(
-    scenario: TimedScenario, name: str, load: Load, steps: Sequence[PlannedStep], background_sessions: int
+    scenario: TimedScenario, name: str, load: Load, steps: Sequence[PlannedStep], background_sessions: int, dialect: str
 ) -> RecordedLoad:
     common: dict[str, Any] = {
         "name": name,
@@ -200,6 +205,10 @@ def _load(
             locality=choice.locality,
             version=workload.version,
             transactions=tuple(_transactions(workload, choice.deck())),
+            statements=tuple(
+                RecordedStatement(name=name, transaction=transaction, line=line, text=text[:MOST_TEXT])
+                for name, transaction, line, text, _ in workload.statements(dialect)
+            ),
             primary=workload.users.primary.name if workload.users.primary else None,
             nominal_rate=workload.users.nominal_rate(scale),
             background_sessions=background_sessions,

@@ -39,13 +39,15 @@ _OF_BATCH = frozenset({"DECLARE", "IF", "WHILE", "TRY", "GOTO", "RETURN", "PRINT
 @dataclass(frozen=True)
 class Statement:
     """A statement as it is prepared: `sql` has a place for each of `names`, which repeat where the dialect counts
-    places. `line` counts from 1; `words` are its bare words in capitals."""
+    places. `line` counts from 1; `words` are its bare words in capitals, `brief` its text in one line, without
+    comments."""
 
     text: str
     line: int
     sql: str
     names: tuple[str, ...]
     words: tuple[str, ...]
+    brief: str
 
     @cached_property
     def kind(self) -> Kind:
@@ -220,7 +222,9 @@ def _statement(tokens: list[_Token], dialect: str) -> Statement:
     words = tuple(token.text.upper() for token in tokens if token.kind == "word")
     begins = [token.line for token in tokens if token.kind not in ("space", "comment", "block")]
     text = "".join(token.text for token in tokens).strip()
-    return Statement(text, begins[0] if begins else 1, "".join(sql).strip(), tuple(names), words)
+    bare = "".join(" " if token.kind in ("comment", "block") else token.text for token in tokens)
+    brief = " ".join(bare.split())
+    return Statement(text, begins[0] if begins else 1, "".join(sql).strip(), tuple(names), words, brief)
 
 
 def _place(name: str, names: list[str], dialect: str) -> str:

@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, ClassVar
 
@@ -12,10 +12,11 @@ from stallmark.own_sql.pgbench.functions import ExpressionError, as_parameter, a
 from stallmark.own_sql.pgbench.scripts import Query, Set, Sleep, Step, parse_script
 from stallmark.own_sql.sources import Draw, Place, Users, names_in, open_source
 from stallmark.own_sql.statements import Kind, Statement, split
-from stallmark.transactions.workload import Outcome, RunClock, Transaction, WorkloadContext
+from stallmark.transactions.workload import FAILED, Outcome, RunClock, StatementFacts, Transaction, WorkloadContext
 
 _BEGIN, _COMMIT, _ROLL_BACK = "stallmark begin {}", "stallmark commit", "stallmark roll back"
 Pick = Callable[[Sequence[Any]], Sequence[Any]]
+_now = time.monotonic_ns
 
 
 class Shared:
@@ -24,6 +25,8 @@ class Shared:
     def __init__(self, definition: Mapping[str, Any], context: WorkloadContext):
         self.context = context
         self.parameters = definition["parameters"]
+        statements = statement_facts(definition, context.dialect)
+        self.places = {statement.name: place for place, statement in enumerate(statements)}
         self._definition = definition
         self._clock = RunClock()
         self._opened: dict[str, Draw] = {}
@@ -82,6 +85,12 @@ class OwnTransaction(Transaction):
     define: ClassVar[Mapping[str, Any]]
     counted: ClassVar[frozenset[str]]
 
+    def __init__(self, shared: Shared):
+        super().__init__(shared)
+        self._report = shared.context.report_statements
+        self._place = shared.places[_call_name(self.name, 0)]
+        """The place of its first statement; the others follow."""
+
     @classmethod
     def to_prepare(cls, dialect: str) -> dict[str, str]:
         """Return the texts that a session prepares, by name: its statements, and what begins and ends them."""
@@ -109,12 +118,24 @@ def transaction_class(name: str, given: Mapping[str, Any], definition: Mapping[s
 
 def prepared_statements(kind: type[OwnTransaction], dialect: str) -> dict[str, Statement]:
     """Return the statements of a transaction by the names under which a session has them."""
-    if kind.given["script"]:
-        steps = enumerate(_steps(kind.given, kind.define))
-        return {_call_name(kind.name, place): step.statement for place, step in steps if isinstance(step, Query)}
-    return {
-        _call_name(kind.name, place): statement for place, statement in enumerate(split(kind.given["sql"], dialect))
-    }
+    return _by_call_name(kind.name, kind.given, kind.define, dialect)
+
+
+def statement_facts(definition: Mapping[str, Any], dialect: str) -> Iterator[StatementFacts]:
+    """Yield the statements of all transactions of a definition."""
+    for transaction, given in definition["transactions"].items():
+        for name, statement in _by_call_name(transaction, given, definition["define"], dialect).items():
+            yield StatementFacts(name, transaction, statement.line, statement.brief, statement.sql)
+
+
+def _by_call_name(
+    transaction: str, given: Mapping[str, Any], define: Mapping[str, Any], dialect: str
+) -> dict[str, Statement]:
+    if given["script"]:
+        statements = [step.statement for step in _steps(given, define) if isinstance(step, Query)]
+    else:
+        statements = split(given["sql"], dialect)
+    return {_call_name(transaction, place): statement for place, statement in enumerate(statements)}
 
 
 def _only_reads(given: Mapping[str, Any], define: Mapping[str, Any]) -> bool:
@@ -168,10 +189,13 @@ class OwnStatements(OwnTransaction):
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         if self._alone:
+            began = _now()
             try:
-                session.call(self._alone, inputs)
+                rows = len(session.call(self._alone, inputs))
             except CallFailed as error:
+                self._report((self._place, FAILED, began, _now()))
                 raise _name_statement(error, self.name, self._lines[0]) from None
+            self._report((self._place, rows, began, _now()))
             return Outcome.COMMITTED
         if not self._is_one:
             return self._make_calls(session, inputs, commits=True)
@@ -199,19 +223,30 @@ class OwnStatements(OwnTransaction):
         return outcome
 
     def _make_calls(self, session: Session, inputs: tuple, *, commits: bool) -> Outcome:
-        values, number = [*inputs], 0
+        values, number, place = [*inputs], 0, self._place
+        reported: list[int] = []
+        began = _now()
         try:
             for number, (name, pick) in enumerate(self._calls):
                 if name in self.counted and number not in self._results:
-                    session.count(name, pick(values), commits=commits)
-                    continue
-                rows = session.call(name, pick(values), commits=commits)
+                    rows: Sequence[tuple] = ()
+                    count = session.count(name, pick(values), commits=commits)
+                else:
+                    rows = session.call(name, pick(values), commits=commits)
+                    count = len(rows)
+                ended = _now()
+                reported += place + number, count, began, ended
+                began = ended
                 if columns := self._results.get(number):
                     if not len(rows):
                         return Outcome.ROLLED_BACK
                     values += [rows[0][column] for column in columns]
         except CallFailed as error:
+            reported += place + number, FAILED, began, _now()
             raise _name_statement(error, self.name, self._lines[number]) from None
+        finally:
+            if reported:
+                self._report(reported)
         return Outcome.COMMITTED
 
 
@@ -257,17 +292,17 @@ class PgbenchScript(OwnTransaction):
         self._variables: dict[str, Any] = {"scale": 1, "random_seed": seed, "default_seed": seed} | dict(self.define)
         self._rng = random.Random()
         queries = [place for place, step in enumerate(self._steps) if not isinstance(step, Set)]
+        statements = [(place, step.statement) for place, step in enumerate(self._steps) if isinstance(step, Query)]
         self._facts = {
-            place: (_call_name(self.name, place), step.statement.begins, step.statement.ends)
-            for place, step in enumerate(self._steps)
-            if isinstance(step, Query)
+            place: (number, _call_name(self.name, number), statement.begins, statement.ends)
+            for number, (place, statement) in enumerate(statements)
         }
         self._first = queries[0]
         self._drawn = [(step.name, step.value.evaluate) for step in self._steps[: self._first] if isinstance(step, Set)]
         self._alone: tuple[str, tuple[str, ...]] | None = None
         last = self._steps[-1]
         if self._first == len(self._steps) - 1 and isinstance(last, Query) and last.prefix is None and not self.counted:
-            self._alone = _call_name(self.name, self._first), last.statement.names
+            self._alone = _call_name(self.name, 0), last.statement.names
 
     def inputs(self, rng: random.Random) -> tuple:
         self._rng, variables = rng, self._variables
@@ -284,25 +319,37 @@ class PgbenchScript(OwnTransaction):
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         if self._alone:
-            session.call(self._alone[0], inputs)
+            began = _now()
+            try:
+                count = len(session.call(self._alone[0], inputs))
+            except CallFailed:
+                self._report((self._place, FAILED, began, _now()))
+                raise
+            self._report((self._place, count, began, _now()))
             return Outcome.COMMITTED
         variables = self._variables = dict(inputs[0])
         is_open = False
         place, steps, line = self._first, self._steps, 0
+        reported: list[int] = []
         try:
             while place < len(steps):
                 step, here = steps[place], place
                 place += 1
                 if isinstance(step, Query):
                     line = step.statement.line
-                    name, begins, ends = self._facts[here]
+                    number, name, begins, ends = self._facts[here]
                     is_open = is_open or begins
                     parameters = [as_parameter(variables[name]) for name in step.statement.names]
                     commits = not is_open or ends
-                    if name in self.counted and step.prefix is None:
-                        session.count(name, parameters, commits=commits)
-                        continue
-                    rows = session.call(name, parameters, commits=commits)
+                    began, count = _now(), FAILED
+                    try:
+                        if name in self.counted and step.prefix is None:
+                            count = session.count(name, parameters, commits=commits)
+                            continue
+                        rows = session.call(name, parameters, commits=commits)
+                        count = len(rows)
+                    finally:
+                        reported += self._place + number, count, began, _now()
                     is_open = is_open and not ends
                     if step.prefix is not None:
                         self._set_row(session, step, rows)
@@ -323,6 +370,9 @@ class PgbenchScript(OwnTransaction):
                 _roll_back(session)
             reason = f"the variable {error.args[0]} has no value" if isinstance(error, KeyError) else str(error)
             raise CallFailed(ErrorClass.OTHER, "", f"{self.name}.sql: {reason}") from None
+        finally:
+            if reported:
+                self._report(reported)
         return Outcome.COMMITTED
 
     def _set_row(self, session: Session, step: Query, rows: Sequence[tuple]) -> None:

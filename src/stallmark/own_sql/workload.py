@@ -2,14 +2,22 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stallmark.engines.base import Engine, Session
-from stallmark.own_sql.transaction import OwnTransaction, Shared, transaction_class
+from stallmark.own_sql.transaction import OwnTransaction, Shared, statement_facts, transaction_class
 from stallmark.transactions import define
-from stallmark.transactions.workload import Background, Condition, Transaction, UserLoad, Workload, WorkloadContext
+from stallmark.transactions.workload import (
+    Background,
+    Condition,
+    StatementFacts,
+    Transaction,
+    UserLoad,
+    Workload,
+    WorkloadContext,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy import MetaData
@@ -48,6 +56,9 @@ class OwnWorkload(Workload):
             texts |= kind.to_prepare(session.dialect)
         for name, sql in texts.items():
             session.prepare(name, sql)
+
+    def statements(self, dialect: str) -> Sequence[StatementFacts]:
+        return list(statement_facts(self.definition, dialect))
 
     def examine(self, engine: Engine, users: int) -> None:
         from stallmark.own_sql.examine import MANY_ROWS, examine  # which an executor does not need

@@ -40,8 +40,8 @@ def export(record: Record, folder: Path) -> list[Path]:
         written.append(_write(record, name, pa.schema(plain), folder / f"{name}.csv"))
         described += [(name, field) for field in plain]
         for kind in histograms:
-            keys = [field for field in plain if field.name in ("second", "transaction")]
-            buckets = _bucket_columns(kind)
+            keys = [field for field in plain if field.name in ("second", "transaction", "statement")]
+            buckets = _bucket_columns(kind, unit_of(schema.field(f"{kind}_counts")) or "transactions")
             # CSV has no lists, so each histogram is a file of its own.
             target = folder / f"{name}.{kind}.csv"
             written.append(_write_histogram(record, name, kind, pa.schema([*keys, *buckets]), target))
@@ -62,10 +62,10 @@ def _with_units(name: str, schema: pa.Schema) -> pa.Schema:
     )
 
 
-def _bucket_columns(kind: str) -> Sequence[pa.Field]:
+def _bucket_columns(kind: str, unit: str) -> Sequence[pa.Field]:
     return (
         column(f"{kind}_us", pa.int64(), f"lowest value of a bucket of the histogram of {kind}"),
-        column("count", pa.int64(), "in the bucket", "transactions"),
+        column("count", pa.int64(), "in the bucket", unit),
     )
 
 

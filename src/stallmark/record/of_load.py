@@ -10,7 +10,7 @@ from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.workload import Load, Search, Step, application, ended_early
 from stallmark.record.reader import Record
 
-OF_ONE_LOAD = ("transactions", "users", "deferred_queue", "errors", "transaction_io")
+OF_ONE_LOAD = ("transactions", "users", "deferred_queue", "errors", "transaction_io", "own_statements")
 """The tables in which a load has its own rows."""
 
 

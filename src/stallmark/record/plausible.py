@@ -15,7 +15,16 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from stallmark.record.manifest.course import LONGEST_S
-from stallmark.record.schema import EXTERNAL, MAINTENANCE, PROBE_TABLES, QUERIES, QUERIES_LEFT, RAW_IO, TABLES
+from stallmark.record.schema import (
+    EXTERNAL,
+    MAINTENANCE,
+    OWN_STATEMENTS,
+    PROBE_TABLES,
+    QUERIES,
+    QUERIES_LEFT,
+    RAW_IO,
+    TABLES,
+)
 
 TEXTS: Final = frozenset((
     "application", "blocked", "blocker", "capture", "code", "collector", "commit_mode", "counter", "database", "entity",
@@ -57,7 +66,11 @@ _UNKNOWN: Final = {
     "raw_io": _ADDED_LATER["raw_io"],
 }
 """Columns that may be null, of our own tables."""
-_OWN: Final = TABLES | PROBE_TABLES | {"raw_io": RAW_IO, "maintenance": MAINTENANCE, "queries_left": QUERIES_LEFT}
+_OWN: Final = (
+    TABLES
+    | PROBE_TABLES
+    | {"raw_io": RAW_IO, "maintenance": MAINTENANCE, "queries_left": QUERIES_LEFT, "own_statements": OWN_STATEMENTS}
+)
 
 
 def wrong_columns(table: str, schema: pa.Schema) -> str | None:

@@ -114,6 +114,20 @@ TRANSACTION_IO = pa.schema(
         column("writes", pa.int64(), "written out to make room, without the log", "pages"),
     ]
 )
+OWN_STATEMENTS = pa.schema(
+    [
+        column("second", pa.int32(), "in which the last statement of its transaction ended", "s"),
+        _LOAD,
+        column("statement", pa.string(), "transaction, and number in its file; the manifest has the text"),
+        column("executions", pa.int32(), "ended well, those of transactions tried again included", "executions"),
+        column("rows", pa.int64(), "rows returned, summed", "rows"),
+        column("errors", pa.int32(), "ended with an error", "executions"),
+        column("latency_us", pa.int64(), "sent to answered whole, summed over executions that ended well"),
+        column("latency_gaps", pa.list_(pa.int16()), "histogram of latency in µs: distances of its buckets", "buckets"),
+        column("latency_counts", pa.list_(pa.int32()), "histogram of latency: count of each bucket", "executions"),
+    ]
+)
+"""Statements of SQL of a user's own; the table is there where a run has such a load."""
 QUERIES = pa.schema(
     [
         column(

@@ -78,8 +78,8 @@ def dash_of(repeat: int) -> str:
 def plain(text: object, limit: int | None = None) -> str:
     """Return text for inside a chart, where Plotly would read mark-up; cut to `limit` characters."""
     text = visible(str(text))
-    if limit and len(text) > limit:
-        text = text[: limit - 1].rstrip() + "…"
+    if limit:
+        text = format.shorten(text, limit)
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

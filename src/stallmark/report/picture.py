@@ -13,7 +13,7 @@ from stallmark import format
 from stallmark.analysis.compare.summary import Verdict
 from stallmark.analysis.experiment import ExperimentSummary, doubtful
 from stallmark.analysis.points import Point, labels, points
-from stallmark.format import plural
+from stallmark.format import plural, shorten
 from stallmark.report.columns import primary_of
 from stallmark.report.document import WIDTHS, Drawing
 from stallmark.report.figures import FONT, WAIT_COLOURS, looks
@@ -283,7 +283,7 @@ def _marks_explained(x: float, middle: float, intervals: bool) -> list[dict]:
 
 def _name(row: PictureRow, mixed: bool, frame: Frame, y: float, bar: int) -> list[dict]:
     most = 44 if frame.wrapped else 29
-    name = row.name if len(row.name) <= most else f"{row.name[: most - 1].rstrip()}…"
+    name = shorten(row.name, most)
     words = [EMULATED] * (mixed and row.emulated) + ["bare device"] * (mixed and not row.emulated)
     words += ["doubtful: see the table"] * row.doubtful
     words += [term(Verdict.NOT_COMPARABLE)] * (row.apart and not row.doubtful)

@@ -300,6 +300,44 @@ def test_a_header_may_come_again_and_a_second_machine_is_refused(import_texts):
         import_texts("Time,host,reads_per_s\n" + rows)
 
 
+@pytest.mark.parametrize(
+    ("instances", "host", "reads"),
+    [
+        (("db01:9100",), "db01", [30]),  # an export of Prometheus
+        (("db01:9100", "db01:9182"), "db01", [60]),
+        (("db01:9100", "db02:9100"), None, None),
+        (("C:", "D:"), None, [60]),  # telegraf's of Perfmon
+    ],
+)
+def test_an_instance_is_a_host_if_it_has_a_port(import_texts, instances, host, reads):
+    rows = "".join(f"2026-03-02T10:00:{15 * n:02d}Z,{name},{n + 1}\n" for n in range(2) for name in instances)
+    if reads is None:
+        with pytest.raises(StallmarkError, match="is of db01, db02"):
+            import_texts("Time,instance,reads_per_s\n" + rows)
+        return
+    found = import_texts("Time,instance,reads_per_s\n" + rows)
+    assert (found.manifest.server.name, found.io("reads")) == (host, reads)
+
+
+def test_series_of_two_hosts_in_names_of_grafana_are_refused(import_texts):
+    names = [f'reads{{device="sda", instance="db0{number}:9100"}}' for number in (1, 2)]
+    header = ",".join('"' + name.replace('"', '""') + '"' for name in names)
+    text = f"Time,{header}\n2026-03-02 10:00:00,1,1\n2026-03-02 10:00:15,2,2\n"
+    with pytest.raises(StallmarkError, match="is of db01, db02"):
+        import_texts(text, zone="UTC", names=dict.fromkeys(names, "reads_per_s"))
+    assert import_texts(text, zone="UTC", names={names[0]: "reads_per_s"}).io("reads") == [30]
+
+
+def test_commas_between_thousands_are_no_decimals(import_texts):
+    """Grafana 5.4 wrote them (its issue 14578)."""
+    rows = ("10:00:00+11:00;1,721", "11:00:00+11:00;2,042", "12:00:00+11:00;98.5")
+    text = "Series;Time;Value\n" + "".join(f"r;2018-12-12T{row}\n" for row in rows)
+    with pytest.raises(StallmarkError, match="holds text"):
+        import_texts(text, names={"Value": "reads_per_s"})
+    found = import_texts(text.replace("98.5", "98,5"), names={"Value": "reads_per_s"})
+    assert found.io("reads") == pytest.approx([2.042 * 3600, 98.5 * 3600])
+
+
 @pytest.mark.parametrize("cell", ['"1,234.5"', "#N/A"])
 def test_a_series_of_ours_that_holds_text_is_refused(import_texts, cell):
     with pytest.raises(StallmarkError, match=r"“reads_per_s” of .* holds text"):

@@ -126,6 +126,8 @@ def test_cpu_time_is_of_the_process_where_it_was_recorded(import_texts):
     assert import_texts(pdh(machine, (1, 1, 1), (40, 60, 50))).server("cpu_s") == pytest.approx([0.5 * 2 * 15])
     assert import_texts(pdh(process, (1,) * 4, (40, 60, 50, 90))).server("cpu_s") == pytest.approx([0.9 * 15])
     paths = [machine[2], r"SQLServer:SQL Statistics\Batch Requests/sec"]
+    with pytest.raises(StallmarkError, match=r"no interval.*not how many there are; record Processor\(\*\)"):
+        import_texts(pdh(machine[2:], (1,), (50,)))
     alone = import_texts(pdh(paths, (1, 1), (50, 3)))
     assert alone.server("cpu_s") == [None] and "server.cpu_s" in alone.manifest.missing
 

@@ -270,7 +270,7 @@ def test_a_device_that_is_gone_for_good_is_not_missing(import_texts):
     )
     found = import_texts(text, zone="UTC")
     assert found.io("reads") == [3, 3, 1, 1, 1]
-    assert any("no more of sdb" in note for note in found.manifest.notes)
+    assert any("0 while not: sdb" in note for note in found.manifest.notes)
 
 
 def test_iostat_behind_the_names_of_hosts_is_refused_with_the_way_to_cut_them(import_texts):

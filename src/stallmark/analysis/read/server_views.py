@@ -31,6 +31,7 @@ from stallmark.analysis.read.counters import Counters, Delta, read_counters
 from stallmark.analysis.read.interval import Interval, ReadKind, Span
 from stallmark.analysis.read.io import SERVER, Io, combine_io, delta_over, summarise_io
 from stallmark.analysis.read.io_latency import Histograms, read_io_latency
+from stallmark.analysis.read.own_statements import read_statement_reads
 from stallmark.analysis.read.query_store import QueryStore, Statements, read_query_store, read_statements
 from stallmark.analysis.read.rises import Codes, PairCodes
 from stallmark.analysis.read.server_io import DATA, by_process
@@ -180,6 +181,7 @@ class ServerViews:
     io_latency: Histograms = field(default_factory=dict)
     query_store: QueryStore = field(default_factory=QueryStore)
     statements: Statements = field(default_factory=Statements)
+    statement_reads: Mapping[str, Counters] = field(default_factory=dict)  # of SQL of a user's own
     state: StateViews = field(default_factory=StateViews)
     row_waits: RowWaits = field(default_factory=RowWaits)
 
@@ -265,6 +267,7 @@ def read_server_views(record: Record, io: Io, state: StateViews, intervals: Sequ
         io_latency=read_io_latency(record, intervals),
         query_store=read_query_store(record, intervals),
         statements=read_statements(record, intervals),
+        statement_reads=read_statement_reads(record, intervals),
         state=state,
         row_waits=read_row_waits(record, intervals),
     )
@@ -372,6 +375,7 @@ def restart_findings(manifest: Manifest, io: Io, views: ServerViews, interval: I
         "server_waits": views.waits.values(),
         "procedures": views.procedures.values(),
         "statements": views.statements.counters.values(),
+        "statement_reads": views.statement_reads.values(),
         "query_store": views.query_store.statements.values(),
         "query_store_waits": views.query_store.waits.values(),
         "row_locks": views.row_waits.summed.values(),

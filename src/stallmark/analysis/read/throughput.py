@@ -99,6 +99,9 @@ class Load:
     )  # keys: load machine, or 0 if the load came from one
     own_io: Mapping[str, Mapping[str, np.ndarray]] = field(default_factory=dict)
     """Values by transaction and column of `transaction_io`; NaN in seconds without a report of the server."""
+    statements: Mapping[str, Mapping[str, np.ndarray]] = field(default_factory=dict)
+    """Values by statement of a user's own SQL and column of `own_statements`."""
+    statement_latency: Mapping[tuple[int, str], Latencies] = field(default_factory=dict)
     attended: frozenset[str] = frozenset()  # transactions that no virtual user starts
 
     def all(self, column: str) -> np.ndarray:
@@ -199,9 +202,14 @@ class SecondSums:
 
 _COUNTS = ("committed", "rolled_back", "failed", "retries", "latency_us", "service_us")
 _TIMES = ("latency", "service")
-_HISTOGRAMS = tuple(f"{time}_{part}" for time in _TIMES for part in ("gaps", "counts"))
+_OF_STATEMENT = ("executions", "rows", "errors", "latency_us")
 _OWN_IO = ("sampled", "reads", "read_bytes", "hits", "read_us")
 _USER_SUMS = ("running", "busy_us", "think_us", "lag_us")
+
+
+def _histograms(*times: str) -> list[str]:
+    """Return the columns of the histograms of these times."""
+    return [f"{time}_{part}" for time in times for part in ("gaps", "counts")]
 
 
 @dataclass(frozen=True)
@@ -234,13 +242,17 @@ class DriverTables:
         self._measured = np.zeros(seconds, dtype=bool)
         for interval in intervals:
             interval.select(self._measured)[:] = True
-        self._histograms: dict[tuple[int, str], np.ndarray] = {}  # keys: segment and time; arrays: (number, bucket)
+        # Keys: segment, table and time; arrays: (number, bucket).
+        self._histograms: dict[tuple[int, str, str], np.ndarray] = {}
         self._counts = SecondSums("transaction", _COUNTS, seconds)
         self._own_io = SecondSums("transaction", _OWN_IO, seconds)
+        self._statements = SecondSums("statement", _OF_STATEMENT, seconds)
         self._users = SecondSums("executor", (*_USER_SUMS, "cpu_us"), seconds)
         self._machines: dict[int, int] = {}  # keys: executor
-        for second, batch in self._batches("transactions", ["transaction", *_COUNTS, *_HISTOGRAMS]):
-            self._add_histograms(batch, second, self._counts.add(batch, second))
+        for second, batch in self._batches("transactions", ["transaction", *_COUNTS, *_histograms(*_TIMES)]):
+            self._add_histograms("transactions", _TIMES, batch, second, self._counts.add(batch, second))
+        for second, batch in self._batches("own_statements", ["statement", *_OF_STATEMENT, *_histograms("latency")]):
+            self._add_histograms("own_statements", ["latency"], batch, second, self._statements.add(batch, second))
         for second, batch in self._batches("transaction_io", ["transaction", *_OWN_IO]):
             self._own_io.add(batch, second)
         for second, batch in self._batches("users", ["machine", "executor", *_USER_SUMS, "cpu_us"]):
@@ -259,53 +271,58 @@ class DriverTables:
         return Load(
             part.seconds,
             counts=self._counts.sums(part.load, part.seconds),
-            latency=self._merged(part, "latency"),
-            service=self._merged(part, "service"),
+            latency=self._merged(part, self._counts, "transactions", "latency"),
+            service=self._merged(part, self._counts, "transactions", "service"),
             users=users,
             executors=executors,
             own_io=self._own_io.sums(part.load, part.seconds),
+            statements=self._statements.sums(part.load, part.seconds),
+            statement_latency=self._merged(part, self._statements, "own_statements", "latency"),
             attended=part.attended,
         )
 
     def _batches(self, table: str, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
         """Yield columns of a table with the seconds of the rows, without the partial last one of a run that was cut."""
-        if self._loads:
-            self._run.require(table, "load")
         for batch in self._run.batches(table, ["second", "load", *columns]):
+            if self._loads:
+                self._run.require(table, "load")
             inside = pc.less(batch.column("second"), self._seconds)
             batch = batch if pc.all(inside).as_py() else batch.filter(inside)
             if batch.num_rows:
                 yield batch.column("second").to_numpy().astype(np.int64), batch
 
-    def _add_histograms(self, batch: pa.RecordBatch, second: np.ndarray, number: np.ndarray) -> None:
+    def _add_histograms(
+        self, table: str, times: Sequence[str], batch: pa.RecordBatch, second: np.ndarray, number: np.ndarray
+    ) -> None:
         stretch = np.where(self._measured[second], np.searchsorted(self._edges, second, side="right"), -1)
         for stretch_number in np.unique(stretch[stretch >= 0]).tolist():
             inside = stretch == stretch_number
             rows = batch if inside.all() else batch.filter(pa.array(inside))
             row, room = number[inside], int(number.max()) + 1
-            for time in _TIMES:
-                totals = self._histograms.get((stretch_number, time), np.empty((0, hdr.BUCKETS), dtype=np.int64))
+            for time in times:
+                key = stretch_number, table, time
+                totals = self._histograms.get(key, np.empty((0, hdr.BUCKETS), dtype=np.int64))
                 if room > len(totals):
                     totals = np.pad(totals, ((0, room - len(totals)), (0, 0)))
-                    self._histograms[stretch_number, time] = totals
-                with readable(self._run.folder / "transactions"):
+                    self._histograms[key] = totals
+                with readable(self._run.folder / table):
                     hdr.add_to(totals, row, *(rows.column(f"{time}_{part}") for part in ("gaps", "counts")))
 
-    def _merged(self, part: Part, time: str) -> dict[tuple[int, str], Latencies]:
-        """Return the histograms of a part by the number of the interval and the transaction."""
-        by_transaction: dict[tuple[int, str], Latencies] = {}
-        numbers = self._counts.numbers(part.load, part.seconds)
+    def _merged(self, part: Part, counted: SecondSums, table: str, time: str) -> dict[tuple[int, str], Latencies]:
+        """Return the histograms of a part by the number of the interval and the name that a table's rows are of."""
+        by_name: dict[tuple[int, str], Latencies] = {}
+        numbers = counted.numbers(part.load, part.seconds)
         for interval in part.intervals:
             begin, end = np.searchsorted(self._edges, [interval.begin, interval.end], side="right").tolist()
-            keys = [(stretch, time) for stretch in range(begin, end)]
+            keys = [(stretch, table, time) for stretch in range(begin, end)]
             stretches = [self._histograms[key] for key in keys if key in self._histograms]
             for name, rows in numbers.items():
-                merged = by_transaction[interval.index, name] = Latencies.empty()
+                merged = by_name[interval.index, name] = Latencies.empty()
                 for totals in stretches:
                     for number in rows:
                         if number < len(totals):
                             merged.counts += totals[number]
-        return by_transaction
+        return by_name
 
     def _find_machines(self, batch: pa.RecordBatch) -> None:
         """Note the load machine of each executor; 0 in records from before there were any."""

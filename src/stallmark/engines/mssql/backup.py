@@ -8,7 +8,7 @@ from pathlib import PureWindowsPath
 from typing import Any, NamedTuple
 
 from stallmark.engines import sql_file
-from stallmark.engines.abilities import Backup, BackupOptions, Folders
+from stallmark.engines.abilities import Backup, BackupOptions, Folders, UserBackup
 from stallmark.engines.mssql import lock, odbc
 from stallmark.engines.mssql.server import SQL_SERVER_2022, SQL_SERVER_2025, Server
 from stallmark.engines.mssql.variant_settings import Journal
@@ -83,13 +83,8 @@ class MssqlBackup(Backup):
     def label(self) -> str | None:
         """Return the label of the backup, or None if it cannot be read."""
         try:
-            with self._server.cursor() as cursor:
-                header = cursor.execute(f"RESTORE HEADERONLY FROM DISK = {self._files[0]}")
-                names = [column[0] for column in header.description]
-                row = dict(zip(names, header.fetchone(), strict=True))
-                media = cursor.execute(f"RESTORE LABELONLY FROM DISK = {self._files[0]}")
-                names = [column[0] for column in media.description]
-                label = dict(zip(names, media.fetchone(), strict=True))
+            row, *_ = _query_by_name(self._server, f"RESTORE HEADERONLY FROM DISK = {self._files[0]}")
+            label, *_ = _query_by_name(self._server, f"RESTORE LABELONLY FROM DISK = {self._files[0]}")
         except CallFailed as error:
             if error.code == NOT_THERE:
                 return None
@@ -146,10 +141,7 @@ class MssqlBackup(Backup):
 
     def _moves(self, to: Folders) -> str:
         """Return the clauses that put each file of the backup into its folder, under the name it has."""
-        with self._server.cursor() as cursor:
-            cursor.execute(f"RESTORE FILELISTONLY FROM {self._disks}")
-            names = [column[0] for column in cursor.description]
-            files = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        files = _query_by_name(self._server, f"RESTORE FILELISTONLY FROM {self._disks}")
         unknown = to.filegroups.keys() - {file["FileGroupName"] for file in files}
         if unknown:
             raise StallmarkError(f"place.filegroups names {min(unknown)}, which the database does not have.")
@@ -277,6 +269,79 @@ class MssqlBackup(Backup):
     @property
     def _journal(self) -> Journal:
         return Journal(self._master, f"restore.{self._server.address.database}")
+
+
+def _query_by_name(server: Server, statement: str) -> list[dict[str, Any]]:
+    """Return the rows of a statement by their columns, of which later versions have more."""
+    with server.cursor() as cursor:
+        cursor.execute(statement)
+        names = [column[0] for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+# A backup of a user's own database, which is only read.
+
+_FULL = 1
+_FILES = "SELECT name, physical_name FROM sys.master_files WHERE database_id = DB_ID(?)"
+
+
+class MssqlUserBackup(UserBackup):
+    """The last full backup in a file of the server's machine. The files of the database stay in their places."""
+
+    def __init__(self, server: Server):
+        self._server = server
+
+    def refusal(self) -> str | None:
+        return MssqlBackup(self._server).refusal()
+
+    def refuse(self, source: str) -> None:
+        _UserFile(self._server, source).restore_statement()
+
+    def restore(self, source: str) -> None:
+        _UserFile(self._server, source).restore()
+
+    def finish_restore(self, source: str) -> None:
+        _UserFile(self._server, source).finish_restore()
+
+
+class _UserFile(MssqlBackup):
+    def __init__(self, server: Server, path: str):
+        super().__init__(server)
+        self._path = path
+
+    @property
+    def _files(self) -> list[str]:
+        return [odbc.text(self._path)]
+
+    @property
+    def _statement(self) -> str:
+        return self.restore_statement()
+
+    def restore_statement(self) -> str:
+        """Raise StallmarkError if the file has no backup that fits the database."""
+        try:
+            backups = _query_by_name(self._master, f"RESTORE HEADERONLY FROM {self._disks}")
+        except CallFailed as error:
+            raise StallmarkError(f"The server cannot read {self._path} ({error.message}).") from None
+        full = [backup for backup in backups if backup["BackupType"] == _FULL]
+        if not full:
+            raise StallmarkError(f"{self._path} holds no full backup of a database: make one by BACKUP DATABASE.")
+        number = f"FILE = {full[-1]['Position']}"
+        files = _query_by_name(self._master, f"RESTORE FILELISTONLY FROM {self._disks} WITH {number}")
+        places = dict(self._master.query(_FILES, [self._server.address.database]))
+        if strange := [file["LogicalName"] for file in files if file["LogicalName"] not in places]:
+            raise StallmarkError(
+                f"{self._path} has the file {strange[0]}, which the database {self._server.address.database} lacks: "
+                "restore it once by hand, so that its files have their places."
+            )
+        moves = [
+            f"MOVE {odbc.text(name)} TO {odbc.text(places[name])}" for name in (file["LogicalName"] for file in files)
+        ]
+        checksum = ", CHECKSUM" if full[-1]["HasBackupChecksums"] else ""
+        return (
+            f"RESTORE DATABASE {self._name} FROM {self._disks} WITH {number}, REPLACE, RECOVERY{checksum}, "
+            f"{', '.join(moves)}"
+        )
 
 
 def _as_number(character: re.Match[str]) -> str:

@@ -11,7 +11,7 @@ from stallmark.engines import sql_file
 from stallmark.engines.abilities import Examined, NoDevices, Placement, ServerSession, VariantSetting
 from stallmark.engines.base import Engine, ServerSettings
 from stallmark.engines.mssql import lock, server, settings
-from stallmark.engines.mssql.backup import MssqlBackup
+from stallmark.engines.mssql.backup import MssqlBackup, MssqlUserBackup
 from stallmark.engines.mssql.bulk import INSERTED_INSTEAD, BulkCopyWriter, Copier, InsertWriter, NoBulkCopy
 from stallmark.engines.mssql.caches import MssqlCaches, MssqlPrefill, maintenance
 from stallmark.engines.mssql.examine import UPDATEABILITY, examine
@@ -55,6 +55,7 @@ class MssqlEngine(Server, Engine):
         self.caches: MssqlCaches = MssqlCaches(self)
         self.prefill: MssqlPrefill = MssqlPrefill(self)
         self.backup: MssqlBackup = MssqlBackup(self)
+        self.user_backup = MssqlUserBackup(self)
         self.placement: MssqlPlacement = MssqlPlacement(self)
         self._settings: dict[str, VariantSetting] = {
             "row_versioning": RowVersioning(self),

@@ -23,11 +23,13 @@ from stallmark.engines.abilities import (
     Prefill,
     ServerArrays,
     ServerSession,
+    UserBackup,
     VariantSetting,
 )
 from stallmark.engines.base import Engine, Login, ServerIdentity, ServerSettings
 from stallmark.engines.postgres import address, lock
 from stallmark.engines.postgres.queries import PostgresQueries, maintenance
+from stallmark.engines.postgres.restore import Archive
 from stallmark.engines.postgres.session import PostgresSession, as_call_failed, classify, first_line
 from stallmark.engines.reach import find_server, is_here, shares_paths
 from stallmark.errors import CallFailed, ErrorClass, NoConnection, StallmarkError
@@ -118,6 +120,7 @@ class PostgresEngine(Engine):
 
     def __init__(self, url: str):
         self.prefill = PostgresPrefill(self)
+        self.user_backup: UserBackup | Missing = Archive(self)
         self.maintenance = maintenance(self.connect)
         self._url = url.replace("postgresql+psycopg://", "postgresql://", 1)
         try:

@@ -8,12 +8,10 @@ import difflib
 import os
 import re
 import zoneinfo
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from pathlib import Path
-
-import numpy as np
 
 from stallmark.errors import StallmarkError
 
@@ -27,26 +25,8 @@ _OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})?")
 _AMERICAN = re.compile(r"\d{4},?\s.*[AP]\.?M\.?$", re.I)  # other locales with AM and PM write two digits of the year
 
 YEAR_FIRST, MONTH_FIRST, DAY_FIRST = "year/month/day", "month/day/year", "day.month.year"
-
-
-@dataclass(frozen=True)
-class Reading:
-    """One way to read all times of a file; `moments` without a zone are local."""
-
-    order: str
-    moments: tuple[datetime, ...]
-
-
-@dataclass(frozen=True)
-class Instants:
-    """Instants in seconds since 1970-01-01 UTC. They differ for a local time that occurred twice."""
-
-    early: np.ndarray
-    late: np.ndarray
-
-    @property
-    def ambiguous(self) -> np.ndarray:
-        return self.early != self.late
+_PLACES = {YEAR_FIRST: (0, 1, 2), MONTH_FIRST: (2, 0, 1), DAY_FIRST: (2, 1, 0)}
+"""The places of year, month and day."""
 
 
 def is_time(text: str) -> bool:
@@ -59,46 +39,23 @@ def is_epoch(text: str) -> bool:
     return _EPOCH.fullmatch(text.strip()) is not None
 
 
-def read_times(stamps: Sequence[str]) -> list[Reading]:
-    """Return every way to read the times that can read all of them; 04/03/2025 alone can be read in two.
-
-    Raise StallmarkError, which names the first time that cannot be read.
-    """
-    readings: list[Reading] = []
-    unread = stamps[0] if stamps else ""
-    for order in (YEAR_FIRST, MONTH_FIRST, DAY_FIRST):
-        moments: list[datetime] = []
-        for stamp in stamps:
-            if (moment := moment_of(stamp.strip(), order)) is None:
-                unread = stamp if moments else unread
-                break
-            moments.append(moment)
-        else:
-            if all(moments != list(other.moments) for other in readings):
-                readings.append(Reading(order, tuple(moments)))
-    if not readings:
-        raise StallmarkError(f"The time {unread!r} cannot be read: write it as 2025-11-21T10:00:00Z.")
-    return readings
-
-
 def moment_of(stamp: str, order: str) -> datetime | None:
     """Return the time of a stamp in an order of day and month, or None if the stamp does not fit that order."""
+    stamp = stamp.strip()
     if is_epoch(stamp):
-        return _since_1970(stamp) if order == YEAR_FIRST else None
+        whole, _, part = stamp.partition(".")
+        micro = int((part + "000000")[:6]) + int(whole) * 10**6 // 10 ** (len(whole) - 10)
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micro) if order == YEAR_FIRST else None
     match = _STAMP.fullmatch(stamp)
     if match is None:
         return None
-    first, second, third = match["first"], match["second"], match["third"]
+    parts = match["first"], match["second"], match["third"]
     # Four digits are a year, and only a year that comes first has them there.
-    if (len(first) == 4) != (order == YEAR_FIRST) or len(first) == 3 or len(third) == 3:
+    if (len(parts[0]) == 4) != (order == YEAR_FIRST) or len(parts[0]) == 3 or len(parts[2]) == 3:
         return None
     if order == MONTH_FIRST and match["between"] == ".":
         return None  # written with points, the day comes first
-    year, month, day = {
-        YEAR_FIRST: (first, second, third),
-        MONTH_FIRST: (third, first, second),
-        DAY_FIRST: (third, second, first),
-    }[order]
+    year, month, day = (parts[place] for place in _PLACES[order])
     hour = int(match["hour"])
     if match["half"]:
         if not 1 <= hour <= 12:
@@ -113,12 +70,6 @@ def moment_of(stamp: str, order: str) -> datetime | None:
         )  # fmt: skip
     except ValueError:
         return None
-
-
-def _since_1970(stamp: str) -> datetime:
-    whole, _, part = stamp.partition(".")
-    micro = int((part + "000000")[:6]) + int(whole) * 10**6 // 10 ** (len(whole) - 10)
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micro)
 
 
 def _fixed(text: str) -> tzinfo:
@@ -151,101 +102,102 @@ def local_zone_name() -> str:
     return name
 
 
-def instants(moments: Sequence[datetime], zone: tzinfo | None) -> Instants:
-    """Return the instants of the moments; those without an offset of their own are local times of `zone`.
-
-    Raise StallmarkError for a local time that the zone's clocks never showed.
-    """
-    early, late = np.empty(len(moments)), np.empty(len(moments))
-    for place, moment in enumerate(moments):
-        if moment.tzinfo is None:
-            if zone is None:
-                raise ValueError("a local time without a zone")
-            first, second = (moment.replace(tzinfo=zone, fold=fold).timestamp() for fold in (0, 1))
-            if first > second:
-                raise StallmarkError(
-                    f"{moment:%Y-%m-%d %H:%M:%S} never was in {zone}: clocks were put forward over it, so the time "
-                    "zone is another."
-                )
-        else:
-            first = second = moment.timestamp()
-        early[place], late[place] = first, second
-    return Instants(early, late)
-
-
-def is_local(reading: Reading) -> bool:
-    return any(moment.tzinfo is None for moment in reading.moments)
-
-
 def write_utc(seconds: float) -> str:
     """Return the time for people: 2025-11-21 10:00:00."""
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"
 
 
+def possible_orders(path: Path, stamps: Iterable[str]) -> tuple[list[str], str]:
+    """Return the orders of day and month in which all stamps can be read, and not to the same times; and a stamp that
+    shows it.
+
+    Stops at the first stamp that leaves one order. Raise StallmarkError if no order fits.
+    """
+    orders = [YEAR_FIRST, MONTH_FIRST, DAY_FIRST]
+    differ, stamp = False, None
+    for stamp in stamps:
+        moments = {order: moment for order in orders if (moment := moment_of(stamp, order)) is not None}
+        if not moments:
+            raise StallmarkError(
+                f"The time {stamp.strip()[:40]!r} of {path} cannot be read: write it as 2025-11-21T10:00:00Z."
+            )
+        orders = list(moments)
+        if len(orders) == 1:
+            return orders, stamp.strip()
+        differ |= len(set(moments.values())) > 1
+    if stamp is None:
+        raise StallmarkError(f"{path} has no times.")
+    return orders if differ else orders[:1], stamp.strip()
+
+
+def choose_order(path: Path, stamps: Iterable[str], asked: str | None, otherwise: str = "") -> str:
+    """Return the order of day and month: the only possible one, the `asked` one (month-first, day-first) or, for a year
+    of four digits with AM or PM, that of the USA.
+
+    Raise StallmarkError if it is unknown; `otherwise` is another remedy for the message.
+    """
+    orders, example = possible_orders(path, stamps)
+    chosen = {"month-first": MONTH_FIRST, "day-first": DAY_FIRST}.get(asked or "", "")
+    if chosen in orders:
+        return chosen
+    if len(orders) == 1:
+        if chosen and orders != [YEAR_FIRST] and moment_of(example, chosen) is None:
+            raise StallmarkError(f"The dates of {path} are not {asked}, as {example[:40]!r} shows.")
+        return orders[0]
+    if _AMERICAN.search(example):
+        return MONTH_FIRST
+    raise StallmarkError(
+        f"The date of {example[:40]!r} in {path} may be read with the month or with the day first: choose "
+        f"--dates month-first or --dates day-first{otherwise}."
+    )
+
+
 class Clock:
-    """The clock of one file, whose times are read in their order; local times are of its zone, and notes are
-    sentences."""
+    """The clock of one file: local times are of its zone. `zone_words`: the zone in the words of the file."""
 
-    def __init__(self, path: Path, order: str, zone: tzinfo | None, note: Callable[[str], None]):
-        self._path, self._order, self._zone, self._note = path, order, zone, note
+    def __init__(self, path: Path, order: str, zone: tzinfo | None, zone_words: str = ""):
+        self._path, self._order, self._zone, self._zone_words = path, order, zone, zone_words
         self._before = float("-inf")
+        self.is_local = False
+        """A time without an offset was read."""
+        self.is_repeated = False
+        """A local time was read that occurred twice, because summer time ended."""
 
-    def instant(self, stamp: str) -> float:
-        """Return seconds since 1970. Raise StallmarkError for a time that cannot be read, or whose zone is unknown."""
-        moment = moment_of(stamp.strip(), self._order)
+    def occurrences(self, stamp: str) -> tuple[float, float]:
+        """Return the instants of a time in seconds since 1970; they differ for a local time that occurred twice.
+
+        Raise StallmarkError for a time that cannot be read, whose zone is unknown, or that its clock never showed.
+        """
+        moment = moment_of(stamp, self._order)
         if moment is None:
             raise StallmarkError(
                 f"The time {stamp.strip()[:40]!r} of {self._path} is not in the order {self._order}, as others are."
             )
         if moment.tzinfo is not None:
-            return moment.timestamp()
+            return moment.timestamp(), moment.timestamp()
+        self.is_local = True
         if self._zone is None:
+            but = f", only “{self._zone_words}”" if self._zone_words else ""
             raise StallmarkError(
-                f"{self._path} does not name the time zone of its times: give it with --timezone, as "
+                f"{self._path} does not specify the time zone of its times{but}: give it with --timezone, as "
                 "Europe/Berlin or UTC."
             )
-        occurrences = instants([moment], self._zone)
-        early, late = float(occurrences.early[0]), float(occurrences.late[0])
-        if early != late:
-            self._note(
-                f"{self._path.name}: summer time ended within it. The times of that hour are there twice; they are "
-                "taken in the order of the file."
+        early, late = (moment.replace(tzinfo=self._zone, fold=fold).timestamp() for fold in (0, 1))
+        if early > late:
+            raise StallmarkError(
+                f"{moment:%Y-%m-%d %H:%M:%S} never was in {self._zone}: clocks were put forward over it, so the time "
+                "zone is another."
             )
-        self._before = late if early < self._before < late else early
-        return self._before
+        return early, late
 
-
-def find_order(path: Path, stamps: Iterable[str], asked: str | None, otherwise: str = "") -> str:
-    """Return the order of day and month in which all stamps can be read; stops at the first stamp that decides.
-
-    Raise StallmarkError if no order fits, or several do and `asked` (month-first, day-first) does not choose.
-    `otherwise` is another remedy for the message.
-    """
-    orders = [YEAR_FIRST, MONTH_FIRST, DAY_FIRST]
-    stamp = ""
-    for stamp in stamps:
-        left = [order for order in orders if moment_of(stamp.strip(), order) is not None]
-        if not left:
-            raise StallmarkError(f"The time {stamp.strip()[:40]!r} of {path} cannot be read: record it in ISO 8601.")
-        orders = left
-        if orders == [YEAR_FIRST] or (len(orders) == 1 and not asked):
-            return orders[0]
-    if not stamp:
-        raise StallmarkError(f"{path} has no times.")
-    chosen = {"month-first": MONTH_FIRST, "day-first": DAY_FIRST}.get(asked or "")
-    if chosen in orders:
-        return chosen
-    if len(orders) == 1:
-        if chosen and orders != [YEAR_FIRST]:
-            raise StallmarkError(f"The dates of {path} are not {asked}, as {stamp.strip()[:40]!r} shows.")
-        return orders[0]
-    # A four-digit year with AM or PM is American.
-    if _AMERICAN.search(stamp.strip()):
-        return MONTH_FIRST
-    raise StallmarkError(
-        f"The date of {stamp.strip()[:40]!r} in {path} may be read with the month or with the day first: choose "
-        f"--dates month-first or --dates day-first{otherwise}."
-    )
+    def instant(self, stamp: str) -> float:
+        """Return seconds since 1970. Of two occurrences, the order of the file decides."""
+        early, late = self.occurrences(stamp)
+        self.is_repeated |= early != late
+        if early != late and early < self._before < late:
+            early = late
+        self._before = early if self.is_local else self._before
+        return early
 
 
 @dataclass(frozen=True)
@@ -267,11 +219,11 @@ def schedule_from(start: str | None, interval_s: float | None, zone: str | None)
         return None
     if start is None or not interval_s:
         raise StallmarkError("--start and --interval belong together, as in --start 2026-03-02T10:00 --interval 15s.")
-    if (moment := moment_of(start.strip(), YEAR_FIRST)) is None:
+    if (moment := moment_of(start, YEAR_FIRST)) is None:
         raise StallmarkError(f"{start} is not a time: write it as 2026-03-02T10:00 or 2026-03-02T10:00+01:00.")
     if moment.tzinfo is None and zone is None:
         raise StallmarkError(f"--start {start} has no time zone: give it with --timezone, as Europe/Berlin or UTC.")
-    begin = instants([moment], find_zone(zone) if zone else None)
-    if begin.ambiguous.any():
+    begin, late = Clock(Path("--start"), YEAR_FIRST, find_zone(zone) if zone else None).occurrences(start)
+    if begin != late:
         raise StallmarkError(f"{start} was twice in {zone}, because summer time ended: write it with its offset.")
-    return Schedule(float(begin.early[0]), interval_s)
+    return Schedule(begin, interval_s)

@@ -48,7 +48,7 @@ _UNITS = (  # patterns of a counter's name; the first match counts
 
 
 class Perfmon(Recorded):
-    """A file of Perfmon. Its counters are those of the last header: a log that was restarted has several."""
+    """A file of Perfmon. Its counters are those of all headers: a log that was restarted has several."""
 
     order = MONTH_FIRST
 
@@ -59,6 +59,7 @@ class Perfmon(Recorded):
 
     def samples(self, has: Has = lambda _: True) -> Iterator[Sample]:
         header: list[str] = []
+        self.counters = []
         chosen: list[tuple[int, Counter]] = []
         begins, cut, count, undated, strange = False, 0, 0, 0, ""
         for row in self._rows():
@@ -66,7 +67,7 @@ class Perfmon(Recorded):
                 header, begins = row, True
                 places = self._read_header(header)
                 chosen = [(place, counter) for place, counter in places if has(counter)]
-                self.counters = [counter for _, counter in places]
+                self.counters = list(dict.fromkeys([*self.counters, *(counter for _, counter in places)]))
             elif not header:
                 raise StallmarkError(f"{self.path} does not begin with the header of Perfmon's CSV: it is cut.")
             elif not _TIME.fullmatch(stamp := row[0].strip()) and (is_time(stamp) or _SPOILED.fullmatch(stamp)):

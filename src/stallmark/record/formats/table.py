@@ -38,6 +38,7 @@ _TIME_NAME = re.compile(r"time|date|epoch|stamp", re.I)
 _HOST_NAME = re.compile(
     r"(host|server|machine|computer|node|sql_instance|db_?instance)[ _]?(name|id|identifier)?", re.I
 )
+_ADDRESS = re.compile(r"\S+:\d{2,5}")  # a Prometheus calls a host with its port an instance, others a disk
 _NO_COUNTER = re.compile(r"interval\b.*|(.*[ _])?(id|index|number)", re.I)  # numbers that measure nothing
 _IN_BRACKETS = re.compile(r"(?P<name>.*\S)\s*[(\[](?P<unit>[^()\[\]]+)[)\]]\s*")
 _UNITS = {  # keys match the text in brackets
@@ -90,8 +91,8 @@ class Table(Recorded):
             moments, row_places = stamps, np.arange(len(stamps))
         labels = [""] * len(stamps) if instance is None else table[str(instance)].fill_null("").to_pylist()
         self.texts = [layout.header[column] for column in texts if column != instance]
-        named = (table[str(column)] for column in texts if _HOST_NAME.fullmatch(layout.header[column]))
-        self.hosts = sorted({host for column in named for host in column.unique().to_pylist() if host})
+        self.hosts = sorted(_hosts(table, layout, texts))
+        self.host = self.hosts[0] if len(self.hosts) == 1 else ""
         self.notes = [f"columns that hold text: {', '.join(self.texts)}"] if self.texts else []
         self.notes += [f"rows with too few or too many values: {cut}"] if cut > 0 else []
         counted = [
@@ -189,6 +190,15 @@ def _time_columns(header: list[str], row: list[str], asked: str | None) -> tuple
     return (dates[0], clocks[0]) if dates and clocks else ()
 
 
+def _hosts(table: pa.Table, layout: _Layout, texts: list[int]) -> set[str]:
+    hosts = set[str]()
+    for column in texts:
+        name, own = layout.header[column], {text for text in table[str(column)].unique().to_pylist() if text}
+        if _HOST_NAME.fullmatch(name) or (name.lower() == "instance" and all(map(_ADDRESS.fullmatch, own))):
+            hosts |= {re.sub(r":\d+$", "", text) for text in own}
+    return hosts
+
+
 def _sorted_out(table: pa.Table, layout: _Layout) -> tuple[dict[int, np.ndarray], list[int]]:
     """Return the columns of numbers, with NaN for empty cells, and the positions of all other columns."""
     numbers, texts = {}, []
@@ -196,7 +206,8 @@ def _sorted_out(table: pa.Table, layout: _Layout) -> tuple[dict[int, np.ndarray]
         if column in layout.times:
             continue
         cells = pc.utf8_trim_whitespace(table[str(column)])
-        if layout.delimiter == ";":
+        # Beside decimal points a comma separates thousands.
+        if layout.delimiter == ";" and not pc.any(pc.match_substring(cells, ".")).as_py():
             cells = pc.replace_substring(cells, ",", ".")
         cells = pc.if_else(pc.is_in(pc.utf8_lower(cells), _EMPTY), None, cells)
         if cells.null_count == len(cells):

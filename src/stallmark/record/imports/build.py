@@ -1,6 +1,7 @@
 """Make the folder of a profile from files of other tools. The spans of all files are put in the order of time: no two
 overlap, each time counts once, and gaps are noted."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,27 +35,29 @@ class Timeline:
     notes: list[str]
 
 
-def timeline_of(recording: Recording, *, covered: bool = True) -> Timeline:
+def timeline_of(recording: Recording, wanted: Wanted, *, covered: bool = True) -> Timeline:
     """Put the spans of all files in the order of time. A span that overlaps another is omitted; of two, the shorter one
     counts.
 
     A span much longer than the others counts for all of its time if `covered`: the tool has no value for a time without
     recording.
     """
-    spans = recording.spans
-    start, end = np.round(np.array(spans.start) * _US), np.round(np.array(spans.end) * _US)
-    order = np.lexsort((np.arange(len(end)), end, start))
+    names = dict.fromkeys(name for rows in recording.rows for name in rows.columns)
+    start = np.round(np.concatenate([rows.start for rows in recording.rows]) * _US)
+    end = np.round(np.concatenate([rows.end for rows in recording.rows]) * _US)
+    columns = {
+        name: np.concatenate([rows.columns.get(name, np.full(len(rows.end), np.nan)) for rows in recording.rows])
+        for name in names
+    }
+    order = np.lexsort((end, start))
     start, end = start[order], end[order]
     first = np.ones(len(start), dtype=bool)
     first[1:] = (np.diff(start) != 0) | (np.diff(end) != 0)
-    group = np.cumsum(first) - 1
-    columns = {name: _first_known(np.array(values)[order], first, group) for name, values in spans.columns.items()}
+    columns = {name: _first_known(values[order], first) for name, values in columns.items()}
     start, end = start[first] / _US, end[first] / _US
     usual_s = float(np.median(end - start)) if len(start) else 0.0
     late = end - start > GAP * usual_s
-    kept = _without_overlaps(start, end, ~late)
-    if covered:
-        kept |= _without_overlaps(start, end, late & ~_overlapping(start, end, kept))
+    kept = _without_overlaps(start, end, np.argsort(late, kind="stable")[: None if covered else int((~late).sum())])
     notes = []
     left_out = {
         "of a time that was there already": int((~kept & (~late | covered)).sum()),
@@ -64,36 +67,28 @@ def timeline_of(recording: Recording, *, covered: bool = True) -> Timeline:
         if count:
             notes.append(f"{count} sample{'s' * (count > 1)} {which} {'is' if count == 1 else 'are'} left out.")
     start, end = start[kept], end[kept]
-    intervals = Intervals(start, end, {name: values[kept] for name, values in columns.items()})
-    return Timeline(intervals, round(usual_s, 3), _gaps(start, end, recording), notes)
+    columns = sysstat.assign_all_disks({name: values[kept] for name, values in columns.items()}, recording, wanted)
+    return Timeline(Intervals(start, end, columns), round(usual_s, 3), _gaps(start, end, recording), notes)
 
 
-def _overlapping(start: np.ndarray, end: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """Return a mask of the spans that overlap a kept span; kept spans do not overlap each other."""
-    if not kept.any():
-        return np.zeros(len(start), dtype=bool)
-    next_place = np.searchsorted(end[kept], start, side="right")
-    next_start = np.append(start[kept], np.inf)[next_place]
-    return next_start < end
-
-
-def _first_known(values: np.ndarray, first: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """Return the first known value of each group of rows with the same span."""
-    first_values = values[first]
-    for place in np.flatnonzero(~first & np.isfinite(values)):
-        if np.isnan(first_values[group[place]]):
-            first_values[group[place]] = values[place]
+def _first_known(values: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """Return the first known value of each group of rows; each group begins with a `first` row."""
+    known = np.flatnonzero(np.isfinite(values))
+    groups, places = np.unique((np.cumsum(first) - 1)[known], return_index=True)
+    first_values = np.full(int(first.sum()), np.nan)
+    first_values[groups] = values[known[places]]
     return first_values
 
 
 def _without_overlaps(start: np.ndarray, end: np.ndarray, candidates: np.ndarray) -> np.ndarray:
-    """Return a mask of the spans to keep, so that none overlaps an earlier one."""
-    kept = np.zeros(len(start), dtype=bool)
-    until = -np.inf
-    for place in np.flatnonzero(candidates).tolist():
-        if start[place] >= until:
+    """Return a mask of the spans to keep: each candidate in turn that overlaps none before it."""
+    kept, starts, ends = np.zeros(len(start), dtype=bool), list[float](), list[float]()
+    for place in candidates.tolist():
+        after = bisect_right(starts, start[place])
+        if (after == 0 or ends[after - 1] <= start[place]) and (after == len(starts) or end[place] <= starts[after]):
+            starts.insert(after, start[place])
+            ends.insert(after, end[place])
             kept[place] = True
-            until = end[place]
     return kept
 
 
@@ -153,13 +148,14 @@ def import_profile(files: Sequence[Path], folder: Path, wanted: Wanted, *, anony
     if wanted.schedule and len(files) > 1:
         raise StallmarkError("--start is the time of one file's first report: import each file alone.")
     _refuse_unknown_devices(recording, wanted)
-    sysstat.assign_all_disks(recording, wanted)
-    timeline = timeline_of(recording, covered=source != "csv")
+    timeline = timeline_of(recording, wanted, covered=source != "csv")
     tables = timeline.intervals.tables()
     if not any(table.num_rows for table in tables.values()):
+        reasons = " ".join([*(f"{reason}." for reason in recording.missing.values()), *recording.notes])
+        needed = f"Two consecutive samples are needed{_AS.get(source, '')}."
         raise StallmarkError(
-            f"{', '.join(str(path) for path in files)}: no interval has a value that a profile knows. Two "
-            f"consecutive samples are needed{_AS.get(source, '')}."
+            f"{', '.join(str(path) for path in files)}: no interval has a value that a profile knows. "
+            f"{reasons if reasons and len(timeline.intervals.start) else needed}"
         )
     manifest = _manifest(files, source, recording, timeline, anonymous)
     write_imported(folder, manifest, tables)

@@ -22,13 +22,14 @@ from stallmark.errors import StallmarkError
 from stallmark.record.formats.prometheus import as_json
 from stallmark.record.formats.sample import Counter, head_of
 from stallmark.record.formats.table import Table
-from stallmark.record.imports.prometheus import METRICS, unit_factor
-from stallmark.record.imports.recording import COUNTS, Recording, Wanted, some_names
+from stallmark.record.imports.prometheus import METRICS
+from stallmark.record.imports.recording import COUNTS, Recording, Samples, Wanted, some_names
 from stallmark.record.imports.series import Kind, Series, add_series
 from stallmark.record.profile.interval_table import IO, STATES, FileClass
 
 _HINT = "it takes Perfmon's CSV, iostat with -t, sadf -j, a range query of Prometheus as JSON, and CSV with times"
 _NAMED = 6  # maximum series named in a message
+_INSTANCE = re.compile(r'\binstance="([^":]+)')
 _WORD = re.compile(r"[A-Za-z_:][\w:]*")
 
 
@@ -85,20 +86,16 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
         return _our_name(counter, wanted) is not None
 
     file = Table(path, hint=_HINT)
-    clock = recording.clock(file, wanted)
-    times: list[float] = []
-    points: dict[Counter, dict[float, float]] = {}
-    for sample in file.samples(takes):
-        times.append(clock.instant(sample.stamp))
-        for counter, value in sample.values:
-            if value >= 0:
-                points.setdefault(counter, {}).setdefault(times[-1], value)
-    parts = [_Part(*name, counter, points[counter]) for counter in points if (name := _our_name(counter, wanted))]
+    samples = Samples(file, recording, wanted, takes)
+    parts = [
+        _Part(*name, counter, dict(zip(*map(np.ndarray.tolist, samples.points(counter)), strict=True)))
+        for counter in samples.counters
+        if (name := _our_name(counter, wanted))
+    ]
     _refuse(path, file, wanted, parts, list(names))
-    if repeated := len(times) - len(set(times)):
+    if repeated := len(samples.times) - len(np.unique(samples.times)):
         recording.note(f"{path.name}: left out are the values of times that were there already: {repeated}.")
-    add_series(list(_series(parts)), recording, path.name, times)
-    recording.add_facts(file)
+    add_series(list(_series(parts)), recording, path.name, samples.times)
     recording.note(f"{path.name}: each time is taken as the end of what its values cover.")
 
 
@@ -166,8 +163,9 @@ def _increments(points: Mapping[float, float]) -> dict[float, float]:
 
 def _refuse(path: Path, file: Table, wanted: Wanted, parts: Sequence[_Part], names: list[str]) -> None:
     """Raise StallmarkError for series without a usable name, value or unit."""
-    if len(file.hosts) > 1:
-        raise StallmarkError(f"{path} is of {some_names(file.hosts)}: give each a file of its own.")
+    hosts = {*file.hosts, *(host for part in parts for host in _INSTANCE.findall(part.counter.name))}
+    if len(hosts) > 1:
+        raise StallmarkError(f"{path} is of {some_names(hosts)}: give each a file of its own.")
     existing = f"it has {', '.join(names[:_NAMED])}{', …' if len(names) > _NAMED else ''}"
     for theirs in [*wanted.names, *(text for text in file.texts if text in MEANINGS)]:
         if any(theirs.endswith(text) for text in file.texts):
@@ -219,5 +217,5 @@ def _refuse(path: Path, file: Table, wanted: Wanted, parts: Sequence[_Part], nam
 
 
 def _total_name(metric: str) -> str:
-    column = METRICS[metric][0]
-    return f"{re.sub('ms$', 's', column) if unit_factor(metric, column) == 1000 else column}_total"
+    _, [(column, factor), *_] = METRICS[metric]
+    return f"{re.sub('ms$', 's', column) if factor == 1000 else column}_total"

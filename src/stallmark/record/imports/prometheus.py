@@ -10,11 +10,8 @@ windows_exporter (internal/collector/logical_disk, physical_disk, cpu, mssql; wm
 mssql_standard.collector.yml. A metric of another name is not read.
 """
 
-import json
 import re
 from collections import Counter
-from collections.abc import Iterator
-from importlib import resources
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -22,25 +19,26 @@ import numpy as np
 
 from stallmark.errors import StallmarkError
 from stallmark.record.formats.prometheus import Labels, RangeQuery, as_json
-from stallmark.record.imports.devices import Devices
+from stallmark.record.imports.counters import known_counters
+from stallmark.record.imports.devices import classify, note_uncounted
 from stallmark.record.imports.perfmon import SYSTEM_DATABASES
 from stallmark.record.imports.recording import WHOLE_MACHINE, Recording, Wanted
-from stallmark.record.imports.series import Kind, Series, add_series
+from stallmark.record.imports.series import Series, add_series
 from stallmark.record.profile.interval_table import STATES
 
-METRICS: dict[str, list[str]] = json.loads((resources.files(__package__) / "prometheus_metrics.json").read_text())
-"""The columns of each metric."""
+METRICS = {metric: (label, entries) for (label, metric), entries in known_counters("prometheus").items()}
+"""The label of the devices of each metric, if it has one, and its columns."""
 MOST_SERIES = 20_000
-_DEVICES = {"node_disk": "device", "windows_physical_disk": "disk", "windows_logical_disk": "volume"}
-"""The labels of devices, by the beginning of a metric. Of disks and volumes, the first with a column count."""
-_PARTS = frozenset({"__name__", *_DEVICES.values(), "cpu", "core", "mode", "database", "datname", "datid"})
+_DEVICES = ("device", "disk", "volume")
+"""The labels of devices. Of disks and volumes, the first with a column count."""
+_PARTS = frozenset({"__name__", *_DEVICES, "cpu", "core", "mode", "database", "datname", "datid"})
 """The labels by which the series of one machine differ. Any other label distinguishes machines, servers or scrapers."""
 _LEFT_OUT = {
     # A processor that works is in no other mode of these; user contains guest, privileged contains interrupt and dpc.
     "mode": {"idle", "iowait", "steal", "guest", "guest_nice", "interrupt", "dpc"},
     "database": SYSTEM_DATABASES | {"_total"},
     "datname": {"template0", "template1"},
-    **{label: {"_total"} for label in _DEVICES.values()},
+    **{label: {"_total"} for label in _DEVICES},
 }
 _NEW_NAMES = {
     "node_cpu": "node_cpu_seconds_total",
@@ -67,15 +65,7 @@ class _Known(NamedTuple):
         return self.labels.get(self.label, "")
 
     def series(self, column: str, group: str, name: str) -> Series:
-        kind: Kind = "state" if self.column in STATES else "total"
-        return Series(column, kind, group, name, self.times, self.values * unit_factor(self.metric, self.column))
-
-
-def unit_factor(metric: str, column: str) -> float:
-    """Return the factor from a metric's unit to its column's: from seconds to ms, from pages to bytes."""
-    if column.endswith("_ms") and "_seconds" in metric:
-        return 1000.0
-    return 8192.0 if column.endswith("_bytes") and metric.endswith("_pages") else 1.0
+        return Series(column, "state" if self.column in STATES else "total", group, name, self.times, self.values)
 
 
 def read(path: Path, recording: Recording, wanted: Wanted) -> None:
@@ -103,12 +93,24 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
                 f"{path.name}: points that were not in the order of time are sorted, and double ones left out."
             )
         if len(times) > 1 and not any(labels.get(key, "").lower() in texts for key, texts in _LEFT_OUT.items()):
-            label = next((label for begin, label in _DEVICES.items() if name.startswith(begin)), "")
-            known += [_Known(name, column, label, labels, times, values) for column in METRICS[name]]
+            label, entries = METRICS[name]
+            known += [_Known(name, column, label, labels, times, values * factor) for column, factor in entries]
         recording.host = recording.host or re.sub(r":\d+$", "", labels.get("instance", "")) or None
     known = [entry for entry in known if _NEW_NAMES.get(entry.metric) not in names]
-    devices = Devices(recording, wanted)
-    series = [*_device_series(known, devices, bool(wanted.classes)), *_server_series(known)]
+    # Without given classes, each column is of one label's devices.
+    labels = {entry.column: entry.label for label in reversed(_DEVICES) for entry in known if entry.label == label}
+    of_devices = [entry for entry in known if entry.label and (wanted.classes or entry.label == labels[entry.column])]
+    devices = {entry.device for entry in of_devices}
+    classes = classify(devices, recording, wanted)
+    series = [
+        entry.series(f"{classes[entry.device]}.{entry.column}", f"{entry.label} {entry.device}", entry.device)
+        for entry in of_devices
+        if entry.device in classes
+    ]
+    for entry in known:
+        if not entry.label:
+            database = entry.labels.get("database") or entry.labels.get("datname") or ""
+            series.append(entry.series(f"server.{entry.column}", _engine(entry.metric) or "cpu", database))
     if not series:
         raise StallmarkError(_nothing(path, names))
     recording.engine = next((engine for entry in known if (engine := _engine(entry.metric))), recording.engine)
@@ -116,7 +118,7 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
         recording.cores = len(cores)
         recording.note(WHOLE_MACHINE)
     add_series(series, recording, path.name)
-    devices.finish(path.name)
+    note_uncounted(devices, classes, recording, path.name)
     if not query.whole:
         recording.note(f"{path.name} is cut: its last series is left out.")
 
@@ -135,27 +137,6 @@ def _refuse_other(path: Path, name: str, labels: Labels, others: dict[str, Label
             f"{path} has {name} of {label} “{texts[0]}” and “{texts[1]}”: a profile is of one machine. Ask for one, as "
             f"in {as_json(name.partition('_')[0] + '_.*', {'instance': own.get('instance', ''), label: texts[0]})}."
         )
-
-
-def _device_series(known: list[_Known], devices: Devices, is_given: bool) -> Iterator[Series]:
-    """Yield the series of counted devices. Without given classes, each column is from one label's devices."""
-    labels: dict[str, str] = {}
-    for label in _DEVICES.values():
-        for entry in known:
-            if entry.label == label and (is_given or labels.setdefault(entry.column, label) == label):
-                devices.meet([entry.device])
-    for entry in known:
-        if entry.label and entry.device in devices.counted and labels.get(entry.column, entry.label) == entry.label:
-            yield entry.series(
-                f"{devices.counted[entry.device]}.{entry.column}", f"{entry.label} {entry.device}", entry.device
-            )
-
-
-def _server_series(known: list[_Known]) -> Iterator[Series]:
-    for entry in known:
-        if not entry.label:
-            database = entry.labels.get("database") or entry.labels.get("datname") or ""
-            yield entry.series(f"server.{entry.column}", _engine(entry.metric) or "cpu", database)
 
 
 def _engine(metric: str) -> Literal["mssql", "postgresql"] | None:

@@ -306,6 +306,7 @@ class External(ManifestPart):
         offset_s: added to its times.
         span: first and last time, UTC, ISO 8601.
         notes: parts that were omitted.
+        remarks: conversions of values.
     """
 
     name: str
@@ -318,6 +319,7 @@ class External(ManifestPart):
     interval_s: float
     counters: int
     notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 class Ended(ManifestPart):

@@ -202,6 +202,21 @@ class Counted(ManifestPart):
     after: int | None = None
 
 
+class Statement(ManifestPart):
+    """A statement of a user's own SQL.
+
+    Attributes:
+        name: its transaction, and its number in the transaction.
+        line: its line in the transaction's file.
+        text: in one line, without comments.
+    """
+
+    name: str
+    transaction: str
+    line: int
+    text: str
+
+
 class Workload(ManifestPart):
     """The workload of a run.
 
@@ -209,6 +224,7 @@ class Workload(ManifestPart):
         scale: in the workload's own measures.
         trades_per_account: mean depth of the brokerage's history.
         version: of the rows, the inputs and the procedures.
+        statements: statements of a user's own SQL, in the order of its files.
         background_sessions: number of sessions for transactions that no virtual user starts.
     """
 
@@ -220,6 +236,7 @@ class Workload(ManifestPart):
     locality: float = 0.0
     version: int | None = None
     transactions: tuple[Transaction, ...] = ()
+    statements: tuple[Statement, ...] = ()
     primary: str | None = None
     nominal_rate: float | None = None
     background_sessions: int = 0

@@ -195,6 +195,46 @@ def _too_few(steps: Sequence[StepSummary]) -> list[str]:
     return [words.too_few(SHARE_SAMPLES)] if few else []
 
 
+def statement_times(step: StepSummary) -> Table | None:
+    """Return the statements of SQL of a user's own in a step, or None if it had none."""
+    return Rows(list(enumerate(step.own_statements, 1))).table_if_any(
+        word("#", lambda row: str(row[0])),
+        word("file, line", lambda row: f"{row[1].transaction}.sql, {row[1].line}"),
+        word("statement", lambda row: format.shorten(row[1].text)),
+        number("executions", lambda row: row[1].executions, format.count),
+        number("per s", lambda row: row[1].per_s),
+        number("rows each", lambda row: row[1].rows),
+        number("errors", lambda row: row[1].errors, format.count),
+        group(
+            "Latency, ms",
+            number("mean", lambda row: row[1].latency_mean_ms),
+            percentiles(lambda row: row[1].latency_ms),
+        ),
+        if_known(
+            group(
+                "Pages, per execution",
+                number("asked for", lambda row: row[1].logical_reads),
+                number("read", lambda row: row[1].physical_reads),
+            )
+        ),
+        notes=[reading.STATEMENTS, *percentile_notes(statement.latency_ms for statement in step.own_statements)],
+    )
+
+
+def _statement_blocks(experiment: ExperimentSummary) -> list[Block]:
+    labels = step_labels(experiment)
+    tables = [(labels[step.key], table) for step in experiment.steps if (table := statement_times(step))]
+    if not tables:
+        return []
+    if len(experiment.steps) == 1:
+        return [Title("Statements"), Shown(tables[0][1], "Statements")]
+    folds = [
+        Fold(f"Statements: {name}", [Shown(table, f"Statements of {name}")], open=len(tables) <= 3)
+        for name, table in tables
+    ]
+    return [Title("Statements"), *folds]
+
+
 def service_times(experiment: ExperimentSummary) -> Table:
     return step_rows(experiment, lambda step: step.transactions).table(
         word("transaction", lambda kind: display_name(kind.name)),
@@ -241,6 +281,7 @@ def transactions_section(experiment: ExperimentSummary) -> Section:
         else:
             blocks.append(Shown(table, "Transactions"))
     blocks += _reads_blocks(experiment, several)
+    blocks += _statement_blocks(experiment)
     if latencies := transaction_figures(experiment):
         blocks += [Title("Latency by transaction"), Grid(latencies, small=True)]
     beside = "Concurrent streams of queries"

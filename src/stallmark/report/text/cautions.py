@@ -118,6 +118,9 @@ SENTENCES: Mapping[Kind, str] = {
         "Every run on a real device began with a restored database. Restoring rewrites what a storage array caches and "
         "tiers, so the array started over as well."
     ),
+    CautionKind.NOT_RESET: (
+        "Runs were not reset (reset: continue): each began with the data that the run before it had left."
+    ),
     CautionKind.COLD_START: (
         "A cold start empties the server’s caches. A cache inside the device cannot be emptied from here."
     ),

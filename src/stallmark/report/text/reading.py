@@ -227,6 +227,10 @@ TRANSACTIONS = (
     "Latency in milliseconds from scheduled to ended, retries included. Rolled back: as the workload intends; failed: "
     "given up."
 )
+STATEMENTS = (
+    "Latency in milliseconds from sent to answered, of executions that ended well. Rows: returned, so none of a "
+    "statement that changes rows and returns nothing. Transactions also begin and commit, which is no row here."
+)
 _AGREE = (
     f"Counts and bytes should agree within {percent(COUNTS_AGREE).replace(' ', NBSP)}; those that do not are marked."
 )

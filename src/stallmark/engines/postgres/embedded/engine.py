@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 
-from stallmark.engines.abilities import Backup, Caches, Folders, Memory, Placement, ServerArrays, Tracing
+from stallmark.engines.abilities import Backup, Caches, Folders, Memory, Missing, Placement, ServerArrays, Tracing
 from stallmark.engines.postgres.embedded import copies
 from stallmark.engines.postgres.embedded.copies import bytes_in, shares_blocks
 from stallmark.engines.postgres.embedded.ownership import MARKER, is_of
@@ -233,6 +233,7 @@ class EmbeddedEngine(PostgresEngine):
         self.memory = EmbeddedMemory(self)
         self.caches = EmbeddedCaches(server)
         self.backup = EmbeddedBackup(server)
+        self.user_backup = Missing("the embedded database starts from a copy of its own: write `reset: restore`")
         self.placement = Placement()
         self.devices = EmbeddedDevices(server)
         self.tracing = EmbeddedTracing(server)

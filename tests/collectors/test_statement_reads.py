@@ -1,0 +1,116 @@
+"""The reads of own SQL's statements on PostgreSQL, which counts them by numbers of its own.
+
+The wheel's server comes without pg_stat_statements: functions of its name stand in for it, with counts that a test
+writes. The numbers of statements are the server's own.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+from support.clusters import ClusterEngine
+
+from stallmark.collectors.postgres.statement_reads import StatementReads
+from stallmark.own_sql.folder import read_definition
+from stallmark.transactions import define
+
+pytestmark = pytest.mark.server
+
+EXTENSION = """
+CREATE SCHEMA counts;
+CREATE TABLE counts.entry (
+    userid oid, dbid oid, toplevel bool DEFAULT true, queryid bigint, calls bigint, shared_blks_hit bigint,
+    shared_blks_read bigint, local_blks_hit bigint DEFAULT 0, local_blks_read bigint DEFAULT 0,
+    stats_since timestamptz DEFAULT '2026-01-01');
+CREATE TABLE counts.info (dealloc bigint, stats_reset timestamptz);
+INSERT INTO counts.info VALUES (0, '2026-01-01');
+CREATE FUNCTION counts.pg_stat_statements(showtext boolean) RETURNS SETOF counts.entry
+    LANGUAGE sql AS 'SELECT * FROM counts.entry';
+CREATE FUNCTION counts.pg_stat_statements_info(OUT dealloc bigint, OUT stats_reset timestamptz)
+    LANGUAGE sql AS 'SELECT dealloc, stats_reset FROM counts.info';
+"""
+SQL = "SELECT a FROM t WHERE a = :id; UPDATE t SET a = 1 WHERE a = :id; SELECT 5; UPDATE t SET a = 2 WHERE a = :id"
+
+
+@pytest.fixture
+def counting(engine: ClusterEngine) -> Iterator[ClusterEngine]:
+    engine.execute(f"CREATE TABLE t (a int); {EXTENSION}")
+    engine.execute("ALTER DATABASE postgres SET compute_query_id = on")
+    yield engine
+    engine.execute("ALTER DATABASE postgres RESET compute_query_id")
+    engine.execute("DROP SCHEMA counts CASCADE; DROP TABLE t")
+
+
+def collector_of(engine: ClusterEngine, sql: str = SQL) -> StatementReads:
+    look = {"sql": sql, "parameters": {"id": {"from": 1, "to": 2}}}
+    workload = define(read_definition({"name": "own", "transactions": {"look": look}}))
+    return StatementReads(engine, {"own": workload.statements("postgresql")})
+
+
+def number_of(engine: ClusterEngine, prepared: str) -> int:
+    """The number that the server gives a prepared statement when it is executed."""
+    with engine.cursor() as cursor:
+        cursor.execute(f"PREPARE own AS {prepared}")
+        plan = cursor.execute("EXPLAIN (VERBOSE, FORMAT JSON) EXECUTE own(1)").fetchone()
+    return plan[0][0]["Query Identifier"]
+
+
+def count(engine: ClusterEngine, number: int, calls: int, hits: int, reads: int, user: str = "current_user") -> None:
+    engine.execute(
+        "INSERT INTO counts.entry (userid, dbid, queryid, calls, shared_blks_hit, shared_blks_read) "
+        f"SELECT {user}::regrole, oid, {number}, {calls}, {hits}, {reads} FROM pg_database "
+        "WHERE datname = current_database()"
+    )
+
+
+def sampled(collector: StatementReads) -> list[tuple]:
+    collector.open()
+    rows = [dict(row) for row in collector.sample(0.0)]
+    collector.close()
+    return [(row["statement"], row["executions"], row["logical_reads"], row["physical_reads"]) for row in rows]
+
+
+def test_counts_are_those_of_the_number_that_the_prepared_statement_has(counting):
+    look = number_of(counting, "SELECT a FROM t WHERE a = $1")
+    assert look != number_of(counting, "SELECT a FROM t WHERE a = $1 + 0")
+    count(counting, look, 7, 30, 12)
+    count(counting, look + 1, 9, 1, 1)
+    count(counting, look, 5, 5, 5, user="'pg_monitor'")
+    collector = collector_of(counting)
+    assert collector.unavailable() is None
+    assert sampled(collector) == [("look 1", 7, 42, 12)]
+
+
+def test_statements_of_one_number_are_named_and_not_counted(counting):
+    collector = collector_of(counting)
+    assert collector.unavailable() is None
+    both = number_of(counting, "UPDATE t SET a = 1 WHERE a = $1")
+    count(counting, both, 2, 2, 2)
+    limited = collector.limitation()
+    assert limited and "look 2, look 4" in limited and sampled(collector) == []
+
+
+def test_an_entry_that_comes_again_begins_an_epoch(counting):
+    look = number_of(counting, "SELECT a FROM t WHERE a = $1")
+    count(counting, look, 1, 1, 1)
+    collector = collector_of(counting)
+    assert collector.unavailable() is None
+    collector.open()
+
+    def epoch() -> str:
+        return collector.sample(0.0)[0]["epoch"]
+
+    epochs = [epoch()]
+    # Before 17 an entry does not tell since when it counts.
+    evicted = "entry SET stats_since = '2026-02-02'" if collector.major >= 17 else "info SET dealloc = 1"
+    for change in ("UPDATE counts.info SET stats_reset = '2026-02-01'", f"UPDATE counts.{evicted}"):
+        counting.execute(change)
+        epochs.append(epoch())
+    assert len({*epochs}) == 3 and epoch() == epochs[-1]
+    collector.close()
+
+
+@pytest.mark.parametrize(("is_local", "words"), [(True, "embedded"), (False, "CREATE EXTENSION")])
+def test_without_the_extension_one_sentence_says_so(is_local, words, engine, monkeypatch):
+    monkeypatch.setattr(ClusterEngine, "is_local", is_local)
+    reason = collector_of(engine).unavailable()
+    assert reason and words in reason

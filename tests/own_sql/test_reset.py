@@ -1,0 +1,114 @@
+"""A user's own database is restored before every run: from a backup, or by a command."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+from support.clusters import ClusterEngine
+from support.command_line import stallmark
+
+from stallmark.own_sql.new_options import STARTER
+from stallmark.record.reader import Record
+from stallmark.scenarios.read import read_document
+
+SCENARIO = {
+    "name": "resets", "workload": {"sql": str(STARTER)}, "users": 2, "warm_up": "0s", "measure": "1s", "repeats": 2,
+    "variants": [{"name": "as it is"}],
+}  # fmt: skip
+
+
+@pytest.fixture
+def shop(engine: ClusterEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The URL of a database with the shop, whose own programs are found."""
+    engine.execute("DROP SCHEMA IF EXISTS public CASCADE; CREATE SCHEMA public")
+    engine.execute((STARTER / "setup.sql").read_text())
+    monkeypatch.setenv("PATH", f"{engine.cluster.binaries}:{os.environ['PATH']}")
+    monkeypatch.chdir(tmp_path)
+    yield engine.cluster.url()
+    engine.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+
+
+def run(shop: str, *more, **changes):
+    YAML().dump(SCENARIO | changes, Path("resets.yaml"))
+    return stallmark("run", "resets.yaml", "--server", shop, "--out", "runs", *more)
+
+
+def archive(shop: str, *options: str) -> str:
+    subprocess.run(["pg_dump", *options, "--file", "shop.dump", shop], check=True)
+    return "shop.dump"
+
+
+def _rows(folder: Path) -> list[dict]:
+    return Record(folder).table("transactions").to_pylist()
+
+
+@pytest.mark.server
+def test_every_run_begins_with_the_rows_of_the_archive(shop, engine):
+    engine.execute("INSERT INTO rental (copy_id, customer_id, rented_at, returned_at) VALUES (1, 1, now(), now())")
+    source = archive(shop, "-Fc")
+    result = run(shop, "--shared", "--json", reset={"restore": source})
+    assert result.exit_code == 0, result.output[-500:]
+    experiment = json.loads(result.stdout)
+    assert [run["manifest"]["reset"] for run in experiment["runs"]] == [f"restore {source}"] * 2
+    folders = sorted(path for path in Path("runs").glob("*/*") if path.is_dir())
+    first, second = (
+        sum(
+            row["committed"]
+            for row in Record(path).table("transactions").to_pylist()
+            if row["transaction"] == "rent_film"
+        )
+        for path in folders
+    )
+    [(rentals,)] = engine.query("SELECT count(*) FROM rental")
+    assert first > 0 and second > 0 and rentals == second + 1
+
+
+@pytest.mark.server
+@pytest.mark.parametrize(
+    ("reset", "more", "words"),
+    [
+        ({"restore": "shop.dump"}, (), "--shared"),
+        ({"restore": "nowhere.dump"}, ("--shared",), "not a file"),
+        ({"restore": "resets.yaml"}, ("--shared",), "pg_dump -Fc"),
+        ({"command": ["nothing-of-the-kind"]}, ("--shared",), "not there to be run"),
+        ("restore", ("--shared",), "restore: FILE"),
+    ],
+)
+def test_what_cannot_be_restored_is_refused_before_the_load(reset, more, words, shop, engine):
+    archive(shop, "-Fc")
+    result = run(shop, *more, reset=reset)
+    assert result.exit_code == 3 and words in " ".join(result.output.split())
+    assert engine.query("SELECT count(*) FROM rental") == [(0,)]
+
+
+@pytest.mark.server
+def test_a_restore_ends_no_session_of_others(shop, engine):
+    source = archive(shop, "-Fc")
+    with engine.connect("psql"):
+        result = run(shop, "--shared", reset={"restore": source})
+    assert result.exit_code == 3 and "psql" in result.output
+
+
+@pytest.mark.server
+def test_a_command_is_run_before_every_run(shop, engine):
+    Path("again.sh").write_text("echo again >> done.txt\n")
+    result = run(shop, "--shared", reset={"command": ["sh", "again.sh"]})
+    assert result.exit_code == 0, result.output
+    assert Path("done.txt").read_text().split() == ["again"] * 2
+
+
+@pytest.mark.parametrize(
+    ("reset", "words"),
+    [
+        ({"restore": "a.bak", "command": ["sh"]}, "leave out the other keys"),
+        ({"timeout": "5s"}, "command"),
+        ({"command": ["sh", "password=hush"]}, "password"),
+        ("sometimes", "restore"),
+    ],
+)
+def test_a_reset_is_one_of_its_kinds(reset, words):
+    with pytest.raises(Exception, match=words):
+        read_document(SCENARIO | {"reset": reset})
