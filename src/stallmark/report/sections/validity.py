@@ -18,7 +18,7 @@ from stallmark.report.table import Cell, Rows, Table, number, word
 from stallmark.report.text import reading, sentence
 from stallmark.report.text import steady as steady_words
 from stallmark.report.text import validity as gate_words
-from stallmark.report.text.steady import GIVEN_UP, method, no_verdict_reason, not_known, threshold_missed
+from stallmark.report.text.steady import GIVEN_UP, method, missing_verdict_reason, not_known, threshold_missed
 from stallmark.report.text.terms import term
 from stallmark.report.text.validity import allowed, asks, figure
 
@@ -294,7 +294,7 @@ def failures(experiment: ExperimentSummary) -> list[str]:
         if verdict.passed is False:
             reasons.append(threshold_missed(verdict.text, _measured(verdict.steps, names)))
         elif verdict.passed is None:
-            reason = no_verdict_reason(steps[first.step], first.value is not None, incomplete[first.step])
+            reason = missing_verdict_reason(steps[first.step], first.value is not None, incomplete[first.step])
             reasons.append(not_known(verdict.text, names[first.step], reason, len(verdict.steps)))
     return reasons
 

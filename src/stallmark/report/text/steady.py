@@ -135,7 +135,7 @@ def not_known(text: str, name: str, reason: str, steps: int) -> str:
     return f"{text} is not known in {name}{more}: {reason}"
 
 
-def no_verdict_reason(step: StepSummary, measured: bool, incomplete_because: str | None) -> str:
+def missing_verdict_reason(step: StepSummary, measured: bool, incomplete_because: str | None) -> str:
     """Return the reason why a threshold has no verdict in a step."""
     if not measured:
         return "it was not measured there"
