@@ -19,7 +19,7 @@ class DirectIo:
     """The path of I/O with O_DIRECT: past the page cache of this machine or through it."""
 
     goes: Literal["past", "through", "unknown"]
-    file_system: str | None = None  # its type, with `data=journal` if it is mounted so
+    file_system: str | None = None  # the type, with `data=journal` if it is mounted so
     loop: str | None = None  # the loop device below it, whose file is accessed through the cache
 
 

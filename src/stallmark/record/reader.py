@@ -152,7 +152,9 @@ class Record:
 
     def _find(self, name: str) -> _Source | None:
         if not _NAME.fullmatch(name):
-            raise StallmarkError(f"{self.folder} is damaged ({name!r} is no name of a table): leave this record out.")
+            raise StallmarkError(
+                f"{self.folder} is damaged ({name!r} cannot be the name of a table): leave this record out."
+            )
         parquet, stream = self.folder / f"{name}.parquet", self.folder / f"{name}.arrows"
         tables = self.manifest.tables
         # While a run is running its Parquet files may still be drafts, so the stream comes first below.
@@ -227,7 +229,7 @@ def find_records(paths: Sequence[Path]) -> list[Record]:
             raise StallmarkError(f"{path} does not exist.")
         here = [path] if (path / "manifest.json").exists() else [p.parent for p in path.glob("*/manifest.json")]
         if not here and (kind := other_kind(path)):
-            raise StallmarkError(f"{path} is no run, but a {kind}: `stallmark report` shows it.")
+            raise StallmarkError(f"{path} is a {kind}, not a run: `stallmark report` shows it.")
         for folder in {file.parent for kind in _TABLE_FILES for file in path.glob(f"*/*{kind}")} - set(here):
             if path not in here and not other_kind(folder):
                 raise StallmarkError(f"{folder} has tables and no manifest.json: restore it, or take the folder away.")

@@ -177,7 +177,7 @@ def _tables(path: Path, file: pa.OSFile, extent: Extent) -> Iterator[pa.Table]:
     except (pa.ArrowException, OSError) as error:
         if extent.rows is not None:
             raise _damaged(path, str(error).splitlines()[0]) from None
-        # of a stream without checksums, the end that was cut: what was read whole is kept
+        # A stream without checksums was cut at its end: the rows read so far are kept.
     if waiting:
         yield pa.Table.from_batches(waiting)
 

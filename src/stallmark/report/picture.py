@@ -102,7 +102,7 @@ class PictureRow:
     low: float | None  # 95 % interval over runs
     high: float | None
     response_ms: float | None
-    parts_ms: list[float] = field(default_factory=list)  # as CAUSES
+    parts_ms: list[float] = field(default_factory=list)  # in the order of CAUSES
 
 
 @dataclass(frozen=True)
@@ -158,6 +158,7 @@ def picture_of(experiment: ExperimentSummary) -> Picture | None:
         shown = [max((p for p in shown if p.first.variant == name), key=lambda p: p.tps) for name in variants]
     named = zip(labels(shown, shown), (point.first.variant for point in shown), shown, strict=True)
     first = shown[0].first.variant
+    # Only pairs with the first variant matter: the picture compares all others with it.
     apart = {name for pair in experiment.not_comparable if first in pair for name in pair} - {first}
     return picture_from(experiment, list(named), apart, best)
 

@@ -174,7 +174,7 @@ def _days(measure: Measure, begin: np.ndarray, values: np.ndarray) -> list[tuple
     top = float(np.nanmax(values))
     days: dict[str, list[tuple[str, float]]] = {}
     for moment, value in zip(begin, values, strict=True):
-        hour = datetime.fromtimestamp(float(moment), UTC)  # by the clocks of the zone: their offset is in it
+        hour = datetime.fromtimestamp(float(moment), UTC)  # local time of the zone: the offset is in it
         cells = days.setdefault(f"{hour:%a %d %b}", [("", 0.0)] * 24)
         if np.isfinite(value):
             cells[hour.hour] = value_of(measure, value), float(value) / top if top > 0 else 0.0

@@ -105,6 +105,7 @@ def fit(table: Table, width: int, widths: Sequence[int] = ()) -> tuple[list[int]
         if not table.importance.get(last):
             break
         shown.remove(last)
+    # The first column gets the rest; below four characters names are folded instead.
     spare = width - needed_width(0)
     return shown, spare, spare >= 4
 

@@ -181,6 +181,7 @@ def _findings(
     if profile is not None:
         yield _need_finding(need, demand)
     for answer in candidates:
+        # A single method is in the answer itself.
         if len(answer.reaches) > 1:
             by = {reach.method: [reach.low, reach.high, reach.middle] for reach in answer.reaches}
             yield info(SizingKind.METHODS, candidate=answer.name, multiple=need.multiple, **by)

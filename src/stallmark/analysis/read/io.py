@@ -171,6 +171,7 @@ def summarise_io(counters: Counters | None, interval: Interval, names: Names, so
     """Summarise the I/O in an interval; return None if it was not measured or its counters were reset inside. Means of
     its seconds cover counters that have them."""
     delta = delta_over(counters, interval)
+    # After a reset the values are only a part of the interval.
     if counters is None or delta is None or delta.broken:
         return None
 

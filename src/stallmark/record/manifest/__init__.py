@@ -123,7 +123,7 @@ class Manifest(ManifestPart):
         if (self.kind == "probe") != (self.probe is not None) or (self.kind == "queries") != (self.queries is not None):
             raise ValueError(f"kind {self.kind} does not fit the rest")
         if any(len(load.counts) != len(self.steps) for load in self.loads):
-            raise ValueError("a load does not say how large it is in every step")
+            raise ValueError("a load lacks its size in a step")
         return self
 
 

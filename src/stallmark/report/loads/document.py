@@ -376,6 +376,7 @@ def _findings(loads_summary: LoadsSummary) -> Section:
 def _brief(loads_summary: LoadsSummary) -> Brief:
     whole = loads_summary.whole
     doubts = [Note(Cell("doubt", "bad"), doubt) for doubt in tables.doubts_of(loads_summary.points)]
+    # Thresholds belong to a load, so each load has a table of its own.
     kept: list[list[Block]] = [
         [Title(name), Shown(table, header=False)]
         for name, view in loads_summary.loads.items()

@@ -183,6 +183,7 @@ def flatten(value: Mapping[str, Any], path: Sequence[str] = ()) -> list[tuple[st
     pairs = []
     for key, item in value.items():
         name = " ".join([*path, key.replace("_", " ")])
+        # A name is enough to suspect a secret: its value must not reach a report.
         if item in (None, "") or names_secret(key):
             continue
         if isinstance(item, Mapping):

@@ -60,6 +60,7 @@ def agreement(experiment: ExperimentSummary, *, writes: bool) -> Table | None:
             for run in experiment.runs
             for step in run.steps
             for pair in pairs(run, step)
+            # A pair without reads on either side would be a row of zeros.
             if writes or pair.server.reads or pair.device.reads
         ),
     )
@@ -203,6 +204,7 @@ def log_and_tempdb(experiment: ExperimentSummary) -> Table | None:
 def _states(experiment: ExperimentSummary, note: str, *columns: Columns[ServerState]) -> Table | None:
     """Return a row for each step that has any of these figures, or None if no step has."""
     made = step_rows(experiment, lambda step: filter(None, [step.server.state])).table(*columns, notes=[note])
+    # A state may have values in the other table only.
     rows = [row for row in made.rows if any(str(cell) != format.NONE for cell in row[1:])]
     return replace(made, rows=rows) if rows else None
 
@@ -284,6 +286,7 @@ def _duration(histogram: IoLatencySummary, name: str) -> Cell | str:
         return Cell(f"{format.NONE}?", "none")
     if value is None or histogram.resolution_ms is None:
         return percentile(None)
+    # Durations are whole numbers of the unit: digits below it would be invented.
     whole = f"{value:,.0f}" if histogram.resolution_ms == 1 else format.number(value)
     return whole if value else f"< {histogram.resolution_ms:g}"
 

@@ -109,6 +109,7 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> 
     for run, width in zip(runs, widths, strict=True):
         made.add_traces(list(_traces(run, shown, divisor, width, seen)))
     for place, top, (name, _, title) in zip(places(len(shown)), tops, shown, strict=True):
+        # Runs whose rates differ by an order of magnitude share a logarithmic axis, so that the slow ones stay visible.
         rates = [max(getattr(step.throughput, name) or 0.0 for step in run.steps) for run in runs if name in _RATES]
         axis, log_scale = values_axis(highest(made, place), rates)
         made.update_layout({f"yaxis{place}": {"nticks": 5} | _standstill_seen(made, place, axis)})

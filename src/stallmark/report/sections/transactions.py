@@ -108,6 +108,7 @@ def _all(step: StepSummary) -> TransactionSummary:
 def _share(row: OfStep) -> Cell | str:
     """Return the share of the users' transactions, marked if the step's mix is not that of the deck."""
     kind, step = row
+    # By chance or not: the mark follows the verdict of the gate, not the deviation alone.
     off_mix = any(gate.kind == GateKind.MIX and gate.passed is False for gate in step.validity.gates)
     share = format.share(kind.share)
     return Cell(share, "apart") if off_mix and kind.share is not None else share
@@ -395,6 +396,7 @@ def blocking_section(experiment: ExperimentSummary) -> Section:
     """Return the section on waits for rows, and on blocked sessions with their blockers."""
     waits = row_waits(experiment)
     by_table: list[Block] = table_blocks(waits, "Sessions waiting for rows, by table")
+    # Sampled without any wait is a result; a table without rows would look like a fault.
     if waits and not waits.rows:
         by_table = [Words(reading.NO_ROW_WAITS)]
     pairs = table_blocks(

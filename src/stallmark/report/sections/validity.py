@@ -251,6 +251,7 @@ def _ideal(level: ServiceLevel) -> str:
 
 
 def steadiness_section(experiment: ExperimentSummary) -> Section:
+    # Without a verdict, as for queries, the section is omitted.
     verdicts = steadiness_brief(experiment)
     over = table_blocks(
         seconds(experiment), "Seconds measured, checkpoint cycles and waiting, by step", "Seconds behind the figures"
