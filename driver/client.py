@@ -299,7 +299,7 @@ class DeferredQueue:
         return self._due.qsize()
 
     def is_alive(self) -> bool:
-        """Return whether the thread that passes on due tasks is alive."""
+        """Return True if the thread that passes on due tasks is alive."""
         return self._thread.is_alive()
 
     def close(self, background_sessions: int) -> None:

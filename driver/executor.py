@@ -154,7 +154,7 @@ class LoadUsers:
             self._queue.set_rate(per_s, time.monotonic_ns())
 
     def is_active(self) -> bool:
-        """Return whether what follows from the users' transactions is passed on."""
+        """Return True if transactions that follow from the users' are passed on."""
         return self._has_ended or self._deferred.is_alive()
 
     def ended_count(self) -> int:
@@ -319,7 +319,9 @@ class Executor:
                 self._obey(message)
             # Without its thread the deferred queue would collect tasks silently, and users would seem to do less.
             if not all(load.is_active() for load in self._loads.values()):
-                raise RuntimeError("The deferred queue has ended: users would go on without what follows from them.")
+                raise RuntimeError(
+                    "The deferred queue has ended: users would continue without the transactions that follow."
+                )
             self._send_report()
             _switch_as_often_as_threads_allow()
             next_report = max(next_report + REPORT_EVERY_S, time.monotonic())

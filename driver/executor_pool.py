@@ -104,7 +104,8 @@ class _Executor:
         self.listener = gevent.spawn(self._listen)
 
     def send(self, message: Message) -> None:
-        with suppress(Closed):  # its death is reported where its next message is awaited
+        # The death of an executor is reported when its next message is awaited.
+        with suppress(Closed):
             self._channel.send(message)
 
     def end(self) -> None:
@@ -155,6 +156,10 @@ class LoadPool:
         self._elsewhere: int | None = None  # not told yet
         self._rests = not load.users[0]
 
+    def __len__(self) -> int:
+        """Return the number of its users."""
+        return len(self._numbers)
+
     def start_user(self) -> int:
         """Start one more user, on the executor that has fewest; returns its number."""
         given_back = self._given_back
@@ -197,7 +202,7 @@ class LoadPool:
     def _share_arrivals(self) -> None:
         """Give each executor its share of an open arrival rate, in proportion to its users.
 
-        Until the other machines have reported their users, each is assumed to have as many as this one: users start on
+        Until the other machines have reported their users, each is assumed to have this one's number: users start on
         all machines at once.
         """
         here = len(self._numbers)

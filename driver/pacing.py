@@ -87,7 +87,7 @@ class ThinkTime:
 
 
 class OpenLoop:
-    """The open loop: arrivals come whether or not users are free. One instance per executor, shared by its users: each
+    """The open loop: arrivals come whether or not users are free. The users of an executor share an instance, and each
     free user takes the next arrival.
 
     Free users queue. Only the first of them (the leader) waits until the next arrival is near, and takes it then; the

@@ -233,9 +233,8 @@ class SearchedLoad:
         return _Backlog(lately, behind) if behind else None
 
     def _transactions_wait(self, since: int, until: int) -> bool:
-        """Return whether the backlog of a load grows: in both halves of these seconds more arrivals are missing than
-        chance explains.
-        """
+        """Return True if the backlog of a load grows: more arrivals are missing in both halves of the time than chance
+        explains."""
         middle = (since + until) // 2
         halves = [range(since, middle), range(middle, until)]
         return any(
@@ -260,7 +259,8 @@ class SearchedLoad:
             )
             never = unended * sum(done)
             # Arrivals that never ended are slow. They count in the last second, for want of a time of their own.
-            slow[-1], done[-1] = slow[-1] + never, done[-1] + never
+            if seconds:  # a measured interval of 1 s may hold no whole second: the level is then measured longer
+                slow[-1], done[-1] = slow[-1] + never, done[-1] + never
             limit, allowed = transactions.limit, transactions.limit.allowed
             seen = judge(slow, done, allowed, enough(allowed))
             seen_limits.append(
@@ -275,9 +275,8 @@ class SearchedLoad:
         return tuple(seen_limits)
 
     def _unended_share(self, seconds: range) -> float:
-        """Return the arrivals that were due in these seconds and did not end, as a share of those that ended. A number
-        that chance explains counts as 0.
-        """
+        """Return the number of due arrivals that did not end, as a share of those that ended, in `seconds`. A number
+        that chance explains counts as 0."""
         missing = served = 0.0
         for name, rate in self.plan.rates_at(self.next.level).items():
             if name in self._with_users:
@@ -298,8 +297,8 @@ class SearchedLoad:
 
 
 def _backlog_grows(seen: Mapping[int, QueryQueue], since: int, until: int) -> bool:
-    """Return whether the backlog of queries grows: in both halves of these seconds by more than the streams execute at
-    once, and more than chance explains.
+    """Return True if the backlog of queries grows: in both halves of the time by more than the streams execute at once,
+    and more than chance explains.
 
     In a simulation, streams that are busy for 70 % of their time are called overloaded in at most one level of twenty.
     Streams that get twice the load they can carry nearly always are, once each has ended about ten queries.
@@ -334,6 +333,6 @@ def _nearest(limit: LimitSeen) -> Verdict:
 
 
 def _falls_behind(rate: float, served: Counter[int], seconds: range) -> bool:
-    """Return whether more of the arrivals that were due at this rate are missing than chance explains."""
+    """Return True if more arrivals that were due at this rate are missing than chance explains."""
     due = rate * len(seconds)
     return due - sum(served[second] for second in seconds) > BACKLOG * due + _CHANCE * math.sqrt(due)

@@ -1,4 +1,4 @@
-"""A Locust user that stands for a virtual user in an executor, both in the conductor and on load machines."""
+"""A Locust user that represents a virtual user in an executor, both in the conductor and on load machines."""
 
 from locust import User, task  # isort: skip  (patches the process: before everything else)
 import gevent

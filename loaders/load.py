@@ -61,18 +61,22 @@ class Buildable(Deployable, Protocol):
     def data_version(self) -> int: ...
     @property
     def setup(self) -> str: ...
+    @property
+    def is_given(self) -> bool: ...
 
 
 @dataclass(frozen=True)
 class BuildProgress:
-    """The progress of a build. `rows_total` are those that will be in when it has loaded its part; `bytes` are those
-    sent to the server. After the load only `phase` changes, and `done`, the share of it."""
+    """The progress of a build. After the load only `phase` and `done` change."""
 
     phase: str
     rows: int
     rows_total: int
+    """The rows in the database once this build has loaded its part."""
     bytes: int
+    """The bytes sent to the server."""
     done: float = 0.0
+    """The share of the phase that is done."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +122,7 @@ def recognise(engine: Engine, workload: Buildable, scale: Scale, seed: int) -> R
         if entries.identity.is_of_another_version(wanted):
             remove = f"db remove {shlex.quote(str(data.parent))}" if data else "db remove --yes --server URL"
             raise StallmarkError(
-                f"The database was built by data version {_versions(entries.identity, wanted)}: `stallmark {remove}` "
+                f"The database was built by {_versions(entries.identity, wanted)}: `stallmark {remove}` "
                 "removes it, and then the same command builds it again."
             )
         drop = f"remove {data.parent}" if data else "drop this one"
@@ -131,11 +135,14 @@ def recognise(engine: Engine, workload: Buildable, scale: Scale, seed: int) -> R
 
 
 def _versions(stored: Identity, wanted: Identity) -> str:
-    """Return the versions of the first workload whose differ: "2 of the brokerage, and this Stallmark has 3"."""
+    """Return the versions of the first workload whose differ: "data version 2 of the brokerage, and this Stallmark has
+    3"."""
     parts = parts_of(stored.workload)
+    if max(stored.version, wanted.version) >= 100 ** len(parts):  # that of a user's data, by which no part is known
+        return "another setup.sql than the folder has now"
     versions = zip(parts, *(versions_in(identity.version, len(parts)) for identity in (stored, wanted)), strict=True)
     name, theirs, ours = next(version for version in versions if version[1] != version[2])
-    return f"{theirs} of the {name}, and this Stallmark has {ours}"
+    return f"data version {theirs} of the {name}, and this Stallmark has {ours}"
 
 
 def foreign_object(engine: Engine, workload: Buildable) -> str | None:
@@ -165,12 +172,12 @@ def build(
     arrange: Callable[[Ddl], Ddl] = lambda ddl: ddl,
     progress: Callable[[BuildProgress], Any] = lambda _: None,
 ) -> BuildResult:
-    """Make the database what is asked for, or say why not.
+    """Build the requested database, or raise StallmarkError with the reason.
 
-    Loads the missing batches (of `part`) with `workers` processes; the build that finds all batches in also makes keys,
-    procedures and statistics. Raises StallmarkError on another database, too small a disk (for a copy beside it, if it
-    is `to_be_copied`), or a failed batch. May be killed at any moment and called again. `arrange` says of tables and
-    keys where they are on the server.
+    The missing batches (of `part`) are loaded by `workers` processes; the build that finds all batches loaded also
+    makes keys, procedures and statistics. Reasons to fail are another database, too small a disk (with space for a copy
+    if the database is `to_be_copied`), or a failed batch. The build may be killed at any moment and called again.
+    `arrange` places tables and keys on the server.
     """
     if workers < 1:
         raise StallmarkError(f"A build needs at least one loader process, not {workers}.")
@@ -250,7 +257,7 @@ def _finish(
     workers: int,
     progress: Callable[[BuildProgress], Any],
 ) -> bool:
-    """Make keys, procedures and statistics if every batch is in; says whether it is."""
+    """Make keys, procedures and statistics if all batches are loaded; return True if they are."""
     loaded = ledger.batches(engine)
     if not set(plan.batches()) <= loaded.keys():
         return False
@@ -290,7 +297,7 @@ def _refuse_foreign_things(engine: Engine, workload: Buildable) -> None:
 def check_space(
     engine: Engine, workload: Buildable, plan: LoadPlan, recognition: Recognition, to_be_copied: bool, workers: int
 ) -> None:
-    """Refuse a load that the disk cannot take; silent where the server cannot say what is free."""
+    """Refuse a load that is too large for the disk; accept it if the server does not report free space."""
     free = engine.free_bytes()
     if free is None:
         return

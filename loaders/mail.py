@@ -113,7 +113,7 @@ def _mailboxes(mailbox: Ints, messages: int) -> pa.Table:
 
 
 def _folders(mailbox: Ints, number: Ints, folder: Ints, read: Bools, lengths: Ints) -> pa.Table:
-    """Return the folders of these mailboxes, with the totals of their messages."""
+    """Return the folders of mailboxes, with message totals."""
     place = (number // MAILBOX_NUMBERS - mailbox[0]) * len(FOLDERS) + folder - 1
     folders = len(mailbox) * len(FOLDERS)
     total = np.zeros(folders, np.int64)

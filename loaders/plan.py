@@ -39,13 +39,14 @@ Piece = tuple[str, pa.Table]
 
 @dataclass(frozen=True)
 class TableGroup:
-    """Tables generated together. `rows` is how many each gets over all batches, exact or expected. `article_bytes` has
-    the mean length of a table's articles if that depends on the scale."""
+    """Tables that are generated together."""
 
     name: str
     batches: int
     rows: Mapping[str, int]
+    """The rows of each table over all batches, exact or expected."""
     article_bytes: Mapping[str, int] = field(default_factory=dict)
+    """The mean length of a table's articles, if it depends on the scale."""
 
 
 class Batch(NamedTuple):
@@ -72,21 +73,21 @@ class Loader(ABC):
     """The measures that its scale may name."""
 
     options: ClassVar[Mapping[str, Any]] = {}
-    """Parameters that decide the data besides scale and seed: part of a database's identity."""
+    """Parameters other than scale and seed that determine the data: part of a database's identity."""
 
     seeded: ClassVar[bool] = True
     """True if the seed decides the data. If not, a database is the same for every seed."""
 
     @abstractmethod
     def scale(self, given: Scale) -> dict[str, Any]:
-        """Return the scale, complete; raise StallmarkError where it is wrong."""
+        """Return the complete scale; raise StallmarkError if it is invalid."""
 
-    def own_scale(self, scale: Scale) -> dict[str, Any]:
+    def select_scale(self, scale: Scale) -> dict[str, Any]:
         """Return this workload's part of a scale of several workloads."""
         return {name: value for name, value in scale.items() if name in self.measures}
 
     def ready(self) -> None:
-        """Prepare a build; raise StallmarkError where something is missing that the loader needs for batches."""
+        """Prepare a build; raise StallmarkError if something is missing that the loader needs for batches."""
 
     @abstractmethod
     def groups(self, scale: Scale) -> Sequence[TableGroup]: ...
@@ -101,7 +102,7 @@ class Loader(ABC):
 
     @contextmanager
     def supply(self, scale: Scale, batches: Sequence[Batch], workers: int) -> Iterator[Supply]:
-        """Yield the supply of so many loader processes. What it holds is gone when it is left."""
+        """Yield the supply of batches for `workers` loader processes. Its temporary files are removed on exit."""
         yield Supply(iter(batches))
 
     def supplied(self, folders: Mapping[str, str], seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
@@ -125,7 +126,7 @@ class BatchShare:
         return part
 
     def share_of(self, batches: int) -> "BatchShare | None":
-        """Return the share of so few batches, where each of them is one; None if none is left for it."""
+        """Return the share of `batches` indivisible batches, or None if no batch is left for this share."""
         if self.n <= batches:
             return self
         return BatchShare(self.k, batches) if self.k <= batches else None
@@ -152,7 +153,7 @@ class LoadPlan:
         return {table: length for group in self.groups for table, length in group.article_bytes.items()}
 
     def estimate(self, metadata: "MetaData", dialect: str, workers: int = 1) -> "Estimate":
-        """Return the disk space of these tables once they are loaded; `workers` tables get their keys at once."""
+        """Return the disk space of loaded tables; the keys of `workers` tables are built at the same time."""
         from stallmark.schema import size  # a loader process starts without SQLAlchemy
 
         tables = size.with_article_bytes(metadata, self.article_bytes)
@@ -265,7 +266,7 @@ class LoadersTogether(Loader):
             raise StallmarkError(
                 f"{'+'.join(self._parts)} has no measure {unknown[0]!r}: there are {', '.join(self.measures)}."
             )
-        scales = [part.scale(part.own_scale(given)) for part in self._parts.values()]
+        scales = [part.scale(part.select_scale(given)) for part in self._parts.values()]
         return {name: value for scale in scales for name, value in scale.items()}
 
     def ready(self) -> None:
@@ -276,22 +277,24 @@ class LoadersTogether(Loader):
         return [
             TableGroup(f"{name}/{group.name}", group.batches, group.rows, group.article_bytes)
             for name, part in self._parts.items()
-            for group in part.groups(part.own_scale(scale))
+            for group in part.groups(part.select_scale(scale))
         ]
 
     def rows_of(self, scale: Scale, batch: Batch) -> Mapping[str, str]:
         part, own = self._split_batch(batch)
-        return part.rows_of(part.own_scale(scale), own)
+        return part.rows_of(part.select_scale(scale), own)
 
     def batch(self, seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
         part, own = self._split_batch(batch)
-        return part.batch(seed, part.own_scale(scale), own)
+        return part.batch(seed, part.select_scale(scale), own)
 
     @contextmanager
     def supply(self, scale: Scale, batches: Sequence[Batch], workers: int) -> Iterator[Supply]:
         with ExitStack() as stack:
             supplies = {
-                name: stack.enter_context(part.supply(part.own_scale(scale), self._batches_of(name, batches), workers))
+                name: stack.enter_context(
+                    part.supply(part.select_scale(scale), self._batches_of(name, batches), workers)
+                )
                 for name, part in self._parts.items()
             }
             yield Supply(
@@ -305,7 +308,7 @@ class LoadersTogether(Loader):
 
     def supplied(self, folders: Mapping[str, str], seed: int, scale: Scale, batch: Batch) -> Iterator[Piece]:
         part, own = self._split_batch(batch)
-        return part.supplied(folders, seed, part.own_scale(scale), own)
+        return part.supplied(folders, seed, part.select_scale(scale), own)
 
     def _batches_of(self, name: str, batches: Sequence[Batch]) -> list[Batch]:
         return [self._split_batch(batch)[1] for batch in batches if batch.group.startswith(f"{name}/")]

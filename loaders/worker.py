@@ -45,10 +45,12 @@ class LoaderOrder(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Opened(msgspec.Struct, tag=True, forbid_unknown_fields=True):
-    """The server was reached; `transactional`: what fails is rolled back; `limited`: why it writes slowly, if so."""
+    """The message that the server was reached."""
 
     transactional: bool
+    """True if a failed batch is rolled back."""
     limited: str | None = None
+    """The reason for slow writes, if there is one."""
 
 
 class Written(msgspec.Struct, tag=True, forbid_unknown_fields=True):
@@ -120,9 +122,12 @@ def _begun_ahead(
 def load_batch(
     writer: BulkWriter, loader: Loader, scale: Scale, batch: Batch, pieces: Iterator[Piece]
 ) -> tuple[int, int]:
-    """Write a batch and its ledger row together, the ledger row first: whoever else is at this batch waits there, and
-    not until all of it is written twice. Where the writer has no such transaction, the ledger says for all to see that
-    the batch has begun, so that what is left of it after a kill is removed first."""
+    """Write a batch and its ledger row in one transaction, the ledger row first.
+
+    Another process with the same batch waits at the ledger row, instead of writing all rows a second time. A writer
+    without such transactions marks the batch as begun in the ledger, so that the remains after a kill are removed
+    first.
+    """
     if writer.transactional:
         _execute(writer, LEDGER_BEGIN.format(batch=batch))
     else:

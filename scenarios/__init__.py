@@ -1,1 +1,1 @@
-"""Scenario files, and the model of what such a file may say."""
+"""Scenario files, and the model of such files."""

@@ -34,7 +34,7 @@ Words = Annotated[str, BeforeValidator(_words), Field(min_length=1, max_length=2
 
 
 class Array(BaseModel):
-    """Sizes: `dram` of all controllers together, `flash_cache` and `flash_tier` as usable for this volume."""
+    """The facts of a real storage array, for the report."""
 
     model_config = ConfigDict(extra="allow", frozen=True, use_attribute_docstrings=True)
     __pydantic_extra__: dict[str, Words]
@@ -69,7 +69,7 @@ class Array(BaseModel):
         return Array.model_validate(common.model_dump(exclude_none=True) | self.model_dump(exclude_none=True))
 
     def in_bytes(self) -> dict[str, Any]:
-        """Return the section for the manifest: sizes in bytes, under names that say so."""
+        """Return the section for the manifest: sizes in bytes, with names that end in `_bytes`."""
         words = self.model_dump(exclude_none=True, exclude=set(SIZES))
         return words | {f"{name}_bytes": size for name in SIZES if (size := getattr(self, name)) is not None}
 
@@ -172,7 +172,7 @@ class EmulatedArray(_Choice):
 
 
 class EmulatedArrays(_Choice):
-    """Under the embedded server; what is not named stays on the real one."""
+    """Emulated arrays under the embedded server; files that are not named stay on the real storage."""
 
     data: EmulatedArray | None = None
     """The array under the data files."""

@@ -35,7 +35,7 @@ Observation = Literal["query_store", "io_latency", "io_trace"]
 
 
 class AnyScenario(Titled):
-    """A question to a database and its storage: what all scenarios say, whatever drives the server."""
+    """A question to a database and its storage: the keys of all scenarios, independent of the load."""
 
     database: DatabaseChoice | None = None
     """The placement of the database's files, and its settings, on a server named with --server."""
@@ -53,16 +53,16 @@ class AnyScenario(Titled):
     start_cache: Literal["cold", "prefilled", "as it is"] = "as it is"
     """Content of the buffer pool at the start of a run: `cold` is emptied, `prefilled` holds what fits."""
     reset: ResetChoice = "restore"
-    """`restore` starts every run from the database as loaded, `continue` from what the run before has left. A database
-    of your own is restored before every run by `{restore: FILE}` or `{command: [program, argument]}`."""
+    """State of the database before a run: `restore` as loaded, `continue` as the previous run left it. Your own
+    database is restored before every run by `{restore: FILE}` or `{command: [program, argument]}`."""
     backup: BackupChoice | None = None
-    """How SQL Server writes and reads the backup of `reset: restore`."""
+    """Options of SQL Server's backup for `reset: restore`."""
     observe: Annotated[list[Observation], EachOnce] = []
     """Measurements beyond the ordinary, because they cost the server something."""
     repeats: Annotated[int, Field(ge=1, le=100, strict=True)] = 1
-    """How often each variant is run. A verdict needs three of each or more."""
+    """Number of runs of each variant. A verdict requires at least three of each."""
     order: Order = "alternating"
-    """`alternating` is A B, A B; `abba` A B, B A; `blocks` A A, B B, and A again at the end."""
+    """Order of the runs: `alternating` is A B, A B; `abba` A B, B A; `blocks` A A, B B, and A again at the end."""
     cost: Cost | None = None
     """The cost of a GiB of memory and of flash, for memory against flash: `{memory: 4, flash: 0.2}`."""
     slo: ServiceLevelChoice | None = None
@@ -86,6 +86,8 @@ class AnyScenario(Titled):
         yield from self._way_back_mistakes()
         yield from self._place_mistakes()
         for workload, design in self.designs().items():
+            if given := [part.name for part in find_workload(workload).parts if part.is_given]:
+                yield f"database places what Stallmark builds, and that of {given[0]} is yours: remove it"
             try:
                 design.check_tables(find_workload(workload).metadata)
             except StallmarkError as error:
@@ -121,7 +123,7 @@ class AnyScenario(Titled):
         return [*ends, *(variant for variant in self.variants if variant.buffer_pool)]
 
     def same_storage(self, a: Variant, b: Variant | None) -> bool:
-        """Return whether two variants are one, or, where there is a curve, differ in the size of the pool alone."""
+        """Return True if two variants are the same, or, on a memory curve, differ only in the size of the pool."""
         if b is None or not self.curve:
             return a is b
         return _but_size(a) == _but_size(b)

@@ -1,4 +1,4 @@
-"""The `workload:`, `database:` and `backup:` sections of a scenario: what is in a database, and where it lies."""
+"""The `workload:`, `database:` and `backup:` sections of a scenario: the contents and the files of a database."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -79,12 +79,7 @@ def with_definition(given: Any, key: str, info: ValidationInfo) -> Any:
 
 
 class WorkloadChoice(Section):
-    """The `workload:` section: database and transactions.
-
-    `scale` is in the workload's own measures: `branches` for bank. `mix` has weights of the transactions that users
-    start, or a `read_share`; `locality` is the share of its customers
-    that each of several load machines takes from a part that is its own.
-    """
+    """The `workload:` section: database and transactions."""
 
     model_config = ConfigDict(json_schema_extra=lambda schema: schema["required"].remove("name"))  # or `sql`
 
@@ -92,9 +87,9 @@ class WorkloadChoice(Section):
         str, AfterValidator(refusing(known_name)), WithJsonSchema({"type": "string", "enum": list(WORKLOADS)})
     ] = Field(description=one_of(WORKLOADS))
     scale: Annotated[Measures, Field(validate_default=True)] = {}
-    """How large, in the workload's own measures: `{branches: 100}`, `{customers: 1000, days: 40}`,
-    `{mailboxes: 200}`, `{factor: 1}`; or, of the brokerage, `{size: 20GB}`, which gives the customers and days that are
-    best for it."""
+    """The size of the database in the workload's own measures: `{branches: 100}`, `{customers: 1000, days: 40}`,
+    `{mailboxes: 200}`, `{factor: 1}`; or, for the brokerage, `{size: 20GB}`, which chooses suitable numbers of
+    customers and days."""
     sql: OwnSql = None
     """In place of a name, a folder with SQL of your own: `{sql: ./orders}`."""
     seed: Seed = 1
@@ -102,7 +97,7 @@ class WorkloadChoice(Section):
     mix: Annotated[dict[str, Weight], Field(min_length=1)] | None = None
     """Weights of the transactions that users start, or `{read_share: 0.9}`."""
     locality: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """The share of its customers that each of several load machines takes from a part of its own."""
+    """With several load machines: the share of customers that each takes from its own part."""
 
     @model_validator(mode="before")
     @classmethod
@@ -126,9 +121,7 @@ class WorkloadChoice(Section):
     @classmethod
     def _in_parts(cls, given: float, info: ValidationInfo) -> float:
         if given and "name" in info.data and not find_workload(info.data["name"]).users.has_local_customers:
-            raise ValueError(
-                f"{info.data['name']} has no customers of which a load machine could have a part: remove it"
-            )
+            raise ValueError(f"{info.data['name']} has no customers to divide among load machines: remove locality")
         return given
 
     def deck(self) -> dict[str, int]:
@@ -137,7 +130,7 @@ class WorkloadChoice(Section):
 
     def part(self, workload: str) -> "WorkloadChoice":
         """Return the choice of one of its workloads alone."""
-        return WorkloadChoice(name=workload, scale=loader_for(workload).own_scale(self.scale), seed=self.seed)
+        return WorkloadChoice(name=workload, scale=loader_for(workload).select_scale(self.scale), seed=self.seed)
 
     def __str__(self) -> str:
         if not self.scale:
@@ -183,7 +176,7 @@ def _has_string_split(level: Any) -> Any:
 
 
 class FileChoice(Section):
-    """A file on the server; its name in the database is its path's last part unless it says another."""
+    """A file on the server; by default its name in the database is the last part of its path."""
 
     path: str
     """The file's path on the server."""
@@ -192,7 +185,7 @@ class FileChoice(Section):
     size: SizeOrZero | None = None
     """Its first size; by default what the data need."""
     growth: SizeOrZero = placement.GROWTH_BYTES
-    """By how much it grows."""
+    """The growth increment."""
 
     def design(self) -> placement.File:
         name = placement.default_name(self.path) if self.name is None else self.name
@@ -207,7 +200,7 @@ class FilegroupChoice(Section):
 
 
 class TableChoice(Section):
-    """Tables, where they and their indexes lie, how they are stored and compressed."""
+    """Tables with the filegroups of tables and indexes, their storage and compression."""
 
     names: Annotated[list[str], Field(min_length=1)]
     """The tables, as `bank.history` where several workloads have one of that name; `growing` are all that a run adds
@@ -223,7 +216,7 @@ class TableChoice(Section):
     index_tablespace: Annotated[str, Field(min_length=1)] | None = None
     """The tablespace of their indexes, if another (PostgreSQL)."""
     storage: placement.Storage = "rowstore"
-    """How the tables are stored: as rows, or as a clustered columnstore (SQL Server)."""
+    """The storage of the tables: as rows, or as a clustered columnstore (SQL Server)."""
     cluster_by: Annotated[str, Field(min_length=1)] | None = None
     """The column of the clustered index (SQL Server)."""
     partition_by: Annotated[str, Field(min_length=1)] | None = None
@@ -231,9 +224,9 @@ class TableChoice(Section):
     partition_every: placement.Period = "month"
     """The span of a partition."""
     fill_factor: Annotated[int, Field(ge=1, le=100, strict=True)] | None = None
-    """How full pages of its indexes are when they are made, in per cent (SQL Server). 1 gives each of the bank's
-    branches a page of its own, so that users wait for a row's lock and not for the page's latch; as it is its rows lie
-    close, as they do in pgbench, and a hot page is a part of what is measured."""
+    """The fill factor of indexes in per cent (SQL Server). 1 gives each of the bank's branches its own page, so that
+    users wait for a row's lock and not for the page's latch. By default its rows are stored close together as in
+    pgbench, and a hot page is part of the measurement."""
     sequential_key: Annotated[bool, Field(strict=True)] = False
     """Make its indexes with OPTIMIZE_FOR_SEQUENTIAL_KEY (SQL Server 2019 and later), for inserts at the end
     of a growing key that convoy on its last page (PAGELATCH_EX)."""
@@ -244,14 +237,14 @@ class TableChoice(Section):
 
 
 class TempDbChoice(Section):
-    """tempdb belongs to the server: `change_server: true` says that it is ours to change."""
+    """tempdb belongs to the server: `change_server: true` allows Stallmark to change it."""
 
     files: Annotated[list[FileChoice], Field(min_length=1)]
     """The data files of tempdb."""
     log: FileChoice | None = None
     """Its log file."""
     change_server: Literal[True, False] = False
-    """`true` allows changes of tempdb, which all databases of the server share."""
+    """Allow changes of tempdb, which all databases of the server share."""
 
     def design(self) -> placement.TempDb:
         return placement.TempDb(_files(self.files), self.log.design() if self.log else None)
@@ -285,7 +278,7 @@ class DatabaseChoice(Section):
     delayed_durability: placement.DelayedDurability | None = None
     """Let a commit return before its log is on disk."""
     page_verify: placement.PageVerify | None = None
-    """How a page is verified when it is read."""
+    """The verification of pages when they are read."""
 
     def mistakes(self) -> Iterator[str]:
         refusing(self.design)()

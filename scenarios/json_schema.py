@@ -1,4 +1,4 @@
-"""The JSON schema of scenario files, for editors and validators, and the reference page that is made of it."""
+"""The JSON schema of scenario files, for editors and validators, and the reference page made from the schema."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -38,7 +38,7 @@ def reference() -> str:
     """Return the reference of all keys in Markdown: a table for each kind of file, and one for each section in it."""
     definitions = json_schema()["$defs"]
     parts = [
-        "# What may a scenario file say?",
+        "# Scenario reference",
         "A scenario is a YAML file. `stallmark new FILE --from buffer-pool` makes one to change. `stallmark schema` "
         "prints the JSON schema by which editors complete and check it; this page is made from the same model.",
     ]

@@ -28,7 +28,7 @@ from stallmark.transactions.workload import background_per_user
 # logs: {raw: 256k-sequential-write, folder: /mnt/other, size: 4GiB}
 
 MOST_AT_ONCE = 64
-"""The most I/Os of a rate that are under way at once, unless `outstanding` says another number."""
+"""Default of `outstanding` for I/Os at a rate: the maximum number under way at once."""
 
 _PATTERN = WithJsonSchema({"type": "string", "enum": list(NAMES)})
 
@@ -44,8 +44,8 @@ class RawLoad(Section):
     streams: Annotated[int, Field(ge=1, le=MOST_OUTSTANDING, strict=True)] | None = None
     """The same for I/O in order: each stream has a part of the file and one I/O under way."""
     rate: Rate | None = None
-    """`200/s`: I/Os arrive at random at this rate, whatever the storage does; at most 5,000/s. `100 MB/s`: no more than
-    that. By default as fast as the storage lets it. Both are of one cell."""
+    """The rate of one cell. `200/s`: I/Os arrive at random at this rate, independent of the storage; at most 5,000/s.
+    `100 MB/s`: a maximum throughput. By default as fast as the storage allows."""
     size: FileSize = 2**30
     """The size of its file, of each cell."""
     folder: Annotated[str, Field(min_length=1)] | None = None
@@ -104,7 +104,7 @@ class UsersLoad(Users):
     sql: Annotated[OwnSql, WithJsonSchema({"type": "object"})] = None
     """The definition of that SQL, as a record has it."""
     scale: Measures = {}
-    """How large its data are, in the workload's own measures; of one cell where there are cells."""
+    """The size of its data in the workload's own measures, for each cell."""
     mix: Annotated[dict[str, Weight], Field(min_length=1)] | None = None
     """Weights of the transactions that users start, or `{read_share: 0.9}`."""
     locality: Annotated[float, Field(ge=0, le=1)] = 0.0
@@ -141,15 +141,15 @@ class StreamsLoad(Section):
     2}`."""
 
     workload: Literal["warehouse"]
-    """`warehouse`."""
+    """The workload, `warehouse`."""
     scale: dict[str, int | float] = {}
     """Its scale factor. All cells query the same data."""
     streams: StreamCounts
-    """How many streams run at once, or a list: a run then has a step for each number."""
+    """The number of streams at once, or a list of numbers: a run then has a step for each."""
     arrivals: ArrivalsChoice = "closed"
-    """`closed`: each stream executes one query after the other. `{kind: poisson, rate: 0.05}`: queries come due at a
-    rate, for each cell; one that is due while all streams are busy starts late, and its time counts from when it was
-    due."""
+    """The start of queries. `closed`: each stream executes one query after the other. `{kind: poisson, rate: 0.05}`:
+    queries become due at a rate, for each cell; one that is due while all streams are busy starts late, and its time
+    counts from its due time."""
     timeout: Annotated[Seconds, Field(ge=1)] = 120.0
     """The time a query has; one that takes longer is cancelled and counted."""
     slo: ServiceLevelChoice | None = None

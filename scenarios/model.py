@@ -75,12 +75,12 @@ def model_for(
     """
     if "loads" in document:
         return next(
-            (kind for kind in capabilities.parts("scenario") if _own_keys(kind) & document.keys()), LoadsScenario
+            (kind for kind in capabilities.parts("scenario") if _added_keys(kind) & document.keys()), LoadsScenario
         )
     if "workload" not in document and ("probe" in document or "raw" in document):
         return ProbeScenario
     return QueryScenario if "queries" in document else Scenario
 
 
-def _own_keys(kind: type[LoadsScenario]) -> Set[str]:
+def _added_keys(kind: type[LoadsScenario]) -> Set[str]:
     return kind.model_fields.keys() - LoadsScenario.model_fields.keys()

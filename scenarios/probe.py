@@ -23,7 +23,7 @@ from stallmark.storage.probe.patterns import MOST_OUTSTANDING, PATTERNS, SHORT_S
 
 Depth = Annotated[int, Field(ge=1, le=MOST_OUTSTANDING, strict=True)]
 FileSize = Annotated[Size, Field(ge=LEAST_BYTES)]
-"""Of less it would be gone over in a moment."""
+"""The minimum is a size that takes a while to read completely."""
 PatternName = Literal[tuple(PATTERNS)]  # type: ignore[valid-type]
 Patterns = list[PatternName]  # type: ignore[valid-type]
 
@@ -32,8 +32,7 @@ _WORD = Literal["before and after"]
 
 
 class ProbeChoice(Section):
-    """`seconds` of each step, on a file of `size` (or of a share of the data as loaded), which is written before every
-    probe; without a `folder`, where the data of an embedded server lie."""
+    """A probe of raw storage before and after the runs, on a file that is written before every probe."""
 
     size: Pool = PoolSize(size_bytes=256 * 2**20)
     """The size of the file that is read and written, or a share of the data; more than the array's memory, or its
@@ -52,8 +51,8 @@ class ProbeChoice(Section):
 
 
 class PreconditionChoice(Section):
-    """A file of `size` (or of a share of the data) is filled, then overwritten at random in rounds, until the write
-    latency is steady or `rounds` are over."""
+    """The preparation of storage before the runs: a file is filled, then overwritten at random in rounds, until the
+    write latency is steady or all rounds are over."""
 
     size: Pool
     """The size of the file that is filled, or a share of the data."""
@@ -62,7 +61,7 @@ class PreconditionChoice(Section):
     round: Annotated[Seconds, Field(ge=1)] = 60.0
     """The time of a round of random writes."""
     rounds: Annotated[int, Field(ge=1, le=1000, strict=True)] = 25
-    """The most rounds; after them writes count as never steady."""
+    """The maximum number of rounds, after which the write latency counts as never steady."""
 
 
 def _probed(given: Any) -> Any:

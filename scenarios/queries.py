@@ -27,7 +27,7 @@ QueryNumber = Annotated[int, Field(ge=QUERIES[0], le=QUERIES[-1], strict=True)]
 
 def _dop(given: Any) -> Any:
     if given != "all" and (type(given) is not int or given < 1):
-        raise ValueError("write a whole number from 1, or all: so many work on a query at once")
+        raise ValueError("write a whole number from 1, or all: the number of processes or threads for a query")
     return given
 
 
@@ -35,18 +35,18 @@ Dop = Annotated[int | Literal["all"], BeforeValidator(_dop)]
 
 
 class QueriesChoice(Section):
-    """`only` and `dop` are of a run of `each`: which queries, and how many processes or threads may work on one at once
-    (`all`: as many as the server has cores). `streams`: by the scale unless it is said."""
+    """The `queries:` section: queries run alone, in streams, or each by itself."""
 
     run: Literal["power", "throughput", "both", "each"]
-    """`power`: one query after the other. `throughput`: streams at once, and one that refreshes. `both`: one after the
-    other. `each`: every query by itself."""
+    """The kind of run. `power`: one query after the other. `throughput`: streams at once, and one that refreshes.
+    `both`: power, then throughput. `each`: every query by itself."""
     streams: StreamCount | None = None
-    """The streams of a throughput run; by default what the scale asks for."""
+    """The number of streams of a throughput run; by default that for the scale."""
     only: Annotated[list[QueryNumber], Field(min_length=1), EachOnce] | None = None
     """The numbers of the queries of an `each` run; by default all."""
     dop: Annotated[list[Dop], Field(min_length=1), EachOnce] | None = None
-    """The degrees of parallelism of an `each` run, `all` for as many as the server has cores."""
+    """The degrees of parallelism of an `each` run: numbers of processes or threads for one query, or `all` for the
+    number of the server's cores."""
     refresh: Annotated[bool, Field(strict=True)] | None = None
     """Run the refresh functions; by default in power and throughput runs."""
     timeout: Annotated[Seconds, Field(ge=1)] = 120.0
@@ -68,7 +68,7 @@ class QueriesChoice(Section):
 
     @property
     def refreshes(self) -> bool:
-        """True if the refresh functions are run: as said, else in power and throughput runs."""
+        """True if the refresh functions are run: by default in power and throughput runs."""
         return self.run != "each" if self.refresh is None else self.refresh
 
 

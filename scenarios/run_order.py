@@ -20,9 +20,11 @@ class PlannedRun(Generic[V]):
 
 
 def run_order(variants: Sequence[V], repeats: int, order: Order) -> list[PlannedRun[V]]:
-    """Return the order. alternating: A B C, A B C. abba: A B C, C B A, so that a steady drift falls on all variants
-    alike. blocks: all runs of A, of B, of C, and those of A again (A′), which says whether the rest may be compared at
-    all: for storage that takes hours to warm up and would begin again with every change of the variant.
+    """Return the runs in order.
+
+    `alternating`: A B C, A B C. `abba`: A B C, C B A, so that a steady drift affects all variants equally. `blocks`:
+    all runs of A, of B, of C, and those of A again (A′), which shows if the rest can be compared at all. Blocks suit
+    storage that takes hours to warm up, and would start again with every change of the variant.
     """
     if order == "blocks":
         return list(_blocks(variants, repeats))

@@ -73,14 +73,14 @@ class Search(Section):
     model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
 
     of: Literal["users", "rate", "load"]
-    """`users`; the `rate` at which transactions arrive, per second; or, beside `loads`, the `load`: a multiple of the
-    rates of all of them, of transactions and of queries."""
+    """The quantity to search: `users`; the arrival `rate` of transactions per second; or, with `loads`, the `load`: a
+    multiple of all rates, of transactions and queries."""
     from_: Annotated[Level, Field(alias="from")]
     """The level that is tried first."""
     to: Level
     """The highest level that is tried."""
     tolerance: Tolerance = 0.05
-    """How close the level that holds and the one that breaks shall be in the end."""
+    """The maximum distance, at the end, between the highest level that holds and the lowest that breaks."""
 
     def mistakes(self) -> Iterator[str]:
         if self.from_ > self.to:

@@ -47,13 +47,13 @@ class Titled(Section):
     @model_validator(mode="before")
     @classmethod
     def _without_takes(cls, data: Any) -> Any:
-        """Pass over `takes`, which files once said by hand and which is computed now."""
+        """Ignore `takes`, which old files have and which is computed now."""
         return {key: value for key, value in data.items() if key != "takes"} if isinstance(data, dict) else data
 
 
 WORD, MAPPING = "word", "mapping"
 WordOrMapping = Discriminator(lambda given: MAPPING if isinstance(given, (dict, BaseModel)) else WORD)
-"""For a key that takes either a word (or another single value) or a mapping: only what was written is judged."""
+"""The type of a key that is a word (or another single value) or a mapping: errors refer only to the written form."""
 
 
 def refusing(check: Callable[P, T]) -> Callable[P, T]:
@@ -90,4 +90,4 @@ def _names_apart(given: list[T]) -> list[T]:
 
 EachOnce, Rising = AfterValidator(_each_once), AfterValidator(_rising)
 NamedApart = AfterValidator(_names_apart)
-"""For variants."""
+"""The check that the names of variants differ."""

@@ -25,7 +25,7 @@ from stallmark.transactions import find_workload
 
 
 class UntilSteady(Section):
-    """`warm_up: {until: steady, at_most: …}`: every step of a run waits by itself, after its ramp."""
+    """A warm-up until the load is steady, `warm_up: {until: steady, at_most: …}`, in every step after its ramp."""
 
     until: Literal["steady"]
     """The only word there is: `steady`."""
@@ -50,13 +50,15 @@ WarmUp = Annotated[Annotated[Seconds, Field(ge=0), Tag(WORD)] | Annotated[UntilS
 
 @dataclass(frozen=True)
 class PlannedStep:
-    """A step of the load: how many users, streams, or cells of raw I/O each load has in it. Loads that are not named
-    rest. `alone`: the load that runs by itself; `cells`: the copies of every load."""
+    """A step of the load."""
 
     name: str
     counts: Mapping[str, int]
+    """The users, streams, or cells of raw I/O of each load; loads without a number rest."""
     alone: str | None = None
+    """The load that runs by itself, if one does."""
     cells: int | None = None
+    """The number of copies of every load."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ class OpenLoop(Section):
     """Transactions, or queries, arrive at `rate` per second, whatever the server does."""
 
     kind: Literal["fixed", "poisson"]
-    """How arrivals are spread: evenly (`fixed`), or at random (`poisson`)."""
+    """The distribution of arrivals: even (`fixed`), or random (`poisson`)."""
     rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """Transactions per second of all users together, or queries per second of all streams. Only `search: {of: rate}`
     goes without: it finds it."""
@@ -42,7 +42,7 @@ class ThinkTime(Section):
     mean: Seconds
     """The mean pause of a user between two transactions."""
     kind: Literal["constant", "exponential"] = "exponential"
-    """How pauses are spread about it."""
+    """The distribution of pauses around the mean."""
 
 
 class Users(Section):
@@ -54,8 +54,9 @@ class Users(Section):
     search: Search | None = None
     """In place of fixed steps, the search for the highest level at which `slo` holds."""
     arrivals: ArrivalsChoice = "closed"
-    """`closed`: each user starts its next transaction when the last has ended. `{kind: poisson, rate: 500}`:
-    transactions arrive at a rate, whatever the server does, and their latency counts from when they were due."""
+    """The start of transactions. `closed`: each user starts its next transaction when the last has ended. `{kind:
+    poisson, rate: 500}`: transactions arrive at a rate, independent of the server, and their latency counts from their
+    due time."""
     think_time: ThinkTime | None = None
     """The pause of a user between two transactions of a closed loop; none by default."""
     call_timeout: Annotated[Seconds, Field(ge=0.1)] = 60.0
@@ -113,7 +114,7 @@ class Users(Section):
         return int(self.search.to) if self.search and self.search.of == "users" else max(self.counts)
 
     def search_mistakes(self, slo: ServiceLevelChoice | None) -> Iterator[str]:
-        """Yield the mistake of a search that has no limit to go by."""
+        """Yield the mistake of a search without a limit."""
         if self.search and slo is None:
             yield "search needs a service level: add slo, such as oltp or {read: 10ms, transactions: [p95 < 50ms]}"
 

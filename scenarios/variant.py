@@ -20,13 +20,12 @@ VariantName = Annotated[str, Field(min_length=1, max_length=60)]
 
 
 class Hook(Section):
-    """A `command`, a program and its arguments, which has `timeout` to end (DEFAULT_TIMEOUT_S); or what to `ask` the
-    operator, who does it and says so."""
+    """A command, or a request to the operator, between runs."""
 
     command: Annotated[list[str], Field(min_length=1)] | None = None
     """A program and its arguments, run without a shell."""
     timeout: Annotated[Seconds, Field(ge=1)] | None = None
-    """The time it has, 10 minutes by default."""
+    """The maximum duration of the command, 10 minutes by default."""
     ask: Annotated[str, Field(min_length=1)] | None = None
     """A request to the operator; the experiment waits for the answer."""
 
@@ -41,7 +40,7 @@ class Hook(Section):
         if (self.command is None) == (self.ask is None):
             yield "write either a command ({command: [program, argument]}) or what to ask ({ask: …})"
         if self.ask and self.timeout:
-            yield "timeout is of a command: an operator takes as long as he needs"
+            yield "timeout applies to a command only: remove it, as an operator has no time limit"
 
 
 class OwnReset(Hook):
@@ -63,15 +62,14 @@ class OwnReset(Hook):
 
 
 class ResourcePool(Section):
-    """Limits of a Resource Governor pool: I/Os per second on each volume, CPU, and memory for sorts and hashes as a
-    share of what the server grants. The buffer pool is not divided by it."""
+    """Limits of a Resource Governor pool. They do not divide the buffer pool."""
 
     iops_per_volume: Annotated[int, Field(ge=1, strict=True)] | None = None
-    """The most I/Os per second on each volume."""
+    """The maximum number of I/Os per second on each volume."""
     cpu_percent: Annotated[int, Field(ge=1, le=100, strict=True)] | None = None
-    """The most of the CPUs."""
+    """The maximum share of the CPUs."""
     grants_percent: Annotated[int, Field(ge=1, le=100, strict=True)] | None = None
-    """The most of the memory that the server grants to queries."""
+    """The maximum share of the memory that the server grants to queries for sorts and hashes."""
 
     def mistakes(self) -> Iterator[str]:
         if all(value is None for _, value in self):
@@ -79,11 +77,10 @@ class ResourcePool(Section):
 
 
 class During(Section):
-    """Maintenance beside the users, over and over from when measuring begins: a `backup` to a file of the server (NUL:
-    read and thrown away), a `check` of the whole database, or a `rebuild` of a table's indexes."""
+    """Maintenance next to the users, repeated from the start of measuring: a backup, a check or a rebuild."""
 
     backup: Annotated[str, Field(min_length=1)] | None = None
-    """The file of the server that a backup is written to; NUL: none."""
+    """Back up the database to this file of the server, or read it and write nothing with NUL."""
     check: Literal[True] | None = None
     """Check the whole database (DBCC CHECKDB)."""
     rebuild: Annotated[str, Field(pattern=r"^\w+\.\w+$")] | None = None
@@ -98,7 +95,7 @@ class During(Section):
         return next(name for name, value in self if value is not None)
 
     @property
-    def what(self) -> str:
+    def target(self) -> str:
         return self.backup or self.rebuild or ""
 
 
@@ -106,8 +103,8 @@ Folder = Annotated[str, Field(min_length=1)]
 
 
 class PlaceChoice(Section):
-    """Where the database of a variant lies: folders of this machine on the embedded engine, of the server on SQL
-    Server. Every run is restored into them, and at the end the database lies where it was built again."""
+    """The folders of a variant's database: on this machine with the embedded engine, on the server with SQL Server.
+    Every run is restored into them, and at the end the database is back in its original folders."""
 
     data: Folder
     """The folder of the data files."""
@@ -126,7 +123,7 @@ EmulatedArraysOrBare = Annotated[
 
 
 class Variant(Section):
-    """One side of a comparison. What it leaves out is as in the scenario."""
+    """One side of a comparison. Omitted keys are as in the scenario."""
 
     name: VariantName
     """The variant's name in reports."""
@@ -135,26 +132,26 @@ class Variant(Section):
     emulated_array: EmulatedArraysOrBare | None = None
     """An emulated array, in place of the scenario's; `bare` is the real disk."""
     place: PlaceChoice | None = None
-    """The folders of its database, in place of those it was built in: `{data: /mnt/ssd/db, log: /mnt/log}`.
-    The database is built once and restored into them before each run."""
+    """The folders of the variant's database, instead of those in which it was built: `{data: /mnt/ssd/db, log:
+    /mnt/log}`. The database is built once and restored into the folders before each run."""
     array: Array | None = None
-    """Facts of the real array in this variant, over those of the scenario."""
+    """Facts of the real array in this variant, which override those of the scenario."""
     before: Hook | None = None
-    """The command or question that makes the array that of this variant, whenever another one ran before."""
+    """The command or request that changes the array to this variant's, after a run of another variant."""
     row_versioning: Annotated[bool, Field(strict=True)] | None = None
     """SQL Server: whether READ COMMITTED reads row versions (READ_COMMITTED_SNAPSHOT) or locks what it reads."""
     resource_pool: ResourcePool | None = None
     """SQL Server: limits of all users together, by a pool of Resource Governor."""
     during: During | None = None
-    """Maintenance beside the users."""
+    """Maintenance next to the users."""
     without: list[str] = []
-    """The loads that do not run in it, by name."""
+    """The names of loads that do not run in this variant."""
 
 
-# A curve of memory in place of one buffer pool: `buffer_pool: {curve: auto, from: 2 %, to: 100 %}`.
+# A memory curve in place of one buffer pool: `buffer_pool: {curve: auto, from: 2 %, to: 100 %}`.
 
 FEWEST, MOST = 5, 24
-"""Sizes: fewer tell no error, and more lie closer together than runs are apart."""
+"""Numbers of sizes: fewer give no error estimate, and more would differ by less than repeated runs do."""
 
 Tolerance = Annotated[
     float,
@@ -178,7 +175,7 @@ class PoolCurve(Section):
     to: Pool
     """The largest."""
     sizes: Annotated[int, Field(ge=FEWEST, le=MOST, strict=True)] = 9
-    """The most sizes. Each is run as often as `repeats` says."""
+    """The maximum number of sizes. Each is run `repeats` times."""
     tolerance: Tolerance = 0.05
     """The share of its largest value within which the curve is to be known; then no further size is chosen."""
 

@@ -125,7 +125,7 @@ _VIOLATED = {"23503", "547", "23505", "1505"}
 
 @contextmanager
 def name_violations(engine: Engine, connection: sa.Connection, item: Constraint | Index) -> Iterator[None]:
-    """Raise StallmarkError with the first offending rows where `item` cannot be created because of them."""
+    """Raise StallmarkError with the first offending rows if these keep `item` from being created."""
     try:
         yield
     except sa.exc.DBAPIError as error:

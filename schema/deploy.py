@@ -1,12 +1,11 @@
-"""The order in which a database comes to be, the same for every workload.
+"""The order in which a database is built, the same for every workload.
 
 create_tables Stallmark's own, then the workload's, bare: heaps without a key are the fastest to load … the load …
 finish primary keys and indexes, statistics → foreign keys → procedures
 
-What is there is looked up once and only what is missing is added, so a build that was interrupted continues where it
-stopped. Tables are worked on in parallel, the one with most to do first, but no two workers are at the same table: they
-would wait for each other's locks, and SQL Server makes the other indexes twice if they are there before the primary
-key.
+Existing objects are looked up once and only missing ones are added, so an interrupted build continues where it stopped.
+Tables are processed in parallel, the one with most work first. Two workers never process the same table: they would
+wait for each other's locks, and SQL Server makes other indexes twice if they exist before the primary key.
 """
 
 import re
@@ -87,8 +86,8 @@ def _blockers(engine: Engine) -> list[ServerSession]:
 
 @contextmanager
 def telling_blockers(engine: Engine, say: Callable[[str], Any]) -> Iterator[None]:
-    """Call `say`, in another thread, with a sentence on the sessions that keep one of ours from a lock for a while, in
-    any of the databases."""
+    """Call `say`, from another thread, with a sentence on the sessions that block one of ours for a while, in any
+    database."""
     done = threading.Event()
 
     def watch() -> None:
@@ -150,7 +149,7 @@ def finish(
     workers: int = 1,
     step: Callable[[str, float], None],
 ) -> None:
-    """Do everything after the load, in order; `step` is told what is done, and what share of it, by bytes of tables.
+    """Do everything after the load, in order; `step` gets each stage and its progress, by bytes of tables.
 
     `rows` maps full table names to loaded rows, so that the longest work comes first.
 
@@ -166,12 +165,12 @@ def finish(
         to_do = sorted(_by_table(items), key=work, reverse=True)
         total, done = sum(map(work, to_do)), 0
 
-        def ended(items: Sequence[OfTable]) -> None:
+        def show_progress(items: Sequence[OfTable]) -> None:
             nonlocal done
             done += work(items)
             step(stage, done / total if total else 0.0)
 
-        _in_parallel(workers, action, to_do, ended)
+        _in_parallel(workers, action, to_do, show_progress)
 
     existing = {schema: present(engine, schema) for schema in schemas_of(ddl.tables)}
 

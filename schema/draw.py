@@ -1,4 +1,4 @@
-"""Random draws that depend only on the seed, on what is drawn, and on a number; NumPy arrays of them."""
+"""Random draws, as NumPy arrays, that depend only on the seed, the name of the quantity and a number."""
 
 from functools import lru_cache
 from hashlib import blake2b

@@ -93,7 +93,7 @@ _ROUTINES = {
 
 
 def drop_schemas(engine: Engine, workloads: Sequence[Deployable]) -> list[str]:
-    """Drop tables, routines and schemas of these workloads and Stallmark's own; return the schemas.
+    """Drop tables, routines and schemas of the workloads and Stallmark's own; return the schemas.
 
     Raise StallmarkError before anything is dropped if others have something in these schemas.
     """
@@ -123,6 +123,6 @@ def _refuse_others(engine: Engine, workloads: Sequence[Deployable], schemas: set
     used = {schema: names for schema, names in engine.schemas_in_use().items() if schema in schemas}
     if others := things_of_others(used, engine.dialect, *workloads):
         raise StallmarkError(
-            f"Nothing was dropped: Stallmark's schemas also hold what this version of it has not made, "
-            f"{in_short(others)}. Move that to another schema or drop it, then give this command again."
+            f"Nothing was dropped: Stallmark's schemas also contain objects that this version has not made, "
+            f"{in_short(others)}. Move these to another schema or drop them, then repeat this command."
         )

@@ -84,7 +84,8 @@ def index_bytes(table: sa.Table, rows: int, dialect: str) -> int:
 
 def key_apart_bytes(table: sa.Table, rows: int) -> int:
     """Return the bytes of the primary key on SQL Server where it does not hold the rows, with its row locators."""
-    locator = 8  # of a row in a columnstore; a column that rows lie by, and what tells equal ones apart, take as much
+    # Bytes that locate a row in a columnstore; a clustering column with its uniquifier has the same size.
+    locator = 8
     return _pages(rows, 8096, _mssql_row(table.primary_key.columns) + locator + 2) * PAGE
 
 

@@ -1,4 +1,4 @@
-"""Words and texts of them: names, streets and companies from Faker, articles of chosen compressibility."""
+"""Words and texts: names, streets and companies from Faker, articles of chosen compressibility."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -134,8 +134,8 @@ _SEEN, _NEW = 3.9, 31.7
 
 
 def prose(seed: int, name: str, number: Ints, lengths: Ints, compressibility: float) -> pa.StringArray:
-    """Return a text of the given length for each of `number`; `what` tells the columns apart. All together below
-    2 GiB."""
+    """Return a text of the given length for each of `number`; The column's `name` makes the texts differ. All together
+    are below 2 GiB."""
     phrases = -(-lengths // WIDTH)
     ends = np.cumsum(phrases)
     within = np.arange(ends[-1]) - np.repeat(ends - phrases, phrases)
@@ -148,7 +148,7 @@ def prose(seed: int, name: str, number: Ints, lengths: Ints, compressibility: fl
 
 
 def short(seed: int, name: str, number: Ints, phrases: Ints) -> pa.StringArray:
-    """Return English texts of so many phrases, which end with a whole word and a full stop."""
+    """Return English texts with the given numbers of `phrases`. Each ends with a complete word and a full stop."""
     ends = np.cumsum(phrases)
     within = np.arange(ends[-1]) - np.repeat(ends - phrases, phrases)
     draws = whole(seed, f"{name} phrase", np.repeat(number << 16, phrases) + within, _PHRASES)

@@ -42,6 +42,10 @@ class WorkloadsTogether(Workload):
         return version_of([part.data_version for part in self.parts_together])
 
     @property
+    def is_given(self) -> bool:
+        return all(part.is_given for part in self.parts_together)
+
+    @property
     def setup(self) -> str:
         return "\nGO\n".join(filter(None, (part.setup for part in self.parts_together)))
 
@@ -105,11 +109,11 @@ def known_name(name: str) -> str:
     parts = parts_of(name)
     if TOGETHER in name and APART in name:
         raise StallmarkError(
-            f"{name!r} says + and ,: write bank+mail for two in one database, bank,mail for a database each."
+            f"{name!r} mixes + and ,: write bank+mail for two in one database, bank,mail for a database each."
         )
     if unknown := [part for part in parts if part not in WORKLOADS and part not in _defined]:
         raise StallmarkError(
-            f"{unknown[0]!r} is not a workload: there are {', '.join(WORKLOADS)}, and bank+mail for two."
+            f"{unknown[0]!r} is not a workload: choose one of {', '.join(WORKLOADS)}, or bank+mail for two."
         )
     if twice := [part for part in parts if parts.count(part) > 1]:
         raise StallmarkError(f"{name!r} names {twice[0]} twice: name it once.")

@@ -20,22 +20,21 @@ KEYS = "all keys, indexes and foreign keys are there and trusted"
 
 @dataclass(frozen=True)
 class ConditionResult:
-    """The result of one condition on one database. `offending` counts rows, or what `counted` says; `detail` shows the
-    first of them.
-
-    `holds` is None when it was left out, because it holds for databases as they were loaded and this one has been
-    driven since; or when the server refused it, in the words of `refused`.
-    """
+    """The result of one condition on one database."""
 
     name: str
     statistical: bool
     cost: str
     holds: bool | None
+    """None if the server refused the condition, or if it was skipped, as it holds only for a database as loaded."""
     offending: int
+    """The number of offending rows, or of the things in `counted`."""
     seconds: float
     detail: str
+    """The first offending rows."""
     counted: str = "rows"
     refused: str = ""
+    """The server's message if it refused the condition."""
 
 
 def run(

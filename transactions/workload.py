@@ -110,34 +110,34 @@ class Transaction(ABC):
 
 
 class Opening(Transaction):
-    """A transaction that is executed once, before a run; `done` says afterwards what it did, for the record."""
+    """A transaction that is executed once, before a run; afterwards `done` has the counts of its work, for the
+    record."""
 
     done: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
 class WorkloadContext:
-    """The workload context: what an executor tells its transactions, and does for them.
-
-    Processes are counted from 0 over all loads and load machines; machines from 1 (0: there is one alone). Where there
-    are several, `locality` is the share of customers that a machine takes from its own part of them. Of a load in
-    several cells, this is number `cell` of `cells`: its users keep to a part of the data of its own. `post(transaction,
-    inputs, after_s)` has a background session execute a transaction so many seconds later.
-    """
+    """The facts and services that an executor gives its transactions."""
 
     scale: Mapping[str, Any]
     seed: int
     query: Callable[[str], list[tuple]]
     post: Callable[[type[Transaction], tuple, float], None]
+    """`post(transaction, inputs, after_s)` has a background session execute a transaction `after_s` seconds later."""
     process: int = 0
+    """The number of this process, from 0, over all loads and load machines."""
     processes: int = 1
     machine: int = 0
+    """The number of this load machine, from 1, or 0 for a single one."""
     machines: int = 1
     locality: float = 0.0
+    """With several machines: the share of customers that each takes from its own part."""
     cell: int = 1
+    """The number of the load's cell, from 1: users of a cell keep to the cell's own part of the data."""
     cells: int = 1
     users: int = 1
-    """The most users of the load at once, over all processes and machines."""
+    """The maximum number of users of the load at once, over all processes and machines."""
     dialect: str = "postgresql"
     report_statements: Callable[[Sequence[int]], None] = lambda samples: None
     """The receiver of the executed statements of a transaction of a user's own. Each is four numbers: its place among
@@ -145,7 +145,7 @@ class WorkloadContext:
     without more structure, because this is the hot path."""
 
     def part(self, units: int) -> range:
-        """Return the part of this cell, of so many units counted from 0. Parts differ by at most one unit.
+        """Return this cell's part of `units` units, counted from 0. Parts differ by at most one unit.
 
         Raise StallmarkError if there are fewer units than cells.
         """
@@ -159,19 +159,17 @@ class WorkloadContext:
 
 @dataclass(frozen=True)
 class Condition:
-    """A consistency condition: `sql` returns the offending rows, none when it holds; `:name` in it is a number that
-    the workload knows.
-
-    `statistical` conditions are judged with a tolerance, which the SQL states, the others are exact. `cost` says what
-    it reads: "cheap" touches aggregates or small tables, "scan" reads whole large ones. `fresh_only` is what holds for
-    a database as it was loaded, and not any more when transactions have run on it.
-    """
+    """A consistency condition on a database."""
 
     name: str
     sql: str
+    """A query that returns the offending rows; `:name` is a number from the workload."""
     cost: str = "scan"
+    """“cheap” reads aggregates or small tables, “scan” reads large ones completely."""
     statistical: bool = False
+    """True if the condition has a tolerance, which is part of the SQL."""
     fresh_only: bool = False
+    """True if the condition holds only until transactions have run on the loaded database."""
 
     @classmethod
     def from_file(cls, package: str, file: str, name: str, cost: str = "scan", **marks: bool) -> "Condition":
@@ -184,9 +182,9 @@ class Background:
     """Transactions that no virtual user starts, and the sessions that execute them."""
 
     followers: Mapping[type[Transaction], tuple[type[Transaction], float]] = field(default_factory=dict)
-    """Transactions that follow from others (`WorkloadContext.post`): from which, and how many for each of it."""
+    """Transactions that follow from others (`WorkloadContext.post`): the cause, and the mean number for each."""
     timers: Mapping[type[Transaction], float] = field(default_factory=dict)
-    """Transactions that one process of all executes every so many seconds."""
+    """Transactions that one process executes periodically, with the period in seconds."""
     sessions_per_user: float = 0.0
     """Background sessions for each virtual user, with the workload's own deck."""
     executed_by: str = "the background sessions"
@@ -198,7 +196,7 @@ class UserLoad:
     """The transactions that virtual users start, and what a load process, a run and a report need for them."""
 
     deck: Mapping[type[Transaction], int] = field(default_factory=dict)
-    """The number of cards of each transaction in the shuffled deck; none where users start nothing."""
+    """The number of cards of each transaction in the shuffled deck; empty if users start nothing."""
     share: Callable[[WorkloadContext], Any] = attrgetter("scale")
     """The function that makes what the transactions of one process share. It is called before the load begins, and may
     query the database."""
@@ -213,7 +211,7 @@ class UserLoad:
     has_local_customers: bool = False
     """True if a load machine can have customers of its own (`WorkloadContext.locality`)."""
     contention: Callable[[Mapping[str, Any], int], str | None] = lambda scale, users: None
-    """The function that returns a sentence where so many users are too many for the scale: they would wait for each
+    """The function that returns a sentence if a number of users is too large for the scale: they would wait for each
     other, not for storage."""
 
 
@@ -224,7 +222,7 @@ class QueryStreams:
     queries: Sequence[int]
     """The numbers of the queries."""
     at_scale: Callable[[Mapping[str, Any]], int]
-    """The function that returns the number of streams of a throughput run, where a scenario does not say it."""
+    """The function that returns the default number of streams of a throughput run, by scale."""
 
 
 @dataclass(frozen=True)
@@ -275,7 +273,7 @@ class Workload:
 
     @property
     def is_given(self) -> bool:
-        """Return whether all of its tables are the user's."""
+        """Return True if all tables are the user's own."""
         return self.definition is not None
 
     @property
@@ -284,7 +282,7 @@ class Workload:
         return (self,)
 
     def for_cells(self, scale: Mapping[str, Any], cells: int) -> dict[str, Any]:
-        """Return the scale of a database in which so many cells of that scale each have data of their own."""
+        """Return the scale of a database with `cells` times the data of `scale`."""
         return {name: value * cells if name == self.cells_by else value for name, value in scale.items()}
 
     def statements(self, dialect: str) -> Sequence[StatementFacts]:
@@ -292,7 +290,7 @@ class Workload:
         return ()
 
     def examine(self, engine: Engine, users: int) -> None:
-        """Raise StallmarkError if so many users could not execute its transactions there."""
+        """Raise StallmarkError if `users` users could not execute the workload's transactions on this engine."""
 
     @property
     def transactions(self) -> tuple[type[Transaction], ...]:
@@ -305,7 +303,7 @@ class Workload:
         return "\nGO\n".join(sql_file.read(self.package, f"{name}.{dialect}") for name in names)
 
     def prepare(self, session: Session, kinds: Iterable[type[Transaction]]) -> None:
-        """Prepare the calls of the frames of these transactions; a frame that several share, once."""
+        """Prepare the calls of the frames of `kinds`, each once even if several transactions share it."""
         frames = dict(frame for kind in kinds for frame in kind.frames.items())
         for frame, parameters in frames.items():
             session.prepare(frame, self.call(frame, parameters, session.dialect))
@@ -336,15 +334,15 @@ Mix = Mapping[str, float]
 def deck_of(workload: Workload, mix: Mix | None) -> dict[str, int]:
     """Return the cards by the transaction's name; without a mix those of the workload.
 
-    A mix has weights by name, and what it does not name is not started. Or it says which share (`read_share`, 0 to 1)
-    of all that users start only reads. The transactions that read then keep their proportions, and so do those that
-    write. Raise StallmarkError, a sentence without its full stop, for a mix that cannot be.
+    A mix has weights by name, without which a transaction is not started. Or it has a `read_share` (0 to 1): the share
+    of transactions that only read. Reading transactions then keep their proportions, and writing ones too. Raise
+    StallmarkError, a sentence without its full stop, for an impossible mix.
     """
     own = {kind.name: cards for kind, cards in workload.users.deck.items()}
     if not own:
         raise StallmarkError(
-            f"users start no transactions of {workload.name}, whose queries are executed by streams: say queries in "
-            "place of users, warm_up and measure"
+            f"users start no transactions of {workload.name}, whose queries are executed by streams: write queries "
+            "instead of users, warm_up and measure"
         )
     if mix is None:
         return own
@@ -355,9 +353,9 @@ def deck_of(workload: Workload, mix: Mix | None) -> dict[str, int]:
 def background_per_user(workload: Workload, deck: Mapping[str, int]) -> float:
     """Return the background sessions for each virtual user.
 
-    With the workload's own deck they are as many as it says. The more users start of what other transactions follow
-    from, the more of these come. The sessions do not grow in proportion: what is followed takes longer than what users
-    start otherwise, so fewer start in all. The square root lies halfway.
+    With the workload's own deck this is `sessions_per_user`. A mix with more causes has more followers, but the number
+    of sessions does not grow in proportion: causes take longer than other transactions, so users start fewer in all.
+    The square root is a compromise: with 4 times the followers there are twice the sessions.
     """
     own = _following(workload, deck_of(workload, None))
     if not own:
@@ -372,8 +370,12 @@ def _following(workload: Workload, deck: Mapping[str, int]) -> float:
 
 
 def apportioned(weights: Mapping[Kind, Fraction], cards: int, least: Mapping[Kind, int]) -> dict[Kind, int]:
-    """Deal so many cards in these proportions, by the largest remainder. Each gets `least` at least; these must add up
-    to no more than `cards`."""
+    """Return the numbers of cards for given weights, by largest remainders. Each gets at least `least`, whose sum must
+    not exceed `cards`.
+
+    Weights of 5, 3 and 1 with 10 cards: the exact shares are 5.56, 3.33 and 1.11, so 5, 3 and 1 cards are dealt first,
+    and the last goes to the largest remainder: 6, 3 and 1.
+    """
     total = sum(weights.values())
     quotas = {kind: weight / total * cards for kind, weight in weights.items()}
     if few := {kind: least[kind] for kind, quota in quotas.items() if quota < least[kind]}:
@@ -403,7 +405,7 @@ def _by_name(workload: Workload, mix: Mix) -> dict[str, int]:
 
 def _by_read_share(workload: Workload, mix: Mix) -> dict[str, int]:
     if len(mix) > 1:
-        raise StallmarkError(f"{READ_SHARE} stands alone: remove it, or the weights beside it")
+        raise StallmarkError(f"{READ_SHARE} excludes weights: remove one or the other")
     share = _exact(mix[READ_SHARE])
     if not 0 <= share <= 1:
         raise StallmarkError(f"{READ_SHARE} is 0 to 1 (0.9: nine of ten only read), not {mix[READ_SHARE]:g}")

@@ -1,8 +1,8 @@
-"""The brokerage's rows, derived from TPC-E: what is in the database before the first user comes.
+"""The brokerage's rows, derived from TPC-E: the contents of the database before the first user arrives.
 
 A batch of the ledger is one group of tables for one load unit of 1,000 customers; tables that all units share are one
-batch more. Trades follow from a simulation of the initial trade days, which `simulation` tells; brokers and accounts
-are in its group, because their totals follow from the trades.
+batch more. Trades come from a simulation of the initial trade days (module `simulation`). Brokers and accounts are in
+the same group, because their totals depend on the trades.
 """
 
 from collections.abc import Iterator, Mapping

@@ -15,7 +15,7 @@ from stallmark.schema.words import chosen, decimals
 
 # Names of people.
 def people(seed: int, who: str, number: Ints) -> pa.StringArray:
-    """Return first and last name of each of `number`; `who` tells brokers, authors and so on apart."""
+    """Return first and last name of each of `number`; `who` gives brokers, authors and others different names."""
     first, last = pa.concat_arrays(words.first_names()), words.last_names()
     return pc.binary_join_element_wise(
         chosen(first, whole(seed, f"{who}'s first name", number, len(first))),

@@ -275,7 +275,7 @@ class Holdings:
         self._newest[position[newer == NONE]] = older[newer == NONE]
 
     def _make_room(self, more: int) -> int:
-        """Make room for so many new holdings; return where they begin."""
+        """Make room for `more` holdings; return the index of the first."""
         if self._end + more > len(self.key):
             self.close_ranks()
             room = 2 * more + self._end // 4  # so that this is seldom needed, and takes little of the memory
@@ -313,7 +313,8 @@ class Completed:
 
 
 class Simulation:
-    """`completed` goes through all trades of the load unit; afterwards `holdings` are those that are open."""
+    """The simulation of a load unit's trades. After `completed` has yielded all trades, `holdings` has the open
+    ones."""
 
     def __init__(self, seed: int, population: Population, load_unit: int):
         self.book = OrderBook(seed, population, load_unit)
@@ -338,8 +339,8 @@ class Simulation:
         self.holdings.close_ranks()
 
     def holdings_left(self) -> tuple[Ints, Ints, Ints]:
-        """Return accounts (from 0 in the load unit), which of their securities, and how much of it they have,
-        if any."""
+        """Return the open holdings: accounts (from 0 in the load unit), the number of their security, and its
+        quantity."""
         net = np.zeros(self.holdings.positions, np.int64)
         np.add.at(net, self.holdings.position, self.holdings.quantity)
         positions = np.flatnonzero(net)

@@ -37,7 +37,7 @@ SETTLED_AFTER_DAYS = 2  # Saturdays and Sundays do not count
 
 
 class TradeGroup:
-    """`pieces` are all rows of the load unit. Balances begin at nothing and may go below: the customer then owes."""
+    """The rows of a load unit that depend on its trades. Balances begin at 0 and may become negative: a debt."""
 
     def __init__(self, seed: int, population: Population, load_unit: int):
         self._seed = seed

@@ -2,8 +2,8 @@
 
 That generator takes a scale factor and no seed: there is one warehouse of each size, whatever the seed of a scenario,
 which decides the parameters of queries alone. A batch is a part of a table as the generator cuts it: a range of keys.
-Its start costs a second of CPU (its stock of text), as much as 700,000 rows: so there is one for all loader processes,
-and batches come in the order in which it makes them.
+Its start costs a second of CPU (for its text pool), like 700,000 rows. So all loader processes share one generator, and
+batches come in the order in which it makes them.
 """
 
 import json
@@ -48,7 +48,7 @@ VARIED = {
 PART_BYTES = 60_000_000
 """No less than the largest file of a part takes: 52.7 MB, of lineitems."""
 AHEAD = 2
-"""Parts that lie ready, besides the two that each loader process has."""
+"""Number of parts made in advance, in addition to two for each loader process."""
 LOOK_EVERY_S = 0.01
 
 
@@ -90,9 +90,9 @@ def command() -> str:
 def making(factor: float, wanted: Collection[Part], parts: int, workers: int) -> Iterator[tuple[Path, Iterator[Part]]]:
     """Yield a temporary folder, and the wanted parts of tables in the order in which their files (`file_of`) are there.
 
-    Each table has as many `parts`. The reader of a file removes it: the generator waits as long as there are more than
-    `workers` processes can have. The folder is gone when it is left, and when this process is killed: `guard` sees to
-    that. The iterator raises StallmarkError with the generator's words.
+    Each table has `parts` parts. The reader of a file removes it: the generator waits while there are more files than
+    `workers` processes can read. The folder is removed on exit, and by `guard` if this process is killed. The iterator
+    raises StallmarkError with the generator's message.
     """
     order = {"commands": _commands(factor, wanted, parts, workers), "most_bytes": PART_BYTES * (2 * workers + AHEAD)}
     guard = subprocess.Popen(

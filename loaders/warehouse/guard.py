@@ -1,11 +1,10 @@
 """Run a generator into a temporary folder, hold it up while that is full, and remove all of it when our input ends.
 
-Whoever started us closes that input when the files are read, and the kernel does it when that process is killed: a
-load that fails or is stopped leaves nothing behind. A program of its own that imports nothing of ours. The first line
-of standard input is JSON: `commands` of the generator, run one after the other, each with the folder as
-`--output-dir`; and `most_bytes`. Tables that are whole (`*/*.parquet`) and take as much as that hold the generator
-up until some have been removed, but not on Windows. The folder's name has our number, by which one that a kill has left
-is known.
+The parent closes that input when the files are read, and the kernel does so when the parent is killed: a load that
+fails or is stopped leaves nothing behind. This is a separate program that imports none of our modules. The first line
+of standard input is JSON: `commands` of the generator, run one after the other, each with the folder as `--output-dir`;
+and `most_bytes`. If complete tables (`*/*.parquet`) exceed that size, the generator is paused until some have been
+removed (not on Windows). The folder's name contains our process number, so that the leftover of a kill is recognised.
 
 We answer with two lines of JSON: `folder`; and when all have ended, or one has failed, its `code` and `stderr`.
 `generator.Begun` and `generator.Ended` are their counterparts.
@@ -38,7 +37,7 @@ def main() -> None:
 
 
 def _run_commands(order: dict[str, Any], folder: Path, over: threading.Event) -> dict[str, Any]:
-    """Run the commands; return how the last of them ended."""
+    """Run the commands; return the exit code and errors of the last."""
     stderr, code = folder / "stderr", 0
     try:
         for command in order["commands"]:
@@ -74,8 +73,9 @@ def _bytes_in(folder: Path) -> int:
 
 
 def _ends_with_us() -> dict[str, Any]:
-    """Return options of a process that does not outlive a guard that is killed: Linux kills it. macOS ends one that is
-    held up, as a group that nobody could let continue; another ends when it is done.
+    """Return options for a process that does not outlive a killed guard.
+
+    Linux kills it. macOS ends a paused one, as a stopped group without a parent; a running one ends when it is done.
     """
     if os.name != "posix":
         return {}

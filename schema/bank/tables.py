@@ -1,10 +1,10 @@
 """The bank database: branches, tellers, accounts and a history, as TPC-B has them and pgbench makes them.
 
-Columns, types and sizes are pgbench's, so that its built-in script with `pgbench_` replaced by `bank.` is an
-exact peer of our transaction on the same tables. Two things are deliberate:
+Columns, types and sizes are pgbench's, so that its built-in script with `pgbench_` replaced by `bank.` is an exact peer
+of our transaction on the same tables. Two things are deliberate:
 
 * No foreign keys: pgbench makes none unless asked (`--foreign-keys`), and each would add a lock on a parent
-  row per transaction that the peer does not take. What they would guarantee is a consistency condition.
+  row per transaction that the peer does not take. A consistency condition checks the references instead.
 * Fillers of branches, tellers and accounts hold generated text. pgbench leaves them blank or null, and a
   storage array with inline compression would store blanks in next to nothing. A history row's filler stays
   null, because the peer's script does not write it.

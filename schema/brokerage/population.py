@@ -20,7 +20,7 @@ from stallmark.schema.draw import Floats, Ints, Numbers, below, hashed, percent,
 Number = TypeVar("Number", int, Ints)
 
 UNIT = 1_000  # customers of a load unit
-ACCOUNTS, BROKERS, COMPANIES, SECURITIES = 5_000, 10, 500, 685  # in a load unit
+ACCOUNTS, BROKERS, COMPANIES, SECURITIES = 5_000, 10, 500, 685  # numbers per load unit
 EXCHANGES = 4
 MOST_ACCOUNTS = 10  # accounts of a customer
 TICKER_LETTERS = 4  # fewest letters
@@ -37,7 +37,8 @@ WATCHED, FEWEST_WATCHED = (50, 150), (5, 15)  # securities on a watch list, at l
 
 PERMISSIONS_PERCENT = (60, 98)  # cumulated percent of accounts with one and two; the others have three
 
-TRADES_PER_DAY = 8 * 3600 * UNIT // 500  # of a load unit: an initial trade day has eight hours, the scale factor is 500
+# Per load unit: an initial trade day has eight hours, and the scale factor is 500.
+TRADES_PER_DAY = 8 * 3600 * UNIT // 500
 
 KEY = 4_300_000_000  # keys begin after it: no INTEGER holds them
 TRADE_KEY = 200_000_000_000_000

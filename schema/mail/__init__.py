@@ -1,1 +1,1 @@
-"""The mail store: mailboxes with folders, and messages whose bodies lie apart."""
+"""The mail store: mailboxes with folders, and messages whose bodies are in a separate table."""

@@ -22,7 +22,7 @@ DELIVERED = 2**42
 """The numbers of loaded messages are below; what comes in a run is made from here on."""
 
 MAILBOX_NUMBERS = 2**16
-"""The numbers of a mailbox's loaded messages begin with so many times its place."""
+"""The first number of a mailbox's loaded messages is this number times the mailbox's place."""
 
 _SIGMA = 2.13  # spread of the logarithm: the median is then 8 KB
 _QUANTILES = 4_096
@@ -37,7 +37,7 @@ def sizes(seed: int, number: Ints) -> Ints:
 
 
 def bodies(seed: int, number: Ints, lengths: Ints, compressibility: float) -> pa.StringArray:
-    """Return bodies of these lengths. Each ends with a full stop: what is cut off at its end is seen."""
+    """Return bodies of given lengths. Each ends with a full stop, so that a truncated body is noticed."""
     texts = prose(seed, "mail body", number * _NUMBERS_OF_A_BODY, lengths - 1, compressibility)
     return pc.binary_join_element_wise(texts, ".", "")
 
@@ -55,11 +55,10 @@ def subjects(seed: int, number: Ints) -> pa.StringArray:
 
 @lru_cache
 def likely_sizes() -> Ints:
-    """Return sizes of which each is as likely, the smallest first. What is cut off at both ends is made up for: their
-    mean is `MEAN_BYTES`.
+    """Return equally likely sizes, the smallest first. Their mean is `MEAN_BYTES`, although both ends are cut off.
 
-    From a table, because a logarithm may differ in its last bit from one machine to the next, and a load may be shared
-    by several."""
+    The sizes come from a table, because a logarithm may differ in its last bit between machines that share a load.
+    """
     normal = NormalDist(sigma=_SIGMA)
     shape = [exp(normal.inv_cdf((place + 0.5) / _QUANTILES)) for place in range(_QUANTILES)]
 

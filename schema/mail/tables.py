@@ -1,15 +1,15 @@
 """The tables of the mail store.
 
 * A mailbox's row is the first that every change of the mailbox locks, so no two changes wait for each other in a
-  circle. It counts what was done: `counted` of the workload goes by that.
-* A message is found by its number in its mailbox, which counts on with each delivery. All of a mailbox lies together;
-  an index has the messages of each folder.
-* Bodies lie apart from the rest of a message, so a change of the one does not move the other. What does not fit into a
-  row lies outside it: PostgreSQL keeps bodies from 2 KB there (TOAST), SQL Server those from 8 KB.
-* Room of deleted messages is used again soon, so the store does not grow: PostgreSQL vacuums messages and bodies once
-  2 % of them have gone, not 20 %.
+  circle. It counts the changes, which `counted` of the workload reads.
+* A message is found by its number in its mailbox, which counts up with each delivery. The messages of a mailbox are
+  stored together; an index has the messages of each folder.
+* Bodies are stored apart from the rest of a message, so that a change of a message does not move its body. A body too
+  large for a row is stored outside: PostgreSQL does so from 2 KB (TOAST), SQL Server from 8 KB.
+* Space of deleted messages is used again soon, so the store does not grow: PostgreSQL vacuums messages and bodies once
+  2 % were deleted, not 20 %.
 * A body has no foreign key to its message: a delete would have to take the body first, against the order in which
-  readers lock. A condition says the same.
+  readers lock. A consistency condition checks the reference instead.
 """
 
 from functools import partial

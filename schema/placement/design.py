@@ -1,8 +1,8 @@
-"""The physical design of a database on SQL Server: its files, what is in which, and the settings that decide I/O. On
-PostgreSQL (`placement.postgres`): in which of the server's tablespaces tables and indexes lie.
+"""The physical design of a database on SQL Server: its files, their contents, and the settings that affect I/O. On
+PostgreSQL (`placement.postgres`): the tablespaces of tables and indexes.
 
 Plain data, checked as it is made: a mistake raises StallmarkError. `placement.mssql` writes a design in T-SQL,
-`placement.mssql_existing` compares it with a database that is there. Limits are those of "CREATE DATABASE" and "Maximum
+`placement.mssql_existing` compares it with an existing database. Limits are those of "CREATE DATABASE" and "Maximum
 capacity specifications" in Microsoft's documentation.
 """
 
@@ -20,8 +20,8 @@ from stallmark.schema import size
 MIB, GIB, TIB = 1024**2, 1024**3, 1024**4
 
 PRIMARY = "PRIMARY"
-GROWING = "growing"  # in place of a table's name: all tables that the schema marks so, in `Table.info`
-ALL = "*"  # in place of a table's name: all tables without an entry
+GROWING = "growing"  # stands for all tables that `Table.info` marks as growing
+ALL = "*"  # stands for all tables without an entry
 MOST_DATA_BYTES, MOST_LOG_BYTES = 16 * TIB, 2 * TIB  # largest file
 LEAST_BYTES = 8 * MIB  # smallest file: as large as the first one of a new database is anyway
 GROWTH_BYTES = 64 * MIB
@@ -77,12 +77,12 @@ class Filegroup:
 
 @dataclass(frozen=True)
 class TableGroup:
-    """Tables by their names, with the schema where several have one of that name; or GROWING, or ALL. Of one schema:
-    `bank.growing`, `bank.*`. A filegroup of None is the one the server takes: PRIMARY for tables, that of its table for
-    an index. A tablespace of None is PostgreSQL's own choice for tables, that of its table for an index.
+    """Tables by name, with the schema if several schemas have the name; or GROWING, or ALL. For one schema:
+    `bank.growing`, `bank.*`. A filegroup or tablespace of None is the server's default: for tables PRIMARY or
+    PostgreSQL's own choice, for an index that of its table.
 
-    Rows are in the order of their primary key, unless they lie by a column (`cluster_by`) or in a columnstore; of
-    either kind they may be in partitions, one for each period of a date (`partition_by`).
+    Rows are stored in the order of their primary key, by a column (`cluster_by`), or in a columnstore. All kinds may be
+    in partitions, one for each period of a date (`partition_by`).
     """
 
     tables: tuple[str, ...]
@@ -111,17 +111,18 @@ class TableGroup:
             )
         if self.storage == "columnstore" and self.cluster_by:
             raise StallmarkError(
-                f"{names} cannot be a columnstore and lie by {self.cluster_by}: leave out `storage` or `cluster_by`."
+                f"{names} cannot be a columnstore and be clustered by {self.cluster_by}: leave out `storage` or "
+                "`cluster_by`."
             )
         if self.partition_by and self.storage == "rowstore" and self.cluster_by != self.partition_by:
             raise StallmarkError(
-                f"{names} cannot have partitions by {self.partition_by} while the rows lie by another key: write "
-                f"`cluster_by: {self.partition_by}` beside it, or `storage: columnstore`."
+                f"{names} cannot have partitions by {self.partition_by} while the rows are clustered by another key: "
+                f"add `cluster_by: {self.partition_by}`, or `storage: columnstore`."
             )
 
     @property
     def key_is_apart(self) -> bool:
-        """True if the primary key is an index beside the rows, because these lie otherwise."""
+        """True if the primary key is a separate index, because the rows are stored in another order."""
         return self.storage == "columnstore" or self.cluster_by is not None
 
 
@@ -150,7 +151,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Design:
-    """The physical design of one database; without `files` the server chooses where it lies."""
+    """The physical design of one database; without `files` the server chooses the location."""
 
     files: tuple[File, ...] = ()  # files of PRIMARY
     filegroups: tuple[Filegroup, ...] = ()
@@ -179,7 +180,7 @@ class Design:
                 if name is not None and name.casefold() not in groups:
                     tables = ", ".join(table_group.tables)
                     hint = "" if self.files else " (of PostgreSQL, name a `tablespace` and an `index_tablespace`)"
-                    raise StallmarkError(f"{tables} cannot lie in {name}: no filegroup has that name{hint}.")
+                    raise StallmarkError(f"{tables} cannot be stored in {name}: no filegroup has that name{hint}.")
 
     def groups(self) -> Iterator[Filegroup]:
         """Yield PRIMARY and the others."""
@@ -225,10 +226,10 @@ class Design:
 
 
 def sized(design: Design, tables: Iterable[sa.Table], rows: Mapping[str, int]) -> Design:
-    """Return the design with a size for every file of the database: what was not said is taken from the estimate of
-    `schema.size` for `rows` per table (full names), with room for a run. Compression is not counted on.
+    """Return the design with a size for every file of the database.
 
-    Raises StallmarkError when files would be larger than the server takes.
+    Missing sizes are estimated by `schema.size` for `rows` per table (full names), with space for a run and without
+    compression. Raise StallmarkError if files would be larger than the server allows.
     """
     names = [PRIMARY, *(group.name for group in design.filegroups)]
     needs = {name.casefold(): 0 for name in names}
@@ -295,7 +296,7 @@ def _check_name(name: str, kind: str) -> None:
 def _check_path(path: str) -> None:
     if path.startswith(("\\\\", "//")):
         raise StallmarkError(
-            f"{path} is on a network share, for whose files the server takes no size, so they would grow in a run: "
+            f"{path} is on a network share, where the server ignores the size of files, so they would grow in a run: "
             "name a local volume."
         )
     if not (is_windows(path) or path.startswith("/")) or path.endswith(("/", "\\")) or path.endswith(":"):
@@ -321,7 +322,7 @@ def _names_of(table: sa.Table) -> list[str]:
 def _check_columns(group: TableGroup, table: sa.Table) -> None:
     if group.cluster_by and group.cluster_by not in table.columns:
         raise StallmarkError(
-            f"{table.name} cannot lie by {group.cluster_by}: it has no such column, but "
+            f"{table.name} cannot be clustered by {group.cluster_by}: it has no such column, but "
             f"{', '.join(table.columns.keys())}."
         )
     dates = [column.name for column in table.columns if DATES in column.info]

@@ -1,4 +1,4 @@
-"""A physical design in T-SQL: the database with its files, its settings, and where tables and indexes lie.
+"""A physical design in T-SQL: the database with its files and settings, and the filegroups of tables and indexes.
 
 Names and paths come from a scenario file: all are quoted.
 """
@@ -147,9 +147,9 @@ def make_database(server: Server, design: Design) -> None:
 
 
 def place_tables(ddl: Ddl, design: Design) -> Ddl:
-    """Let tables, keys and indexes of `schema.ddl` say where they lie and how they are compressed when they are created
-    on SQL Server, and rows may be otherwise than by their key. Raises StallmarkError for a table or a column that the
-    schema does not have.
+    """Add filegroup, compression and order of rows to the CREATE statements of `schema.ddl` for SQL Server.
+
+    Raise StallmarkError for a table or a column that the schema does not have.
     """
     design.check_tables(ddl.tables)
     ddl = arrange(ddl, design)
@@ -189,7 +189,7 @@ def _clauses(item: Any, *, filegroup_first: bool = False) -> Iterator[str]:
 
 
 def _is_large(column: sa.Column) -> bool:
-    """Return whether it is a text or binary without a limit, kept outside its row."""
+    """Return True if a column is text or binary without a limit, stored outside its row."""
     return isinstance(column.type, (sa.String, sa.LargeBinary)) and column.type.length is None
 
 

@@ -41,7 +41,7 @@ class FoundFile:
     growth_percent: int | None = None
 
     def lies_at(self, path: str) -> bool:
-        """Return whether it lies at this path; Windows does not tell capitals from small letters."""
+        """Return True if the file is at this path; Windows ignores case."""
         return self.path.casefold() == path.casefold() if is_windows(path) else self.path == path
 
 
@@ -67,7 +67,8 @@ class Found:
 
 
 def read(server: Server, schemas: Sequence[str]) -> Found:
-    """Return the engine's database as it is, and where the tables of these schemas are in it. Raise StallmarkError."""
+    """Return the existing database with the places of the tables of `schemas`. Raise StallmarkError if it is
+    unreadable."""
     with closing(server.connect()) as connection:
         [row] = _ask(connection, "existing_settings")
         recovery, rcsi, snapshot, level, target_s, durability, verify, legacy, updates = row
@@ -92,8 +93,8 @@ def read_tempdb(server: Server) -> list[FoundFile]:
 def differences(design: Design, existing: Found, metadata: sa.MetaData) -> list[str]:
     """Return a phrase for each difference from the design; none when the database is as designed.
 
-    What the design leaves open is right as it is. A file that is larger than designed is right, too: it has grown, and
-    will not grow in a run. Of tables, only those that are there are compared.
+    Properties that the design leaves open are not compared, nor are missing tables. A larger file is accepted: it has
+    grown, and will not grow in a run.
     """
     return [
         *_files(design, existing.files),
@@ -118,8 +119,8 @@ def refuse_other(server: Server, design: Design, metadata: sa.MetaData) -> None:
     """Raise StallmarkError naming every difference between the engine's database and the design."""
     if phrases := differences(design, read(server, schemas_of(metadata)), metadata):
         raise StallmarkError(
-            f"The database {server.address.database} is there, but not as the scenario designs it: "
-            f"{'; '.join(phrases)}. Drop it to have it made again, or change what the scenario says."
+            f"The database {server.address.database} exists, but not as the scenario designs it: "
+            f"{'; '.join(phrases)}. Drop it to have it made again, or change the design in the scenario."
         )
 
 
@@ -128,7 +129,7 @@ def _ask(connection: Any, statement: str, *parameters: Any) -> list[tuple]:
     try:
         return [tuple(row) for row in connection.execute(sql, *parameters).fetchall()]
     except api().Error as error:
-        raise StallmarkError(f"How the database lies on its files cannot be read: {failed(error).message}.") from None
+        raise StallmarkError(f"The files of the database cannot be read: {failed(error).message}.") from None
 
 
 def _files(design: Design, existing: Sequence[FoundFile]) -> Iterator[str]:
@@ -273,8 +274,8 @@ def give_back(wanted: TempDb, present: Sequence[FoundFile]) -> list[str]:
 
 
 def rehearsal(wanted: TempDb, present: Sequence[FoundFile]) -> Design | None:
-    """Return a database of the files that are to be made: same paths, same sizes; None when all are there. A database
-    has data and a log: what is not wanted of one lies small beside the other."""
+    """Return a design with the missing files, with their paths and sizes, or None if all exist. As every database has
+    data and a log, one of them that is not missing gets a small file next to the other."""
     pairs, added = _match_files(wanted, present)
     moved = [(existing.kind, file) for existing, file in pairs if not existing.lies_at(file.path)]
     data = [file for kind, file in moved if kind == "ROWS"] + added

@@ -55,15 +55,15 @@ def refuse_other(engine: PostgresEngine, design: Design, metadata: sa.MetaData) 
                 phrases.append(f"{thing} lies in {tablespace}, not in {wanted}")
     if phrases:
         raise StallmarkError(
-            f"The database {engine.location} is there, but not as the scenario designs it: {'; '.join(phrases)}. "
-            "Move them (ALTER TABLE or INDEX … SET TABLESPACE …), drop it to have it made again, or change what the "
-            "scenario says."
+            f"The database {engine.location} exists, but not as the scenario designs it: {'; '.join(phrases)}. "
+            "Move them (ALTER TABLE or INDEX … SET TABLESPACE …), drop it to have it made again, or change the design "
+            "in the scenario."
         )
 
 
 def place_tables(ddl: Ddl, design: Design) -> Ddl:
-    """Let tables, keys and indexes of `schema.ddl` say in which tablespace they lie when they are created on
-    PostgreSQL; what is kept outside its row (TOAST) goes with its table."""
+    """Add the tablespace to the CREATE statements of tables, keys and indexes of `schema.ddl` for PostgreSQL. Values
+    outside their row (TOAST) are stored with the table."""
     for item in (*ddl.tables.sorted_tables, *ddl.keys):
         table = item if isinstance(item, sa.Table) else item.table
         assert table is not None

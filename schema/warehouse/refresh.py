@@ -3,9 +3,9 @@
 Derived from TPC-H's refresh functions RF1 and RF2: as many orders, its sparse keys, and the rules of specification
 2.17.3 (4.2.3) for every column. The rows are ours, and not those that its own generator would make.
 
-A key has the place of its order, and the octet it is in: of every 32 keys the load uses the first eight. A set inserts
-at its places into the next octet what it then deletes there from the octet before it, so that there are always as many
-orders as were loaded. After 1,000 sets all places had their turn, after 3,000 all octets.
+A key consists of the place of its order and the octet within 32 keys, of which the load uses the first eight. A set
+inserts at its places into the next octet what it then deletes there from the octet before it, so the number of orders
+does not change. After 1,000 sets all places had their turn, after 3,000 all octets.
 
 All functions are pure. A set is made in memory: about 1.5 MB for each 1 of the scale factor.
 """
@@ -68,7 +68,7 @@ _ORDERS = (  # orders of the words in a sentence
 
 
 def comment_texts(seed: int, name: str, numbers: Ints, shortest: int, longest: int) -> pa.StringArray:
-    """Return a text for each of `numbers`, of evenly spread lengths; `what` tells the columns apart."""
+    """Return a text for each of `numbers`, of evenly spread lengths. The column's `name` makes the texts differ."""
     return chosen(_pieces(shortest, longest), whole(seed, name, numbers, _PIECES))
 
 

@@ -1,11 +1,11 @@
-"""The warehouse database: eight tables of decision support, derived from TPC-H and with its names, and what its refresh
-functions have come to.
+"""The warehouse database: eight tables of decision support, derived from TPC-H and with its names, and the state of its
+refresh functions.
 
-Besides the primary keys there are two indexes, for what queries and foreign keys ask: the lineitems of a part (and of
-one supplier of it), and the orders of a customer. An index by date is not one of them: as loaded, rows of all dates are
-on every page. A scenario can have lineitem lie by its ship date (`cluster_by`).
+In addition to the primary keys there are two indexes for queries and foreign keys: the lineitems of a part (and one of
+its suppliers), and the orders of a customer. An index by date would not help: after the load, rows of all dates are on
+every page. A scenario can cluster lineitem by its ship date (`cluster_by`).
 
-`mean_bytes` is the mean length of a text, or of a number as PostgreSQL stores it: `schema.size` goes by it.
+`mean_bytes` is the mean length of a text, or of a number as PostgreSQL stores it, for the estimates of `schema.size`.
 """
 
 from datetime import date

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-NAMES = ("attach", "lab", "live", "machines", "own_sql", "profile", "sizing")
+NAMES = ("attach", "by_hand", "lab", "live", "machines", "own_sql", "profile", "sizing")
 
 Place = str
 """The place of a part: "module:name", or a module alone."""
@@ -34,11 +34,15 @@ class Capability:
     name: str
     commands: tuple[CommandEntry, ...] = ()
     options: Mapping[str, Place] = field(default_factory=dict)
-    """By command of the core, a click command whose options it gets as well; its result is passed on to the core's."""
+    """The click command with additional options for a command of the core, by its name; the core's command gets its
+    result."""
     master: Place | None = None
     """The class of the conductor's Locust runner that commands load machines."""
+    page: Place | None = None
+    """The class of the page on which somebody changes the load of a run by hand, in the conductor."""
     measurements: Place | None = None
-    """A function that summarises what was put beside a run: of its record, transactions per second and intervals."""
+    """A function that summarises the attached measurements from a run's record, transactions per second and
+    intervals."""
     section: Place | None = None
     """A function that returns the section of an experiment's report on these measurements."""
     scenario: Place | None = None
@@ -48,7 +52,7 @@ class Capability:
     report: Place | None = None
     """A function that shows its record, a folder with `<name>.json`, as `stallmark report` does."""
     progress: Place | None = None
-    """A function that returns what `stallmark status` says of such a folder while it is made."""
+    """A function that returns the lines of `stallmark status` on such a folder while it is made."""
     wording: tuple[Place, ...] = ()
     """The modules with the sentences of its findings, as those of report/text/."""
     definition: Place | None = None

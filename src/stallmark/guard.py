@@ -54,7 +54,7 @@ def main() -> int:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.raise_signal(signal.SIGTERM)  # so that it shows who was ended, and how
     code = program.wait()
-    return code if code >= 0 else 128 - code  # of a signal, as shells hand it on
+    return code if code >= 0 else 128 - code  # a signal's code, as shells report it
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def leftovers_of_dead_processes() -> Iterator[Leftover]:
 
 
 def is_own(path: Path) -> bool:
-    """Return whether a file is of this user, and is there still."""
+    """Return True if a file exists and belongs to this user."""
     with suppress(OSError):
         return not hasattr(os, "getuid") or path.lstat().st_uid == os.getuid()
     return False

@@ -46,7 +46,7 @@ class ProcessTree:
         self._proc = proc
         self._ours = {root}
         self._others: set[int] = set()
-        self._delays: dict[tuple[int, str], int] = {}  # by process and thread, ns
+        self._delays: dict[tuple[int, str], int] = {}  # ns, by process and thread
         self._ended_ns = 0
         self._most = 0.0, 0.0
 

@@ -88,12 +88,12 @@ _GIVEN = re.compile(
 
 
 def names_secret(name: str) -> bool:
-    """Return whether a variable, key or option of this name may hold a secret: SSHPASS, api_key, admin password …"""
+    """Return True if a variable, key or option of this name may hold a secret: SSHPASS, api_key, admin password …"""
     return bool(_NAME.search(name))
 
 
 def holds_secret(argument: str) -> bool:
-    """Return whether an argument or URL holds a password, or is the name of one that follows."""
+    """Return True if an argument or URL holds a password, or is the name of an option whose password follows."""
     plain = unquote(argument)
     return bool(_IN_URL.search(plain) or _GIVEN.search(plain))
 

@@ -44,7 +44,7 @@ class Rule:
     unit: str
 
     def holds(self, value: float | None) -> bool | None:
-        """Return whether a value is on the required side of the limit; None if the value is unknown."""
+        """Return True if a value is on the required side of the limit, or None if the value is unknown."""
         return None if value is None else _SIGNS[self.sign](value, self.limit)
 
 
@@ -64,7 +64,7 @@ def _parse(text: str, measures: Mapping[str, Measure]) -> Rule:
     negated, transaction, metric, sign, limit = match.groups(default="")
     metric, sign = metric.lower(), sign.lower()
     if (measure := measures.get(f"*.{metric}" if transaction else metric)) is None:
-        raise ValueError(f"there is no such metric: there are {', '.join(filter(None, measures))}")
+        raise ValueError(f"unknown metric: choose one of {', '.join(filter(None, measures))}")
     if f"{negated} {sign}".strip().lower() not in measure.forms:
         raise ValueError
     value, unit = _limit(limit, measure.units) if limit else (0.0, measure.units[0])

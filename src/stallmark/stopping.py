@@ -126,7 +126,8 @@ def undisturbed() -> Iterator[None]:
 def hearing(call: Callable[[], T]) -> T:
     """Return the result of a call that blocks in C, and hear signals meanwhile. It runs in a thread: what a stopped
     command no longer waits for ends with it, and its result is dropped."""
-    if threading.current_thread() is not threading.main_thread():  # where no signal arrives
+    # Signals arrive only in the main thread.
+    if threading.current_thread() is not threading.main_thread():
         return call()
     results: list[T] = []
     errors: list[BaseException] = []
@@ -185,7 +186,7 @@ def _deliver(number: int) -> None:
 
 
 def _is_another() -> bool:
-    """Return whether a signal that arrives now is not the wish to stop that was heard before."""
+    """Return True if a signal that arrives now is a new request to stop, not the first one again."""
     global _last_s
     now = time.monotonic()
     another = now - _last_s >= SAME_WITHIN_S

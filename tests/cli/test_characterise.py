@@ -36,7 +36,7 @@ def test_every_pool_is_a_variant_and_options_replace_what_a_scenario_says():
     [
         ("user-ramp", "", (), "is not one load of a fixed number of users"),
         ("htap", "", (), "is not one load of a fixed number of users"),
-        ("memory-curve", "customers=1000", (), "says scale and seed itself"),
+        ("memory-curve", "customers=1000", (), "sets scale and seed itself"),
         ("warehouse", "factor=1", (), "has no transactions that users could execute"),
         ("bank", "branches=1", ("a lot",), "a lot"),
         ("nonsense", "", (), "neither a file nor a scenario"),

@@ -82,7 +82,7 @@ def test_a_plan_says_how_many_runs_a_difference_needs(runs):
 @pytest.mark.parametrize("wrong", ["0", "-3%", "much", "nan"])
 def test_a_plan_for_no_difference_is_refused(runs, wrong):
     result = stallmark("plan", runs / "all", "--difference", wrong)
-    assert result.exit_code == 3 and "is no difference" in result.stderr
+    assert result.exit_code == 3 and "is not a difference" in result.stderr
 
 
 def test_a_plan_without_repeats_says_what_is_missing(runs):

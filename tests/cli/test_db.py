@@ -105,7 +105,7 @@ def test_a_folder_that_is_named_is_looked_into(template: Path, tmp_path: Path):
 
 def test_a_database_is_removed_and_its_neighbour_stays(made: Path):
     other = shutil.copytree(made, made.with_name("other"), symlinks=True)
-    assert "is not removed without --yes" in refused(made.name) and made.exists()
+    assert "is not removed: without a terminal to ask at, add --yes" in refused(made.name) and made.exists()
     done = stallmark("db", "remove", made.name, "--yes")
     assert done.exit_code == 0 and not made.exists() and other.exists(), done.output
 
@@ -178,7 +178,7 @@ def test_what_others_have_in_our_schemas_stays_and_is_named(new_bank: EmbeddedEn
     before = new_bank.schemas_in_use()
     said = refused("--yes", "--server", new_bank.spec())
     schema = "stallmark" if "stallmark" in statement else "bank"
-    assert f"schemas also hold what this version of it has not made, {schema}.audit. Move that" in said
+    assert f"schemas also contain objects that this version has not made, {schema}.audit. Move these" in said
     assert new_bank.schemas_in_use() == before and "audit" in before[schema]
 
 

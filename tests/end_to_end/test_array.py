@@ -35,13 +35,13 @@ def test_the_array_is_made_what_each_variant_says_until_the_operator_says_no(sha
         os.close(operator)
     said = " ".join(command.text.split())
     assert code == 4 and "Traceback" not in said
-    assert "The operator said 'no' when asked whether the array is ready for 'cache'" in said
+    assert "The operator answered 'no' when asked whether the array is ready for 'cache'" in said
     [disks] = shared.manifests()
     assert array.read_text() == "disks" and disks.hook.output == "pool 0: no flash"
     assert disks.status == "complete" and len(disks.precondition.rounds_ms) == 1
     page = (shared.newest() / "report.html").read_text()
     assert disks.ended.before == "cache"
-    assert "The experiment ended before “cache”: The operator said" in page
+    assert "The experiment ended before “cache”: The operator answered" in page
     assert "pool 0: no flash" in page and "was filled and overwritten at random" in page
     shared.nothing_left()
 

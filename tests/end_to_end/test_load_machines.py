@@ -274,7 +274,7 @@ def test_what_cannot_be_is_said_before_anything_is_loaded(machines):
     with socket.create_server(("127.0.0.1", machines.port)):
         assert f"Port {machines.port} is not free for the load machines" in said()
     del machines.tool.environment["STALLMARK_SERVER"]
-    assert "the embedded one listens here alone" in said()
+    assert "the embedded one listens on this machine only" in said()
 
 
 def test_ctrl_c_on_a_machine_lets_its_users_finish(machines):

@@ -79,7 +79,7 @@ def test_a_database_of_another_scale_one_that_was_driven_and_one_of_another_vers
     if not new_tool.cannot("backup"):
         said = refused(new_tool, "run", new_tool.scenario(reset="restore"), *place)
         assert "Load has been driven against bank (branches 1) since it was loaded" in said
-        assert f"{remedy} to have it loaded anew, or use `reset: continue`" in said
+        assert f"{remedy} to have it loaded again, or use `reset: continue`" in said
         assert new_tool.run("run", new_tool.scenario(), *place)[0] == 0
     if not new_tool.server:
         (folder / "data" / "PG_VERSION").write_text("16\n")

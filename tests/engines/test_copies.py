@@ -185,7 +185,7 @@ def test_wal_that_lies_elsewhere_than_named_is_refused(make_server: Make, tmp_pa
     apart.close()
     for other in (None, tmp_path / "elsewhere"):
         server = make_server("apart", wal_folder=other)
-        with pytest.raises(StallmarkError, match=f"lies in {tmp_path}/wal: name that folder with --wal-dir"):
+        with pytest.raises(StallmarkError, match=f"is in {tmp_path}/wal: name that folder with --wal-dir"):
             server.start()
         server.close()
     with pytest.raises(StallmarkError, match="--wal-dir"):

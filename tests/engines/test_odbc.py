@@ -77,7 +77,7 @@ def test_another_driver_under_its_name_is_refused(monkeypatch):
 
 def test_no_driver_at_all(installed):
     installed("PostgreSQL Unicode")
-    with pytest.raises(StallmarkError, match=r"There is no ODBC driver .*pip install 'stallmark\[sqlserver\]'"):
+    with pytest.raises(StallmarkError, match=r"The ODBC driver .*pip install 'stallmark\[sqlserver\]'"):
         odbc.find_driver()
 
 

@@ -30,6 +30,9 @@ def test_identity_and_settings(cluster: Cluster, engine: ClusterEngine):
     settings = engine.settings().configuration
     assert settings["shared_buffers"] == "4MB" and settings["autovacuum"] == "off"
     assert ("io_method" in settings) == (cluster.major >= 18)
+    assert settings["plan_cache_mode"] == "auto"
+    # first reads after a load write WAL with either
+    assert (settings["data_checksums"], settings["wal_log_hints"]) == ("on" if cluster.major >= 18 else "off", "off")
     assert engine.buffer_pool_bytes() == 4 * 1024**2
     assert engine.bytes_used() > 1024**2
     assert engine.free_bytes() is None

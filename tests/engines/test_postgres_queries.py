@@ -68,6 +68,19 @@ def test_a_sort_that_does_not_fit_spills(opened):
     assert found.spill_bytes > ROWS * 100 and found.wait_ms["temporary file write"] > 0
 
 
+def test_each_pass_of_a_sort_counts_as_spill(opened, engine):
+    """PostgreSQL's own totals, `temp_bytes` and "Disk" of EXPLAIN, are the size of the file in the end (16 and 18)."""
+    engine.execute("ALTER DATABASE queries SET work_mem = '64kB'")
+    session = opened()
+    engine.execute("ALTER DATABASE queries RESET work_mem")
+    session.set_dop(1)
+    answer = session.execute("SELECT * FROM t ORDER BY c, a DESC")
+    [explained] = json.loads(answer.plan)
+    sort = explained["Plan"]
+    assert (sort["Node Type"], sort["Sort Space Type"]) == ("Sort", "Disk")
+    assert session.measures(answer).spill_bytes > 2 * 1024 * sort["Sort Space Used"]
+
+
 def test_the_degree_of_parallelism_goes_back_to_the_server_s_own(opened, engine):
     engine.execute("ALTER DATABASE queries SET max_parallel_workers_per_gather = 1")
     session = opened()

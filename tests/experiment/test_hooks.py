@@ -120,7 +120,7 @@ def test_an_operator_who_has_done_it(monkeypatch, answer):
     assert SHOW.doing.asks == ("HDD", "Take the flash out.")
 
 
-@pytest.mark.parametrize(("answer", "said"), [("no\n", "The operator said 'no'"), ("", "Nobody answered")])
+@pytest.mark.parametrize(("answer", "said"), [("no\n", "The operator answered 'no'"), ("", "There was no answer")])
 def test_an_operator_who_has_not(monkeypatch, answer, said):
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
     with pytest.raises(HookFailed, match=f"{said}.*the array is ready for 'HDD'"):
@@ -129,7 +129,7 @@ def test_an_operator_who_has_not(monkeypatch, answer, said):
 
 def test_without_a_terminal_nobody_can_be_asked(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("\n"))
-    with pytest.raises(HookFailed, match=r"nobody is at a terminal here: run it in one, or write a command"):
+    with pytest.raises(HookFailed, match=r"there is no terminal here: run it in a terminal, or write a command"):
         refuse_impossible_hook("HDD", Hook(ask="Take the flash out."))
 
 

@@ -131,7 +131,7 @@ def test_a_search_by_reads_that_the_server_does_not_tell(read, tmp_path, slo, is
     with answering(script) as server, pytest.raises(StallmarkError) if is_refused else nullcontext() as refused:
         refuse_what_cannot_be(scenario, engine_at(server), tmp_path)
     if is_refused:
-        assert "goes by the time of reads (slo), which is not known here. Babelfish has none" in str(refused.value)
+        assert "depends on the time of reads (slo), which is unknown here. Babelfish has none" in str(refused.value)
 
 
 MIB = 1024**2

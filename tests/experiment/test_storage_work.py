@@ -272,10 +272,10 @@ def test_the_data_are_probed_where_they_lie(work, tmp_path, monkeypatch):
 def test_the_storage_of_a_server_elsewhere_must_be_named(work, tmp_path):
     elsewhere = Server(tmp_path)
     elsewhere.directories = lambda: {}  # type: ignore[method-assign]
-    with pytest.raises(StallmarkError, match=r"nobody can tell from here .*probe: \{folder: …\}"):
+    with pytest.raises(StallmarkError, match=r"cannot be located from here .*probe: \{folder: …\}"):
         work(elsewhere, probe="before and after").refuse_impossible()
     work(elsewhere, probe={"folder": str(tmp_path)}).refuse_impossible()
-    with pytest.raises(StallmarkError, match=r"there is no folder /no/such: name one on the array"):
+    with pytest.raises(StallmarkError, match=r"/no/such does not exist: name a folder on the array"):
         work(elsewhere, probe={"folder": "/no/such"}).refuse_impossible()
 
 
@@ -286,7 +286,7 @@ def test_a_device_is_not_emulated_on_a_block_device_that_is_emulated_itself(work
     array = EmulatedArray(block_device=True, name="array", spindles=2)
     monkeypatch.setattr(storage_work, "device_behind", lambda _: SimpleNamespace(name="loop7"))
     monkeypatch.setattr(storage_work, "emulated_array_of", lambda name: array if name == "loop7" else None)
-    with pytest.raises(StallmarkError, match=r"lies on the emulated array array, and variant 'HDD' emulates"):
+    with pytest.raises(StallmarkError, match=r"is on the emulated array array, and variant 'HDD' emulates"):
         emulating.refuse_impossible()
     work().refuse_impossible()
 

@@ -62,7 +62,7 @@ def test_what_the_way_there_takes_is_said_with_what_was_done(late: int, words: s
         "Since it was created, or last changed:",
         "100 reads, 5.00 ms each.",
         "0 writes.",
-        "These times have in them what the way takes, 0.25 ms; the array waits that much less.",
+        "These times include 0.25 ms for the path to the array; the array waits that much less.",
         f"{late} of 100 I/Os took longer than the array would {words}",
     ]
 
@@ -70,7 +70,7 @@ def test_what_the_way_there_takes_is_said_with_what_was_done(late: int, words: s
 @pytest.mark.parametrize(("waited_ms", "said"), [(None, False), (5.49, False), (5.51, True)])
 def test_who_waits_for_longer_than_the_array_says_is_told(waited_ms: float | None, said: bool) -> None:
     text = " ".join(sentences(ArrayWork(ArrayCounters(100, 0, 5 * 10**8, *[0] * 7), 0.25, waited_ms)))
-    assert ("At the block device a read took 5.51 ms: the way was longer than measured" in text) == said
+    assert ("At the block device a read took 5.51 ms: the path took longer than measured" in text) == said
 
 
 def test_a_way_longer_than_a_flash_read_is_warned_of() -> None:

@@ -36,7 +36,7 @@ def apart(embedded_server: EmbeddedServer) -> dict[str, tuple]:
 
     def alone(part: Workload) -> dict[str, tuple]:
         engine = EmbeddedEngine(embedded_server, f"{part.name}_alone")
-        build(engine, part, loader_for(part.name).own_scale(SCALE), SEED, workers=1)
+        build(engine, part, loader_for(part.name).select_scale(SCALE), SEED, workers=1)
         return checksums(engine, part)
 
     return {table: sums for part in BOTH.parts for table, sums in alone(part).items()}

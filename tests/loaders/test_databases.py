@@ -43,7 +43,7 @@ def built(embedded_server: EmbeddedServer) -> Iterator[EmbeddedEngine]:
 def test_each_is_as_a_database_of_that_workload_alone(built, embedded_server):
     for part in BOTH.parts:
         alone = EmbeddedEngine(embedded_server, f"{part.name}_by_itself")
-        load.build(alone, part, loader_for(part.name).own_scale(SCALE), SEED, workers=1)
+        load.build(alone, part, loader_for(part.name).select_scale(SCALE), SEED, workers=1)
         own = built.database_of(part.name)
         assert checksums(own, part) == checksums(alone, part)
         assert ledger.read(own).identity == ledger.read(alone).identity
@@ -69,7 +69,7 @@ def test_they_are_known_by_what_they_hold(built):
 def test_one_that_is_missing_leaves_them_unknown(embedded_server):
     engine = on(embedded_server, "half")
     assert ledger.is_empty(engine) and databases.recognise(engine, BOTH, SCALE, SEED).state == "absent"
-    load.build(engine.database_of("mail"), BOTH.parts[1], loader_for("mail").own_scale(SCALE), SEED, workers=1)
+    load.build(engine.database_of("mail"), BOTH.parts[1], loader_for("mail").select_scale(SCALE), SEED, workers=1)
     assert ledger.read(engine) is None and not ledger.is_empty(engine)
     assert databases.recognise(engine, BOTH, SCALE, SEED).state == "half-loaded"
 

@@ -118,7 +118,7 @@ def test_the_rows_of_each_go_into_tables_of_their_own(names):
     batches = 0
     for name in names:
         part = loader_for(name)
-        own = LoadPlan(part.groups(part.own_scale(scale)))
+        own = LoadPlan(part.groups(part.select_scale(scale)))
         assert not rows.keys() & own.rows.keys()
         rows |= own.rows
         batches += len(own.batches())
@@ -135,7 +135,7 @@ def test_a_batch_is_made_by_its_own_loader():
     names = ["bank", "brokerage", "warehouse"]
     whole, scale, brokerage = loader_for("+".join(names)), scale_of(names), loader_for("brokerage")
     batch, own = Batch("brokerage/customers", 1), Batch("customers", 1)
-    mine, theirs = list(whole.batch(7, scale, batch)), list(brokerage.batch(7, brokerage.own_scale(scale), own))
+    mine, theirs = list(whole.batch(7, scale, batch)), list(brokerage.batch(7, brokerage.select_scale(scale), own))
     assert [name for name, _ in mine] == [name for name, _ in theirs]
     assert all(a.equals(b) for (_, a), (_, b) in zip(mine, theirs, strict=True))
     assert whole.rows_of(scale, batch) == brokerage.rows_of(scale, own)

@@ -109,7 +109,7 @@ def test_it_has_no_database(write):
 @pytest.mark.parametrize("option", ["--data-dir=/x", "--server=mssql://me@host/db", "--web=8089", "--drop-caches"])
 def test_options_of_a_database_are_refused(write, option):
     result = run("run", write(), option)
-    assert result.exit_code == 3 and "of the options of `run` only --set, --out and --json" in result.stderr
+    assert result.exit_code == 3 and "only --set, --out and --json of `run` apply" in result.stderr
 
 
 def test_a_real_storage_is_probed_into_a_record_and_reported_again(write, found, tmp_path):
@@ -177,7 +177,7 @@ def test_a_folder_is_probed(found, tmp_path):
 
 def test_a_folder_that_is_not_there_is_none_on_the_storage_that_was_meant(found, tmp_path):
     result = run("probe", str(tmp_path / "aray"), "--out", str(tmp_path / "r"))
-    assert result.exit_code == 3 and "name one on the storage that is meant" in result.stderr.replace("\n", " ")
+    assert result.exit_code == 3 and "name a folder on the storage to measure" in result.stderr.replace("\n", " ")
     assert not found and not any(tmp_path.iterdir())
 
 
@@ -188,7 +188,7 @@ def test_a_file_of_somebody_is_read_when_asked_for_and_never_written(found, tmp_
     refused = run("probe", str(mine), "--out", str(tmp_path / "r"))
     assert refused.exit_code == 3 and "--i-know" in refused.stderr and not found
     write = run("probe", str(mine), "--i-know", "--pattern=8k-random-write", "--out", str(tmp_path / "r"))
-    assert write.exit_code == 3 and "never writes to what it did not make" in write.stderr.replace("\n", " ")
+    assert write.exit_code == 3 and "writes only to files that it made" in write.stderr.replace("\n", " ")
     assert run("probe", str(mine), "--i-know", "--seconds=1", "--out", str(tmp_path / "r")).exit_code == 0
     assert found and all(one.pattern.reads for one in found)
     assert mine.read_bytes() == bytes(2**26)
@@ -198,7 +198,7 @@ def test_a_file_of_somebody_is_read_when_asked_for_and_never_written(found, tmp_
     ("option", "sentence"),
     [
         ("--size=much", "'much' is not a size: write it as 4GiB"),
-        ("--size=1MiB", "too small to tell a device from its caches"),
+        ("--size=1MiB", "too small to distinguish a device from its caches"),
         ("--outstanding=0", "write numbers from 1 to 256"),
         ("--outstanding=a,b", "write numbers from 1 to 256"),
         ("--pattern=8k", "'8k' is not a pattern of a probe"),

@@ -91,9 +91,7 @@ def test_every_difference_is_named(script, engine, there, phrase):
     answer(script, **there)
     found = mssql_existing.differences(DESIGN, mssql_existing.read(engine, ["bank"]), shop())
     assert len(found) == 1 and found[0].endswith(phrase)
-    with pytest.raises(
-        StallmarkError, match=r"is there, but not as the scenario designs it: .*Drop it to have it made"
-    ):
+    with pytest.raises(StallmarkError, match=r"exists, but not as the scenario designs it: .*Drop it to have it made"):
         mssql_existing.refuse_other(engine, DESIGN, shop())
 
 

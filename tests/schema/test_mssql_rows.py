@@ -106,9 +106,9 @@ def test_a_partition_for_each_period() -> None:
     ("how", "said"),
     [
         ({**IN_COLUMNS, "compression": "page"}, "a columnstore is always compressed in its own way"),
-        ({**IN_COLUMNS, **BY_DATE}, "cannot be a columnstore and lie by l_shipdate"),
-        ({"partition_by": "l_shipdate"}, "write `cluster_by: l_shipdate` beside it"),
-        ({"cluster_by": "l_taxes"}, "lineitem cannot lie by l_taxes: it has no such column"),
+        ({**IN_COLUMNS, **BY_DATE}, "cannot be a columnstore and be clustered by l_shipdate"),
+        ({"partition_by": "l_shipdate"}, "add `cluster_by: l_shipdate`"),
+        ({"cluster_by": "l_taxes"}, "lineitem cannot be clustered by l_taxes: it has no such column"),
         ({"cluster_by": "l_tax", "partition_by": "l_tax"}, "lineitem can have partitions by l_shipdate, not by l_tax"),
     ],
 )

@@ -53,7 +53,7 @@ def test_wrong_devices_are_refused(tmp_path: Path, build_dir: Path, bench: Bench
         create({"data": tmp_path / "nowhere"}, {"data": FAST})
     with pytest.raises(ValueError, match="From 1 to 8 devices"):
         create({}, {})
-    with pytest.raises(ValueError, match="no emulated array 'tape'"):
+    with pytest.raises(ValueError, match="Unknown emulated array 'tape'"):
         bench.devices.set_model("tape", FAST)
 
 

@@ -153,7 +153,7 @@ def test_the_bank_has_no_background_sessions():
         ({"sent": 1}, "sent is not started by users: there are buy, fix, look, list, or read_share alone"),
         ({"buy": 0}, "buy has the weight 0: give it more than 0, or leave it out to have none started"),
         ({"look": 1, "buy": -2.5}, "buy has the weight -2.5: give it more than 0, or leave it out"),
-        ({"read_share": 0.5, "buy": 1}, "read_share stands alone: remove it, or the weights beside it"),
+        ({"read_share": 0.5, "buy": 1}, "read_share excludes weights: remove one or the other"),
         ({"read_share": 1.5}, r"read_share is 0 to 1 \(0.9: nine of ten only read\), not 1.5"),
         ({"read_share": -0.1}, "not -0.1"),
     ],
@@ -175,7 +175,7 @@ def test_where_nothing_reads_or_nothing_writes():
 @pytest.mark.parametrize("mix", [None, {"q1": 1}, {"read_share": 1}])
 def test_users_start_nothing_in_the_warehouse(mix):
     with pytest.raises(
-        StallmarkError, match=r"users start no transactions of warehouse, .* say queries in place of users"
+        StallmarkError, match=r"users start no transactions of warehouse, .* write queries instead of users"
     ):
         deck_of(find_workload("warehouse"), mix)
 

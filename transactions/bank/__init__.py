@@ -1,7 +1,7 @@
 """The bank: one short transaction that updates three rows and inserts one, as TPC-B and pgbench have it.
 
-Derived from TPC-B, and not comparable with published TPC results: no audit, no think time rule, no scaling of
-branches with throughput. It says how fast a server commits small writes over random pages.
+Derived from TPC-B, and not comparable with published TPC results: no audit, no think time rule, no scaling of branches
+with throughput. It shows how fast a server commits small writes over random pages.
 """
 
 from functools import partial

@@ -44,5 +44,5 @@ class Transfer(Transaction):
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         [(balance,)] = session.call("transfer", inputs)
         if balance is None:
-            raise CallFailed(ErrorClass.OTHER, "", f"there is no account {inputs[0]}: run `stallmark check`")
+            raise CallFailed(ErrorClass.OTHER, "", f"account {inputs[0]} does not exist: run `stallmark check`")
         return Outcome.COMMITTED

@@ -54,7 +54,7 @@ _HALVINGS = 40  # more than a double has digits for
 
 @dataclass(frozen=True)
 class Skew:
-    """The bits that are 1 more often than not: so many (`width`), from bit number `shift` on."""
+    """The `width` bits, from bit number `shift` on, that are 1 more often than 0."""
 
     width: int
     shift: int
@@ -74,7 +74,7 @@ class Skew:
 
 @lru_cache
 def _block_ends(width: int, bits: int) -> Floats:
-    """Return the cumulative shares of the blocks of a period, the last of them 1: shape (2**bits)."""
+    """Return the cumulative shares of a period's blocks, up to 1 for the last: shape (2**bits)."""
     share = _bit_share(width, bits)
     shares = np.ones(1)
     for _ in range(bits):
@@ -110,17 +110,17 @@ AT_ONCE = 256
 
 
 class Choice(NamedTuple):
-    """A customer, an account and a security. `customer` and `security` count from 0, `account` is a key."""
+    """A customer, an account and a security."""
 
-    customer: int
-    account: int
-    security: int
+    customer: int  # number from 0
+    account: int  # key of the table
+    security: int  # number from 0
 
 
 @dataclass(frozen=True)
 class LocalUnits:
-    """The load units of a cell, and of these one load machine's `own`. It takes the share `locality` of its customers
-    from there, the others from all of the cell."""
+    """The load units of a cell, and one load machine's `own` part. The machine takes the share `locality` of its
+    customers from its own part, the others from the whole cell."""
 
     cell: range
     own: range
@@ -161,9 +161,9 @@ def _customers(part: LocalUnits, where: Numbers, who: Numbers) -> Ints:
 # Names that the loaders made of words are read from the database; all else follows from the scale.
 #
 # A cell has customers, accounts, brokers and past trades of its own. Securities and their companies are the market,
-# which all cells share: what names a security may find trades, orders or news of any cell, and a limit order goes to
-# the market on the report of whichever process. So each cell has market emulators and maintenance of its own, as
-# machines have.
+# shared by all cells: a transaction that names a security may find trades, orders or news of any cell, and a limit
+# order goes to the market on the report of whichever process. So each cell has market emulators and maintenance of its
+# own, as machines have.
 
 
 @dataclass(frozen=True)
@@ -314,7 +314,7 @@ class PastTrades:
 
 
 def ids(population: Population, units: range, rng: random.Random) -> Iterator[list[int]]:
-    """Yield lists of `TRADES` ids of these load units; fewer only if there are barely as many trades."""
+    """Yield lists of `TRADES` ids from load units; fewer only if the units have barely that many trades."""
     while True:
         bits = _bits(rng, 2 * _AT_ONCE * (TRADES + _SPARE)).reshape(2, _AT_ONCE, -1)
         number = ID_SKEW.draw(population.unit_trades, bits[0]).astype(np.int64)
@@ -323,7 +323,8 @@ def ids(population: Population, units: range, rng: random.Random) -> Iterator[li
 
 
 def since(population: Population, before_end_s: float, rng: random.Random) -> Iterator[str]:
-    """Yield start times, up to so long before the end of the initial days, or up to their middle if that is later."""
+    """Yield start times, at most `before_end_s` before the end of the initial days, or up to their middle if that is
+    later."""
     days_s = population.days * DAY_S
     latest_ms = max(days_s - before_end_s, days_s / 2) * 1000
     while True:

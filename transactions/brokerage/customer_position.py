@@ -53,7 +53,7 @@ class CustomerPosition(Transaction):
             accounts = session.call("customer_position_accounts", (customer, tax), last=history_of is None)  # frame 1
             if not accounts:
                 who = f"{customer}" if customer else f"with tax id {tax}"
-                raise CallFailed(ErrorClass.OTHER, "", f"there is no customer {who}: run `stallmark check`")
+                raise CallFailed(ErrorClass.OTHER, "", f"customer {who} does not exist: run `stallmark check`")
             if history_of is not None:
                 account = accounts[history_of % len(accounts)][0]
                 session.finish("customer_position_history", (account,))  # frame 2

@@ -18,13 +18,12 @@ _DAYS = 28  # days that every month has
 
 
 class Inputs(NamedTuple):
-    """The inputs. `key` names what the row belongs to (account, address, company, customer). `symbol` names a security,
-    where the row is found by it, with a `day` of the month."""
+    """The inputs. A row is found by `key`, or by `symbol` and `day`."""
 
     table: str
-    key: int | None = None
-    symbol: str | None = None
-    day: int | None = None
+    key: int | None = None  # of the account, address, company or customer that has the row
+    symbol: str | None = None  # of the security that has the row
+    day: int | None = None  # of the month
 
 
 class DataMaintenance(Transaction):

@@ -27,7 +27,7 @@ OTHER_SHARES = 100  # traded by whom we do not know
 
 
 class TapeReport(NamedTuple):
-    """A report on the tape: so many shares of a security were traded at that price."""
+    """A report on the tape: the number of shares of a security that were traded at a price."""
 
     security: int
     cents: int
@@ -43,8 +43,11 @@ class Order(NamedTuple):
 
 
 class MarketEmulator:
-    """The market for so many `securities`. `price(security, moment)` is in cents. `result` is posted with an Order and
-    its price in cents as inputs, `feed` with Reports."""
+    """The market for a number of securities.
+
+    `price(security, moment)` returns cents. The transaction `result` is posted with an Order and its price in cents as
+    inputs, `feed` with Reports.
+    """
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
-"""Market-Feed: the tape reports what was traded at which price, and limit orders whose price has come go to the market.
+"""Market-Feed: the tape reports trades with their prices, and limit orders that reached their price go to the market.
 
-Each ticker is a transaction by itself. One that failed is tried again, the others stand: a second time they would add
-to the volume what was traded once.
+Each ticker is its own transaction. A failed one is retried alone: repeating the others would add their trades to the
+volume twice.
 """
 
 import random

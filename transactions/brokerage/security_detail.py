@@ -47,5 +47,5 @@ class SecurityDetail(Transaction):
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         if not session.call("security_detail", inputs):
-            raise CallFailed(ErrorClass.OTHER, "", f"there is no security {inputs[0]}: run `stallmark check`")
+            raise CallFailed(ErrorClass.OTHER, "", f"security {inputs[0]} does not exist: run `stallmark check`")
         return Outcome.COMMITTED

@@ -1,8 +1,8 @@
 """Trade-Order: a customer, or someone permitted to act for one, orders to buy or sell a security.
 
-Market orders go to the market after the commit, limit orders wait until their security comes to the limit. One order in
-101 is rolled back after all its rows were written, which burns its trade id; one by someone who may not is rolled back
-before it has an id.
+Market orders go to the market after the commit, limit orders wait until their security reaches the limit. One order in
+101 is rolled back after all its rows were written, which uses up its trade id. An order by someone without permission
+is rolled back before it has an id.
 """
 
 import random
@@ -42,10 +42,10 @@ _BY_ANOTHER_WHERE_POSSIBLE = BY_ANOTHER_SHARE / (1 - PERMISSIONS_PERCENT[0] / 10
 
 
 class TradeOrderInputs(NamedTuple):
-    """The inputs. The security is named by `symbol`, or by `company` and `issue`; `security` is its number."""
+    """The inputs. A security is identified by `symbol`, or by `company` and `issue`."""
 
     account: int
-    security: int
+    security: int  # its number, for the market
     executor: str | None
     """The tax id of someone other than the owner, who may not be permitted; None for the owner."""
     symbol: str | None
@@ -188,7 +188,7 @@ class _Estimate(NamedTuple):
 def _account(session: Session, account: int) -> _Account:
     rows = session.call("trade_order_account", (account,))
     if not rows:
-        raise CallFailed(ErrorClass.OTHER, "", f"there is no account {account}: run `stallmark check`")
+        raise CallFailed(ErrorClass.OTHER, "", f"account {account} does not exist: run `stallmark check`")
     return _Account(*rows[0])
 
 

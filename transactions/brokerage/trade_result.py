@@ -46,7 +46,7 @@ class _Trade(NamedTuple):
         intended rollback.
         """
         if not rows:
-            raise CallFailed(ErrorClass.OTHER, "", f"there is no trade {trade}: run `stallmark check`")
+            raise CallFailed(ErrorClass.OTHER, "", f"trade {trade} does not exist: run `stallmark check`")
         order = cls(*rows[0])
         if order.state != "SBMT":
             raise CallFailed(

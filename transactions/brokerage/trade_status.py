@@ -32,5 +32,5 @@ class TradeStatus(Transaction):
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         if not session.call("trade_status", inputs):
-            raise CallFailed(ErrorClass.OTHER, "", f"there is no account {inputs[0]}: run `stallmark check`")
+            raise CallFailed(ErrorClass.OTHER, "", f"account {inputs[0]} does not exist: run `stallmark check`")
         return Outcome.COMMITTED

@@ -31,7 +31,7 @@ class Context:
         return self.mailboxes[int(rng.random() * len(self.mailboxes))]
 
     def place(self, rng: random.Random) -> tuple[int, int]:
-        """Return a mailbox and a place in it: all are drawn alike."""
+        """Return a mailbox and a place in it, with equal probabilities."""
         return self.mailbox(rng), int(rng.random() * _PLACES)
 
 

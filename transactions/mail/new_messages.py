@@ -1,7 +1,7 @@
-"""New messages and bodies, of the sizes and the compressibility of those that were loaded.
+"""New messages and bodies, with the sizes and the compressibility of loaded messages.
 
-Each body is cut out of one long text, from any phrase on: so it costs the driver no more than a copy. Hardly two begin
-at the same place of a page, so deduplication finds as little as among the loaded ones.
+Each body is cut out of one long text, from any phrase on, so it costs the driver no more than a copy. Almost no two
+begin at the same place of a page, so deduplication finds as little as among loaded messages.
 """
 
 import random

@@ -34,7 +34,7 @@ class ReadMessage(Transaction):
             if rows := session.call("read_message", inputs, commits=False):
                 break
         else:
-            raise CallFailed(ErrorClass.OTHER, "", f"there is no message in mailbox {inputs[0]}: run `stallmark check`")
+            raise CallFailed(ErrorClass.OTHER, "", f"mailbox {inputs[0]} has no message: run `stallmark check`")
         *_, size, body = rows[0]
         if len(body) != size:
             message = f"message {rows[0][0]} of mailbox {inputs[0]} has {len(body):,} bytes of its {size:,}"

@@ -143,8 +143,8 @@ def _format_row(row: Sequence[Any]) -> str:
 class Oracle:
     """The warehouse in DuckDB; while it is open its data take about 350 MB of disk for each 1 of the scale factor.
 
-    `inserted` and `deleted`: how many refresh sets had their RF1 and their RF2. Raises StallmarkError if the
-    generator is not installed, or one of them fails, as on a disk that is too small.
+    `inserted` and `deleted` are the numbers of refresh sets whose RF1 and RF2 were executed. Raise StallmarkError if
+    the generator is not installed, or if it or DuckDB fails, as on a full disk.
     """
 
     def __init__(self, factor: float, inserted: int = 0, deleted: int = 0, folder: Path | None = None):

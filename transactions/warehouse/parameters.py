@@ -94,7 +94,7 @@ def fraction(factor: float) -> str:
 
 
 def _month(rng: random.Random, months: int, first: int = 1) -> str:
-    """Return the first day of one of so many months, counted on from month `first` of 1993."""
+    """Return the first day of one of `months` months, beginning with month `first` of 1993."""
     number = first - 1 + rng.randrange(months)
     return f"{1993 + number // 12}-{number % 12 + 1:02}-01"
 

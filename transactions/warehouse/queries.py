@@ -34,7 +34,7 @@ def text(query: int, dialect: str, parameters: Mapping[str, str], dop: int | Non
     if dop is None:
         return statement
     if dialect != "mssql" or dop < 1:
-        raise ValueError(f"q{query} cannot say in {dialect} that it is to take {dop} processors")
+        raise ValueError(f"q{query} cannot be limited to {dop} processors in {dialect}")
     return f"{statement}OPTION (MAXDOP {dop})\n"
 
 
@@ -114,8 +114,8 @@ def order(stream: int) -> tuple[int, ...]:
     """
     if not 0 <= stream <= MOST_STREAMS:
         raise StallmarkError(
-            f"There is no stream {stream}: 22 queries have an order of their own for {MOST_STREAMS} streams, so ask "
-            f"for 1 to {MOST_STREAMS}."
+            f"Stream {stream} does not exist: the 22 queries have an order for each of {MOST_STREAMS} streams, so "
+            f"choose 1 to {MOST_STREAMS}."
         )
     return _ORDERS[stream]
 

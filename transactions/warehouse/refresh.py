@@ -17,7 +17,7 @@ from stallmark.schema.warehouse import refresh as warehouse_refresh
 from stallmark.schema.warehouse.tables import REFRESH
 
 KEYS_AT_ONCE = 500
-"""The number of keys that stand as literals in one statement: SQL Server slows down on longer lists."""
+"""The number of keys as literals in one statement: SQL Server slows down with longer lists."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class RefreshState:
 
 
 class Refresh:
-    """The refresh functions on one database, executed one at a time. Each has a connection of its own and is one
+    """The refresh functions on one database, executed one at a time. Each has its own connection and is one
     transaction.
 
-    They raise CallFailed when the server fails, and have then done nothing. Where the connection broke during the
-    commit itself, `state` says whether they have.
+    They raise CallFailed when the server fails, and have then changed nothing. If the connection broke during the
+    commit itself, `state` shows whether the commit took place.
     """
 
     def __init__(self, engine: Engine, factor: float):
@@ -51,12 +51,12 @@ class Refresh:
         self._next: tuple[int, tuple[pa.Table, pa.Table]] | None = None
 
     def state(self) -> RefreshState:
-        """Return the state. Raise StallmarkError if the row is missing or says what no refresh leaves."""
+        """Return the state. Raise StallmarkError if its row is missing or has values that no refresh writes."""
         with connected(self._engine) as connection:
             rows = connection.execute(sa.select(REFRESH)).all()
         if len(rows) != 1 or not rows[0].inserted:
             raise StallmarkError(
-                "warehouse.refresh does not say which refresh set was the last: somebody changed it, so drop the "
+                "warehouse.refresh does not identify the last refresh set, as it was changed by others: drop the "
                 "database and build it again."
             )
         return RefreshState(rows[0].refresh_set, rows[0].inserted, rows[0].deleted)

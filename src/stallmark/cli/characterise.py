@@ -1,4 +1,4 @@
-"""`stallmark characterise`: how does a load read?"""
+"""`stallmark characterise`: show how a load reads."""
 
 import sys
 from pathlib import Path
@@ -16,6 +16,8 @@ from stallmark.cli.common import (
     out_option,
     page_file,
     print_markup,
+    progress_console,
+    quiet_option,
     target_options,
     timezone_option,
 )
@@ -34,32 +36,35 @@ POOL_SHARE = 0.02
 
 @click.command(cls=Command)
 @click.argument("load", nargs=-1, required=True, metavar="WORKLOAD|SCENARIO|RUN...")
-@click.option("--scale", default="", metavar="MEASURE=N[,…]", help="How large, for example customers=1000,days=40.")
-@click.option("--seed", type=click.IntRange(0), default=None, help="[default: 1]")
-@click.option("--users", type=click.IntRange(1), default=None, help=f"Virtual users [default: {USERS}].")
+@click.option(
+    "--scale", default="", metavar="MEASURE=N[,…]", help="Size of the database, such as customers=1000,days=40."
+)
+@click.option("--seed", type=click.IntRange(0), default=None, help="Seed of the generated data [default: 1].")
+@click.option("--users", type=click.IntRange(1), default=None, help=f"Number of virtual users [default: {USERS}].")
 @click.option(
     "--pool", "pools", multiple=True, metavar="SIZE",
-    help="The buffer pool, 2 % of the data or 64MiB; again for more sizes [default: 2 %, at least 8MiB].",
+    help="Buffer-pool size, such as 64MiB or 2 % of the data; repeatable [default: 2 %, at least 8MiB].",
 )  # fmt: skip
-@click.option("--warm-up", callback=as_seconds, metavar="TIME", help=f"[default: {WARM_UP_S:g}s]")
-@click.option("--measure", callback=as_seconds, metavar="TIME", help=f"[default: {MEASURE_S:g}s]")
+@click.option("--warm-up", callback=as_seconds, metavar="TIME", help=f"Warm-up time [default: {WARM_UP_S:g}s].")
+@click.option("--measure", callback=as_seconds, metavar="TIME", help=f"Measured time [default: {MEASURE_S:g}s].")
 @target_options
-@out_option("Where the run records go.")
+@out_option("Folder for the run records.")
 @click.option(
     "--page", type=click.Path(path_type=Path),
-    help="The HTML file [default: locality.html in RUN, none with --json].",
+    help="HTML file to write [default: locality.html in RUN, none with --json].",
 )  # fmt: skip
 @timezone_option()
+@quiet_option
 @json_option
 def characterise(
     load: tuple[str, ...], scale: str, seed: int | None, users: int | None, pools: tuple[str, ...],
-    warm_up: float | None, measure: float | None, target, out_dir: Path, page: Path | None, as_json: bool,
+    warm_up: float | None, measure: float | None, target, out_dir: Path, page: Path | None, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Tell how a load reads: over the size of memory, over the data, by table and by transaction.
+    """Show how a load reads: by size of memory, across the data, by table and by transaction.
 
-    A workload, or the load of a scenario, is run on the embedded PostgreSQL while all its I/Os are traced. RUNs that
-    were made are told of as far as their records know: with `observe: [io_trace]` in their scenario all of it. A folder
-    of runs that is named as a workload is ./bank.
+    A workload, or the load of a scenario, is run on the embedded PostgreSQL while all its I/Os are traced. Existing
+    RUNs are shown as far as their records go: completely if their scenario has `observe: [io_trace]`. A folder of runs
+    with the name of a workload is written as ./bank.
     """
     from stallmark.report.targets import refuse_target
     from stallmark.scenarios.read import shipped
@@ -72,19 +77,20 @@ def characterise(
         name: f"{seconds}s" for name, seconds in (("warm_up", warm_up), ("measure", measure)) if seconds is not None
     }
     records = [Path(path) for path in load]
-    is_named = load[0] in (*WORKLOADS, *shipped())  # whatever folder has that name, as wherever else one is given
+    # A name of ours wins over a folder of the same name, as in all commands.
+    is_named = load[0] in (*WORKLOADS, *shipped())
     if len(load) > 1 or (records[0].is_dir() and not is_named):
         if scale or seed is not None or pools or given:
-            raise click.UsageError("Runs that were made are as they are: leave the options of a load out.")
+            raise click.UsageError("Options of a load do not apply to existing runs: leave them out.")
         show_locality(records, page or page_file(records[0], "locality.html", for_machines=as_json), as_json)
         return
     if target.url:
         raise StallmarkError(
-            "Only the embedded PostgreSQL can be traced. Of another server the reads over memory can be had: "
-            "`stallmark run buffer-pool --server …`, then `stallmark characterise` with its records."
+            "Only the embedded PostgreSQL can be traced. For others, use `stallmark run buffer-pool --server …` and "
+            "then `stallmark characterise` with its records, which shows the reads by size of memory."
         )
     scenario = scenario_for(load[0], scale, seed, list(dict.fromkeys(pools)), given)
-    folder, holds = _run(scenario, target, out_dir)
+    folder, holds = _run(scenario, target, out_dir, quiet)
     show_locality([folder], page or folder / "locality.html", as_json)
     if not holds:
         sys.exit(CONDITION_BROKEN)
@@ -101,6 +107,7 @@ def scenario_for(
     from stallmark.scenarios.read import read_scenario
     from stallmark.transactions import WORKLOADS
 
+    # A scenario in memory: the runner knows no other input, and a run's record has it whole.
     document: dict = {"users": USERS, "ramp": "1s", "warm_up": f"{WARM_UP_S}s", "measure": f"{MEASURE_S}s"}
     if name in WORKLOADS:
         choice = choice_of(name, scale, 1 if seed is None else seed)
@@ -108,10 +115,11 @@ def scenario_for(
     else:
         base = read_scenario(name)
         if scale or seed is not None:
-            raise StallmarkError(f"{name} says scale and seed itself: leave --scale and --seed out.")
+            raise StallmarkError(f"{name} sets scale and seed itself: leave --scale and --seed out.")
         if not isinstance(base, Scenario) or base.search or len(base.counts) > 1:
             raise StallmarkError(f"{name} is not one load of a fixed number of users: name its workload instead.")
         choice = base.workload
+        # Variants, arrays and searches of the scenario are dropped: only its load is characterised.
         kept = ("workload", "users", "ramp", "warm_up", "measure", "arrivals", "think_time", "pacing")
         document |= base.model_dump(include=set(kept), exclude_none=True, mode="json")
     sizes = pools or [_smallest_pool(choice)]
@@ -129,7 +137,9 @@ def scenario_for(
 
 
 def _smallest_pool(choice) -> str:
-    """Return 2 % of the data, or what the server needs if that is more. Before the build the data are estimated."""
+    """Return 2 % of the data, or the server's minimum if that is more. Before the build, the size of the data is
+    estimated.
+    """
     from stallmark.engines.postgres.embedded.server import MINIMUM_POOL_BYTES
     from stallmark.loaders.load import expected_bytes
     from stallmark.transactions import find_workload
@@ -139,12 +149,12 @@ def _smallest_pool(choice) -> str:
     return f"{POOL_SHARE:.0%}".replace("%", " %") if enough else f"{MINIMUM_POOL_BYTES >> 20}MiB"
 
 
-def _run(scenario: "Scenario", target, out_dir: Path) -> tuple[Path, bool]:
-    """Run the scenario; return the folder of its records, and whether the data stayed consistent."""
+def _run(scenario: "Scenario", target, out_dir: Path, quiet: bool) -> tuple[Path, bool]:
+    """Run the scenario; return the folder of its records, and True if the data stayed consistent."""
     from stallmark.cli.show import ShowInSentences
     from stallmark.experiment.runner import Runner
 
-    show = ShowInSentences(err)
+    show = ShowInSentences(progress_console(quiet))
     with target.engine(scenario.contents, scenario) as engine:
         runner = Runner(scenario, engine, out_dir, show)
         finished = runner.run()
@@ -155,7 +165,7 @@ def _run(scenario: "Scenario", target, out_dir: Path) -> tuple[Path, bool]:
 
 
 def show_locality(runs: "Sequence[Path]", page: Path | None, as_json: bool) -> None:
-    """Write the page of how the load of some records reads, if it has a file, and print its tables, or JSON."""
+    """Write the page on the records' load if `page` is given, and print its tables, or JSON."""
     from stallmark.analysis.locality.summary import characterise as summarise
     from stallmark.cli.summaries import on_all_cores
     from stallmark.record.reader import find_records

@@ -1,4 +1,4 @@
-"""`stallmark check`: check that a database is whole and consistent."""
+"""`stallmark check`: check that a database is complete and consistent."""
 
 import json
 import sys
@@ -37,36 +37,39 @@ _REFUSED = "[red]REFUSED [/]"
 @click.command(cls=Command)
 @workload_options(as_built=True)
 @target_options
-@click.option("--quick", is_flag=True, help="Leave out conditions that read whole large tables.")
+@click.option("--quick", is_flag=True, help="Skip conditions that read large tables completely.")
 @click.option(
     "--answers", "with_answers", is_flag=True,
-    help="Also hold the answers of the warehouse's queries against DuckDB's.",
+    help="Also compare the answers of the warehouse's queries with DuckDB's.",
 )  # fmt: skip
 @json_option
 def check(choice, scenario, target, quick: bool, with_answers: bool, as_json: bool) -> None:
-    """Check that a database is whole and consistent.
+    """Check that a database is complete and consistent.
 
-    WORKLOAD is {workloads}, several of them in one database as bank+mail, in one each as
-    bank,mail, or a scenario, whose database is checked.
+    WORKLOAD is {workloads}; bank+mail for several in one database, bank,mail for a database each; or a scenario, whose
+    database is checked.
     """
     from stallmark.loaders import databases, ledger
     from stallmark.schema.deploy import telling_blockers
     from stallmark.transactions import checks, find_workload
 
-    if not (choice.scale or target.url or target.data_dir):
-        choice = _only_built(choice, target)
     workload = find_workload(choice.name)
+    # Without a scale or a place, the only database of this workload is meant.
+    if not (choice.scale or target.url or target.data_dir or workload.is_given):
+        choice = _only_built(choice, target)
     if target.is_absent(choice):
         raise _absent(choice)
     with target.engine(choice, scenario, make=False) as engine, telling_blockers(engine, print_plain):
-        entry = ledger.read(engine)
-        if not choice.scale:
-            choice = _as_built(choice, entry)
+        if not (choice.scale or workload.is_given):
+            choice = _as_built(choice, ledger.read(engine))
         state = databases.recognise(engine, workload, choice.scale, choice.seed)
-        if state.state != "complete" or entry is None:
+        if state.state != "complete":
             raise StallmarkError(f"{choice} is {state}: run `stallmark build` first.")
+        entry = databases.read_entry(engine, workload)
+        # Conditions of a freshly loaded database are skipped if load was driven against it since.
         findings = checks.run(engine, workload, entry.identity.scale, driven=entry.driven, scans=not quick)
-        findings.insert(0, checks.keys(engine, workload))
+        if not workload.is_given:  # of a user's tables nobody says which keys they are to have
+            findings.insert(0, checks.keys(engine, workload))
         if with_answers:
             findings += answers(engine.database_of("warehouse"), choice)
     if as_json:
@@ -75,6 +78,7 @@ def check(choice, scenario, target, quick: bool, with_answers: bool, as_json: bo
         show_findings(findings)
     if any(finding.holds is False for finding in findings):
         sys.exit(CONDITION_BROKEN)
+    # After a broken condition: lost data is the graver result, with its own exit code.
     if refused := [finding.name for finding in findings if finding.refused]:
         raise StallmarkError(f"The server refused {len(refused)} of {len(findings)} conditions, in the words above.")
 
@@ -84,7 +88,7 @@ def _absent(choice: "WorkloadChoice") -> StallmarkError:
 
 
 def _as_built(choice: "WorkloadChoice", entry: "Entry | None") -> "WorkloadChoice":
-    """Return the choice with the scale that the database has, and with its seed unless one is asked for."""
+    """Return the choice with the database's scale, and with its seed unless `--seed` is given."""
     if entry is None:
         raise _absent(choice)
     if entry.identity.workload != choice.name:
@@ -130,8 +134,9 @@ def _is_seed_asked() -> bool:
 
 
 def answers(engine: "Engine", choice: "WorkloadChoice") -> Iterator["ConditionResult"]:
-    """Check the answer of each query. Raise StallmarkError for a database that has none, and where the other one
-    is missing."""
+    """Check the answer of each query. Raise StallmarkError if the workload has no queries, or DuckDB's data are
+    missing.
+    """
     from stallmark.schema.several import parts_of
     from stallmark.transactions.checks import EXAMPLES, ConditionResult
     from stallmark.transactions.warehouse.oracle import validate
@@ -155,7 +160,7 @@ def answers(engine: "Engine", choice: "WorkloadChoice") -> Iterator["ConditionRe
 
 
 def show_findings(findings: Sequence["ConditionResult"]) -> None:
-    """Print a line for each, the exact ones first, with what it reads: little (cheap) or whole large tables (scan)."""
+    """Print a line for each condition, exact ones first, with its cost: cheap, or a scan of large tables."""
     _part("Exact", [f for f in findings if not f.statistical])
     _part("Statistical, each with the tolerance that its SQL states", [f for f in findings if f.statistical])
     if any(finding.holds is None and not finding.refused for finding in findings):

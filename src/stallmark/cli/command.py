@@ -20,12 +20,13 @@ OTHERS_NAMES = {
     **dict.fromkeys(("--summary-markdown", "--md"), "--markdown"),
     **dict.fromkeys(("--threshold", "--thresholds", "--fail-on"), "--fail-if"),
 }
-"""Options of pgbench, k6, Locust, HammerDB, fio and pytest, each with ours that does the same."""
+"""Option names of pgbench, k6, Locust, HammerDB, fio and pytest, each with our name for the same option."""
 
 
 class Command(click.Command):
-    """A command whose options may be given in the environment, each at most once on the command line: a second would
-    silently replace the first."""
+    """A command whose options can be set in the environment, and only once on the command line: click would silently
+    use the last.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         prefix = environment_prefix(ctx)
@@ -49,7 +50,7 @@ class Command(click.Command):
 
 
 def environment_prefix(ctx: click.Context) -> str:
-    """Return the beginning of the variables of a command's options: STALLMARK_DB_BUILD_ for `stallmark db build`."""
+    """Return the prefix of a command's environment variables: STALLMARK_DB_BUILD_ for `stallmark db build`."""
     names: list[str] = []
     while ctx.parent:
         names.insert(0, ctx.command.name or "")
@@ -92,7 +93,8 @@ class Unloaded(click.Command):
 
     def load(self) -> click.Command:
         """Import the command: the attribute of its module that is a command of this name."""
-        with later():  # a package that is being imported may take an interruption for its own absence
+        # A signal during an import may look like a missing package to the module that imports it.
+        with later():
             module = import_module(self._module)
         return next(
             member for member in vars(module).values() if isinstance(member, click.Command) and member.name == self.name

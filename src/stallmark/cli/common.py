@@ -20,18 +20,24 @@ T = TypeVar("T")
 
 
 class Terminal(Console):
-    """A console on which every character shows, whoever chose it: none moves the cursor or changes the colours."""
+    """A console that shows every character of any text: none moves the cursor or changes the colours."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=visible(segment.text))
 
     def on_broken_pipe(self) -> None:
-        raise  # rich would end the process with 1, our code for lost data; `one_sentence` ends it with 141
+        # rich would exit with 1, our code for inconsistent data; `one_sentence` exits with 141.
+        raise
 
 
 out = Terminal(emoji=False)  # ":x:" in a path is no picture
 err = Terminal(stderr=True, emoji=False)
+
+
+def progress_console(quiet: bool) -> Terminal:
+    """Return the console for progress: standard error, or none."""
+    return Terminal(quiet=True) if quiet else err
 
 
 def print_markup(console: Console, markup: str) -> None:
@@ -46,6 +52,7 @@ def print_plain(sentence: str) -> None:
 
 def item(mark: str, markup: str) -> None:
     """Print a sentence beside its mark; on a terminal it stays there when it takes several lines."""
+    # Files and pipes get one line for each item, so that grep finds whole sentences.
     if not out.is_terminal:
         return print_markup(out, f"{mark} {markup}")
     grid = Table.grid(padding=(0, 1, 0, 0))
@@ -60,9 +67,10 @@ def _refuse_password(context: click.Context, _: click.Parameter, url: str | None
         return None
     from stallmark.experiment.target import server_url
 
+    # In the environment only processes of the same user can read it.
     if context.get_parameter_source("server") is ParameterSource.COMMANDLINE and holds_secret(url):
         raise StallmarkError(
-            "A password on the command line can be read by everybody on this machine: leave it out of --server, "
+            "A password on the command line can be read by all users of this machine: leave it out of --server, "
             "and put it into PGPASSWORD, ~/.pgpass or SQLCMDPASSWORD, or the whole URL into STALLMARK_SERVER or a file "
             "that only you can read (--server @FILE)."
         )
@@ -76,18 +84,24 @@ def server_option(*, without: str = "", required: bool = False) -> Callable:
         metavar="URL",
         required=required,
         callback=_refuse_password,
-        help="A server of yours, mssql://user@host:1433/database or postgresql://user@host:5432/database; @FILE holds "
-        f"one (or STALLMARK_SERVER). {without}".rstrip(),
+        help="URL of your server: mssql://user@host:1433/database or postgresql://user@host:5432/database, or @FILE "
+        f"with the URL in it (or STALLMARK_SERVER). {without}".rstrip(),
     )
 
 
 def target_options(command: Callable) -> Callable:
-    @server_option(without="Without it: the embedded PostgreSQL.")
-    @click.option("--drop-caches", is_flag=True, help="A cold start may empty the caches of everybody on the server.")
-    @click.option("--shared", is_flag=True, help="Others may have tables and sessions in the database.")
+    @server_option(without="Default: the embedded PostgreSQL.")
+    @click.option(
+        "--drop-caches", is_flag=True, help="Allow a cold start to empty the caches of all users of the server."
+    )
+    @click.option("--shared", is_flag=True, help="Allow other users' tables and sessions in the database.")
     @click.option("--data-dir", type=click.Path(path_type=Path), help="Folder of the embedded database.")
-    @click.option("--wal-dir", type=click.Path(path_type=Path), help="Folder of its WAL, on another device.")
-    @click.option("--port", type=click.IntRange(1, 65535), help="Also listen on 127.0.0.1 at this port.")
+    @click.option(
+        "--wal-dir", type=click.Path(path_type=Path), help="Folder of the embedded database's WAL, on another device."
+    )
+    @click.option(
+        "--port", type=click.IntRange(1, 65535), help="Port on 127.0.0.1 at which the embedded database also listens."
+    )
     @wraps(command)
     def with_target(server, data_dir, wal_dir, port, drop_caches, shared, **others):
         from stallmark.experiment.target import Target
@@ -140,15 +154,15 @@ def _show_times_in(context: click.Context, option: click.Parameter, name: str | 
     return name
 
 
-def timezone_option(*name: str, help: str = "The zone of times shown: Europe/Berlin, +01:00, local [default: UTC]."):
-    """Add the zone that a command shows times in; the command gets it as an argument if that has a name."""
+def timezone_option(*name: str, help: str = "Time zone of the output: Europe/Berlin, +01:00, local [default: UTC]."):
+    """Add the time zone of a command's output; a command that passes a `name` gets the zone as an argument."""
     return click.option(
         "--timezone", *name, metavar="ZONE", callback=_show_times_in, expose_value=bool(name), help=help
     )
 
 
 def schedule_options(command: Callable) -> Callable:
-    """Add the times of a recording of iostat that has none of its own, as `start` and `interval_s`."""
+    """Add `start` and `interval_s`, for a recording of iostat without times."""
     start = click.option(
         "--start", metavar="TIME", help="Time of the first report of iostat without -t: 2026-03-02T10:00."
     )
@@ -157,16 +171,16 @@ def schedule_options(command: Callable) -> Callable:
         "interval_s",
         callback=as_seconds,
         metavar="TIME",
-        help="With --start: from report to report, 15s.",
+        help="With --start: time from report to report, such as 15s.",
     )
     return start(interval(command))
 
 
 def workload_options(*, as_built: bool = False) -> Callable:
-    """Give a command a `choice`, and the `scenario` where one was named in place of a workload.
+    """Give a command a `choice`, and the `scenario` if its argument is one instead of a workload.
 
-    With `as_built` the choice has no scale if none is asked for: what the database holds counts. The command's help
-    names all `{workloads}`.
+    With `as_built` a choice without `--scale` has no scale: that of the database counts. `{workloads}` in the command's
+    help becomes the names of all workloads.
     """
     from stallmark import format
     from stallmark.transactions import WORKLOADS
@@ -178,10 +192,12 @@ def workload_options(*, as_built: bool = False) -> Callable:
             "scale",
             default="",
             metavar="MEASURE=N[,…]",
-            help="How large, for example branches=100, customers=1000,days=10, size=20GB; of several, the measures of "
-            "all.",
+            help="Size of the database, such as branches=100, customers=1000,days=10 or size=20GB; for several "
+            "workloads, the measures of all.",
         )
-        @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+        @click.option(
+            "--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of the generated data."
+        )
         @wraps(command)
         def with_choice(workload, scale, seed, **others):
             from stallmark.schema.several import parts_of
@@ -193,7 +209,7 @@ def workload_options(*, as_built: bool = False) -> Callable:
             given = click.get_current_context().get_parameter_source
             if scale or given("seed") is ParameterSource.COMMANDLINE:
                 near = difflib.get_close_matches(workload, WORKLOADS, 1)
-                hint = f"did you mean {near[0]}?" if near else "a scenario says scale and seed itself"
+                hint = f"did you mean {near[0]}?" if near else "a scenario sets scale and seed itself"
                 raise click.BadParameter(
                     f"{workload!r} is not a workload ({', '.join(WORKLOADS)}): {hint}", param_hint="WORKLOAD"
                 )
@@ -216,7 +232,7 @@ def unscaled_choice(workload: str, seed: int):
 
 
 def choice_of(workload: str, scale: str, seed: int):
-    """Return the choice of a workload with the scale that `--scale` names. Raise StallmarkError if it cannot be."""
+    """Return a workload with the scale in `--scale`. Raise StallmarkError if the workload cannot have this scale."""
     from pydantic import ValidationError
 
     from stallmark.loaders.plan import loader_for
@@ -226,8 +242,8 @@ def choice_of(workload: str, scale: str, seed: int):
     measures: dict[str, Any] = {}
     for part in filter(None, scale.split(",")):
         measure, _, number = (word.strip() for word in part.partition("="))
-        wrong = "is no measure" if measure != "size" and not number.replace(".", "", 1).isdecimal() else ""
-        if wrong := wrong or ("is one too many" if measure in measures else ""):
+        wrong = "is not a measure" if measure != "size" and not number.replace(".", "", 1).isdecimal() else ""
+        if wrong := wrong or ("is given twice" if measure in measures else ""):
             example = loader_for(known_name(workload)).example
             raise click.BadParameter(f"{part!r} {wrong}: write --scale {example}", param_hint="--scale")
         measures[measure] = number if measure == "size" else float(number) if "." in number else int(number)
@@ -238,30 +254,53 @@ def choice_of(workload: str, scale: str, seed: int):
 
 
 runs_argument = click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN...")
-markdown_option = click.option("--markdown", metavar="FILE", help="Also a summary in Markdown; - for standard output.")
-junit_option = click.option(
-    "--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also the limits, and whether they hold, for a CI."
+markdown_option = click.option(
+    "--markdown", metavar="FILE", help="Also write a summary in Markdown; - for standard output."
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="For machines: JSON on standard output.")
+junit_option = click.option(
+    "--junit",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Also write a JUnit file for CI: each limit, and whether it was kept.",
+)
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="Show the result alone, without progress.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON to standard output.")
 
 
 def page_file(folder: Path, name: str, *, for_machines: bool) -> Path | None:
     """Return the file of a page about `folder` that no option names, or None if the output is for machines."""
     if for_machines:
         return None
-    if (folder / "manifest.json").exists():  # a run: its record stays as it was written
+    # A run's folder is not changed after the run, so its page is written next to it.
+    if (folder / "manifest.json").exists():
         return folder.resolve().with_name(f"{folder.resolve().name}-{name}")
     return folder / name
 
 
 def out_option(help: str, **path: bool) -> Callable:
-    """Add the folder of all experiments; `path` are further demands on it."""
+    """Add the folder of all experiments, with the further requirements in `path`."""
     kind = click.Path(path_type=Path, **path)
     return click.option("--out", "out_dir", type=kind, default=Path("stallmark-runs"), show_default=True, help=help)
 
 
 def experiment_options(command: Callable) -> Callable:
     """Add the folder of an experiment, by default of the one begun last in `--out`."""
-    out_dir = out_option("Where the experiment begun last is looked for.")
+    out_dir = out_option("Folder to search for the latest experiment.")
     exists = click.Path(path_type=Path, exists=True)
     return click.argument("folder", metavar="[RUNS/…]", required=False, type=exists)(out_dir(command))
+
+
+def page_option(name: str, *, help: str, default: str | None = None) -> Callable:
+    """An option for the address of a page that this machine serves, as a PageAddress."""
+    return click.option(
+        name, metavar="[HOST:]PORT", callback=_as_address, default=default, show_default=True, help=help
+    )
+
+
+def _as_address(context: click.Context, option: click.Parameter, text: str | None):
+    from stallmark.web_access import PageAddress
+
+    try:
+        return PageAddress.parse(text) if text else None
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, option) from None

@@ -25,14 +25,14 @@ from stallmark.errors import StallmarkError
 
 @click.command(cls=Command)
 @runs_argument
-@click.option("--baseline", metavar="NAME", help="What others are held against [default: the first that ran].")
+@click.option("--baseline", metavar="NAME", help="Side to compare the others with [default: the first that ran].")
 @click.option(
     "--between", type=click.Choice(["variants", "experiments"]),
-    help="What the sides are [default: variants, where there are several].",
+    help="Kind of the sides to compare [default: variants if there are several].",
 )  # fmt: skip
 @click.option(
     "--out", "target", type=click.Path(path_type=Path),
-    help="The HTML file [default: comparison.html in RUN, none with --json or --markdown -].",
+    help="HTML file to write [default: comparison.html in RUN, none with --json or --markdown -].",
 )  # fmt: skip
 @markdown_option
 @junit_option
@@ -47,9 +47,9 @@ def compare(
     runs: tuple[Path, ...], baseline: str | None, between: str | None, target: Path | None, markdown: str | None,
     junit: Path | None, rule: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Compare variants over their runs: better, worse, no difference shown, or why that cannot be said.
+    """Compare variants over their runs: better, worse, no difference shown, or not comparable.
 
-    RUN is a run's folder or an experiment's; several are taken together. A verdict needs 3 runs of each side.
+    RUN is a run's folder or an experiment's; several are combined. A verdict requires 3 runs of each side.
     """
     from stallmark.analysis.compare.verdicts import compare_runs
     from stallmark.analysis.thresholds import fail_rule
@@ -67,6 +67,7 @@ def compare(
     outputs.refuse()
     experiments = summarise_each(runs)
     compared, failed = make_each(experiments, lambda experiment: compare_runs(experiment.runs, between, baseline))  # type: ignore[arg-type]
+    # One load that cannot be compared does not hide the others; it fails the rule below.
     for name, error in failed.items():
         print_markup(err, escape(f"{name}: {error}"))
     pages = {name: page_beside(target, name) if name else target for name in compared} if target else {}

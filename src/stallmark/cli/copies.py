@@ -12,12 +12,12 @@ from stallmark.errors import StallmarkError
 
 @click.command(cls=Command)
 @server_option(required=True)
-@click.option("--remove", is_flag=True, help="Remove those of the database that the URL names.")
+@click.option("--remove", is_flag=True, help="Remove the backups of the database in the URL.")
 @json_option
 def copies(server: str, remove: bool, as_json: bool) -> None:
-    """List the backups that `reset: restore` has left on a SQL Server; with --remove, remove those of a database.
+    """List the backups that `reset: restore` left on a SQL Server; with --remove, remove those of a database.
 
-    The copy of an embedded database is in its folder, and goes with it.
+    The copy of an embedded database is in the database's folder, and is removed with it.
     """
     from stallmark.engines import open_engine
     from stallmark.engines.mssql.backup import kept_copies
@@ -25,9 +25,11 @@ def copies(server: str, remove: bool, as_json: bool) -> None:
     from stallmark.engines.mssql.engine import MssqlEngine
 
     engine = open_engine(server)
+    # Copies of embedded databases are in the databases' own folders.
     if not isinstance(engine, MssqlEngine):
         raise StallmarkError("Copies are kept on SQL Server alone: name one, mssql://user@host:1433/database.")
     copies = kept_copies(engine)
+    # Copies of other databases stay: their owners may need them.
     gone = [copy for copy in copies if remove and copy.database == engine.address.database]
     for copy in gone:
         remove_file(engine, copy)

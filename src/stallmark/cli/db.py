@@ -1,4 +1,4 @@
-"""`stallmark db …`: databases that Stallmark has built: make, check, list and remove them."""
+"""`stallmark db …`: build, check, list and remove databases of Stallmark."""
 
 import difflib
 import json
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from stallmark.engines.postgres.embedded.engine import FoundDatabase
     from stallmark.loaders.ledger import Entry
 
-_NO_NAME = "A server by URL holds one database: leave NAME out, and name the database in the URL."
+_NO_NAME = "The URL of a server names its database: leave NAME out."
 
 
 @click.group(cls=Group)
 def db() -> None:
-    """Databases that Stallmark has built: build, check, list, remove."""
+    """Build, check, list and remove databases of Stallmark."""
 
 
 db.add_command(build)
 db.add_command(check)
 
-_server = server_option(without="Without it: the embedded PostgreSQL.")
+_server = server_option(without="Default: the embedded PostgreSQL.")
 _data_dir = click.option(
-    "--data-dir", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Look in this folder as well."
+    "--data-dir", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Additional folder to search."
 )
 
 
@@ -44,9 +44,9 @@ _data_dir = click.option(
 @_data_dir
 @json_option
 def list_(server: str | None, data_dir: Path | None, as_json: bool) -> None:
-    """List the databases: what each holds, where it lies, how large it is, when it was used last.
+    """List the databases: the contents, place, size and last use of each.
 
-    Those of the embedded PostgreSQL are looked for below STALLMARK_HOME; with --server, in the database it names.
+    Embedded databases are searched below STALLMARK_HOME; with --server, only the database in the URL is read.
     """
     if server:
         with _opened(server) as engine:
@@ -67,11 +67,11 @@ def list_(server: str | None, data_dir: Path | None, as_json: bool) -> None:
 @click.argument("name", required=False)
 @_server
 @_data_dir
-@click.option("--yes", is_flag=True, help="Do not ask. With --server nothing is removed without it.")
+@click.option("--yes", is_flag=True, help="Remove without asking; required with --server.")
 def remove(name: str | None, server: str | None, data_dir: Path | None, yes: bool) -> None:
     """Remove a database for good: an embedded one by the NAME or folder that `list` shows.
 
-    With --server only what Stallmark made is dropped. The database itself and what others have in it stay.
+    With --server only the schemas that Stallmark made are dropped. The database itself and everything else in it stay.
     """
     if server:
         if name:
@@ -86,7 +86,7 @@ def remove(name: str | None, server: str | None, data_dir: Path | None, yes: boo
     text = f"{database.name} in {database.folder.parent} ({format.size(database.bytes)})"
     if not yes:
         if not sys.stdin.isatty():
-            raise StallmarkError(f"{text} is not removed without --yes, as there is no terminal to ask at.")
+            raise StallmarkError(f"{text} is not removed: without a terminal to ask at, add --yes.")
         click.confirm(f"Remove {text}?", abort=True)
     database.remove()
     print_markup(out, escape(f"{text} is gone."))
@@ -109,12 +109,13 @@ def _find_database(name: str, data_dir: Path | None) -> "FoundDatabase":
 
     databases = _embedded(data_dir)
     folder = Path(name)
-    if database := next((one for one in databases if one.name == name), None):
+    if database := next((known for known in databases if known.name == name), None):
         return database
-    if database := next((one for one in find(folder) if one.folder == folder), None):
+    # Also a database outside the searched folders, by its path.
+    if database := next((known for known in find(folder) if known.folder == folder), None):
         return database
     near = difflib.get_close_matches(name, [database.name for database in databases], 1, cutoff=0.4)
-    hint = f"did you mean {near[0]}?" if near else "`stallmark db list` shows what there is."
+    hint = f"did you mean {near[0]}?" if near else "`stallmark db list` shows all databases."
     raise StallmarkError(f"{name} is not a database of Stallmark: {hint}")
 
 
@@ -156,7 +157,7 @@ def _in_server(engine: "Engine") -> dict[str, Any] | None:
 
 def _in_words(facts: dict[str, Any]) -> str:
     text = [
-        f"{part['workload']}, {', '.join(f'{name} {format.exact(value)}' for name, value in _measures(part).items())}"
+        ", ".join([part["workload"], *(f"{name} {format.exact(value)}" for name, value in _measures(part).items())])
         for part in facts["holds"]
     ] or ["content not noted by the version that built it"]
     text.append(format.size(facts["bytes"]))
@@ -181,7 +182,8 @@ def _opened(url: str) -> Iterator["Engine"]:
     from stallmark.engines import open_engine
 
     with closing(open_engine(url)) as engine, engine.few_logins():
-        engine.identity()  # an unreachable or too old server is refused here
+        # Refuses an unreachable or too old server before anything is read from it.
+        engine.identity()
         yield engine
 
 
@@ -195,6 +197,7 @@ def _drop(url: str, *, yes: bool) -> None:
         entry = ledger.read(engine)
         if entry is None:
             raise StallmarkError("The database holds nothing that Stallmark built: nothing was removed.")
+        # Unlike an embedded database, one on a server may be used by others: no prompt, only --yes.
         if not yes:
             raise StallmarkError(_unconfirmed(entry, engine))
         if reason := engine.not_writable_reason(()):

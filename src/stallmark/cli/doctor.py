@@ -1,4 +1,4 @@
-"""`stallmark doctor`: say what works on this machine and server, and what is missing."""
+"""`stallmark doctor`: show what works on this machine and server, and what is missing."""
 
 import json
 import os
@@ -27,16 +27,15 @@ DEMO_BYTES = 2 << 30
 
 @click.command(cls=Extensible)
 @target_options
-@click.option(
-    "--remove-leftovers", is_flag=True, help="Remove what killed processes have left: all of it that is listed."
-)
+@click.option("--remove-leftovers", is_flag=True, help="Remove all listed leftovers of killed processes.")
 @json_option
 def doctor(target: "Target", remove_leftovers: bool, as_json: bool, added: Sequence[Callable]) -> None:
-    """Say what works on this machine (and server), and what is missing.
+    """Show what works on this machine (and server), and what is missing.
 
-    The output names no host and holds no password: paste it into an issue.
+    The output contains no host name and no password, so that you can paste it into an issue.
     """
-    if added:  # --deep, which does all that is wanted
+    # --deep includes all checks of this command.
+    if added:
         return added[0](target, as_json=as_json)
     findings = [*examine(target), *_leftovers(remove_leftovers)]
     if as_json:
@@ -73,7 +72,7 @@ def _machine() -> Iterator[Examined]:
 
 
 def _leftovers(remove: bool) -> Iterator[Examined]:
-    """Say what killed processes have left here, and remove it where that is asked for."""
+    """Yield a finding for each leftover of a killed process, removed if `remove`."""
     from stallmark.cli.leftovers import everything
 
     for leftover in everything():
@@ -142,7 +141,8 @@ def _examine_engine(engine: "Engine") -> Iterator[Examined]:
     for title, ability in abilities.items():
         if reason := ability.refusal():
             yield Examined(title, "limited", f"{reason}.")
-    limits: dict[str, list[str]] = {}  # those of one reason together: a server without the views lacks them all
+    # Grouped by reason: a server without the views lacks many collectors for the same reason.
+    limits: dict[str, list[str]] = {}
     for collector in collectors_for(engine, tuple(ON_REQUEST.get(engine.dialect, ()))):
         if reason := collector.unavailable() or collector.limitation():
             limits.setdefault(reason, []).append(collector.title)

@@ -11,7 +11,8 @@ import click
 from stallmark.cli.common import out
 from stallmark.errors import StallmarkError
 
-if TYPE_CHECKING:  # a run names its outputs before it begins, and imports what makes them at its end
+# A run checks its outputs before it begins, but imports the libraries that write them only at its end.
+if TYPE_CHECKING:
     from stallmark.report.document import Document
     from stallmark.report.junit import Case
 
@@ -48,13 +49,13 @@ class Outputs:
 
     @property
     def in_words(self) -> bool:
-        """Return whether standard output is for words: neither JSON nor Markdown has it."""
+        """Return True if standard output is free for words: neither JSON nor Markdown goes there."""
         return not self.as_json and self.markdown != STANDARD_OUTPUT
 
     def show(
         self, summary: T, make: "Callable[[T], Document]", values: Callable[[T], dict[str, Any]], name: str = "report"
     ) -> None:
-        """Write the document of a summary in every form. `name` is what the command calls its page."""
+        """Write the document of a summary in every requested form. `name` is the command's word for its page."""
         from stallmark.report.markdown import document_in_markdown
         from stallmark.report.renderers import dumped, in_terminal, write_pages
         from stallmark.report.slide import write_slide
@@ -79,12 +80,14 @@ class Outputs:
         """Write Markdown to the file or standard output that was asked for, and to the summary of a job on GitHub."""
         if self.markdown == STANDARD_OUTPUT:
             click.echo(text)
-        elif self.markdown:  # written as it is: it may be a pipe or a device
+        elif self.markdown:
+            # Not replaced as a whole file would be: the target may be a pipe or a device.
             target = Path(self.markdown)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(f"{text}\n", encoding="utf-8")
         if summary := step_summary():
-            with summary.open("a", encoding="utf-8") as file:  # other steps of the job have written to it
+            # Appended, because other steps of the CI job write to this file too.
+            with summary.open("a", encoding="utf-8") as file:
                 file.write(f"{text}\n\n")
 
     def write_junit(self, cases: "Sequence[Case]") -> None:

@@ -9,7 +9,8 @@ from stallmark.stopping import StopSignal, deafen, later, listen
 def main() -> None:
     try:
         listen()
-        with later():  # packages that are being imported may take an interruption for their own absence
+        # A signal during an import may look like a missing package to the module that imports it.
+        with later():
             from stallmark.cli.main import main as command
         command()
     except StopSignal as stopped:  # before its command had begun

@@ -1,4 +1,4 @@
-"""The exit codes, the sentence and code of a command that an error ended, and the log of one that was not foreseen."""
+"""The exit codes, the sentence and code for an error that ended a command, and the log of an unforeseen error."""
 
 import os
 import platform
@@ -19,13 +19,15 @@ from stallmark.stopping import StopSignal
 
 # Exit codes, for CI. click itself uses 2 for a wrong command line.
 CONDITION_BROKEN, FAILED, INCOMPLETE, VERDICT, INCONCLUSIVE, UNEXPECTED = 1, 3, 4, 5, 6, 70
-CUT_OFF = 141  # as a shell has it of a command that SIGPIPE ended
+# The code that a shell gives a command ended by SIGPIPE: 128 + 13.
+CUT_OFF = 141
 
 
-# The log of an error that Stallmark did not foresee: what a maintainer needs, without secrets.
+# The log of an unforeseen error: everything that a maintainer needs, without secrets.
 def write_crash_log(error: BaseException) -> Path | None:
-    """Write the log and return its path: in the user's folder of logs, or where that cannot be, a temporary one. None
-    if neither can."""
+    """Write the log to the user's folder of logs, or to the temporary folder, and return its path, or None if neither
+    is writable.
+    """
     now = datetime.now(UTC)
     text = without_secrets(
         f"stallmark {stallmark.__version__}, Python {platform.python_version()}, {platform.platform()}\n"
@@ -44,7 +46,7 @@ def write_crash_log(error: BaseException) -> Path | None:
     return None
 
 
-# The sentence and the exit code of a command that an error ended.
+# The sentence and the exit code for an error that ended a command.
 
 
 def show(sentence: str) -> None:
@@ -61,12 +63,12 @@ def sentence_and_code(error: BaseException, *, unread: bool) -> tuple[str, int]:
             sentence = f"{error}. What was done{kept}"
             return escape(sentence[0].upper() + sentence[1:]), error.exit_code
         case click.Abort():
-            return _error("Nobody answered, so nothing was done."), FAILED
-        case BrokenPipeError():  # of a process of ours, unless a reader has gone
+            return _error("There was no answer, so nothing was done."), FAILED
+        case BrokenPipeError():  # from one of our processes, unless the reader of the output has gone
             if unread:
                 return "", CUT_OFF
         case MemoryError():
-            return _error("The memory of this machine was not enough for it."), FAILED
+            return _error("This machine has not enough memory for the command."), FAILED
         case ServerLost():
             return _error(in_words(error)), INCOMPLETE
         case StallmarkError() | CallFailed() | OSError():  # OSError: a full disk, a folder without rights

@@ -13,16 +13,16 @@ from stallmark.cli.common import escape, out, print_markup, runs_argument
 @runs_argument
 @click.option(
     "--csv", "folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False),
-    help="The folder for the tables, which must be empty or not there yet.",
+    help="Folder for the tables; it must be empty or not exist yet.",
 )  # fmt: skip
 @click.option(
     "--flat", "file", metavar="FILE", type=click.File("w", encoding="utf-8", atomic=True),
-    help="One file for the metrics of all steps, a row for each value; - for standard output.",
+    help="File for the metrics of all steps, one row for each value; - for standard output.",
 )  # fmt: skip
 def export(runs: tuple[Path, ...], folder: Path | None, file: TextIO | None) -> None:
     """Write every table of a run as CSV, and columns.csv with the unit and meaning of each column.
 
-    Of several runs, each gets a folder of its own below DIR. `stallmark schema --record --markdown` describes the same
+    Each of several runs gets its own folder below DIR. `stallmark schema --record --markdown` describes the same
     columns, and `stallmark schema --metrics` the metrics of --flat.
     """
     if (folder is None) == (file is None):

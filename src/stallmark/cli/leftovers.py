@@ -1,4 +1,4 @@
-"""Everything that a killed Stallmark may have left on this machine outside the folders of its databases."""
+"""Leftovers of killed Stallmark processes on this machine, outside the folders of its databases."""
 
 import os
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ def ours() -> Iterator[Leftover]:
 
 
 def everything() -> Iterator[Leftover]:
-    """Yield all leftovers, with shared memory of PostgreSQL servers that may or may not be Stallmark's."""
+    """Yield all leftovers, including shared memory of PostgreSQL servers that may not be Stallmark's."""
     yield from ours()
     if os.name == "posix":
         from stallmark.engines.postgres.embedded.ownership import leftover_segments
@@ -27,8 +27,7 @@ def everything() -> Iterator[Leftover]:
 
 
 def sweep() -> None:
-    """Remove what is ours: every command begins with it. A failure is nothing that a command should end for; `doctor`
-    says what is left."""
+    """Remove our leftovers, at the start of every command. Errors are ignored: `doctor` lists what is left."""
     with suppress(OSError, StallmarkError):
         for leftover in ours():
             with suppress(OSError, StallmarkError):

@@ -13,9 +13,11 @@ from stallmark.cli.common import escape, item, json_option, out, print_markup
 @click.argument("scenarios", nargs=-1)
 @json_option
 def list_scenarios(scenarios: tuple[str, ...], as_json: bool) -> None:
-    """List the scenarios: what each answers, needs and takes. Name some, or files of yours, for these alone.
+    """List the scenarios: the question, needs and duration of each.
 
-    The time is an estimate for the embedded PostgreSQL, with what earlier runs in stallmark-runs took.
+    SCENARIOS are names of `stallmark list` or your own files; without them all are listed.
+
+    The duration is an estimate for the embedded PostgreSQL, corrected by earlier runs in stallmark-runs.
     """
     from stallmark.experiment.status import pace
     from stallmark.scenarios.read import read_any_scenario, shipped

@@ -9,35 +9,35 @@ from stallmark.cli.command import LazyGroup, Unloaded
 from stallmark.cli.ending import one_sentence
 from stallmark.stopping import listen
 
-# By command, the first sentence of its help: that of its docstring, which is not read for the help of all commands.
+# The first sentence of each command's docstring, repeated here so that `--help` imports no module of a command.
 GROUPS = {
     "Start": {
-        "doctor": "Say what works on this machine (and server), and what is missing.",
-        "list": "List the scenarios: what each answers, needs and takes.",
-        "new": "Write a scenario to FILE, to be changed: a copy of one of `stallmark list`.",
+        "doctor": "Show what works on this machine (and server), and what is missing.",
+        "list": "List the scenarios: the question, needs and duration of each.",
+        "new": "Write a scenario to FILE for editing: a copy of one of `stallmark list`.",
         "schema": "Print the JSON schema of scenario files, or with --record the format of run records.",
-        "db": "Databases that Stallmark has built: build, check, list, remove.",
+        "db": "Build, check, list and remove databases of Stallmark.",
         "build": "Build a database, or complete one whose build was interrupted.",
-        "check": "Check that a database is whole and consistent.",
+        "check": "Check that a database is complete and consistent.",
     },
     "Measure": {
-        "run": "Run a SCENARIO: one of `stallmark list`, or a YAML file of yours.",
-        "characterise": "Tell how a load reads: over the size of memory, over the data, by table and by transaction.",
-        "status": "Say how far an experiment is: from its records, also on another machine that sees their folder.",
-        "probe": "Measure raw storage, without a database: SQLIO's way, through fio (Windows: diskspd).",
+        "run": "Run a SCENARIO: one of `stallmark list`, or your own YAML file.",
+        "characterise": "Show how a load reads: by size of memory, across the data, by table and by transaction.",
+        "status": "Show the progress of an experiment, from its records; any machine that sees their folder can.",
+        "probe": "Measure raw storage without a database, as SQLIO does, with fio (Windows: diskspd).",
     },
     "Judge": {
-        "report": "Make the report of run records, a server's profile or a sizing, from what was recorded alone.",
-        "compare": "Compare variants over their runs: better, worse, no difference shown, or why that cannot be said.",
-        "plan": "Say how many runs show a wanted difference, from how much the RUNs scatter.",
-        "whatif": "Predict throughput if reads took another time, from runs already made.",
-        "runs": "List the experiments that were run; with a SCENARIO, its throughput over time.",
-        "sql": "Answer a SELECT over the tables of run records, in DuckDB's dialect.",
+        "report": "Write the report of run records, a server's profile or a sizing, from the records alone.",
+        "compare": "Compare variants over their runs: better, worse, no difference shown, or not comparable.",
+        "plan": "Show how many runs are needed to show a difference, given the variation between RUNs.",
+        "whatif": "Predict throughput at other read times, from existing runs.",
+        "runs": "List past experiments; with a SCENARIO, its throughput over time.",
+        "sql": "Run a SELECT over the tables of run records, in DuckDB's dialect.",
         "export": "Write every table of a run as CSV, and columns.csv with the unit and meaning of each column.",
     },
     "Servers, arrays and load machines": {
-        "copies": "List the backups that `reset: restore` has left on a SQL Server; with --remove, remove those of a "
-        "database."
+        "copies": "List the backups that `reset: restore` left on a SQL Server; "
+        "with --remove, remove those of a database."
     },
 }
 
@@ -46,7 +46,7 @@ MODULES = {"list": "list_scenarios"}
 
 
 class _Commands(LazyGroup):
-    """A group whose commands end user errors with one sentence and an exit code."""
+    """The group of all commands: errors end a command with one sentence and an exit code."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, lines in GROUPS.items():
@@ -75,14 +75,15 @@ class _Commands(LazyGroup):
 def main(context: click.Context) -> None:
     """Show what storage and memory do to a real database.
 
-    Exit codes: 0 all well, 1 a consistency condition does not hold, 2 wrong command line, 3 could not do it,
-    4 the run is incomplete or its result never committed, 5 a threshold was not kept, no candidate carries a load, or
-    a comparison is as --fail-if says or could not be made, 6 its runs cannot tell whether it is as --fail-if says,
-    70 a bug in Stallmark, 130 stopped by Ctrl-C, 129 or 143 by another signal, 141 nobody read the output on.
+    Exit codes: 0: all well; 1: a consistency condition does not hold; 2: wrong command line; 3: the command failed;
+    4: the run is incomplete, or its result never committed; 5: a threshold was not kept, no candidate carries the load,
+    --fail-if applies, or a comparison could not be made; 6: these runs cannot decide whether --fail-if applies; 70: a
+    bug in Stallmark; 130: stopped by Ctrl-C; 129 or 143: stopped by another signal; 141: the reader closed the output.
     """
     from stallmark.cli.leftovers import sweep
 
-    if context.invoked_subcommand != "doctor":  # which lists what is left
+    # `doctor` lists the leftovers instead.
+    if context.invoked_subcommand != "doctor":
         sweep()
 
 

@@ -1,4 +1,4 @@
-"""`stallmark new`: begin a scenario of one's own."""
+"""`stallmark new`: begin your own scenario."""
 
 import re
 import shlex
@@ -13,16 +13,17 @@ from stallmark.cli.common import escape, out, print_markup
 from stallmark.errors import StallmarkError
 
 OF_THE_SHIPPED = r"^(title|answers|needs):.*\n(?:[ \t].*\n)*"
-"""They say what the copied scenario is for, which is not true of one that was changed."""
+"""The keys that describe the copied scenario's purpose, which an edited copy no longer has."""
 
 
 @click.command(cls=Extensible)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
-@click.option("--from", "source", default="buffer-pool", show_default=True, help="The scenario to begin with.")
+@click.option("--from", "source", default="buffer-pool", show_default=True, help="Name of the scenario to copy.")
 def new(file: Path | None, source: str, added: Sequence[Any]) -> None:
-    """Write a scenario to FILE, to be changed: a copy of one of `stallmark list`."""
+    """Write a scenario to FILE for editing: a copy of one of `stallmark list`."""
     if file is None:
-        if added:  # a capability has written what its option names
+        # The option of a capability has written the files already.
+        if added:
             return
         raise click.UsageError("Name a FILE for the scenario.")
     from stallmark.scenarios.json_schema import FILE
@@ -30,7 +31,8 @@ def new(file: Path | None, source: str, added: Sequence[Any]) -> None:
     from stallmark.scenarios.read import locate, read_any_scenario
 
     name = re.sub(r"[^a-z0-9]+", "-", file.stem.lower())[:60].strip("-") or "mine"
-    read_any_scenario(source)  # one that is wrong is refused before there is a file
+    # Refuses an invalid scenario before the file is written.
+    read_any_scenario(source)
     given = locate(source).read_text(encoding="utf-8-sig").splitlines()
     lines = [line for line in given if not line.startswith("# yaml-language-server:")]
     written = f'"{name}"' if name in ("true", "false", "null") or not name[0].isalpha() else name
@@ -40,7 +42,7 @@ def new(file: Path | None, source: str, added: Sequence[Any]) -> None:
         with file.open("x", encoding="utf-8") as made:
             made.write(f"# yaml-language-server: $schema={SHIPPED / FILE}\n{text}\n")
     except FileExistsError:
-        raise StallmarkError(f"{file} is there: name another file, or remove it.") from None
+        raise StallmarkError(f"{file} exists: name another file, or remove it.") from None
     read_any_scenario(str(file))
     print_markup(
         out, escape(f"{file} holds a copy of {source}: change it, then stallmark run {shlex.quote(str(file))}")

@@ -1,4 +1,4 @@
-"""`stallmark plan`: say how many runs a wanted difference needs."""
+"""`stallmark plan`: show how many runs are needed to show a difference."""
 
 from pathlib import Path
 
@@ -11,12 +11,12 @@ from stallmark.errors import StallmarkError
 
 @click.command(cls=Command)
 @runs_argument
-@click.option("--difference", default="5%", show_default=True, metavar="PERCENT", help="What is to be shown.")
+@click.option("--difference", default="5%", show_default=True, metavar="PERCENT", help="Difference to be shown.")
 @json_option
 def plan(runs: tuple[Path, ...], difference: str, as_json: bool) -> None:
-    """Say how many runs show a wanted difference, from how much the RUNs scatter.
+    """Show how many runs are needed to show a difference, given the variation between RUNs.
 
-    With the probability of 80 % (power), by the test at 5 %, two-sided, that `compare` uses for such runs.
+    The number of runs gives a power of 80 % in the two-sided test at the 5 % level that `compare` uses.
     """
     from stallmark.analysis.compare.plan import plan_runs
     from stallmark.cli.summaries import make_each, summarise_each_alike
@@ -40,4 +40,6 @@ def _share(text: str) -> float:
     try:
         return parse_share(text)
     except ValueError:
-        raise StallmarkError(f"--difference {text!r} is no difference: write it as 5% or 2.5%, above zero.") from None
+        raise StallmarkError(
+            f"--difference {text!r} is not a difference: write it as 5% or 2.5%, above zero."
+        ) from None

@@ -1,4 +1,4 @@
-"""The command `stallmark probe`."""
+"""`stallmark probe`: measure raw storage without a database."""
 
 import re
 from dataclasses import replace
@@ -9,7 +9,15 @@ import click
 from click.core import ParameterSource
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import as_bytes, err, json_option, out_option, parsing, timezone_option
+from stallmark.cli.common import (
+    as_bytes,
+    json_option,
+    out_option,
+    parsing,
+    progress_console,
+    quiet_option,
+    timezone_option,
+)
 from stallmark.cli.document import Outputs
 from stallmark.cli.report import show_report
 from stallmark.errors import StallmarkError
@@ -33,27 +41,33 @@ def _depths(text: str) -> tuple[int, ...]:
 @click.command(cls=Command)
 @click.argument("place", type=click.Path(path_type=Path))
 @click.option(
-    "--size", "size_bytes", default="4GiB", show_default=True, callback=as_bytes, help="Of the file it makes."
+    "--size", "size_bytes", default="4GiB", show_default=True, callback=as_bytes, help="Size of the test file."
 )
 @click.option(
     "--pattern", "names", multiple=True, metavar="NAME",
-    help="Only this, as 8k-random-read; may be given again [default: all].",
+    help="Run only this pattern, such as 8k-random-read; repeatable [default: all].",
 )  # fmt: skip
-@click.option("--outstanding", "depths", default="1,2,4,8,16,32", show_default=True, callback=_depths)
-@click.option("--seconds", type=click.FloatRange(1, 86_400), default=10.0, show_default=True, help="Of each step.")
-@click.option("--i-know", is_flag=True, help="PLACE is an existing file or device: read it, and only read it.")
-@out_option("Where the record goes.")
+@click.option(
+    "--outstanding", "depths", default="1,2,4,8,16,32", show_default=True, callback=_depths,
+    help="Numbers of outstanding I/Os, a step for each.",
+)  # fmt: skip
+@click.option(
+    "--seconds", type=click.FloatRange(1, 86_400), default=10.0, show_default=True, help="Duration of each step."
+)
+@click.option("--i-know", is_flag=True, help="Allow PLACE to be an existing file or device, which is only read.")
+@out_option("Folder for the record.")
 @timezone_option()
+@quiet_option
 @json_option
 def probe(
     place: Path, size_bytes: int, names: tuple[str, ...], depths: tuple[int, ...], seconds: float, i_know: bool,
-    out_dir: Path, as_json: bool,
+    out_dir: Path, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Measure raw storage, without a database: SQLIO's way, through fio (Windows: diskspd).
+    """Measure raw storage without a database, as SQLIO does, with fio (Windows: diskspd).
 
-    PLACE is a folder on it. A file is made there, written whole, read and written in every pattern from few to many
-    outstanding I/Os, and removed. Nothing else is ever written to: an existing file or device is read at most, with
-    --i-know.
+    PLACE is a folder on that storage. A file is made there and filled, then read and written in every pattern from few
+    to many outstanding I/Os, and removed. Nothing else is ever written: an existing file or device is only read, and
+    only with --i-know.
     """
     from stallmark.experiment.probe_run import shown_file, step_callback
     from stallmark.record.manifest.course import Scenario, Variant
@@ -64,10 +78,12 @@ def probe(
     from stallmark.storage.probe.probe_file import existing_file
     from stallmark.storage.probe.tool import find_tool
 
-    show = Show(err)
-    if not place.exists():  # made by us, it would be on this machine's own disk
-        raise StallmarkError(f"There is no folder {place}: name one on the storage that is meant.")
-    find_tool(emulated=False)  # before a file is written for nothing
+    show = Show(progress_console(quiet))
+    # Not created: a forgotten mount would make us measure the disk under the mount point.
+    if not place.exists():
+        raise StallmarkError(f"The folder {place} does not exist: name a folder on the storage to measure.")
+    # Checked before gigabytes are written in vain.
+    find_tool(emulated=False)
     refuse_memory(place)
     patterns = find_patterns(names)
     is_folder = place.is_dir()
@@ -81,6 +97,7 @@ def probe(
             made = ProbePlace(folder.name, 1, Scenario(name="probe"), Variant(name=file.place))
             record_probe(folder, made, file, steps, seconds, now(), None, step_callback(show, seconds))
     finally:
+        # Steps measured before Ctrl-C are shown as well.
         if (folder / "manifest.json").exists():
             show_report([folder], Outputs(folder / "report.html", as_json))
 
@@ -88,16 +105,17 @@ def probe(
 def run_probe_scenario(
     scenario: "ProbeScenario", target: "Target", out_dir: Path, show: Show, as_json: bool, *, others: bool
 ) -> None:
-    """Run a scenario about raw storage. `others`: options were given that it cannot have."""
+    """Run a scenario about raw storage. `others` is True if options that do not apply to it were given."""
     from stallmark.experiment.estimate import estimate
     from stallmark.experiment.probe_run import RawRunner
     from stallmark.experiment.target import home
     from stallmark.report.text import experiment
 
     typed = click.get_current_context().get_parameter_source("server") is ParameterSource.COMMANDLINE
+    # STALLMARK_SERVER may be set for other commands, so only a URL on the command line is an error.
     if others or typed or replace(target, url=None) != type(target)():
         raise StallmarkError(
-            f"{scenario.name} probes raw storage: of the options of `run` only --set, --out and --json are for it; "
+            f"{scenario.name} probes raw storage: only --set, --out and --json of `run` apply; "
             "name a folder on real storage with `stallmark probe FOLDER`, or as a variant's `folder`."
         )
     show.say(f"{scenario.title or scenario.name}: {scenario.answers}")
@@ -116,7 +134,7 @@ def _only_reads(place: Path, patterns: list, *, named: bool) -> list:
     reads = [pattern for pattern in patterns if pattern.reads]
     if named and len(reads) < len(patterns):
         raise StallmarkError(
-            f"{place} exists, and a probe never writes to what it did not make: leave the write patterns out, or name "
+            f"{place} exists, and a probe writes only to files that it made: leave the write patterns out, or name "
             "a folder on that storage."
         )
     return reads

@@ -1,4 +1,4 @@
-"""`stallmark report`: make the report of run records, from the records alone."""
+"""`stallmark report`: write the report of run records, from the records alone."""
 
 import sys
 from collections.abc import Sequence
@@ -34,16 +34,18 @@ if TYPE_CHECKING:
 @runs_argument
 @click.option(
     "--out", "target", type=click.Path(path_type=Path),
-    help="The HTML file [default: report.html in RUN, none with --json or --markdown -].",
+    help="HTML file to write [default: report.html in RUN, none with --json or --markdown -].",
 )  # fmt: skip
-@click.option("--summary", "slide", type=click.Path(path_type=Path), help="Also one page for a slide, as .svg or .png.")
+@click.option(
+    "--summary", "slide", type=click.Path(path_type=Path), help="Also write one page for a slide, as .svg or .png."
+)
 @markdown_option
 @junit_option
 @click.option(
     "--fail-if",
     "rule",
     metavar="RULE",
-    help="Exit with 5 if “enough above 4GiB” (of memory), or “ceiling below 200 users”; also if neither is shown.",
+    help="Exit with 5 if “enough above 4GiB” (memory) or “ceiling below 200 users” applies, or cannot be decided.",
 )
 @timezone_option()
 @json_option
@@ -51,7 +53,7 @@ def report(
     runs: tuple[Path, ...], target: Path | None, slide: Path | None, markdown: str | None, junit: Path | None,
     rule: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Make the report of run records, a server's profile or a sizing, from what was recorded alone."""
+    """Write the report of run records, a server's profile or a sizing, from the records alone."""
     from stallmark.analysis.thresholds import fail_rule
     from stallmark.record.reader import other_kind
     from stallmark.report.junit import FAIL_IF
@@ -79,22 +81,25 @@ def report(
 
 
 def _show_other_kind(kind: str, folder: Path, runs: Sequence[Path], outputs: Outputs) -> None:
-    """Show the record of another kind than a run in a folder, one of `runs`. Raise StallmarkError if that cannot be."""
+    """Show a record in `folder`, one of `runs`, that is not a run. Raise StallmarkError if its kind is unknown."""
     if kind == "profile":
         if len(runs) > 1:
-            raise StallmarkError(f"{folder} is a profile: make a report of it alone.")
+            raise StallmarkError(f"{folder} is a profile: name it alone.")
         show_profile(folder, outputs)
     elif show := capabilities.part(kind, "report"):
         show(runs, outputs)
     else:
-        raise StallmarkError(f"{folder} is a {kind}, which this Stallmark lacks: make its report with one that has it.")
+        raise StallmarkError(
+            f"{folder} is a {kind}, which this installation does not support: report it with a complete installation."
+        )
 
 
 def show_report(
     runs: Sequence[Path], outputs: Outputs, failing: "Rule | None" = None, written: str = ""
 ) -> "list[Case]":
-    """Show the report of the records in `runs`, and return the demands on them, with the `failing` rule as it was
-    `written` among them."""
+    """Show the report of the records in `runs`, and return its limits, including the `failing` rule with its text as
+    `written`.
+    """
     from stallmark.analysis.experiment import summarise
     from stallmark.analysis.loads.summary import has_loads, summarise_loads
     from stallmark.cli.summaries import on_all_cores
@@ -105,10 +110,13 @@ def show_report(
     from stallmark.report.text.experiment import NO_SLIDE
 
     records = find_records(runs)
+    # Runs with a search may have several loads and still have a ceiling.
     searched = any(record.manifest.search for record in records)
     is_probe = any(record.is_probe for record in records)
     if failing and (is_probe or (has_loads(records) and not searched)):
-        raise StallmarkError("--fail-if is of a curve of memory or a ceiling, and these runs have none: leave it out.")
+        raise StallmarkError(
+            "--fail-if applies to memory curves and ceilings, and these runs have neither: leave it out."
+        )
     if outputs.slide and is_probe:
         raise StallmarkError("A probe has no summary for a slide: it has no transactions.")
     if outputs.slide and all(record.manifest.kind == "queries" for record in records):

@@ -1,5 +1,6 @@
 """`stallmark run`: run a scenario."""
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,14 +11,16 @@ import click
 
 from stallmark.cli.command import Extensible
 from stallmark.cli.common import (
-    Terminal,
     err,
     escape,
     json_option,
     junit_option,
     markdown_option,
     out_option,
+    parsing,
     print_markup,
+    progress_console,
+    quiet_option,
     target_options,
     timezone_option,
 )
@@ -25,6 +28,7 @@ from stallmark.cli.document import Outputs
 from stallmark.cli.exit_codes import CONDITION_BROKEN, INCOMPLETE, VERDICT
 from stallmark.cli.report import show_report
 from stallmark.errors import CallFailed, StallmarkError, as_reason, as_sentence, in_words
+from stallmark.experiment.by_hand import LoadByHand
 from stallmark.experiment.companions import Follower, LoadMachines, OwnExperiment, QuickScenario
 from stallmark.experiment.progress import Phase, Show
 from stallmark.stopping import StopSignal
@@ -33,58 +37,89 @@ if TYPE_CHECKING:
     from stallmark.scenarios.model import AnyScenario
 
 
+@parsing
+def as_duration(text: str) -> float:
+    """Parse a duration option; a bare number is in seconds, as pgbench has it."""
+    from stallmark.quantities import parse_seconds
+
+    seconds = float(text) if re.fullmatch(r"\d+(\.\d+)?", text) else parse_seconds(text)
+    if seconds < 1:
+        raise ValueError(f"{text} is not a measured time: write 1s or more")
+    return seconds
+
+
 @click.command(cls=Extensible)
 @click.argument("scenario", required=False)
 @target_options
-@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Change the scenario: --set measure=60s.")
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change a key of the scenario, such as measure=60s; repeatable.",
+)
 @click.option(
     "--device", "devices", multiple=True, metavar="NAME=FOLDER[,LOG]",
-    help="Run the variants on several devices: old=/mnt/old/db, new=/mnt/new/db.",
+    help="Device to run the variants on, such as new=/mnt/new/db; repeatable.",
 )  # fmt: skip
-@out_option("Where the run records go.")
+@click.option(
+    "-c", "--users", type=click.IntRange(1, 10_000), help="Virtual users of the scenario's load [--sql, -f: 10]."
+)
+@click.option(
+    "-T", "--duration", callback=as_duration, metavar="TIME", help="Measured time of each step [--sql, -f: 60s]."
+)
+@click.option(
+    "-R", "--rate", type=click.FloatRange(0, min_open=True), metavar="PER_S",
+    help="Transactions that arrive per second, whatever the server does.",
+)  # fmt: skip
+@out_option("Folder for the run records.")
 @click.option(
     "--resume", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="RUNS/…",
-    help="Make the runs that an experiment which ended early still lacks.",
+    help="Continue an experiment that ended early: make its missing runs.",
 )  # fmt: skip
-@click.option("--quiet", "-q", is_flag=True, help="Show no progress: the result alone.")
+@quiet_option
 @markdown_option
 @junit_option
 @timezone_option()
 @json_option
 def run(
-    scenario: str | None, target, overrides: tuple[str, ...], devices: tuple[str, ...], out_dir: Path,
-    resume: Path | None, quiet: bool, markdown: str | None, junit: Path | None, as_json: bool,
-    added: Sequence[Follower | LoadMachines | OwnExperiment | QuickScenario],
+    scenario: str | None, target, overrides: tuple[str, ...], devices: tuple[str, ...], users: int | None,
+    duration: float | None, rate: float | None, out_dir: Path, resume: Path | None, quiet: bool, markdown: str | None,
+    junit: Path | None, as_json: bool,
+    added: Sequence[Follower | LoadByHand | LoadMachines | OwnExperiment | QuickScenario],
 ) -> None:  # fmt: skip
-    """Run a SCENARIO: one of `stallmark list`, or a YAML file of yours."""
+    """Run a SCENARIO: one of `stallmark list`, or your own YAML file."""
     from stallmark.cli.show import ShowInSentences
     from stallmark.experiment.remaining_runs import EarlierExperiment, order_of
     from stallmark.experiment.runner import Runner
     from stallmark.experiment.storage_work import carry_out_at_end
     from stallmark.scenarios.model import ProbeScenario, on_devices
-    from stallmark.scenarios.read import read_any_scenario, read_document
+    from stallmark.scenarios.read import LoadOptions, read_any_scenario, read_document
 
     outputs = Outputs(None, as_json, markdown=markdown, junit=junit)
     outputs.refuse()
-    show, begun = ShowInSentences(Terminal(quiet=True) if quiet else err), None
+    options = LoadOptions(users, duration, rate)
+    show, begun = ShowInSentences(progress_console(quiet)), None
     model: AnyScenario | ProbeScenario
     quick = next((addition for addition in added if isinstance(addition, QuickScenario)), None)
+    # --sql and -f build a scenario themselves, so there must not be a second one.
     if quick and (scenario or resume):
-        raise click.UsageError("A scenario says what its users do: leave out --sql and -f, or the scenario.")
+        raise click.UsageError("A scenario specifies its own load: leave out --sql and -f, or the scenario.")
     if resume:
-        if scenario or overrides or devices:
+        if scenario or overrides or devices or options != LoadOptions():
             raise click.UsageError(
-                "--resume goes on with the scenario of those runs: name no other, no --set and no --device."
+                "--resume continues with the scenario in that folder: leave out SCENARIO and options that change it."
             )
         begun = EarlierExperiment.read(resume)
         model = begun.scenario
     elif scenario:
-        model = read_any_scenario(scenario, overrides)
+        model = read_any_scenario(scenario, overrides, options)
     elif quick:
-        model = read_document(quick.document, overrides)
+        model = read_document(quick.document, overrides, options)
     else:
         raise click.UsageError("Name a scenario (`stallmark list`), or --resume RUNS/… an experiment.")
     machines = next((addition for addition in added if isinstance(addition, LoadMachines)), None)
+    by_hand = next((addition for addition in added if isinstance(addition, LoadByHand)), None)
     followers = [addition for addition in added if isinstance(addition, Follower)]
     own = [addition for addition in added if isinstance(addition, OwnExperiment) and addition.takes(model)]
     if (markdown or junit) and (own or isinstance(model, ProbeScenario)):
@@ -92,9 +127,12 @@ def run(
             f"{model.name} has no limits for --junit and --markdown: leave them out, and make its summary by "
             "`stallmark report --markdown`."
         )
+    # A capability's own experiment has its own runs: options about ours do not apply.
     if own:
-        if devices or followers:
-            raise StallmarkError(f"{model.name} is of one place and has no live page: leave --device and --web out.")
+        if devices or followers or by_hand:
+            raise StallmarkError(
+                f"{model.name} is of one place and has no page: leave --device, --web and --locust-web out."
+            )
         own[0].run(model, target, out_dir, show, machines, as_json)
         return
     if isinstance(model, ProbeScenario):
@@ -102,7 +140,7 @@ def run(
             raise StallmarkError(f"{model.name} probes storage: its variants name their folders, not --device.")
         from stallmark.cli.probe import run_probe_scenario
 
-        run_probe_scenario(model, target, out_dir, show, as_json, others=bool(machines or followers))
+        run_probe_scenario(model, target, out_dir, show, as_json, others=bool(machines or followers or by_hand))
         return
     if devices:
         model = on_devices(model, devices)
@@ -113,13 +151,14 @@ def run(
     runner, state, because = None, "stopped", "Stallmark ended unexpectedly"
     try:
         with target.engine(model.contents, model) as engine:
-            runner = Runner(model, engine, out_dir, show, machines, begun)
+            runner = Runner(model, engine, out_dir, show, machines, begun, by_hand)
             for follower in followers:
                 follower.begin(runner.folder, model, show)
             try:
                 finished = runner.run()
             except (StopSignal, StallmarkError, CallFailed, OSError) as error:
                 because = in_words(error)
+                # Hours of runs before the error are still worth a report.
                 if any(runner.folder.glob("*/manifest.json")):
                     _report_if_possible(runner.folder, show, outputs)
                     _print_resume_hint(runner.folder, model)
@@ -135,6 +174,7 @@ def run(
         because = because if state == "complete" else str(stopped)
         raise
     finally:
+        # Also after Ctrl-C: the command may have to release a machine.
         if model.at_end and runner:
             carry_out_at_end(model.at_end, runner.folder, state, because, show)
         for follower in followers:
@@ -152,7 +192,7 @@ def run(
 
 
 def _report(folder: Path, outputs: Outputs) -> list[str]:
-    """Make the report of an experiment; return why thresholds were not kept, empty if all were."""
+    """Write the report of an experiment; return a reason for each threshold that was not kept."""
     from stallmark.report.junit import THRESHOLDS
 
     cases = show_report([folder], replace(outputs, page=folder / "report.html"))
@@ -161,7 +201,7 @@ def _report(folder: Path, outputs: Outputs) -> list[str]:
 
 
 def _report_if_possible(folder: Path, show: Show, outputs: Outputs) -> None:
-    """Make the report of an experiment that ended early, for a reason that may keep the report from being made too."""
+    """Write the report of an experiment that ended early, unless the same reason prevents the report too."""
     show.enter(Phase.REPORTING)
     try:
         _report(folder, outputs)

@@ -1,4 +1,4 @@
-"""`stallmark runs`: what was run, when, and what came of it."""
+"""`stallmark runs`: past experiments and their results."""
 
 import difflib
 import json
@@ -19,17 +19,18 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("scenario", required=False)
-@out_option("The folder of the experiments.", exists=True, file_okay=False)
+@out_option("Folder of the experiments.", exists=True, file_okay=False)
 @timezone_option()
 @json_option
 def runs(scenario: str | None, out_dir: Path, as_json: bool) -> None:
-    """List the experiments that were run; with a SCENARIO, its throughput over time."""
+    """List past experiments; with a SCENARIO, its throughput over time."""
     from stallmark.report.history import count_kept_thresholds, result, trend
     from stallmark.report.terminal import InTerminal
 
     everything = list(_past(out_dir))
     past = [experiment for experiment in everything if scenario in (None, experiment.scenario)]
     if not past:
+        # A typing error in the name is the likely cause.
         near = difflib.get_close_matches(scenario or "", [experiment.scenario for experiment in everything], 1)
         hint = f": did you mean {near[0]}?" if near else "."
         raise StallmarkError(f"{out_dir} holds no experiment{f' of {scenario}' if scenario else ''}{hint}")
@@ -72,14 +73,14 @@ def _past(out_dir: Path) -> Iterator["Past"]:
         try:
             records = find_records([folder])
             summary = None if any(record.is_probe or record.loads for record in records) else summarise(records)
-        except StallmarkError as error:  # damaged, or of another version: the others are listed all the same
+        except StallmarkError as error:  # one damaged record, or one of another version, does not hide the others
             print_markup(err, f"{escape(folder.name)}: {escape(in_words(error))}")
             continue
         begun, name = records[0].manifest.started, records[0].manifest.scenario.name
         try:
             progress = status(folder)
             yield Past(folder, begun, name, progress.state, progress.whole, progress.planned, summary)
-        except StallmarkError:  # of probes, and of a scenario that this version cannot run, the plan is not known
+        except StallmarkError:  # a scenario that this version cannot run, or a probe: count the runs instead
             whole = sum(record.incomplete_because is None for record in records)
             state = State.COMPLETE if whole == len(records) else State.ENDED
             yield Past(folder, begun, name, state, whole, None, summary)

@@ -8,10 +8,14 @@ from stallmark.cli.command import Command
 
 
 @click.command(cls=Command)
-@click.option("--record", is_flag=True, help="Of run records: every table, column, unit and meaning, and the manifest.")
-@click.option("--markdown", is_flag=True, help="As a page to read.")
 @click.option(
-    "--metrics", is_flag=True, help="The metrics of a step, as a page: units, formulas, and which have limits."
+    "--record",
+    is_flag=True,
+    help="Print the format of run records: every table, column, unit and meaning, and the manifest.",
+)
+@click.option("--markdown", is_flag=True, help="Print Markdown, a page to read.")
+@click.option(
+    "--metrics", is_flag=True, help="Print the metrics of a step as a page: units, formulas, and which have limits."
 )
 def schema(record: bool, markdown: bool, metrics: bool) -> None:
     """Print the JSON schema of scenario files, or with --record the format of run records."""

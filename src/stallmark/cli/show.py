@@ -1,4 +1,4 @@
-"""The display of commands that run experiments: what the experiment tells as facts, in sentences."""
+"""The display of commands that run experiments: the facts of an experiment, as sentences."""
 
 from stallmark.analysis.finding import Finding
 from stallmark.experiment.estimate import Estimate

@@ -28,13 +28,13 @@ ROWS_SHOWN = 1000
 @click.command(cls=Command)
 @runs_argument
 @click.argument("statement", metavar="'SELECT …'")
-@click.option("--csv", "as_csv", is_flag=True, help="For spreadsheets: CSV on standard output.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV to standard output, for spreadsheets.")
 @json_option
 def sql(runs: tuple[Path, ...], statement: str, as_csv: bool, as_json: bool) -> None:
-    """Answer a SELECT over the tables of run records, in DuckDB's dialect.
+    """Run a SELECT over the tables of run records, in DuckDB's dialect.
 
     The tables are those that `stallmark schema --record --markdown` describes, each with the column `run`. `steps` has
-    the measured interval of each step. Nothing but one SELECT is executed, and it reads no other file.
+    the measured interval of each step. Only one SELECT is executed, and it cannot read other files.
     """
     from stallmark.record.reader import find_records
     from stallmark.record.sql import answer

@@ -1,4 +1,4 @@
-"""`stallmark status`: how far an experiment is."""
+"""`stallmark status`: the progress of an experiment."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @timezone_option()
 @json_option
 def status(folder: Path | None, out_dir: Path, as_json: bool) -> None:
-    """Say how far an experiment is: from its records, also on another machine that sees their folder."""
+    """Show the progress of an experiment, from its records; any machine that sees their folder can."""
     from stallmark.experiment.status import experiment_of, newest
     from stallmark.experiment.status import status as read_status
     from stallmark.record.reader import other_kind
@@ -40,11 +40,11 @@ def status(folder: Path | None, out_dir: Path, as_json: bool) -> None:
 
 
 class Progress(NamedTuple):
-    """The progress of what a capability makes, beside that of an experiment in it."""
+    """The progress of a capability's own experiment, shown next to that of the runs in it."""
 
     sentences: Sequence[str]
     values: Mapping[str, Any]
-    """The same as JSON."""
+    """The same facts as JSON."""
 
 
 def _sentences(status: "Status"):
@@ -56,6 +56,7 @@ def _sentences(status: "Status"):
     yield f"{status.state}{because}, {status.whole} of {status.planned} runs are whole"
     if status.state is State.SILENT and status.silent_s and status.resume:
         yield experiment.silent(status.silent_s, status.resume)
+    # The records of a killed experiment look like those between two runs, so both are named.
     if status.state is State.BETWEEN and status.silent_s:
         ago = format.duration(status.silent_s)
         yield f"The last run ended {ago} ago; the next one is being prepared, or the experiment was killed."

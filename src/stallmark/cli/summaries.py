@@ -56,6 +56,7 @@ def make_each(
             made[name] = make(experiment)
         except StallmarkError as error:
             failed[name] = error
+    # An error of one load does not hide the results of the others.
     if not made:
         raise next(iter(failed.values()))
     return made, failed
@@ -70,14 +71,15 @@ def on_all_cores(records: Sequence[Record], make: Callable[..., T]) -> T:
     stored = sum(file.stat().st_size for record in records for file in record.folder.iterdir() if file.is_file())
     workers = min(len(records), os.cpu_count() or 1, (ROOM_BYTES - OURS_BYTES) // max(map(_takes_bytes, records)))
     _share_memory_pool()
-    if workers < 2 or stored < LONG_BYTES or "gevent" in sys.modules:  # which has patched what a pool needs
+    # Starting processes takes longer than short records do, and gevent has patched the parts that a pool needs.
+    if workers < 2 or stored < LONG_BYTES or "gevent" in sys.modules:
         return make(records, map)
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_share_memory_pool) as pool:
         return make(records, pool.map)
 
 
 def _takes_bytes(record: Record) -> int:
-    """Return the memory that summarising a record takes: it grows with the seconds of the run, not with rows."""
+    """Return the memory to summarise a record, which grows with the seconds of the run and not with its rows."""
     seconds = max((step.end_s for step in record.manifest.steps), default=0.0)
     return START_BYTES + round(seconds) * SECOND_BYTES
 

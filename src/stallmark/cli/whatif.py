@@ -1,4 +1,4 @@
-"""`stallmark whatif`: predict what faster or slower reads would have given."""
+"""`stallmark whatif`: predict throughput at other read times."""
 
 from pathlib import Path
 
@@ -13,14 +13,14 @@ from stallmark.errors import StallmarkError
 @runs_argument
 @click.option(
     "--read", "reads", multiple=True, metavar="TIME",
-    help="Mean time of a read, 1ms; may be given several times [default: 5, 2, 1, 0.5 and 0.2 ms].",
+    help="Mean read time to predict for, such as 1ms; repeatable [default: 5, 2, 1, 0.5 and 0.2 ms].",
 )  # fmt: skip
 @json_option
 def whatif(runs: tuple[Path, ...], reads: tuple[str, ...], as_json: bool) -> None:
-    """Predict throughput if reads took another time, from runs already made.
+    """Predict throughput at other read times, from existing runs.
 
-    RUN is a run's folder or an experiment's. Where variants with other read times were run, it says how far such
-    predictions were off.
+    RUN is a run's folder or an experiment's. If variants with other read times were run, the errors of such predictions
+    are shown too.
     """
     from stallmark.analysis.bottleneck.laws import WHAT_IF_MS
     from stallmark.analysis.what_if import predict_throughputs

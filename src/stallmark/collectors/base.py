@@ -66,7 +66,7 @@ class Collector(ABC):
 
     @property
     def several(self) -> bool:
-        """Return whether several databases are ours."""
+        """Return True if several databases are ours."""
         return len(self.databases) > 1
 
     def with_database_names(self, rows: Sequence[Row]) -> Sequence[Row]:
@@ -116,8 +116,9 @@ class Collector(ABC):
 
 
 class ServerConnection(ABC):
-    """The connection of one collector. `open` makes it, so that no sample waits for a login; after it broke, `open`
-    makes another."""
+    """The connection of one collector. A call of `open` connects, so that no sample waits for a login; after the
+    connection broke, the next call connects again.
+    """
 
     def __init__(self, engine: Engine):
         self._engine = engine

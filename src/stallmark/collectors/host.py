@@ -135,7 +135,7 @@ class KernelCpu(Collector):
     title = "CPU of the kernel's threads"
     help = (
         "CPU time of the kernel's own threads (/proc): they write caches out, encrypt, and serve stacked devices and "
-        "networks, for whoever asked. Interrupts are not in it."
+        "networks, for all processes. Interrupts are not included."
     )
     interval_s = 5.0  # there may be a thousand
     columns = pa.schema([column("system_s", pa.float64(), "CPU time of the kernel's threads so far")])
@@ -165,19 +165,18 @@ class DeviceIO(Collector):
     name = "device"
     title = "Devices"
     help = (
-        "What the devices themselves count, for all their users (/proc/diskstats). An emulated "
-        "device counts what the server did on it, and the real one under it is then called underlying; the "
-        "block device of an emulated array is an emulated one. "
-        "busy_ms is the time with any I/O under way; of an emulated device it is service summed over its "
-        "spindles. queue_ms is the integral of all I/Os under way over time. `late`: I/Os for which the real "
-        "device was slower than the emulated one. The rest is of emulated devices alone. spindle_reads and "
-        "spindle_writes: what reached the spindles, migration included. raw_reads, raw_writes and the like: of raw "
-        "loads. They are not in reads and writes, but in what there is of all I/O: busy_ms, queue_ms, late, "
-        "evictions, migration. flash_reads: the server's reads served by flash, flash_raw_reads those of raw loads; "
-        "flash_writes: what a cache was filled with, or a tier got. cache_hits and cache_misses are reads, "
-        "cache_evictions blocks of 8 KiB. active_extents: the different extents of extent_bytes that the server read "
-        "or wrote since the last sample, active_extents_60s in the last full minute, active_extents_run since the "
-        "load began."
+        "The devices' own counters, for all their users (/proc/diskstats). An emulated device counts the server's "
+        "I/O, and the real device under it is then called underlying; the block device of an emulated array is an "
+        "emulated one. busy_ms is the time with any I/O under way; of an emulated device it is service summed over "
+        "its spindles. queue_ms is the integral of all I/Os under way over time. `late`: I/Os for which the real "
+        "device was slower than the emulated one. The remaining columns apply to emulated devices only. "
+        "spindle_reads and spindle_writes: I/Os that reached the spindles, migration included. raw_reads, "
+        "raw_writes and similar columns: I/Os of raw loads. They are not in reads and writes, but in the counters "
+        "of all I/O: busy_ms, queue_ms, late, evictions, migration. flash_reads: the server's reads served by "
+        "flash, flash_raw_reads those of raw loads; flash_writes: fills of a cache, or writes to a tier. cache_hits "
+        "and cache_misses are reads, cache_evictions blocks of 8 KiB. active_extents: the different extents of "
+        "extent_bytes that the server read or wrote since the last sample, active_extents_60s in the last full "
+        "minute, active_extents_run since the load began."
     )
     columns = pa.schema(
         [
@@ -227,7 +226,8 @@ class DeviceIO(Collector):
         self._roles: dict[BlockDevice, str] = {}
         self._emulation: EmulatedArrays | None = None
         self._emulations = 0
-        self._emulated: dict[BlockDevice, layout.EmulatedDevice | None] = {}  # None: its state is not for us
+        # None: an array of another process, whose state is not readable.
+        self._emulated: dict[BlockDevice, layout.EmulatedDevice | None] = {}
         self._has_begun = False
 
     def unavailable(self) -> str | None:
@@ -253,7 +253,8 @@ class DeviceIO(Collector):
     def open(self) -> None:
         self._roles, _ = self._resolve()
         self._emulated = _emulated_arrays(self._roles)
-        if self._has_begun:  # opened again, after a failure under the same load
+        # This is a reconnection after a failure, under the same load.
+        if self._has_begun:
             return
         self._has_begun = True
         # An array that is a block device was slow all the time; the embedded server's is when the load begins.
@@ -336,6 +337,7 @@ def _emulated(name: str, epoch: str, counters: ArrayCounters) -> Row:
         "role": name,
         "emulated": True,
         "epoch": epoch,
+        # Raw loads have their own columns: these are the server's I/Os.
         "reads": counters.reads - counters.raw_reads,
         "read_bytes": counters.read_bytes - counters.raw_read_bytes,
         "read_ms": (counters.read_ns - counters.raw_read_ns) / NS_PER_MS,
@@ -345,6 +347,7 @@ def _emulated(name: str, epoch: str, counters: ArrayCounters) -> Row:
         "syncs": counters.syncs,
         "sync_ms": counters.sync_ns / NS_PER_MS,
         "busy_ms": counters.busy_ns / NS_PER_MS,
+        # The device itself queues all I/O, raw loads included.
         "queue_ms": (counters.read_ns + counters.write_ns + counters.sync_ns) / NS_PER_MS,
         "late": counters.late,
         "spindle_reads": counters.spindle_reads,

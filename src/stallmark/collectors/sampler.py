@@ -14,13 +14,15 @@ from stallmark.collectors.base import Collector, Row, Sink
 from stallmark.errors import StallmarkError, as_reason
 from stallmark.record.rows import Columns, Rows
 
-LAST_ANSWER_S = 15.0  # how long a collector that asks a server which hangs is waited for at the end
+# Seconds to wait at the end for a collector whose server hangs.
+LAST_ANSWER_S = 15.0
 _log = logging.getLogger(__name__)
 
 
 @dataclass
 class Outage:
-    """A collector measured nothing from `since` to `until` (seconds since the run's start; None: the end)."""
+    """A time without samples of one collector, in seconds since the run's start. `until` is None if it lasts to the
+    end."""
 
     collector: str
     since: float
@@ -55,16 +57,15 @@ class Ticks:
 class Sampler:
     """Sample `collectors` in background threads from `start` until `stop`.
 
-    `sink` receives the name of a table and its rows, one call at a time; `clock` gives seconds since the
-    run's start. Each collector has a thread and a connection of its own, so that a slow one delays no other. Counters
-    are read at once, at every whole interval, and at the end; passing states at random instants. `wait` sleeps for some
-    seconds and is true when the sampler is to stop.
+    `sink` receives the name of a table and its rows, one call at a time; `clock` gives seconds since the run's start.
+    Each collector has a thread and a connection of its own, so that a slow one delays no other. Counters are read at
+    once, at every whole interval, and at the end; passing states at random instants. `wait` sleeps for some seconds and
+    is true when the sampler is to stop.
 
-    A row gets the middle of the call that read it as `t`, and the call's length as `took_s`. A login is no part of a
-    call.
+    The `t` of a row is the middle of the call that read it, and `took_s` the duration of the call, without a login.
 
-    A collector that fails is reported in `failures`, once per outage, and tried again at its next tick.
-    `missed` counts the ticks that were passed over, because an earlier sample took too long.
+    A collector that fails is reported in `failures`, once per outage, and tried again at its next tick. `missed` counts
+    the ticks that were passed over, because an earlier sample took too long.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Sampler:
         for lane in self._lanes:
             if lane.thread.ident is not None:
                 lane.thread.join(max(0.0, deadline - time.monotonic()))
+            # A server that hangs must not keep a finished run from its report.
             if lane.thread.is_alive():
                 lane.abandon()
 
@@ -143,6 +145,7 @@ class _Lane:
     def _main(self) -> None:
         now = self._cost_from = self._sampler.now()
         polling = self.collector.polling
+        # Momentary states are sampled at random, or a periodic load would always be seen in the same phase.
         self._ticks = Ticks(self.collector.interval_s, now, random.random if polling else None)
         if not polling:
             self._sample()
@@ -151,6 +154,7 @@ class _Lane:
             if self._ticks.due <= self._sampler.now():
                 self._sample()
                 self._ticks.advance(self._sampler.now())
+            # Once a second at most, so that the cost of recording the cost is small.
             if self._sampler.now() - self._cost_from >= 1:
                 self._store_cost()
         self._finish()
@@ -159,6 +163,7 @@ class _Lane:
     def _sample(self) -> None:
         with self._measured(), self._guarded():
             if not self._is_open:
+                # Set before the call: a login that fails halfway leaves something to close.
                 self._to_close = True
                 self.collector.open()
                 self._is_open = True
@@ -177,6 +182,7 @@ class _Lane:
         self._close()
 
     def _store(self, rows: Sequence[Row], began: float, ended: float) -> None:
+        # An answer after the end would be written into a closed record.
         if rows and not self._abandoned:
             call = {"t": (began + ended) / 2, "took_s": ended - began}
             timed = rows.with_constants(**call) if isinstance(rows, Rows | Columns) else [call | row for row in rows]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # One line of the doctor's list: what was examined of this machine or a server, and what was found.
 
 Availability = Literal["ok", "limited", "missing"]
-"""`limited`: something will not be measured or done; `missing`: it will not run."""
+"""The state of something examined. `limited`: a part will not be measured or done; `missing`: it will not run."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Examined:
 
 # A session on a server, as messages name it.
 class ServerSession(NamedTuple):
-    """Its number on the server, and what is known of it: an empty text is not known."""
+    """The number of a session on the server and its known properties, empty if unknown."""
 
     number: int
     application: str
@@ -48,23 +48,22 @@ class ServerSession(NamedTuple):
         return f"session {self.number}{f' ({facts})' if facts else ''}"
 
 
-# Queries of a decision-support workload: a session that executes one after the other and says what each did.
-#
-# What a server does not tell is None: nobody guesses in its place.
+# Queries of a decision-support workload, executed one after the other. Measures that a server does not report are None,
+# never estimated.
 
 PAGE_BYTES = 8192
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer as it came. `plan`: as the server wrote it, with what its execution did where that is in it; None if
-    it sent none. `rows` are those of the answer; None if only the plan knows. `noted`: what the server noted of the
-    execution beside the plan.
-    """
+    """The answer to a query."""
 
     rows: int | None
+    """The rows of the answer, or None if only the plan has their number."""
     plan: str | None
+    """The server's plan, with measures of the execution if it has them, or None."""
     noted: "Measures | None" = None
+    """Measures that the server keeps apart from the plan."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ class QuerySession(Protocol):
     """A connection for queries, one at a time. Each is one statement, and changes nothing."""
 
     plan_suffix: ClassVar[str]
-    """Of the files that plans are kept in."""
+    """The suffix of files with plans."""
 
     limited: str | None
     """A sentence on what is unknown of queries here, with the reason; final after the first execution."""
@@ -101,8 +100,8 @@ class QuerySession(Protocol):
         """Execute a query and take its whole answer. Raises CallFailed; TIMEOUT after the session's timeout."""
 
     def with_notes(self, answer: Answer) -> Answer:
-        """Return the last execution's answer with what the server noted of it, asked before the next one. It is
-        not timed."""
+        """Return the last execution's answer with the server's measures, requested before the next one. It is not
+        timed."""
         return answer
 
     def measures(self, answer: Answer) -> Measures:
@@ -153,7 +152,7 @@ class Memory(Ability, ABC):
     """Cap the buffer pool, and give back the size it had."""
 
     smallest_bytes: int = 0
-    """`cap` cannot go below this."""
+    """The minimum of `cap`."""
 
     scarce_bytes: int = 0
     """Below this a cap is possible, and the server barely works."""
@@ -191,7 +190,7 @@ class Prefill(Ability, ABC):
 
 @dataclass(frozen=True)
 class BackupOptions:
-    """How a server writes and reads a backup; None leaves it to the server. `compression`: on, off or an algorithm."""
+    """Options for a backup; the server chooses those that are None. `compression` is on, off or an algorithm."""
 
     folder: str | None = None
     files: int = 1
@@ -202,13 +201,11 @@ class BackupOptions:
 
 @dataclass(frozen=True)
 class Folders:
-    """Folders of the server's machine for the files of a database. `log` None: with the data; `filegroups`: those of
-    SQL Server that are elsewhere than `data`, by name.
-    """
+    """Folders of the server's machine for the files of a database."""
 
     data: str
-    log: str | None = None
-    filegroups: Mapping[str, str] = field(default_factory=dict)
+    log: str | None = None  # by default with the data
+    filegroups: Mapping[str, str] = field(default_factory=dict)  # SQL Server: those outside `data`, by name
 
 
 class Backup(Ability, ABC):
@@ -263,7 +260,7 @@ class UserBackup(Ability, ABC):
         """Put the content of the backup in the place of the database's."""
 
     def finish_restore(self, source: str) -> None:
-        """Restore again if a restore of ours was cut and left a database that nobody can open."""
+        """Restore again if one of our restores was interrupted and left a database that cannot be opened."""
 
 
 class Placement(Ability):

@@ -1,7 +1,7 @@
-"""The interface of a database engine: what the layers above may ask of a server.
+"""The interface of a database engine: the services for the layers above.
 
-Engines know SQL dialects, settings and error codes, nothing of workloads or runs. What not every server can do is an
-ability of its own (see `abilities`), which gives the reason it cannot be had.
+Engines know SQL dialects, settings and error codes, nothing of workloads or runs. Services that not every server has
+are abilities (see `abilities`), which give the reason if they are missing.
 """
 
 from abc import ABC, abstractmethod
@@ -68,6 +68,14 @@ class OwnIO(NamedTuple):
     writes: int  # without the log
 
 
+class Changed(list[tuple]):
+    """An answer without rows, with the number of rows that its statements changed."""
+
+    def __init__(self, changed: int):
+        super().__init__()
+        self.changed = changed
+
+
 class Session(Protocol):
     """One virtual user's connection: prepared statements, one round trip each, autocommit.
 
@@ -88,8 +96,8 @@ class Session(Protocol):
     def call(
         self, name: str, parameters: Sequence[Any], *, commits: bool = True, last: bool = False
     ) -> Sequence[tuple]:
-        """Execute a prepared statement and return its rows. With `last` it ends the transaction around it: that is
-        committed with it, unless it fails.
+        """Execute a prepared statement and return its rows, or `Changed` without any. With `last` it ends the
+        transaction around it: that is committed with it, unless it fails.
 
         Raises CallFailed. The class is UNKNOWN_OUTCOME where the server may or may not have committed: the connection
         broke while a call that `commits` was under way, or such a call was given up (timeout, `cancel`) and the server
@@ -105,7 +113,7 @@ class Session(Protocol):
         return len(self.call(name, parameters, commits=commits))
 
     def finish(self, name: str, parameters: Sequence[Any]) -> None:
-        """Make the last call of a transaction, where nobody needs its rows."""
+        """Make the last call of a transaction, whose rows are not needed."""
         self.call(name, parameters, last=True)
 
     def call_each(self, name: str, several: Sequence[Sequence[Any]]) -> list[Sequence[tuple] | CallFailed]:
@@ -234,10 +242,10 @@ class Engine(ABC):
     maintenance: Mapping[str, Maintenance | Missing]
     """Backup, check and rebuild, by these words."""
     variant_settings: Mapping[str, VariantSetting | Missing]
-    """By the key of a variant that asks for it."""
+    """The abilities, by the variant's key that requires them."""
 
     by_workload: Mapping[str, "Engine"] = MappingProxyType({})
-    """The engines of databases that hold one workload each. Empty where all are in the database of this engine."""
+    """The engine of each workload's database; those of users may share one. Empty if all are in this engine's own."""
 
     @abstractmethod
     def database_name(self) -> str:
@@ -249,7 +257,7 @@ class Engine(ABC):
 
     @abstractmethod
     def has_database(self, name: str) -> bool:
-        """Return whether the server has a database of that name."""
+        """Return True if the server has a database of that name."""
 
     @abstractmethod
     def make_database(self, name: str) -> None:
@@ -257,7 +265,7 @@ class Engine(ABC):
 
     def databases(self) -> tuple["Engine", ...]:
         """Return the engines of the databases that are ours, each of one database."""
-        return tuple(self.by_workload.values()) or (self,)
+        return tuple(dict.fromkeys(self.by_workload.values())) or (self,)
 
     def database_of(self, workload: str) -> "Engine":
         """Return the engine of the database that holds a workload."""
@@ -332,10 +340,8 @@ class Engine(ABC):
 
     @abstractmethod
     def schemas_in_use(self) -> dict[str, list[str]]:
-        """Return the schemas in which users have tables, views, routines and the like, with the names of all.
-
-        What this login may not see is missing.
-        """
+        """Return the schemas in which users have tables, views, routines and the like, with the names of all. Objects
+        that this login may not see are missing."""
 
     def hidden_objects_reason(self) -> str | None:
         """Return the reason why this login does not see what others have in the database, as a clause; None if it
@@ -383,15 +389,13 @@ class Engine(ABC):
         return {}
 
     def storage_here(self) -> Mapping[str, Path]:
-        """Return the folders of "data" and "wal" of a server on this machine, whoever started it.
-
-        Empty if the folders are unknown, or one of them is in several places.
-        """
+        """Return the folders of "data" and "wal" of any server on this machine. Empty if the folders are unknown, or
+        one of them is in several places."""
         return self.directories()
 
     def built_in(self) -> Mapping[str, Path]:
-        """Return the folders in which a server of ours keeps its "data" and, where it lies apart, its "wal", wherever a
-        variant has them; empty for a server that is not ours."""
+        """Return the present folders of "data" and, if separate, "wal" of an embedded server, including those of a
+        variant; empty for other servers."""
         return {}
 
     def note_content(self, content: Mapping[str, Any]) -> None:

@@ -143,7 +143,7 @@ SLOW_START_S = 60.0
 
 
 def is_here(hosts: Sequence[str]) -> bool:
-    """Return whether all hosts are addresses of this machine. An empty one, or a path, is that of a Unix socket."""
+    """Return True if all hosts are addresses of this machine. An empty host, or a path, is a Unix socket."""
     return all(map(_is_here, hosts))
 
 
@@ -159,7 +159,7 @@ def _is_here(host: str) -> bool:
 
 
 def _is_own(address: str) -> bool:
-    """Return whether an IP address is of this machine. Raise ValueError if it is not an IP address."""
+    """Return True if an IP address is of this machine. Raise ValueError for other text."""
     if ipaddress.ip_address(address.partition("%")[0]).is_loopback:
         return True
     own = (interface.address.partition("%")[0] for several in psutil.net_if_addrs().values() for interface in several)
@@ -191,7 +191,7 @@ def _root(process: psutil.Process, names: Sequence[str]) -> psutil.Process:
 
 
 def shares_paths(pid: int) -> bool:
-    """Return whether a process sees the files of this machine: one in a container sees its own."""
+    """Return True if a process sees the files of this machine: one in a container sees its own."""
     return _pid_in_namespace(pid) == pid
 
 

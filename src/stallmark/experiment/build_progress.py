@@ -11,7 +11,7 @@ from stallmark.loaders.load import BuildProgress
 
 LATELY_S = 60.0
 FEWEST = 6  # batches that a rate goes by
-LEAST_S = 5.0  # of load that a rate goes by
+LEAST_S = 5.0  # seconds of load that a rate requires
 WILD = 3.0  # times: between rates that differ by more, nothing is said
 STEADY = 1.25  # times: of two times that differ by no more, the longer one will do
 
@@ -31,7 +31,7 @@ class LoadPace:
 
     @property
     def rate(self) -> float | None:
-        """Return the rows per second; None as long as too little was loaded to say."""
+        """Return the rows per second, or None while too little was loaded for a rate."""
         return self._rate(0, -1) if self._is_known() else None
 
     def left_s(self, rows: int) -> tuple[float, float] | None:
@@ -57,15 +57,15 @@ class LoadPace:
 def show_build(show: Show, title: str) -> Iterator[Callable[[BuildProgress], None]]:
     """Show a bar for a build; yield the function to which its progress is reported.
 
-    Nobody knows how long keys and statistics will take: they are said to come on top, and their bar shows the share
-    that is done."""
+    The time for keys and statistics is unknown: a line announces it as additional, and their bar shows the share done.
+    """
     pace: LoadPace | None = None
 
     def report(progress: BuildProgress) -> None:
         nonlocal pace
         note = f"{progress.phase}, {progress.rows:,} rows"
         if progress.phase != "load":
-            pace = None  # of several databases the next one is another load
+            pace = None  # the next of several databases has its own rate
             note += f", {100 * progress.done:.0f} % done" if progress.done else ""
             show.advance(progress.done, note, 1.0)
             return

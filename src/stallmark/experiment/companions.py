@@ -50,7 +50,7 @@ class OwnExperiment(ABC):
 
     @abstractmethod
     def takes(self, scenario: "AnyScenario | ProbeScenario") -> bool:
-        """Return whether a scenario is of this kind. Raise StallmarkError if the options do not go with it."""
+        """Return True if a scenario is of this kind. Raise StallmarkError if the options do not fit the scenario."""
 
     @abstractmethod
     def run(

@@ -38,7 +38,7 @@ QUERY_BYTES_PER_S = 400 * MIB
 QUERY_READ_BYTES_PER_S = 100 * MIB
 """Added for the data that the buffer pool does not hold, on a real disk."""
 QUERY_EMULATED_BYTES_PER_S = 14 * MIB
-"""The same on emulated arrays, fast and slow alike, as power-memory-storage was measured."""
+"""The rate on emulated arrays, fast or slow, as measured with power-memory-storage."""
 
 
 # How long an experiment will take with all that belongs to it: by measured rates at first, then by its own runs.
@@ -46,24 +46,26 @@ QUERY_EMULATED_BYTES_PER_S = 14 * MIB
 
 @dataclass(frozen=True)
 class Estimate:
-    """The time of an experiment. `build_s`: its database and the copy of it that runs start from. `runs_s`: each run
-    with all that belongs to it, in run order; `load_s` the load alone of each, 0 where that is not planned by time.
-    `at_most`: runs wait until they are steady. `asks`: an operator is asked, whose time it is unknown. `chooses`: there
-    may be fewer runs, as the sizes of a curve are chosen. `longest_s`: the whole at most, where runs search for a
-    ceiling, which usually ends long before.
-    """
+    """The time of an experiment."""
 
     build_s: float
+    """The time for the database and the copy from which runs start."""
     runs_s: tuple[float, ...]
+    """The time of each run with preparation and follow-up, in run order."""
     load_s: float = 0.0
+    """The time of the load in each run, or 0 if the load is not planned by time."""
     at_most: bool = False
+    """True if runs wait until they are steady, and may end sooner."""
     asks: bool = False
+    """True if an operator is asked, which takes an unknown time."""
     chooses: bool = False
+    """True if there may be fewer runs, as the sizes of a curve are chosen."""
     longest_s: float | None = None
+    """The maximum for all runs if they search for a ceiling, which usually ends long before."""
 
     @property
     def ends_sooner(self) -> bool:
-        """Return whether it takes as long at most."""
+        """Return True if `total_s` is a maximum."""
         return self.longest_s is None and (self.at_most or self.chooses)
 
     @property
@@ -73,10 +75,12 @@ class Estimate:
     def left_s(
         self, took_s: Mapping[int, float], to_make: Collection[int], *, spent_s: float = 0.0, load_spent_s: float = 0.0
     ) -> float:
-        """Return the time left for the runs of these numbers, from what whole runs took, by number.
+        """Return the time left for the runs `to_make`, from the times of complete runs, `took_s`, by number.
 
-        What was not planned by time takes as many times as long as estimated as it did in these. `spent_s` went into
-        the run under way, of it `load_spent_s` into its load: no less is left than the load takes yet.
+        The part of a run that is not planned by time is scaled by the ratio of measured to estimated time so far. With
+        60 s of load planned in each run and 20 s estimated for the rest, complete runs of 100 s give a factor of 2 (40
+        s ÷ 20 s), and 100 s for each run left. `spent_s` of the run under way is subtracted, but at least the remaining
+        load is left; `load_spent_s` is the part spent on its load.
         """
         planned_s = 0.0 if self.at_most or self.longest_s else self.load_s
         seen_s = sum(took_s.values()) - planned_s * len(took_s)
@@ -94,8 +98,8 @@ def estimate(
     to_copy: bool = True,
     pace: float = 1.0,
 ) -> Estimate:
-    """Estimate an experiment. `to_build`: the share of its database that is still to be loaded; `to_copy`: no copy of
-    it is kept yet; `pace`: how many times as long as by the rates all takes here that is not planned by time."""
+    """Estimate an experiment. `to_build` is the share of the database that is missing, `to_copy` is True if a copy is
+    missing, and `pace` is the ratio of real to estimated time on this machine, for everything not planned by time."""
     if isinstance(scenario, ProbeScenario):
         return _estimate_probe(scenario, pace)
     for estimate_own in capabilities.parts("estimate"):
@@ -103,7 +107,7 @@ def estimate(
             return expected
     contents = scenario.contents
     sizes = [
-        (part, expected_bytes(dialect, part, loader_for(part.name).own_scale(contents.scale)))
+        (part, expected_bytes(dialect, part, loader_for(part.name).select_scale(contents.scale)))
         for part in find_workload(contents.name).parts
     ]
     data_bytes = sum(size for _, size in sizes)

@@ -140,7 +140,7 @@ class EndNote:
 
     @property
     def applies(self) -> bool:
-        """Return whether a run is being prepared after which there is a record of another."""
+        """Return True if a run is being prepared and an earlier run has a record."""
         return self._last is not None
 
     def preparing(self, last: Path | None, variant: str) -> None:
@@ -152,7 +152,7 @@ class EndNote:
         self._write(Ended(before=variant))
 
     def opened(self) -> None:
-        """Take the note back: the variant has its record, which says itself how it ends."""
+        """Remove the note: the variant now has its own record, which will have its end."""
         self._write(None)
         self._last = None
 

@@ -1,4 +1,4 @@
-"""The place of a scenario's database: its files are placed, or found in place, and a wrong disk is told."""
+"""The place of a scenario's database: its files are placed, or found in place, and a wrong disk is reported."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -69,7 +69,7 @@ def place(engine: Engine, scenario: AnyScenario) -> None:
 
 
 def is_to_be_made(engine: Engine, scenario: AnyScenario) -> bool:
-    """Return whether `place` makes the database of the engine, which it can on SQL Server alone."""
+    """Return True if `place` makes the database of the engine, which is possible on SQL Server only."""
     if not isinstance(engine, MssqlEngine) or not scenario.designs():
         return False
     return not engine.has_database(engine.address.database)

@@ -53,7 +53,7 @@ class RawRunner:
             if variant.emulated_array is not None:
                 variant.emulated_array.resolve(self._scenario.probe.size_bytes)
             elif variant.folder and not variant.folder.is_dir():
-                raise StallmarkError(f"{variant.name}: there is no folder {variant.folder}: name one on that storage.")
+                raise StallmarkError(f"{variant.name}: {variant.folder} does not exist: name a folder on that storage.")
             elif variant.folder:
                 refuse_memory(variant.folder)
 

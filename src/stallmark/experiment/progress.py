@@ -1,4 +1,4 @@
-"""Progress for whoever waits: a bar on a terminal, plain lines elsewhere."""
+"""Progress of an experiment: a bar on a terminal, plain lines elsewhere."""
 
 import time
 from collections.abc import Iterator

@@ -54,8 +54,8 @@ class RunningStreams:
         clock: Callable[[], float],
         times: float = 1.0,
     ):
-        """Prepare a load whose queries come due, if at a rate, at so many `times` that of the scenario. The record has
-        a table for those that do not end."""
+        """Prepare a load whose queries come due, if at a rate, at `times` times the scenario's rate. The record has a
+        table for queries that do not end."""
         self._choice = load.choice(seed)
         self._dialect = engine.dialect
         self._drive = QueryDrive(engine, writer, load.timeout, clock, name, application("streams", name))

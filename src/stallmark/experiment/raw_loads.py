@@ -44,7 +44,7 @@ def refuse_impossible(plans: Mapping[str, tuple[RawPlan, int]], engine: Engine, 
     `emulated`: the data of the server are on an emulated array.
     """
     if plans and sys.platform == "win32":
-        raise StallmarkError(f"The raw load {next(iter(plans))} cannot run: there are none on Windows; remove it.")
+        raise StallmarkError(f"The raw load {next(iter(plans))} cannot run on Windows: remove it.")
     needed: dict[int, tuple[Path, int]] = {}
     for name, (plan, cells) in plans.items():
         on_array = emulated and plan.folder is None
@@ -68,8 +68,8 @@ def refuse_impossible(plans: Mapping[str, tuple[RawPlan, int]], engine: Engine, 
 
 
 class RawLoads:
-    """The raw loads among the loads of a run. A load that ends early is in `ended`, with the whole seconds after which
-    it did and the reason; the others continue.
+    """The raw loads among the loads of a run. `ended` has the loads that ended early, with the whole seconds until then
+    and the reason; the others continue.
 
     Call `prepare`, then `set` at every step, `poll` often, and `finish` in any case.
     """
@@ -107,7 +107,7 @@ class RawLoads:
         self._writer.update(loads=tuple(recorded.get(load.name, load) for load in loads))
 
     def set(self, counts: Mapping[str, int]) -> None:
-        """Run so many cells of each load from now on; a load that is not named rests, one that ended early as well."""
+        """Run `counts` cells of each load from now on; loads without a number rest, and those that ended early too."""
         for key, cell in self._cells.items():
             wanted = cell.number <= counts.get(cell.load, 0) and cell.load not in self.ended
             if wanted and key not in self._running:
@@ -194,7 +194,7 @@ def _folder(name: str, plan: RawPlan, engine: Engine) -> Path:
     data = engine.directories().get("data")
     if data is None:
         raise StallmarkError(
-            f"The raw load {name} cannot run: nobody can tell from here where the data of this server lie: name a "
-            f"folder on the same storage that this machine can write to (folder: …)."
+            f"The raw load {name} cannot run: the data of this server cannot be located from here. Name a folder on "
+            "the same storage that this machine can write to (folder: …)."
         )
     return data / PROBE_FOLDER

@@ -32,22 +32,25 @@ from stallmark.transactions import find_workload
 
 @dataclass(frozen=True)
 class Turn:
-    """A run that comes next, its `number` from 1, `of` how many at most; `chosen` where its size was just chosen."""
+    """A run that comes next."""
 
     number: int
+    """The number of the run, from 1."""
     of: int
+    """The maximum number of runs."""
     planned: PlannedRun[Variant]
     chosen: ChosenSize | None = None
+    """The size of the buffer pool, if it was just chosen for this run."""
 
 
 def order_of(scenario: AnyScenario, made: Sequence[Manifest]) -> list[PlannedRun[Variant]]:
-    """Return the runs of an experiment, as far as those `made` tell of a curve; the most there may be until its sizes
-    are all chosen."""
+    """Return the runs of an experiment. On a memory curve `made` has the sizes chosen so far, and the maximum number of
+    runs counts until all are chosen."""
     if not scenario.curve:
         return scenario.run_order()
     chosen = _chosen(made)
     return scenario.run_order(
-        [choice.bytes for choice in chosen.values()], ended=any(one.last for one in chosen.values())
+        [choice.bytes for choice in chosen.values()], ended=any(choice.last for choice in chosen.values())
     )
 
 
@@ -58,8 +61,7 @@ def _chosen(made: Sequence[Manifest]) -> dict[int, ChosenSize]:
 
 
 class RemainingRuns:
-    """The runs that an experiment lacks: iterate over them, and `add` each that was made. `asked` is the curve of its
-    scenario, in bytes, or None if it has none."""
+    """The missing runs of an experiment: iterate, and `add` each run that was made."""
 
     def __init__(self, scenario: AnyScenario, asked: CurveSpec | None, done: Mapping[int, Record]):
         self._scenario = scenario
@@ -75,7 +77,8 @@ class RemainingRuns:
                 number += 1
                 continue
             planned, chosen = order[number - 1], None
-            if self._asked and planned.variant.buffer_pool is None:  # its size is not chosen yet
+            # On a curve, the next size depends on the runs so far.
+            if self._asked and planned.variant.buffer_pool is None:
                 if (choice := next_size(self._asked, self._measured_values())) is None:
                     self._end()
                     continue
@@ -145,7 +148,7 @@ class EarlierExperiment:
 
     @classmethod
     def read(cls, folder: Path) -> "EarlierExperiment":
-        """Read an experiment's folder; raise StallmarkError where there is nothing left to run, or nothing to go by."""
+        """Read an experiment's folder; raise StallmarkError if no run is missing, or the records are not sufficient."""
         records = find_records(with_records(folder) or [folder])
         last = records[-1].manifest
         if len({record.manifest.experiment for record in records}) > 1:
@@ -160,7 +163,7 @@ class EarlierExperiment:
             and record.manifest.sequence is not None
         }
         if len(whole) == len(order_of(scenario, [record.manifest for record in whole.values()])):
-            raise StallmarkError(f"{folder} is complete: every run of it was made.")
+            raise StallmarkError(f"{folder} is complete: all its runs were made.")
         return cls(folder, scenario, last, whole)
 
     def refuse_another_server(self, engine: Engine) -> None:
@@ -182,7 +185,7 @@ class EarlierExperiment:
         if self.last.stallmark != stallmark.__version__:
             raise StallmarkError(
                 f"{self.folder} was begun with Stallmark {self.last.stallmark}, and this is {stallmark.__version__}: "
-                "go on with that one, or run the experiment again."
+                "continue with that one, or run the experiment again."
             )
 
     def refuse_another_place(self, engine: Engine) -> None:
@@ -194,7 +197,7 @@ class EarlierExperiment:
         if folders and here and here != folders:
             raise StallmarkError(
                 f"{self.folder} was begun on data in {folders.get('data')} and a log in {folders.get('wal')}; now they "
-                f"would lie in {here.get('data')} and {here.get('wal')}: name it with --data-dir and --wal-dir."
+                f"would be in {here.get('data')} and {here.get('wal')}: name the first with --data-dir and --wal-dir."
             )
 
     def gap_s(self) -> float:
@@ -226,10 +229,9 @@ def with_records(folder: Path) -> list[Path]:
 
 
 def command(folder: Path, choice: WorkloadChoice, made: Sequence[Manifest]) -> str:
-    """Return the command that makes the runs an experiment of that workload still lacks, from the manifests of those it
-    has.
+    """Return the command that makes the missing runs of an experiment, from the manifests of existing runs.
 
-    It places data and load as they were. A server's URL may hold a password, so no record has it.
+    The command places data and load as before. It has no URL: a URL may contain a password, so records do not have it.
     """
     words = ["--resume", str(folder), *_placing(choice, made[-1])]
     for machines in [manifest.expected_machines for manifest in reversed(made) if manifest.expected_machines][:1]:

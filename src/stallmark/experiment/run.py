@@ -1,21 +1,20 @@
 """The base of all runs of a variant, whatever drives the server: prepare, watch during the load, check, record."""
 
-import random
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from stallmark.collectors import collectors_for, drop_left_behind, storage_alarm
 from stallmark.collectors.sampler import Sampler
 from stallmark.driver.controller import Interrupted
+from stallmark.driver.opening import open_workload
 from stallmark.engines import several
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
@@ -26,6 +25,7 @@ from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.storage_work import StorageWork, carry_out_hook
 from stallmark.experiment.work import Work
 from stallmark.loaders import ledger
+from stallmark.loaders.databases import databases
 from stallmark.loaders.ledger import Entry
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Condition, Memory, Outage, Took
@@ -39,43 +39,15 @@ from stallmark.stopping import StopSignal, later
 from stallmark.storage.emulator import PROBE_FOLDER
 from stallmark.storage.probe.probe_file import remove_leftovers
 from stallmark.transactions import checks, find_workload
-from stallmark.transactions.workload import Transaction, WorkloadContext
 from stallmark.transactions.workload import Workload as TransactionWorkload
 
-# The opening transaction that a workload executes once before a run, and the counters in the database that the run is
-# checked against.
-
-WITHIN_S = 600.0  # many orders may be left over
-
-
-def open_run(engine: Engine, workload: TransactionWorkload, scale: Mapping[str, Any], seed: int) -> Opening | None:
-    """Execute the workload's opening transaction; return its name and its result, or None without one.
-
-    Raises StallmarkError when it fails.
-    """
-    if workload.users.opening is None:
-        return None
-    shared = workload.users.share(WorkloadContext(scale, seed, engine.query, _post))
-    opening = workload.users.opening(shared)
-    session = engine.session(WITHIN_S)
-    try:
-        workload.prepare(session, [workload.users.opening])
-        opening.execute(session, opening.inputs(random.Random(seed)))
-    except CallFailed as error:
-        raise StallmarkError(f"{opening.name}, which a run of {workload.name} begins with, failed: {error}.") from None
-    finally:
-        session.close()
-    return Opening(name=opening.name, done=dict(opening.done))
+# The counters in the database that a run is checked against.
 
 
 def commit_counts(engine: Engine, workload: TransactionWorkload) -> dict[str, int]:
-    """Return, by transaction name, the number in the database that grows by one with each commit of it."""
+    """Return the commits that the database itself has counted, by the transaction's name."""
     counts = {kind.name: engine.query(query)[0][0] for kind, query in workload.users.counted.items()}
     return {name: int(number or 0) for name, number in counts.items()}
-
-
-def _post(kind: type[Transaction], inputs: tuple, after_s: float) -> None:
-    raise AssertionError(f"{kind.name} would follow from what opens a run: nobody would execute it")
 
 
 WATCH_EVERY_S = 15.0
@@ -84,21 +56,22 @@ SETTLED_AFTER_S, SETTLED_WITHIN_S = 0.5, 10.0
 
 @dataclass(frozen=True)
 class RunOrder:
-    """A run to be made of a variant. Shares of the data refer to the size of the database as `loaded`. `check` is the
-    check that raises StallmarkError when the server is no longer held for us. `notes`, and the storage as `prepared`,
-    go into the record; `opened` is called when that is there. The run `began` then (time.monotonic)."""
+    """A run to be made of a variant."""
 
     variant: Variant
     folder: Path
     place: Place
     title: str
     loaded: Entry
+    """The database as loaded, to whose size shares of the data refer."""
     original_pool_bytes: int | None
     check: Callable[[], None]
-    notes: Sequence[str]
+    """Raises StallmarkError when our lock on the server is lost."""
+    notes: Sequence[str]  # for the record
     storage: StorageWork
-    prepared: PreparedStorage
+    prepared: PreparedStorage  # for the record
     opened: Callable[[], None]
+    """Called when the record exists."""
     show: Show
     began: float = field(default_factory=time.monotonic)
 
@@ -169,16 +142,17 @@ class AnyRun(ABC):
         engine, scenario = self._engine, self._scenario
         self._reset()
         for folder in engine.directories().values():
-            remove_leftovers(folder / PROBE_FOLDER)  # of a probe or a raw load that was killed
+            # A killed probe or raw load leaves a large file.
+            remove_leftovers(folder / PROBE_FOLDER)
         with telling_blockers(engine, self._show.say):
             drop_left_behind(engine)
             self._mend()
-            if engine.is_local or not self._workload.is_given:  # of a user's database nothing is noted
-                ledger.note_driven(engine)
             contents = scenario.contents
+            for database, _, _ in databases(engine, self._workload, contents.scale):  # in a user's own nothing is noted
+                ledger.note_driven(database)
             for part in self._workload.parts:
                 own = engine.database_of(part.name)
-                self._openings[part.name] = open_run(own, part, contents.scale, contents.seed)
+                self._openings[part.name] = open_workload(own, part, contents.scale, contents.seed)
                 self._counted[part.name] = commit_counts(own, part)
         engine.devices.use(scenario.emulated_arrays_of(self._variant, self._order.loaded.loaded_bytes))
         if "io_trace" in scenario.observe:
@@ -197,7 +171,10 @@ class AnyRun(ABC):
         if scenario.start_cache == "cold":
             self._notes.extend(required(engine.caches).empty())
         elif scenario.start_cache == "prefilled":
-            required(engine.prefill).fill(*schemas_of(self._workload.metadata))
+            schemas = schemas_of(self._workload.metadata)
+            if any(part.is_given for part in self._workload.parts):
+                schemas = [*engine.schemas_in_use()]
+            required(engine.prefill).fill(*schemas)
         several.checkpoint(engine)
         return Memory(
             configured_bytes=wanted,
@@ -319,7 +296,7 @@ class AnyRun(ABC):
             writer.note(f"Settings of the server changed during the run: {values}.")
 
     def _count_settled(self, writer: RecordWriter) -> None:
-        """Count once nobody commits any more: executors whose conductor was killed take a moment to notice."""
+        """Count the commits after the last one: executors whose conductor was killed take a moment to notice."""
         until, before = time.monotonic() + SETTLED_WITHIN_S, None
         self._count(writer)
         while writer.manifest.workload.counted != before and time.monotonic() < until:
@@ -341,8 +318,8 @@ class AnyRun(ABC):
 
 
 def _change_workloads(made: Manifest, change: Callable[[Workload], Workload]) -> Manifest:
-    """Return a manifest with the workload of every load changed. Where two loads have one workload, nobody can tell
-    whose the commits are that the database counts."""
+    """Return a manifest with the workload of every load changed. If two loads have the same workload, the database's
+    commits cannot be assigned to either."""
     names = Counter(load.workload.name for load in made.loads if load.workload)
     loads = [
         load.changed(workload=change(load.workload)) if load.workload and names[load.workload.name] == 1 else load
@@ -377,7 +354,7 @@ class Watch:
     """A thread that calls `check` every WATCH_EVERY_S seconds while entered: after a restart the server is no longer
     held for this run. The check may take seconds, for which a run cannot wait.
 
-    `why` is the error that it raised, as a phrase; None as long as it raises nothing.
+    `why` is the raised error as a phrase, or None.
     """
 
     def __init__(self, check: Callable[[], None]):

@@ -50,7 +50,8 @@ def _experiments(out: Path, machine: Machine) -> Iterator[tuple[float, float]]:
     """Yield the measured and the expected seconds outside planned loads for each experiment, the newest first."""
     folders = {path.parent.parent for path in out.glob(f"*/*/{FILE}") if path.parent.parent != out}
     for folder in sorted(folders, key=lambda folder_path: folder_path.name, reverse=True):
-        with suppress(StallmarkError):  # of another version, or no scenario that could be run
+        # Records of another version, or of a scenario that cannot be run, do not count.
+        with suppress(StallmarkError):
             made = [
                 manifest
                 for manifest in map(read_manifest, sorted(path.parent for path in folder.glob(f"*/{FILE}")))
@@ -66,8 +67,7 @@ def _experiments(out: Path, machine: Machine) -> Iterator[tuple[float, float]]:
 
 
 def _is_representative(made: Manifest, machine: Machine) -> bool:
-    """Return whether a run is of that machine and its embedded server, and nothing but these and its users decided how
-    long it took."""
+    """Return True if a run's duration depended only on this machine, its embedded server and the run's users."""
     same = (made.machine.cpu, made.machine.cores) == (machine.cpu, machine.cores) and bool(made.devices.built_in)
     whole = made.kind == "transactions" and made.took is not None and made.took.seconds is not None
     waited = any(step.waited for step in made.steps) or made.load_machines
@@ -110,12 +110,7 @@ Lately = Callable[[Record], dict[str, float | None]]
 
 @dataclass(frozen=True)
 class Status:
-    """The progress of an experiment.
-
-    `left_s` is the time left, from complete runs with all that belongs to them (`refined`), or as estimated before the
-    first one; None if unknown. `resume` is the command for the missing runs; None if none is missing, or nothing is
-    recorded.
-    """
+    """The progress of an experiment."""
 
     folder: Path
     title: str
@@ -127,8 +122,11 @@ class Status:
     silent_s: float | None = None
     now: Now | None = None
     left_s: float | None = None
+    """The time left, or None if unknown."""
     refined: bool = False
+    """True if `left_s` comes from complete runs, False if it is the first estimate."""
     resume: str | None = None
+    """The command for the missing runs; None if no run is missing, or nothing is recorded."""
     asks: tuple[str, str] | None = None
     """The variant that comes next, and what the operator is asked before it."""
 

@@ -46,7 +46,7 @@ from stallmark.storage.emulator import PROBE_FOLDER
 # measured on an array that is not what the variant says.
 
 MOST_OUTPUT = 4000
-"""Characters of a command's output that are kept: its end, where it says what went wrong."""
+"""Number of characters kept of a command's output: its end, which has the error message."""
 
 DEFAULT_TIMEOUT_S = 600.0
 """Longer than an array takes to answer, shorter than an operator who has gone home would like to find out."""
@@ -65,7 +65,7 @@ def refuse_impossible_hook(key: str, hook: Hook) -> None:
     """Raise HookFailed for a hook that cannot be carried out, before anything is loaded."""
     if hook.ask and not (sys.stdin and sys.stdin.isatty()):
         raise HookFailed(
-            f"{key} asks the operator (ask), and nobody is at a terminal here: run it in one, or "
+            f"{key} asks the operator (ask), but there is no terminal here: run it in a terminal, or "
             "write a command ({command: […]})."
         )
     if hook.command and not _program(hook.command[0], environment()):
@@ -73,7 +73,7 @@ def refuse_impossible_hook(key: str, hook: Hook) -> None:
 
 
 def carry_out_hook(variant: str, hook: Hook, show: Show) -> HookResult:
-    """Carry out a hook; return what the record says of it. Raise HookFailed."""
+    """Carry out a hook; return its result for the record. Raise HookFailed."""
     began = time.monotonic()
     if hook.ask:
         answer = _ask(variant, hook.ask, show)
@@ -87,7 +87,7 @@ def carry_out_hook(variant: str, hook: Hook, show: Show) -> HookResult:
 
 def carry_out_at_end(hook: Hook, folder: Path, state: str, because: str, show: Show) -> None:
     """Run the command at the end. In its arguments `{folder}`, `{state}` and `{because}` stand for the experiment's
-    folder, "complete", "incomplete" or "stopped", and why. One that fails is said, and changes nothing else."""
+    folder, "complete", "incomplete" or "stopped", and the reason. A failure is reported, and changes nothing else."""
     assert hook.command
     known = {"folder": str(folder), "state": state, "because": because}
     command = [hook.command[0]]
@@ -105,7 +105,7 @@ def _since(began: float) -> float:
 
 def _ask(variant: str, question: str, show: Show) -> str:
     """Ask the operator until the answer is yes or no: a typing error must not end days of measuring. Raise HookFailed
-    for a no, and when nobody answers."""
+    for a no, and without an answer."""
     _forget_typed()
     show.say(f"{variant}: {question}")
     show.waits(asks=(variant, question))
@@ -116,12 +116,12 @@ def _ask(variant: str, question: str, show: Show) -> str:
         except (OSError, ValueError):
             answer = ""
         if not answer:
-            raise HookFailed(f"Nobody answered whether the array is ready for {variant!r}.")
+            raise HookFailed(f"There was no answer whether the array is ready for {variant!r}.")
         reply = answer.strip()
         if reply.lower() in YES:
             return reply or "Enter"
         if reply.lower() in NO:
-            raise HookFailed(f"The operator said {reply!r} when asked whether the array is ready for {variant!r}.")
+            raise HookFailed(f"The operator answered {reply!r} when asked whether the array is ready for {variant!r}.")
 
 
 def _forget_typed() -> None:
@@ -142,7 +142,7 @@ def _run(which: str, command: Sequence[str], timeout_s: float) -> str:
     """Run a command, `which` in sentences, and return the end of its output. Raise HookFailed when it fails or takes
     longer than `timeout_s` seconds.
 
-    The output goes to a file: a pipe would stay open as long as any process that the command leaves running.
+    The output goes to a file: a pipe would stay open while any process of the command is left running.
     """
     scrubbed = environment()
     program = _program(command[0], scrubbed) or command[0]
@@ -188,7 +188,8 @@ def _end(process: subprocess.Popen) -> None:
     for member in filter(_runs, family):
         with suppress(psutil.Error):
             member.kill()
-    if hasattr(os, "killpg"):  # what has lost its parents is in the group still
+    # Processes that have lost their parents are still in the group.
+    if hasattr(os, "killpg"):
         with suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -202,8 +203,7 @@ def _runs(process: psutil.Process) -> bool:
 
 
 def _text(output: IO[bytes]) -> str:
-    """Return the end of the output, redacted. Twice as much as is kept is read, because redacting makes it shorter
-    or longer."""
+    """Return the end of the output, redacted. Twice the kept length is read, because redacting changes the length."""
     output.seek(max(0, output.seek(0, os.SEEK_END) - 2 * MOST_OUTPUT))
     return without_secrets(output.read().decode(errors="replace").strip())[-MOST_OUTPUT:]
 
@@ -245,8 +245,8 @@ class StorageWork:
                 _refuse_small(key, size)
 
     def refuse_sizes(self, loaded_bytes: int) -> None:
-        """Raise StallmarkError for a file that is too small or does not fit. Called once the size of the data is known,
-        for files sized as a share of it."""
+        """Raise StallmarkError for a file that is too small or does not fit. For files sized as a share of the data,
+        this is called once the size of the data is known."""
         for key, choice in self._files():
             size = choice.size.resolve(loaded_bytes)
             _refuse_small(key, size)
@@ -283,7 +283,8 @@ class StorageWork:
         if choice is None:
             return None
         with self._show.bar(f"{title}: probing the storage itself", None, Phase.PROBING):
-            several.checkpoint(self._engine)  # what the server has still to write is not the storage's doing
+            # Pending writes of the server would be measured as the storage's.
+            several.checkpoint(self._engine)
             folder = self._folder("probe", choice.folder)
             # With the log alone on an emulated array the data are on the real one, and so is their probe.
             devices = self._engine.devices.array if "data" in self._engine.devices.models else None
@@ -338,20 +339,20 @@ class StorageWork:
                 continue
             if array:
                 raise StallmarkError(
-                    f"{folder} lies on the emulated array {array.name}, and variant {variant.name!r} emulates "
+                    f"{folder} is on the emulated array {array.name}, and variant {variant.name!r} emulates "
                     "another on it (`emulated_array`): remove that, or name other folders (--data-dir, --wal-dir)."
                 )
 
     def _folder(self, key: str, named: str | None) -> Path:
         if named:
             if not Path(named).is_dir():
-                raise StallmarkError(f"{key}.folder: there is no folder {named}: name one on the array.")
+                raise StallmarkError(f"{key}.folder: {named} does not exist: name a folder on the array.")
             return Path(named)
         data = self._engine.directories().get("data")
         if data is None:
             raise StallmarkError(
-                f"{self._scenario.name} asks for `{key}`, but nobody can tell from here where the data of this server "
-                f"lie: name a folder on the same storage that this machine can write to ({key}: {{folder: …}})."
+                f"{self._scenario.name} has `{key}`, but the data of this server cannot be located from here: name a "
+                f"folder on the same storage that this machine can write to ({key}: {{folder: …}})."
             )
         return data / PROBE_FOLDER
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import platformdirs
 
 import stallmark
+from stallmark import format
 from stallmark.engines import open_engine
 from stallmark.engines.base import Engine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
@@ -39,7 +40,7 @@ def others_in(engine: Engine) -> str | None:
 def things_in(engine: Engine) -> list[str]:
     """Return the names of what others have made in a database: tables, views, routines and the like.
 
-    What an extension brought along is not of others. Raise StallmarkError if another version of Stallmark built in it.
+    Objects of extensions are not included. Raise StallmarkError if another version of Stallmark built in it.
     """
     used = engine.schemas_in_use()
     entry = ledger.read(engine) if used.keys() & {*schemas_of(OWN_TABLES)} else None
@@ -104,10 +105,10 @@ def server_url(text: str) -> str:
 
 @dataclass(frozen=True)
 class Target:
-    """A server by `url`, or the embedded one where `url` is None; the next three fields then place it.
+    """A server by `url`, or the embedded one if `url` is None; the next three fields then place it.
 
-    `may_drop_caches` allows emptying the caches of a server that others may use, `may_share` load on a database in
-    which others have something.
+    `may_drop_caches` allows emptying the caches of a server that others may use, `may_share` allows load on a database
+    with other users' objects.
     """
 
     url: str | None = None
@@ -125,29 +126,37 @@ class Target:
 
     def folder(self, choice: WorkloadChoice) -> Path:
         scale = "-".join(f"{value:g}-{measure}" for measure, value in sorted(choice.scale.items()))
-        if (workload := find_workload(choice.name)).is_given:
-            scale = f"{workload.data_version:06d}"
+        given = [part for part in find_workload(choice.name).parts if part.is_given]
+        scale = "-".join(filter(None, (scale, *(f"{part.data_version:06d}" for part in given))))
         seed = f"-seed-{choice.seed}" if loader_for(choice.name).seeded else ""
         return self.data_dir or home() / "embedded" / f"{choice.name}-{scale}{seed}"
 
     def is_absent(self, choice: WorkloadChoice) -> bool:
-        """Return whether there is no embedded database in its place. False for a URL: only the server could tell."""
+        """Return True if the embedded database does not exist yet; False for a URL, as only the server knows."""
         return not self.url and not EmbeddedServer(self.folder(choice)).exists
 
-    def _refuse_writing(self, databases: Iterable[Engine], choice: WorkloadChoice) -> None:
-        """Raise StallmarkError if a database cannot be written, or others have something in it and nothing was said of
-        that."""
-        workload = find_workload(choice.name)
-        if workload.is_given and all(kind.reads_only for kind in workload.transactions):
-            return
-        schemas = schemas_of(workload.metadata)
+    def _refuse_writing(self, engine: Engine, databases: Iterable[Engine], choice: WorkloadChoice) -> None:
+        """Raise StallmarkError if a database cannot be written, or has other users' objects without `may_share`."""
         for database in databases:
-            if reason := database.not_writable_reason(schemas):
-                raise StallmarkError(reason)
-            if workload.is_given and not self.may_share:
+            parts = [part for part in find_workload(choice.name).parts if engine.database_of(part.name) is database]
+            given = [part for part in parts if part.is_given]
+            if given and (ours := [part.name for part in parts if not part.is_given]):
+                choices = ", ".join(f"{part.name}: {{}}" for part in parts)
                 raise StallmarkError(
-                    f"{workload.name} writes into the database {database.database_name()}, whose rows are not "
-                    "Stallmark's: add --shared if a load may change them."
+                    f"{ours[0]} would be built in the database {database.database_name()}, which is yours: write "
+                    f"`databases: {{{choices}}}`, and it gets one of its own."
+                )
+            if given and all(kind.reads_only for part in given for kind in part.transactions):
+                continue
+            if reason := database.not_writable_reason(
+                [schema for part in parts for schema in schemas_of(part.metadata)]
+            ):
+                raise StallmarkError(reason)
+            if given and not self.may_share:
+                raise StallmarkError(
+                    f"{format.listed([part.name for part in given])} writes into the database "
+                    f"{database.database_name()}, whose rows are not Stallmark's: add --shared if a load may change "
+                    "them."
                 )
             if not self.may_share:
                 refuse_others(database)
@@ -156,11 +165,11 @@ class Target:
     def engine(
         self, choice: WorkloadChoice, scenario: AnyScenario | None = None, *, make: bool = True
     ) -> Iterator[Engine]:
-        """Open the engine for a database, or for one of each of several workloads, placed as the scenario says.
+        """Open the engine for a database, or for several workloads' databases, placed as in the scenario.
 
-        Without `make`, refuse a database by URL that is absent, and change nothing of its server; with it, refuse one
-        that cannot be written or holds what others have. An embedded server is stopped at the end, whatever happens;
-        one that was made for a command that is then refused is removed.
+        Without `make`, refuse a missing database by URL, and change nothing on its server. With `make`, refuse a
+        database that cannot be written or has other users' objects. An embedded server is stopped at the end in any
+        case, and removed if it was made for a command that is then refused.
         """
         # Not above: `list` and `status` ask only where a database would be, and need no driver for that.
         from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
@@ -172,7 +181,8 @@ class Target:
                 engine.is_shared = self.may_share
                 if engine.caches:
                     engine.caches.allowed = self.may_drop_caches
-                names = with_databases(engine, parts_of(choice.name)) if are_apart(choice.name) else []
+                users_own = {part.name for part in find_workload(choice.name).parts if part.is_given}
+                names = with_databases(engine, parts_of(choice.name), users_own) if are_apart(choice.name) else []
                 if scenario:
                     _finish_restores(engine, scenario)
                 is_absent = bool(scenario and not names and is_to_be_made(engine, scenario))
@@ -182,12 +192,12 @@ class Target:
                 if not make and not all(exist):
                     raise StallmarkError(f"{choice} is absent: run `stallmark build` first.")
                 if make:
-                    self._refuse_writing(compress(engine.databases(), exist), choice)
-                    if scenario:  # from here on the server is changed
+                    self._refuse_writing(engine, compress(engine.databases(), exist), choice)
+                    if scenario:  # the first change of the server
                         place(engine, scenario)
                     make_databases(engine, names)
                     # A new database has what its template has.
-                    self._refuse_writing(compress(engine.databases(), map(not_, exist)), choice)
+                    self._refuse_writing(engine, compress(engine.databases(), map(not_, exist)), choice)
                 yield engine
             return
         places = [variant.place for variant in scenario.variants if variant.place] if scenario else []
@@ -208,7 +218,7 @@ class Target:
             except (StallmarkError, CallFailed) as error:
                 if isinstance(error, StallmarkError) and is_new and _holds_nothing(engine):
                     server.remove()
-                elif full := server.full_disk():  # where its log cannot be written either, nothing else says so
+                elif full := server.full_disk():  # the server cannot write its log either, so this is the only sign
                     error.add_note(full)
                 raise
         finally:
@@ -234,8 +244,8 @@ def _refuse_unmounted(*folders: Path | None) -> None:
         for point in _mount_points():
             if folder.absolute().is_relative_to(point) and not os.path.ismount(point):
                 raise StallmarkError(
-                    f"{point} is a file system of {FSTAB} and is not mounted, so {folder} would not lie where you "
-                    "mean: mount it."
+                    f"{point} is a file system of {FSTAB} and is not mounted, so {folder} would be on another disk "
+                    "than you mean: mount it."
                 )
         if not folder.absolute().parent.is_dir():
             raise StallmarkError(
@@ -254,7 +264,7 @@ def _mount_points() -> Iterator[Path]:
 
 
 def _holds_nothing(engine: Engine) -> bool:
-    """Return whether no build has begun in it; False if that cannot be told, as of a server that is gone."""
+    """Return True if no build has begun in the database; False if this is unknown, as for a server that is gone."""
     try:
         return ledger.is_empty(engine)
     except (StallmarkError, CallFailed):

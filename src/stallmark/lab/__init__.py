@@ -4,9 +4,9 @@ selftest."""
 from stallmark.capabilities import Capability, CommandEntry
 
 _GROUP = "Servers, arrays and load machines"
-_SERVER = "A SQL Server of your own in a container: up, list, down."
-_SELFTEST = "Try everything on a server, in a few minutes, and say what worked: the same as `stallmark doctor --deep`."
-_ARRAY = "An EMULATED array as a block device: create, list, status, change, destroy (Linux, as root)."
+_SERVER = "Start, list and stop SQL Servers in containers."
+_SELFTEST = "Try everything on a server in a few minutes and show what worked: the same as `stallmark doctor --deep`."
+_ARRAY = "Create, list, inspect, change and destroy EMULATED arrays as block devices (Linux, as root)."
 
 CAPABILITY = Capability(
     name="lab",

@@ -1,4 +1,4 @@
-"""`stallmark array …`: an emulated array as a block device of this machine, its commands and what they print."""
+"""`stallmark array …`: the commands for emulated arrays as block devices, and their output."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -21,25 +21,30 @@ if TYPE_CHECKING:
     from stallmark.storage.emulator import ArrayModel
 
 _SLOWER = 0.1
-"""Share by which a read may take longer than the array's: its block device is verified against its model
-within that."""
+"""Share by which a read at the block device may exceed the array's own time: the accuracy to which the device is
+verified.
+"""
 
 
 @click.group(cls=Group)
 def array() -> None:
-    """An EMULATED array as a block device: create, list, status, change, destroy (Linux, as root)."""
+    """Create, list, inspect, change and destroy EMULATED arrays as block devices (Linux, as root)."""
 
 
 def _array_options(command: Callable) -> Callable:
     for option in reversed(
         [
-            click.option("--spindles", type=int, help="Disks [default: 12]."),
-            click.option("--rpm", type=float, help="Turns of a disk per minute [default: 10000]."),
-            click.option("--seek-ms", type=float, help="Of a disk, over random places [default: 4]."),
-            click.option("--mb-per-s", type=float, help="Of a disk, one place after the other [default: 150]."),
-            click.option("--sync-ms", type=float, help="What a flush takes [default: 0]."),
-            click.option("--cache", callback=as_bytes, metavar="SIZE", help="Flash read cache: 1GiB."),
-            click.option("--tier", callback=as_bytes, metavar="SIZE", help="Flash tier: 1GiB."),
+            click.option("--spindles", type=int, help="Number of disks [default: 12]."),
+            click.option("--rpm", type=float, help="Rotations of a disk per minute [default: 10000]."),
+            click.option(
+                "--seek-ms", type=float, help="Mean seek time of a disk at random positions, in ms [default: 4]."
+            ),
+            click.option("--mb-per-s", type=float, help="Sequential throughput of a disk, in MB/s [default: 150]."),
+            click.option("--sync-ms", type=float, help="Duration of a flush, in ms [default: 0]."),
+            click.option(
+                "--cache", callback=as_bytes, metavar="SIZE", help="Size of the flash read cache, such as 1GiB."
+            ),
+            click.option("--tier", callback=as_bytes, metavar="SIZE", help="Size of the flash tier, such as 1GiB."),
         ]
     ):
         command = option(command)
@@ -48,13 +53,18 @@ def _array_options(command: Callable) -> Callable:
 
 @array.command()
 @click.argument("name")
-@click.option("--size", required=True, callback=as_bytes, help="Of the block device: 20GiB. It is taken from the disk.")
+@click.option(
+    "--size",
+    required=True,
+    callback=as_bytes,
+    help="Size of the block device, such as 20GiB; it uses that much disk space.",
+)
 @_array_options
 @json_option
 def create(name: str, size: int, as_json: bool, **options: Any) -> None:
-    """Make a block device that is an emulated array; print its path.
+    """Create a block device that is an emulated array; print its path.
 
-    Put a file system on it, and a database on that. Everything measured on it is EMULATED.
+    Make a file system on the device, and a database on that. Everything measured on it is EMULATED.
     """
     made = _array(name)
     facts = made.create(size, model_of(options))
@@ -66,12 +76,12 @@ def create(name: str, size: int, as_json: bool, **options: Any) -> None:
 @array.command()
 @click.argument("name")
 @_array_options
-@click.option("--no-flash", is_flag=True, help="Neither cache nor tier.")
+@click.option("--no-flash", is_flag=True, help="Remove flash cache and tier.")
 @json_option
 def change(name: str, as_json: bool, no_flash: bool, **options: Any) -> None:
-    """Make another array of it, while it is in use; what is not named stays as it is.
+    """Change the array's model while it is in use; omitted options keep their values.
 
-    What is on the block device stays; cache and tier are empty. This is what a variant's `before` command calls.
+    The contents of the block device stay; cache and tier are emptied. A variant's `before` command calls this.
     """
     array = _array(name)
     facts = array.change(model_of(options, array.facts.model, no_flash=no_flash))
@@ -82,7 +92,7 @@ def change(name: str, as_json: bool, no_flash: bool, **options: Any) -> None:
 @click.argument("name")
 @json_option
 def status(name: str, as_json: bool) -> None:
-    """Say what the array is, whether it works, and what it has done since it is what it is."""
+    """Show the array's model, whether it works, and its work since the last change."""
     array = _array(name)
     facts, reason = array.facts, array.broken()
     if as_json:
@@ -101,7 +111,7 @@ def status(name: str, as_json: bool) -> None:
 @array.command(name="list")
 @json_option
 def list_(as_json: bool) -> None:
-    """List the emulated arrays that are block devices of this machine, also what a crash has left of one."""
+    """List the emulated arrays of this machine, including the remains of crashed ones."""
     from stallmark.lab.block_device.lifecycle import arrays
 
     states = [(array.name, *_looked_at(array)) for array in arrays(_home())]
@@ -117,13 +127,13 @@ def list_(as_json: bool) -> None:
 @array.command()
 @click.argument("name")
 def destroy(name: str) -> None:
-    """Remove the array and all that is on it, or what a crash has left of one."""
+    """Remove an array with everything on it, or the remains of a crashed one."""
     _array(name).destroy()
     print_markup(out, f"The emulated array {name} is gone, with all that was on it.")
 
 
 def examine() -> Iterator[Examined]:
-    """Say whether this machine can have an emulated array as a block device."""
+    """Yield the finding whether this machine supports an emulated array as a block device."""
     from stallmark.lab.block_device.parts import missing_needs
 
     if reason := missing_needs():
@@ -207,18 +217,18 @@ def in_words(model: "ArrayModel") -> str:
 
 
 def sentences(done: "ArrayWork") -> Iterator[str]:
-    """Say what it has done since it was created or last changed."""
+    """Yield the sentences on an array's work since it was created or last changed."""
     counters, path_ms, waited_ms = done
     yield "Since it was created, or last changed:"
     for name in ("read", "write"):
         count, ns = getattr(counters, f"{name}s"), getattr(counters, f"{name}_ns")
         mean = f", {ns / count / 1e6:.2f} ms each" if count else ""
         yield f"{count:,} {name}s{mean}."
-    yield f"These times have in them what the way takes, {path_ms:.2f} ms; the array waits that much less."
+    yield f"These times include {path_ms:.2f} ms for the path to the array; the array waits that much less."
     if waited_ms is not None and waited_ms > counters.read_ns / counters.reads / 1e6 * (1 + _SLOWER):
         yield (
-            f"At the block device a read took {waited_ms:.2f} ms: the way was longer than measured, and who read "
-            "waited longer than the array says."
+            f"At the block device a read took {waited_ms:.2f} ms: the path took longer than measured, and readers "
+            "waited longer than the array reports."
         )
     if (flash := counters.flash) is not None:
         share = f", {flash.reads / counters.reads:.0%} of all" if counters.reads else ""
@@ -230,7 +240,7 @@ def sentences(done: "ArrayWork") -> Iterator[str]:
 
 
 def long_way(path_ms: float) -> str | None:
-    """Return a warning where the way to the array takes longer than a read of its flash may in all."""
+    """Return a warning if the path to the array alone takes longer than a complete flash read."""
     from stallmark.storage.emulator import FlashCache
 
     if path_ms < FlashCache.read_ms:
@@ -242,7 +252,7 @@ def long_way(path_ms: float) -> str | None:
 
 
 def _for_machines(name: str, facts: "ArrayFacts | None", why_broken: str | None) -> dict[str, Any]:
-    """Return it for `--json`; without `facts`, nothing can be read of it."""
+    """Return the facts of an array for `--json`; `facts` is None if the array cannot be read."""
     return {
         "name": name,
         "emulated": True,

@@ -3,7 +3,7 @@ Prometheus."""
 
 from stallmark.capabilities import Capability, CommandEntry
 
-_LIVE = "Show an experiment in a browser, from its records: also one that was started without --web."
+_LIVE = "Show an experiment in a browser, from its records, even if it was started without --web."
 
 CAPABILITY = Capability(
     name="live",

@@ -52,6 +52,7 @@ def _experiment_metrics(seen: Seen) -> Iterator[Metric]:
     info.add_metric([seen.folder.name, seen.scenario.name, stallmark.__version__], 1)
     yield info
     phases = GaugeMetricFamily("stallmark_phase", "1 for the phase that it is in, 0 for the others.", labels=["phase"])
+    # A series for every phase, so that queries need no list of the phases.
     for phase in sorted({*Phase, *State, seen.phase}):
         phases.add_metric([phase], phase == seen.phase)
     yield phases
@@ -76,6 +77,7 @@ def _run_metrics(run: FollowedRun) -> Iterator[Metric]:
         ], 1,
     )  # fmt: skip
     yield info
+    # A single second is noise at low rates.
     last = slice(max(0, run.seconds - LATELY_S), run.seconds)
     if not run.sums:
         return

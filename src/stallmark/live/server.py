@@ -6,18 +6,17 @@ import time
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 
-from flask import Flask, Response, abort, jsonify, redirect, render_template, request
+from flask import Flask, Response, abort, jsonify, render_template, request
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
-from werkzeug.wrappers import Response as AnyResponse
 
 from stallmark.errors import StallmarkError
 from stallmark.experiment.status import State
 from stallmark.live import metrics
 from stallmark.live import wording as text
-from stallmark.live.access import Access, PageAddress
 from stallmark.live.state import lines, state
 from stallmark.live.view import MEANS, View
 from stallmark.redact import visible
+from stallmark.web_access import Access, PageAddress
 
 FRESH_S = 0.5
 """A look at the experiment serves everybody who asks within it."""
@@ -37,8 +36,9 @@ _OF_THE_RUN = ("text/html", "application/json", "text/plain")
 
 
 class Ending:
-    """The end of an experiment, told at once to every page that is open: also to one in the background, which a browser
-    lets ask once a minute only."""
+    """The end of an experiment, pushed to every open page at once: a browser lets a page in the background ask only
+    once a minute.
+    """
 
     def __init__(self) -> None:
         self._ended, self._final = threading.Event(), ""
@@ -60,7 +60,7 @@ class Ending:
     def is_awaited(self) -> bool:
         return bool(self._listening)
 
-    def tell(self, final: str) -> None:
+    def publish(self, final: str) -> None:
         self._final = final
         self._ended.set()
         deadline = time.monotonic() + FAREWELL_S
@@ -69,10 +69,10 @@ class Ending:
 
 
 class LivePage:
-    """The live page of an experiment. `stop` ends the experiment; None if another process runs it."""
+    """The live page of an experiment. `stop` ends the experiment, or is None if another process runs it."""
 
     def __init__(self, view: View, address: PageAddress, stop: Callable[[], None] | None = None):
-        """Take the address; raise StallmarkError where it is not free."""
+        """Take the address; raise StallmarkError if it is not free."""
         self.access, self._view, self._ending = Access(address), view, Ending()
         self._stoppable = stop is not None
         app = make_app(view, self.access, self._ending, stop)
@@ -92,21 +92,22 @@ class LivePage:
         self._thread.start()
         address = self.access.address
         needed = self._stoppable or not address.is_here
-        return f"{address.url}?token={self.access.token}" if needed else address.url
+        return self.access.url if needed else address.url
 
     def close(self, complete: bool, because: str) -> None:
         """Let the pages that are open know how it ended, and serve them no longer."""
         self._view.end(State.COMPLETE if complete else State.ENDED, because)
         if self._ending.is_awaited:
-            self._ending.tell(self._final())
+            self._ending.publish(self._final())
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
 
     def _final(self) -> str:
-        """Return the last state, with the lines of all runs: nobody will answer for one that a page lacks."""
+        """Return the last state, with the lines of all runs: afterwards a page cannot request missing ones."""
         seen = self._view.look()
-        for _ in seen.runs:  # each look reads one more to its end
+        # Each look reads one more ended run completely.
+        for _ in seen.runs:
             seen = self._view.look()
         drawn = {number: lines(run) for number, run in seen.runs.items() if run.sums}
         return visible(json.dumps(state(seen) | {"ended": drawn}, ensure_ascii=False))
@@ -115,19 +116,7 @@ class LivePage:
 def make_app(view: View, access: Access, ending: Ending, stop: Callable[[], None] | None) -> Flask:
     app = Flask(__name__, static_folder=None, template_folder="page")
     app.json.ensure_ascii = False  # type: ignore[attr-defined]  # for `visible`
-    cookie = f"stallmark-{access.address.port}"
-
-    @app.before_request
-    def admit() -> AnyResponse | None:
-        if not access.knows_host(request.host) or not access.is_own(dict(request.headers), request.host):
-            abort(403)
-        if access.fits(request.args.get("token")):
-            answer = redirect("/")
-            answer.set_cookie(cookie, access.token, httponly=True, samesite="Strict")
-            return answer
-        if not access.may_see(request.cookies.get(cookie), request.headers.get("Authorization")):
-            abort(401)
-        return None
+    access.guard(app)
 
     @app.after_request
     def protect(answer: Response) -> Response:
@@ -139,7 +128,7 @@ def make_app(view: View, access: Access, ending: Ending, stop: Callable[[], None
 
     @app.get("/")
     def page() -> str:
-        token = access.token if stop and access.fits(request.cookies.get(cookie)) else ""
+        token = access.token if stop and access.fits(request.cookies.get(access.cookie)) else ""
         return render_template("live.html", text=text, means=MEANS, token=token, scenario=view.scenario)
 
     @app.get("/<name>.<any(css, js):kind>")
@@ -154,7 +143,7 @@ def make_app(view: View, access: Access, ending: Ending, stop: Callable[[], None
         return jsonify(state(view.look(FRESH_S)))
 
     @app.get("/ended")
-    def ended() -> Response:
+    def wait_for_end() -> Response:
         return Response(ending.listen(), mimetype="text/event-stream")
 
     @app.get("/lines/<int:number>")

@@ -39,6 +39,7 @@ def state(seen: Seen) -> Json:
     if planned:
         name = planned.variant.name
         place = text.run(seen.present or 0, len(seen.order), name, planned.repeat, repeats[name])
+    # Outside the load a run has no step and no values of the last seconds.
     doing, loaded = seen.doing, run if seen.phase in UNDER_LOAD else None
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -68,6 +69,7 @@ def lines(run: FollowedRun) -> Json:
     """Return the lines of a run, in seconds since measuring began; `warm_up` ends at 0."""
     steps = run.record.manifest.steps
     began = steps[0].measure_s if steps else 0.0
+    # A browser draws POINTS points quickly; a day of seconds becomes means.
     width = max(1, math.ceil(run.seconds / POINTS))
     seconds = np.arange(0, run.seconds, width)
     return {
@@ -81,12 +83,13 @@ def lines(run: FollowedRun) -> Json:
 
 
 def _note(seen: Seen) -> str:
-    """Return the note next to the phase: from the process that runs it, or that nothing was written for a while."""
+    """Return the note next to the phase: that of the running process, or that nothing was written for a while."""
     if asks := seen.doing.asks if seen.doing else seen.status.asks:
         return experiment.asks(*asks)
     if seen.doing:
-        is_told = seen.phase in UNDER_LOAD and not isinstance(seen.scenario, QueryScenario)  # by the page itself
-        return "" if is_told else seen.doing.note
+        # Under load the page itself shows the progress.
+        is_shown = seen.phase in UNDER_LOAD and not isinstance(seen.scenario, QueryScenario)
+        return "" if is_shown else seen.doing.note
     silent_s = seen.status.silent_s or 0.0
     return text.quiet(silent_s) if seen.status.state is State.RUNNING and silent_s > QUIET_S else ""
 
@@ -185,7 +188,7 @@ def _runs(seen: Seen) -> list[Json]:
 
 
 def _cut(seen: Seen, number: int) -> bool:
-    """Return whether a run has ended early."""
+    """Return True if a run has ended early."""
     run = seen.runs.get(number)
     return run is not None and run is not seen.running and run.record.incomplete_because is not None
 

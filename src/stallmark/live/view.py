@@ -95,8 +95,10 @@ def sums(record: Record, seconds: int) -> Sums:
 
 
 def means(values: Sums, line: str, width: int = 1) -> np.ndarray:
-    """Return a line as means of `width` seconds each, the last of fewer: each I/O, each transaction counts as much as
-    every other. NaN where there was none, or nothing was measured."""
+    """Return a line as means over `width` seconds each, weighted by I/Os or transactions.
+
+    The last mean may cover fewer seconds. It is NaN for seconds without I/Os, transactions or measurement.
+    """
     shown = LINES.get(line)
     above = values[shown.amount if shown else line]
     below = values[shown.per] if shown and shown.per else np.ones(len(above))
@@ -127,6 +129,7 @@ def _log(io: Io, seconds: int) -> tuple[np.ndarray, np.ndarray]:
         return unknown, unknown
     if syncs is None or sync_ms is None:
         return writes, write_ms
+    # A server may write its log without syncs (O_DSYNC): then each write is a flush.
     return np.where(syncs > 0, syncs, writes), write_ms + sync_ms
 
 
@@ -151,6 +154,7 @@ def _waits(record: Record, seconds: int) -> Sums:
         of_row = classes.codes(batch, "wait_class")
         line_of = np.array([f"waits_{name if name in WAIT_CLASSES else 'other'}" for name in classes.names])
         waiting = batch.column("samples").to_numpy() / np.maximum(batch.column("polls").to_numpy(), 1)
+        # Seconds without a sample stay unknown: 0 would mean that no session waited.
         sampled[second[second < seconds]] = True
         for line in WAITS:
             rows = (second < seconds) & (line_of[of_row] == line)
@@ -182,7 +186,7 @@ class FollowedRun:
         self.seconds = 0
         self.sums: Sums = {}
         self.tallies: dict[tuple[int, bool, str], LiveTally] = defaultdict(LiveTally)
-        """By the step's number, whether it was measured, and the transaction."""
+        """The tally of each step's number, measured or warm-up, and transaction."""
         self.errors: Counter[tuple[str, str]] = Counter()
         """Failed attempts by transaction and class."""
         self.files: dict[str, Mapping[str, Any]] = {}
@@ -265,21 +269,23 @@ def _seconds_of(record: Record) -> int:
     return min(seconds, int(ends))
 
 
-# The view of an experiment while it goes on: which run, which phase, how long yet, and the lines of its runs.
+# The view of a running experiment: its run, phase and remaining time, and the lines of its runs.
 
 
 @dataclass(frozen=True)
 class Seen:
-    """An experiment at one moment. `runs` are those begun, by number; `present` is the number of the one under way or
-    being prepared, None before the first and after the last. `doing` is known to the process that runs it alone."""
+    """An experiment at one moment."""
 
     folder: Path
     scenario: AnyScenario
     order: Sequence[PlannedRun]
     status: Status
     runs: dict[int, FollowedRun]
+    """The runs that have begun, by number."""
     present: int | None
+    """The number of the run under way or in preparation, or None before the first and after the last."""
     doing: Doing | None
+    """The present activity, known only to the process that runs the experiment, otherwise None."""
 
     @property
     def running(self) -> FollowedRun | None:
@@ -289,13 +295,14 @@ class Seen:
 
     @property
     def final(self) -> bool:
-        """Return whether nothing changes any more, and all runs were read to their ends."""
+        """Return True if the experiment is over and all runs were read to their ends."""
         over = self.status.state in (State.COMPLETE, State.ENDED)
         return over and all(run.whole for run in self.runs.values())
 
     @property
     def phase(self) -> str:
         """Return the phase in the words of `Phase`, or of the status where only records are known."""
+        # The records are newer than the process that ended or hangs.
         if self.status.state in (State.COMPLETE, State.ENDED, State.SILENT):
             return self.status.state
         if self.doing:
@@ -331,11 +338,13 @@ class View:
         """Return the experiment as it is now, or was at most `fresh_s` ago; as it was, while files are
         being replaced."""
         with self._looking:
+            # Several open pages share one reading of the records.
             if self._seen and time.monotonic() - self._looked < fresh_s:
                 return self._seen
             try:
                 self._seen, self._looked = self._look(), time.monotonic()
             except (OSError, StallmarkError):
+                # Files are replaced while the run writes: the previous view is better than an error.
                 if self._seen is None:
                     raise
             return self._seen
@@ -355,13 +364,15 @@ class View:
 
     def _followed(self, number: int, record: Record) -> FollowedRun:
         known = self._runs.get(number)
-        made_anew = known is not None and known.whole and _goes_on(record)  # after one that was cut, on resuming
+        # True for a run that is repeated on resuming, after it was cut short.
+        made_anew = known is not None and known.whole and _goes_on(record)
         return FollowedRun(record) if known is None or made_anew else known
 
     def _read(self) -> list[Record]:
         """Return the records there are, in order; each is read again only when its manifest has changed."""
         known = {}
         for path in self.folder.glob(f"*/{FILE}"):
+            # Manifests of ended runs do not change: reading hundreds each second would take its toll.
             changed = path.stat().st_mtime_ns
             before = self._records.get(path.parent)
             known[path.parent] = before if before and before[0] == changed else (changed, Record(path.parent))
@@ -369,8 +380,9 @@ class View:
         return sorted((record for _, record in known.values()), key=lambda record: record.manifest.sequence or 1)
 
     def _due(self, runs: dict[int, Record]) -> list[int]:
-        """Return the runs to follow now: those that continue, and of those that ended one at a time, the last first: to
-        read a long one takes a second.
+        """Return the runs to read now: all that continue, and the latest of the ended ones.
+
+        Reading a long run takes a second, so ended runs are read one per call.
         """
         ended = [number for number, run in self._runs.items() if not run.whole and not _goes_on(runs[number])]
         return [number for number in runs if _goes_on(runs[number])] + sorted(ended)[-1:]
@@ -387,7 +399,8 @@ class View:
         if self._ended:
             state, because = self._ended
             return replace(progress, state=state, because=because or None, left_s=None)
-        if self.runs_here:  # whatever its last record says, this process is at work
+        # This process is at work, even if the last record is complete.
+        if self.runs_here:
             return replace(progress, state=State.RUNNING, because=None)
         return progress
 

@@ -2,7 +2,7 @@
 
 from stallmark.capabilities import Capability, CommandEntry
 
-_WORKER = "Drive a share of the load of runs started elsewhere (`stallmark run --expect-workers N`)."
+_WORKER = "Drive a share of the load of runs started on another machine (`stallmark run --expect-workers N`)."
 
 CAPABILITY = Capability(
     name="machines",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Machines(LoadMachines):
-    """So many machines, which are to connect to this one at `host` ("*": any address) and `port`."""
+    """The load machines of a run: `count` of them connect to this one at `host` ("*": any address) and `port`."""
 
     count: int
     host: str
@@ -38,12 +38,12 @@ class Machines(LoadMachines):
             )
         if engine.is_local:
             raise StallmarkError(
-                "Load machines reach a server over the network, and the embedded one listens here alone: name one with "
-                "--server."
+                "Load machines reach a server over the network, but the embedded one listens on this machine only: "
+                "name a server with --server."
             )
         if (users := min(load.most_users for load in users_loads(scenario))) < self.count:
             raise StallmarkError(
-                f"{users:,} users cannot be spread over {self.count:,} load machines: ask for more users, or for "
+                f"{users:,} users cannot be spread over {self.count:,} load machines: choose more users, or "
                 "fewer machines with --expect-workers."
             )
         refuse_port_in_use(self.host.removeprefix("*"), self.port, "the load machines")
@@ -57,10 +57,11 @@ class Machines(LoadMachines):
 @click.command()
 @click.option(
     "--expect-workers", type=click.IntRange(1), metavar="N",
-    help="Drive from N load machines, each of which runs `stallmark worker`. Then no users run here.",
+    help="Number of load machines, each running `stallmark worker`; no users run on this machine then.",
 )  # fmt: skip
-@click.option("--master-bind-host", default="*", show_default=True, help="The address that load machines connect to.")
-@click.option("--master-bind-port", type=click.IntRange(1, 65535), default=MASTER_PORT, show_default=True)
+@click.option("--master-bind-host", default="*", show_default=True, help="Address that load machines connect to.")
+@click.option("--master-bind-port", type=click.IntRange(1, 65535), default=MASTER_PORT, show_default=True,
+              help="Port that load machines connect to.")  # fmt: skip
 def machines(expect_workers: int | None, master_bind_host: str, master_bind_port: int) -> Machines | None:
     return Machines(expect_workers, master_bind_host, master_bind_port) if expect_workers else None
 
@@ -68,13 +69,14 @@ def machines(expect_workers: int | None, master_bind_host: str, master_bind_port
 # `stallmark worker`: drive a share of the load of runs started on another machine.
 @click.command(cls=Command)
 @server_option(required=True)
-@click.option("--master-host", required=True, metavar="HOST", help="Where `stallmark run` is started.")
-@click.option("--master-port", type=click.IntRange(1, 65535), default=MASTER_PORT, show_default=True)
+@click.option("--master-host", required=True, metavar="HOST", help="Host that runs `stallmark run`.")
+@click.option("--master-port", type=click.IntRange(1, 65535), default=MASTER_PORT, show_default=True,
+              help="Port of `stallmark run` (--master-bind-port).")  # fmt: skip
 def worker(server: str, master_host: str, master_port: int) -> None:
-    """Drive a share of the load of runs started elsewhere (`stallmark run --expect-workers N`).
+    """Drive a share of the load of runs started on another machine (`stallmark run --expect-workers N`).
 
-    Serves run after run until Ctrl-C. The server's URL and password are given here as well: they are not sent. What is
-    sent is neither encrypted nor signed, as Locust has it: keep it in a network you trust.
+    Serves run after run until Ctrl-C. Give the server's URL and password here too: they are not sent over the network.
+    Locust neither encrypts nor signs its messages: use a network that you trust.
     """
     from stallmark.machines.serving import serve
 

@@ -1,7 +1,6 @@
-"""The check of what comes over Locust's connection between load machines, where it comes in.
+"""The check of incoming messages on Locust's connection between load machines.
 
-Whoever reaches the port can send. Locust takes for granted that it was its own kind, and any other message ends the
-greenlet that listens.
+Anyone who reaches the port can send. Locust expects only its own messages: any other ends the greenlet that listens.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +16,7 @@ STATES = Literal["ready", "spawning", "running", "cleanup", "stopped", "stopping
 
 
 class _Users(msgspec.Struct):
-    """The users of each class. The statistics beside them are Locust's own, and nobody reads them."""
+    """The users of each class. Locust's own statistics in the same message are not read."""
 
     user_classes_count: dict[str, int]
 

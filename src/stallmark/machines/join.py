@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from stallmark.driver.load import RunFacts
 
 STALLMARK = "stallmark"
-"""The message type that ours have among Locust's: a body, as between our own processes, and a worker's count of them.
-"""
+"""The type of our messages among Locust's: a body, as between our own processes, and the worker's message count."""
 
 _IN_WORDS = {"stallmark": "Stallmark", "bytes_as_loaded": "size as loaded"}
 
@@ -43,8 +42,9 @@ class ClockOffset:
         """Estimate the offset from messages there and back, each with three times in ns: sent (our clock), seen (the
         other's), back (ours).
 
-        The quickest exchange says most. The other machine saw it between its two ends, so their middle is wrong by half
-        its duration at most (Cristian's algorithm, Distributed Computing 3 (1989) 146).
+        The quickest exchange is the most accurate: the other machine saw it at some time between sending and return, so
+        the middle is wrong by at most half the duration (Cristian's algorithm, Distributed Computing 3 (1989) 146). An
+        exchange sent at 0 ms and back at 4 ms that the other clock saw at 1,002 ms gives an offset of 1,000 ± 2 ms.
         """
         sent, seen, back = min(exchanges, key=lambda exchange: exchange[2] - exchange[0])
         return cls(seen - (sent + back) // 2, (back - sent + 1) // 2)

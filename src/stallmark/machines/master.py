@@ -55,9 +55,11 @@ from stallmark.machines.incoming import from_machine
 from stallmark.machines.join import STALLMARK, ClockOffset, refusal
 
 READY_WITHIN_S = 50  # below `controller.READY_LIMIT_S`
-EXCHANGES = 10  # with each machine, to compare clocks
+# Messages to each machine to compare clocks: the quickest decides, so several are needed.
+EXCHANGES = 10
 ANSWER_WITHIN_S = 2
-LINGER_MS = 500  # for what a machine that has gone would still be sent
+# Limits the wait for messages to a machine that has left.
+LINGER_MS = 500
 
 
 @dataclass
@@ -101,7 +103,8 @@ class Master(MasterRunner):
         self._over = False
         self._not_understood: set[str] = set()
         self._late: set[str] = set()  # names of machines
-        self._users_changed: set[int] = set()  # the loads whose numbers the machines are still to be told
+        # Loads whose new numbers were not sent to the machines yet.
+        self._users_changed: set[int] = set()
         super().__init__(environment, expected.host, expected.port)
         environment.runner = self
         if environment.shape_class:
@@ -121,7 +124,7 @@ class Master(MasterRunner):
             self.handle([frame.bytes for frame in frames], str(frames[0].get("Peer-Address")))
 
     def handle(self, frames: Sequence[bytes], address: str) -> None:
-        """Handle a message that came from that address, or leave it out and say so once."""
+        """Handle a message from an address, or ignore it and report that once."""
         try:
             message = from_machine(frames)
             self.handle_message(message.node_id, message)
@@ -139,7 +142,8 @@ class Master(MasterRunner):
                 if client_id in self._machines or not self._all_there.is_set():
                     super().handle_message(client_id, msg)
                 else:
-                    self._report_late(client_id.rpartition("_")[0] or client_id)  # as Locust makes its ids
+                    # Locust's ids are the host's name, “_” and a random part.
+                    self._report_late(client_id.rpartition("_")[0] or client_id)
             case kind if kind == STALLMARK:
                 self._receive(client_id, msg.data["body"], msg.data["count"])
             case "stats" if is_known:
@@ -147,7 +151,8 @@ class Master(MasterRunner):
                 self.check_stopped()
             case _ if is_known:
                 if self.clients[client_id].state == STATE_MISSING:
-                    self._report_lost()  # it was, though it has come back: its users were given up
+                    # A machine that comes back still counts as lost: its users were given up.
+                    self._report_lost()
                 super().handle_message(client_id, msg)
 
     def wait_until_ready(self) -> list[LoadMachine]:
@@ -180,7 +185,8 @@ class Master(MasterRunner):
             self._send(machine, rate)
 
     def stop(self, send_stop_to_client: bool = True) -> None:
-        self._report_lost()  # before Locust tells of its stop, which a lost machine may be the reason for
+        # Reported before Locust's stop, of which a lost machine may be the cause.
+        self._report_lost()
         self._over = True
         super().stop(send_stop_to_client)
 
@@ -211,7 +217,8 @@ class Master(MasterRunner):
                 self._deliver(Waiting(last_count, wanted))
             gevent.sleep(0.05)
         self._all_there.set()
-        self._over = False  # Locust stops when all have left that came, though there was no load yet
+        # Locust also stops when all machines have left before the load began.
+        self._over = False
         for stranger in set(self.clients) - set(self._machines):
             del self.clients[stranger]  # Locust would give it users
 
@@ -235,7 +242,7 @@ class Master(MasterRunner):
                 self._deliver(MachineLost(machine.number))
 
     def _is_lost(self, machine: TakenMachine) -> bool:
-        """Return whether a machine has left, or has been silent for several seconds."""
+        """Return True if a machine has left, or has been silent for several seconds."""
         node = self.clients.get(machine.id)
         return node is None or node.state == STATE_MISSING
 
@@ -285,7 +292,7 @@ class Master(MasterRunner):
             self._machines[id] = TakenMachine(id, join, received=1)
 
     def _report_late(self, name: str) -> None:
-        """Say once that a machine came when all were there."""
+        """Report once that a machine connected after all expected ones."""
         if name not in self._late:
             self._late.add(name)
             self._deliver(LateMachine(name))
@@ -305,12 +312,13 @@ class Master(MasterRunner):
             case Done():
                 machine.done.set()
             case Report():
-                self._deliver(message)  # its rows name the machine
+                # Its sender needs no mention: the rows have the machine's name.
+                self._deliver(message)
             case _:
                 self._deliver(msgspec.structs.replace(message, machine=machine.number))
 
     def _send_users(self) -> None:
-        """Tell every machine how many users the others have, of the loads where that has changed."""
+        """Send every machine the number of users on the others, for the loads whose number has changed."""
         gevent.sleep(USERS_TOLD_AFTER_S)
         changed, self._users_changed = self._users_changed, set()
         for load in changed:

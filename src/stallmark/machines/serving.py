@@ -33,8 +33,10 @@ from stallmark.processes import exit_clause, kill, wait_for_exit_code
 from stallmark.record import devices
 from stallmark.stopping import hearing, later
 
-EXIT_WITHIN_S = 5  # for a load driver whose channel has closed: it is ending
-FAREWELL_S = 20  # executors give their users 12 s
+# A load driver whose channel has closed is about to exit.
+EXIT_WITHIN_S = 5
+# Longer than the 12 s that executors give their users.
+FAREWELL_S = 20
 
 
 def facts_of(engine: Engine) -> RunFacts:
@@ -42,7 +44,8 @@ def facts_of(engine: Engine) -> RunFacts:
     change between two.
     """
     facts = RunFacts(stallmark.__version__, str(engine.identity()))
-    if not engine.by_workload and (entry := ledger.read(engine)):  # a load machine is told later which there are
+    # With several databases, the names arrive later, with the run.
+    if not engine.by_workload and (entry := ledger.read(engine)):
         data = entry.identity
         facts = msgspec.structs.replace(
             facts,
@@ -59,7 +62,8 @@ def serve(server: str, host: str, port: int, show: Show) -> None:
     """Serve run after run on the server of this URL until stopped. Raises StallmarkError when a master refuses
     this machine."""
     engine = open_engine(server)
-    engine.identity()  # an unreachable server is said now
+    # Raises now if the server is unreachable, not when the run begins.
+    engine.identity()
     show.say(f"Waiting for runs of {host}:{port}. Ctrl-C ends this.")
     if reason := hearing(lambda: unreachable_reason(host, port)):
         show.say(f"No run is there yet: {reason}. Trying on.")
@@ -110,7 +114,7 @@ def _serve_one(channel: Channel, engine: Engine, show: Show) -> None:
 
 
 def _end(channel: Channel) -> None:
-    """End the load driver: let users finish, as long as a message comes every FAREWELL_S."""
+    """End the load driver: let users finish while a message arrives at least every FAREWELL_S."""
     try:
         channel.send(Quit())
         while select.select([channel], [], [], FAREWELL_S)[0]:

@@ -1,7 +1,7 @@
 """A load machine's share of one run: Locust's worker, with the executors of this machine.
 
-Run as `python -m stallmark.machines.worker FD`, because Locust patches the standard library of its process. It
-waits for a master for as long as its parent lives, and ends with the run, with the parent, or with the master.
+Run as `python -m stallmark.machines.worker FD`, because Locust patches the standard library of its process. It waits
+for a master while its parent lives, and ends with the run, the parent or the master.
 """
 
 from stallmark.driver.user_handle import user_class  # isort: skip  (patches the process: before everything else)
@@ -58,7 +58,8 @@ from stallmark.machines.incoming import from_master
 from stallmark.machines.join import STALLMARK
 
 RELEASED_WITHIN_S = 5
-LOOK_EVERY_S = 0.1  # for what is to be reported
+# Reports are collected for this long: a master has many machines to listen to.
+LOOK_EVERY_S = 0.1
 LINGER_MS = 500
 
 
@@ -103,8 +104,9 @@ class _Runner(WorkerRunner):
 
 
 class LoadWorker:
-    """The worker of one run. It serves the master that has answered. The parent tells what this machine is (Join) and
-    hears how the run goes."""
+    """The worker of one run. It serves the master that has answered. The parent sends this machine's description (Join)
+    and receives the progress of the run.
+    """
 
     def __init__(self, parent: Channel, order: WorkerOrder):
         self._parent = parent
@@ -114,7 +116,8 @@ class LoadWorker:
         self._environment = Environment(parsed_options=options)
         self._executors: Executors | None = None
         self._merger = RowMerger()
-        self._users: dict[int, int] = {}  # by load, where their number has not been told yet
+        # New numbers of users by load, sent with the next report.
+        self._users: dict[int, int] = {}
         self._sent = 0
         self._silent_s = 0
         self._has_left_out = False
@@ -133,7 +136,7 @@ class LoadWorker:
         self._send_to_master(join)
 
     def leave(self) -> None:
-        """End the load here, whatever the master says."""
+        """End the load here, regardless of the master."""
         with suppress(RPCError):
             self._environment.events.quitting.fire(environment=self._environment, reverse=True)
         self._end_load()
@@ -141,13 +144,13 @@ class LoadWorker:
         self._runner.client.close(linger=LINGER_MS)
 
     def _leave_out(self) -> None:
-        """Say once that a message of the master made no sense."""
+        """Report once that a message of the master was malformed."""
         if not self._has_left_out:
             self._has_left_out = True
             self._send_to_parent(NotUnderstood("the master"))
 
     def _receive(self, message: OurMessage) -> None:
-        """Do as the master says. Raise Malformed."""
+        """Carry out a message of the master. Raise Malformed."""
         match message:
             case LoadOrder() as order:
                 gevent.spawn(self._get_ready, order)
@@ -183,7 +186,7 @@ class LoadWorker:
         self._send_to_master(ExecutorsReady(len(started), executor_counts(order.loads, order.machines)))
 
     def _deliver(self, message: OurMessage) -> None:
-        """Pass on what an executor says, and gather what need not be told at once: a master has many machines."""
+        """Forward an executor's message, or collect it if it is not urgent: a master has many machines to listen to."""
         match message:
             case Report():
                 try:
@@ -219,7 +222,8 @@ class LoadWorker:
         self._runner.stop()
         self._end_load()
         self._send_to_master(Done())
-        gevent.sleep(RELEASED_WITHIN_S)  # the master's "quit" comes in between
+        # The master's "quit" arrives during this wait.
+        gevent.sleep(RELEASED_WITHIN_S)
         self._runner.quit()
 
     def _end_load(self) -> None:

@@ -2,7 +2,7 @@
 
 from stallmark.capabilities import Capability, CommandEntry
 
-_PROFILE = "Record the counters of a server in production, every 15 seconds, and change nothing."
+_PROFILE = "Record the counters of a production server every 15 seconds, without changing anything."
 
 CAPABILITY = Capability(
     name="profile", commands=(CommandEntry("Measure", "profile", _PROFILE, "stallmark.profile.command"),)

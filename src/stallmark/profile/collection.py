@@ -57,7 +57,7 @@ def refuse_folder(folder: Path) -> None:
 
 
 def _is_left_by_us(path: Path) -> bool:
-    """Return whether a file is the rest of a manifest that was not completely written."""
+    """Return True if a file is the rest of an incompletely written manifest."""
     return path.name.startswith(f"{FILE}.") and path.suffix == ".new"
 
 
@@ -174,7 +174,7 @@ class Collection:
     _last: _LastSample | None = None
 
     def run(self) -> None:
-        """Collect until the time is over. Whatever ends the collection, earlier samples are kept.
+        """Collect until the time is over. Earlier samples are kept in any case.
 
         Raise StallmarkError if the first connection fails, the folder is unsuitable, or the disk is full.
         """
@@ -196,7 +196,8 @@ class Collection:
         end: SessionEnd = "stopped"
         reason: str | None = None
         cpu = self.clock.cpu()
-        self._sample = last_sample(self.folder) + 2  # a kill may have left a part of the next sample
+        # One number is skipped, because a kill may have left a part of the next sample.
+        self._sample = last_sample(self.folder) + 2
         try:
             self._collect(writer)
             end = "complete"
@@ -263,7 +264,8 @@ class Collection:
         about = reading.server_clock, took, reading.start, len(writer.manifest.servers), reading.own_cpu_ms
         for name, rows in reading.tables.items():
             writer.append(name, [(self._sample, *row) for row in rows])
-        writer.append("samples", [(self._sample, *place, *about)])  # last: a sample counts once its row is written
+        # Written last: a sample counts only with this row.
+        writer.append("samples", [(self._sample, *place, *about)])
         self._sample += 1
         self._report(writer, reading)
 

@@ -65,7 +65,7 @@ class Source(ABC):
 
     @abstractmethod
     def open(self) -> Opened:
-        """Connect. Raise StallmarkError if there is no connection, or the server refuses what a profile needs."""
+        """Connect. Raise StallmarkError if the server cannot be reached, or refuses what a profile requires."""
 
     @abstractmethod
     def read(self) -> Reading:

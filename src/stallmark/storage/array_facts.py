@@ -32,12 +32,7 @@ class ReadTimes(NamedTuple):
 
 
 class ArrayFacts(BaseModel):
-    """The facts about one array. `loop` is the path of its block device; None while it is being made, or if that was
-    cut short.
-
-    `counters_before` and `reads_before`: the counts of the array and of its block device when the array
-    was created or last changed.
-    """
+    """The facts about one array."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -45,8 +40,11 @@ class ArrayFacts(BaseModel):
     size: int
     model: ArrayModel
     loop: str | None = None
+    """The path of the block device, or None while the array is being made, or if that was interrupted."""
     counters_before: ArrayCounters | None = None
+    """The counters of the array when it was created or last changed."""
     reads_before: ReadTimes = ReadTimes(0, 0)
+    """The reads of the block device when the array was created or last changed."""
 
 
 def runtime_folder(folder: Path) -> Path:
@@ -108,7 +106,7 @@ def emulated_array_under(device: str) -> tuple[ArrayFacts, Path | None] | None:
 
 
 def _still_has(loop: str, runtime: Path) -> bool:
-    """Return whether the loop device is still this array's: after a crash it may belong to another by now."""
+    """Return True if the loop device is still this array's: after a crash it may belong to another array."""
     file = file_behind(loop)
     return file is not None and runtime_folder(file.parent.parent) == runtime
 

@@ -15,7 +15,8 @@ from stallmark.record.manifest.storage import IoLimit, Limited
 SYS_BLOCK = Path("/sys/dev/block")
 DISKSTATS = Path("/proc/diskstats")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-SECTOR_BYTES = 512  # unit of /proc/diskstats, independent of the device's sector
+# Unit of /proc/diskstats, independent of the device's sector.
+SECTOR_BYTES = 512
 _IN_MEMORY = ("tmpfs", "ramfs")
 
 
@@ -93,7 +94,8 @@ def device_behind(directory: Path) -> BlockDevice:
     """Return the block device that holds `directory`: a partition is itself, not its disk. Raise NoBlockDevice."""
     directory = directory.resolve()
     number = os.stat(directory).st_dev
-    if not _sys(number).exists():  # the file system has an anonymous number: btrfs, overlay, tmpfs, network …
+    # File systems without a device have an anonymous number: btrfs, overlay, tmpfs, network …
+    if not _sys(number).exists():
         return _device_of_mount(directory, mount_of(directory))
     return device_of_number(number)
 
@@ -115,7 +117,8 @@ def mount_of(directory: Path) -> Mount:
     if not mounts:
         raise NoBlockDevice(f"The mount that holds {directory} is not known here.")
     longest = max(len(mount.point.parts) for mount in mounts)
-    return [mount for mount in mounts if len(mount.point.parts) == longest][-1]  # the last one covers the others
+    # The last mount covers the others.
+    return [mount for mount in mounts if len(mount.point.parts) == longest][-1]
 
 
 def _device_of_mount(directory: Path, mount: Mount) -> BlockDevice:

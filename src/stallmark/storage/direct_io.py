@@ -43,7 +43,8 @@ def direct_io(folder: Path) -> DirectIo | None:
     file_system = _file_system(existing)
     if file_system and file_system.startswith(_HIDES_A_CACHE):
         return DirectIo("unknown", file_system)
-    if folder.is_file():  # nothing is written beside another's file
+    # Nothing is tried next to a file that is not ours: only the file system decides.
+    if folder.is_file():
         return DirectIo("through" if file_system and _JOURNALLED in file_system else "unknown", file_system)
     try:
         cached = _is_cached(existing)
@@ -67,14 +68,14 @@ def refuse_cached(folder: Path) -> None:
 
 
 def _is_cached(folder: Path) -> bool:
-    """Return whether a file that is written with O_DIRECT has pages in the cache. Raise OSError if that cannot be
-    tried."""
+    """Return True if a file written with O_DIRECT has pages in the cache. Raise OSError if this cannot be tried."""
     descriptor, name = tempfile.mkstemp(prefix=".stallmark-direct-", dir=folder)
     try:
         os.close(descriptor)
         descriptor = os.open(name, os.O_RDWR | os.O_DIRECT)
         try:
-            with mmap.mmap(-1, _PIECE_BYTES) as piece:  # whose address is that of a page, as O_DIRECT asks for
+            # O_DIRECT requires memory aligned to pages, which mmap gives.
+            with mmap.mmap(-1, _PIECE_BYTES) as piece:
                 piece.write(os.urandom(_PIECE_BYTES))
                 for offset in range(0, _BYTES, _PIECE_BYTES):
                     os.pwrite(descriptor, piece, offset)
@@ -94,7 +95,8 @@ def _resident_pages(name: str) -> int:
         pages = (ctypes.c_ubyte * (_BYTES // mmap.PAGESIZE))()
         start = ctypes.c_char.from_buffer(mapped)
         failed = libc.mincore(ctypes.c_void_p(ctypes.addressof(start)), ctypes.c_size_t(_BYTES), pages)
-        del start  # or the map could not be closed
+        # A reference would keep the map from being closed.
+        del start
         if failed:
             raise OSError(ctypes.get_errno(), "mincore")
         return sum(page & 1 for page in pages)
@@ -139,7 +141,8 @@ def describe(folder: Path, server: int | None = None) -> Device:
         return Device(why=str(reason))
     entry = SYS_BLOCK / device.number
     queue = entry / "queue"
-    if not queue.exists():  # a partition: its disk has the queue
+    # A partition has no queue of its own: its disk has.
+    if not queue.exists():
         queue = entry.resolve().parent / "queue"
     mount = mount_of(folder.resolve())
     sectors, tags = _read(entry / "size"), _read(queue / "nr_requests")

@@ -162,7 +162,7 @@ def test_a_cap_of_somebody_else_that_is_not_yet_in_use_is_theirs(engine, setting
 
 def test_our_own_that_a_kill_left_so_is_not(engine, settings):
     settings.takes = False
-    with pytest.raises(StallmarkError, match="RECONFIGURE did not take"):
+    with pytest.raises(StallmarkError, match="RECONFIGURE had no effect"):
         engine.memory.cap(4 << 30)
     assert settings.values[CAP] == 4096 and settings.in_use[CAP] == UNLIMITED
     settings.takes = True

@@ -214,7 +214,7 @@ def test_down_removes_data_when_told(engine, sql_server):
     assert "Its data is removed" in said(stallmark("server", "down", "--remove-data"), 0)
     assert engine.containers == {} and engine.volumes == {}
     assert not server_order.CredentialFiles("stallmark").exist
-    assert "There is no server 'stallmark'" in said(stallmark("server", "down"))
+    assert "Unknown server 'stallmark'" in said(stallmark("server", "down"))
 
 
 def test_data_is_removed_afterwards_too_and_nothing_else_with_it(engine, sql_server, folder, tmp_path):
@@ -262,8 +262,8 @@ def test_a_folder_with_other_files_is_refused(engine, folder):
 
 
 def test_folders_in_each_other_are_refused(engine, folder):
-    assert "lie in each other" in said(up("--data", folder, "--log", folder / "log"))
-    assert "lie in each other" in said(up("--data", folder, "--log", folder))
+    assert "are nested" in said(up("--data", folder, "--log", folder / "log"))
+    assert "are nested" in said(up("--data", folder, "--log", folder))
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="Only root gives folders away.")
@@ -350,7 +350,7 @@ def test_a_port_in_use(engine):
     engine.refusals["POST /containers/stallmark/start"] = 500, message
     assert message in said(up())
     assert engine.containers == {} and engine.volumes == {}
-    assert "There is no server 'stallmark'" in said(stallmark("server", "down")), "it has never been"
+    assert "Unknown server 'stallmark'" in said(stallmark("server", "down")), "it has never been"
 
 
 def test_another_refusal_of_the_engine_is_shown_in_its_words(engine):

@@ -1,6 +1,9 @@
 """fio's jobs, and what is understood of its answer."""
 
 import json
+import shutil
+import subprocess
+import zlib
 from pathlib import Path
 
 import pytest
@@ -62,6 +65,34 @@ def test_streams_stay_behind_the_mark_within_the_file_and_apart(outstanding, siz
 def test_what_is_written_is_half_compressible_and_what_is_read_has_no_such_option():
     assert options(Asked(WRITE, 1), "libaio")["buffer_compress_percentage"] == "50"
     assert "refill_buffers" not in options(Asked(READ, 1), "libaio")
+
+
+def issued(folder: Path, pattern: str, *more: str) -> Path:
+    """Return a file of 9 MiB after half a second of a pattern by fio itself, from the page cache."""
+    file = folder / "file"
+    file.write_bytes(bytes(fio.SKIP_BYTES + 2**23))
+    program = shutil.which("fio") or pytest.skip("fio is not installed")
+    order = fio.command(program, file, file.stat().st_size, Asked(PATTERNS[pattern], 1), 0.5, "psync", folder, 7)
+    subprocess.run([*order, "--direct=0", "--rate_iops=8000", *more], check=True, capture_output=True)
+    return file
+
+
+def test_random_reads_come_back_to_a_block_before_the_file_is_read_whole(tmp_path):
+    """By default fio 3.33 reads each block once first, which no cache is made for (HOWTO, norandommap)."""
+    file = issued(tmp_path, "8k-random-read", f"--write_iolog={tmp_path / 'ios'}")
+    blocks = [line.split()[-2] for line in (tmp_path / "ios").read_text().splitlines() if " read " in line]
+    pass_ios = (file.stat().st_size - fio.SKIP_BYTES) // 8192
+    assert len(blocks) > pass_ios and len({*blocks[:pass_ios]}) < 0.75 * pass_ios
+
+
+def test_what_fio_writes_compresses_by_half_however_large_the_unit(tmp_path):
+    """By default fio 3.33 writes one buffer again and again: seven neighbours shrink to one (HOWTO, refill_buffers)."""
+    data = issued(tmp_path, "8k-random-write").read_bytes()[fio.SKIP_BYTES :]
+    written = b"".join(filter(any, (data[begin : begin + 8192] for begin in range(0, len(data), 8192))))
+    assert len(written) > len(data) / 10
+    for unit in (8192, 2**17):
+        packed = sum(len(zlib.compress(written[begin : begin + unit])) for begin in range(0, len(written), unit))
+        assert 0.4 < packed / len(written) < 0.6
 
 
 def test_the_file_is_never_made_grown_or_removed_by_fio():

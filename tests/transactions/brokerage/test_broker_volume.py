@@ -160,7 +160,7 @@ def test_it_commits(session: Session, context: Context, history_of: int | None) 
         assert position.execute(session, by_key) is Outcome.COMMITTED
         assert position.execute(session, Position(None, tax_id(customer), history_of)) is Outcome.COMMITTED
     for nobody in (Position(1, None, history_of), Position(None, "nobody's", history_of)):
-        with pytest.raises(CallFailed, match=r"there is no customer .*: run `stallmark check`"):
+        with pytest.raises(CallFailed, match=r"customer .* does not exist: run `stallmark check`"):
             position.execute(session, nobody)
     assert position.execute(session, by_key) is Outcome.COMMITTED
 
@@ -251,7 +251,7 @@ def test_what_the_tables_say(
 
 
 def test_a_security_that_is_not_there(session: Session, context: Context) -> None:
-    with pytest.raises(CallFailed, match="there is no security NOSUCH: run `stallmark check`"):
+    with pytest.raises(CallFailed, match="security NOSUCH does not exist: run `stallmark check`"):
         SecurityDetail(context).execute(session, Detail("NOSUCH", "2004-11-17", 20, False))
 
 

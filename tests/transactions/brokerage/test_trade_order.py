@@ -232,7 +232,7 @@ def test_what_is_rolled_back_leaves_nothing_but_a_gap(
 
 
 def test_an_account_that_is_not_there_is_said(session: Session, order: TradeOrder) -> None:
-    with pytest.raises(CallFailed, match="there is no account 5"):
+    with pytest.raises(CallFailed, match="account 5 does not exist"):
         order.execute(session, an_order(5, "TMB"))
 
 

@@ -60,5 +60,5 @@ def test_an_account_without_trades(engine: Engine, session: Session, context: Co
 
 
 def test_an_account_that_is_not_there(session: Session, context: Context) -> None:
-    with pytest.raises(CallFailed, match="there is no account 1: run `stallmark check`"):
+    with pytest.raises(CallFailed, match="account 1 does not exist: run `stallmark check`"):
         TradeStatus(context).execute(session, Status(1))

@@ -81,7 +81,7 @@ def test_what_is_gone_or_cut_is_no_read(mail: Engine, session: Session, context)
     with pytest.raises(CallFailed, match=r"message 1 of mailbox 2 has 1 bytes of its [\d,]+: run `stallmark check`"):
         ReadMessage(context).execute(session, (MAILBOX, FIRST))
     mail.execute(f"DELETE FROM mail.body WHERE bo_mb_id = {MAILBOX}")
-    with pytest.raises(CallFailed, match="there is no message in mailbox 2: run `stallmark check`"):
+    with pytest.raises(CallFailed, match="mailbox 2 has no message: run `stallmark check`"):
         ReadMessage(context).execute(session, (MAILBOX, FIRST))
 
 

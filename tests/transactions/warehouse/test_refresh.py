@@ -175,7 +175,7 @@ def test_what_is_prepared_is_made_once(refresh, monkeypatch):
 )
 def test_a_row_that_says_nothing(changed: Engine, refresh, wrong):
     changed.execute(wrong.format(false="FALSE" if changed.dialect == "postgresql" else "0"))
-    with pytest.raises(StallmarkError, match=r"does not say which refresh set was the last"):
+    with pytest.raises(StallmarkError, match=r"does not identify the last refresh set"):
         refresh.pending()
 
 

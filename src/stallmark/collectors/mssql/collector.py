@@ -1,11 +1,11 @@
 """Parts shared by the collectors of SQL Server 2017 and later, Azure SQL Managed Instance and Azure SQL Database.
 
 A query named `<collector>.<major>.sql` serves that major version (14 is 2017, 15 is 2019, 16 is 2022) and all later
-ones up to the next file. `<collector>.azure.sql` serves Azure SQL Database, which has other views. Statements that are
-no queries stand beside them: `<collector>.<what>.sql`.
+ones up to the next file. `<collector>.azure.sql` serves Azure SQL Database, which has other views. Other statements are
+in `<collector>.<what>.sql`.
 
-A query of all sessions or databases of the server has `DB_ID()` and `DB_NAME()` in lists: where several databases are
-ours, theirs stand there.
+A query of all sessions or databases of the server has `DB_ID()` and `DB_NAME()` in lists: if several databases are
+ours, the lists are extended with theirs.
 """
 
 import re
@@ -41,7 +41,8 @@ _OURS = re.compile(
     r"(DB_ID|DB_NAME)\(\)( COLLATE \w+)?|SELECT DB_ID\(\) AS database_id,[^()]* FROM sys\.database_files AS here"
 )
 
-_EVERGREEN = 1000  # the cloud calls itself version 12 and is ahead of every version there is
+# The cloud calls itself version 12 and is ahead of every version there is.
+_EVERGREEN = 1000
 
 
 def statement(name: str, major: int) -> str:
@@ -82,12 +83,14 @@ def ask(engine: MssqlEngine, sql: str, within_s: int | None = None) -> list[tupl
     """Return the rows of a statement of its own login. Raise CallFailed, also if it takes longer than `within_s`."""
     with engine.cursor() as cursor:
         connection = cursor.connection
-        connection.timeout = within_s or ANSWER_WITHIN_S  # applies to cursors made from now on
+        # pyodbc applies this to cursors made from now on.
+        connection.timeout = within_s or ANSWER_WITHIN_S
         try:
             with closing(connection.cursor()) as limited:
                 return rows(limited.execute(sql))
         finally:
-            connection.timeout = 0  # others may go on with it
+            # Another session may continue to use it.
+            connection.timeout = 0
 
 
 class CollectorConnection(ServerConnection):
@@ -107,11 +110,13 @@ class CollectorConnection(ServerConnection):
         self.open()
         with self._asking():
             self._cursor.execute(sql)
-            while not self._cursor.description:  # a count or a message came first
+            # Skip counts and messages that precede the rows.
+            while not self._cursor.description:
                 if not self._cursor.nextset():
                     raise StallmarkError("the server answered the query without a table")
             rows = Rows([column[0] for column in self._cursor.description], self._cursor.fetchall())
-            while self._cursor.nextset():  # an error behind the rows makes them a part
+            # An error after the rows means that they are incomplete, so read to the end.
+            while self._cursor.nextset():
                 pass
             return rows
 
@@ -249,7 +254,8 @@ class MssqlCollector(Collector):
         """Return the sentence for a login that may not see what a collector reads; `permission` where not its own,
         `engine` of the database where it is not the first."""
         permission = permission or self.permission
-        is_role = self.is_azure and "SERVER" in permission  # elastic pools, Basic, S0 and S1 need a role
+        # Elastic pools, Basic, S0 and S1 need a role.
+        is_role = self.is_azure and "SERVER" in permission
         of_database = "DATABASE" in permission or self.is_azure
         who, name = ("user", "USER_NAME()") if of_database else ("login", "SUSER_SNAME()")
         login = self._login(engine or self.engine, name)
@@ -259,7 +265,8 @@ class MssqlCollector(Collector):
                 f"{whose} may not see this ({reason}): have the server's administrator run, in master, ALTER "
                 "SERVER ROLE ##MS_ServerStateReader## ADD MEMBER its login."
             )
-        place = "" if of_database else "USE master; "  # rights on the server are granted in master only
+        # Rights on the server are granted in master only.
+        place = "" if of_database else "USE master; "
         group = " (or TO the Windows group that lets it in)" if "\\" in to else ""
         grantor = "" if of_database else self.engine.service.grantor
         return f"{whose} may not see this ({reason}): run {place}GRANT {permission} TO {to}{grantor};{group}"

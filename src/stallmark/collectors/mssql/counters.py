@@ -37,8 +37,8 @@ class ServerIO(MssqlCollector):
     title = "Server I/O"
     help = (
         "Reads and writes of every file of every database with the time they stalled, our own and others' "
-        "(sys.dm_io_virtual_file_stats). Stalls are whole milliseconds and hold waiting for a CPU as well: below "
-        "one millisecond an I/O they say little. Queued: of the stall, what the resource governor added."
+        "(sys.dm_io_virtual_file_stats). Stalls are whole milliseconds and include waits for a CPU: below one "
+        "millisecond an I/O they are not reliable. Queued: the part of the stall that the resource governor added."
     )
     columns = pa.schema(
         [
@@ -101,9 +101,9 @@ class ServerWaits(_WaitTypes):
     name = "server_waits"
     title = "Waits of the server"
     help = (
-        "How often and how long all tasks of the server waited, by wait type (sys.dm_os_wait_stats; on Azure SQL "
-        "Database sys.dm_db_wait_stats, our database only). Wait includes signal, the time a task that had got "
-        "what it waited for waited for a CPU. Benign: nobody is held up. Types that never occurred are left out."
+        "Number and duration of the waits of all tasks of the server, by wait type (sys.dm_os_wait_stats; on Azure SQL "
+        "Database sys.dm_db_wait_stats, our database only). Wait includes signal, the time that a task then waited for "
+        "a CPU. Benign waits hold up no work. Types that never occurred are left out."
     )
     interval_s = 10.0
     columns = pa.schema([*SERVER_CLOCK, *_OF_WAIT_TYPE])
@@ -179,7 +179,7 @@ class Performance(MssqlCollector):
     name = "performance"
     title = "Performance counters"
     help = (
-        "The server's performance counters that tell about memory, pages, log and load "
+        "The server's performance counters of memory, pages, log and load "
         "(sys.dm_os_performance_counters). By type: 65792 is the value now; 272696576 is a total, its rise per "
         "second is the rate; 537003264 is to be divided by the counter of type 1073939712 that goes with it; "
         "1073874176 is an average, its rise divided by the base's rise."
@@ -193,7 +193,7 @@ class Performance(MssqlCollector):
             column("counter", TEXT, "name of the counter"),
             column("instance", TEXT, "a database, or _Total"),
             column("type", pa.int32(), "cntr_type: how to read `value`"),
-            column("value", COUNT, "as the server counts it", "as `type` says"),
+            column("value", COUNT, "as the server counts it", "see `type`"),
         ]
     )
 
@@ -249,8 +249,8 @@ class Procedures(MssqlCollector):
     title = "Procedures"
     help = (
         "Executions, time and pages of our databases' procedures, per cached plan (sys.dm_exec_procedure_stats). "
-        "A plan that leaves the cache takes its counts with it: the report says how many of the executions are "
-        "covered. Physical reads are pages read for the procedure, read-ahead left out."
+        "A plan that leaves the cache takes its counts with it: the report shows the share of executions that is "
+        "covered. Physical reads are pages read for the procedure, without read-ahead."
     )
     interval_s = 5.0
     on_azure = True
@@ -275,9 +275,9 @@ class RowLocks(MssqlCollector):
     name = "row_locks"
     title = "Waits for rows"
     help = (
-        "How often and how long anybody waited for a row or page lock, for a latch on a page in memory, and for a page "
-        "to be read from disk, by index of our databases' tables (sys.dm_db_index_operational_stats). An index that "
-        "falls out of the metadata cache begins to count anew."
+        "Number and duration of waits for a row or page lock, for a latch on a page in memory, and for a page to be "
+        "read from disk, by index of our databases' tables (sys.dm_db_index_operational_stats). The counts of an index "
+        "that falls out of the metadata cache start again at 0."
     )
     interval_s = 15.0
     on_azure = True
@@ -314,7 +314,7 @@ class LogSpace(MssqlCollector):
         [
             SERVER_TIME,
             column("size_bytes", COUNT, "size of the log"),
-            column("used_bytes", COUNT, "of it in use"),
+            column("used_bytes", COUNT, "used part of the size"),
             column("since_backup_bytes", COUNT, "log since the last log backup"),
             column("reuse_wait", TEXT, "what keeps the log from being reused"),
             column("database", TEXT, OF_SEVERAL),
@@ -326,8 +326,8 @@ class StatisticsUpdates(MssqlCollector):
     name = "statistics_updates"
     title = "Updates of statistics"
     help = (
-        "Statistics that the planner uses and that were counted anew since the sample before (STATS_DATE): queries are "
-        "then planned anew as well. Age: from the middle between the two samples."
+        "Statistics of the planner that were updated since the previous sample (STATS_DATE): queries are then planned "
+        "again as well. Age: from the middle between the two samples."
     )
     interval_s = 10.0
     on_azure = True
@@ -400,8 +400,8 @@ class TempDb(MssqlCollector):
     name = "tempdb"
     title = "tempdb"
     help = (
-        "What the space in tempdb's data files is used for: row versions, users' temporary tables, sorts and "
-        "hashes (sys.dm_db_file_space_usage)."
+        "The use of space in tempdb's data files: row versions, users' temporary tables, sorts and hashes "
+        "(sys.dm_db_file_space_usage)."
     )
     interval_s = 5.0
     columns = pa.schema(

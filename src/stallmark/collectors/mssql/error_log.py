@@ -30,7 +30,8 @@ _MESSAGES = {
     "logical consistency-based I/O error": 824,
     "The operating system returned error": 823,
 }
-_OF_A_STATE = {926, 3908, 9001}  # met by whoever is in a database that somebody may have taken offline, too
+# Also raised for sessions in a database that was taken offline on purpose.
+_OF_A_STATE = {926, 3908, 9001}
 _WATCHED = sorted({*STORAGE_ERRORS, 833} - _OF_A_STATE)
 _NUMBERS = ", ".join(str(number) for number in _WATCHED if number != 833)
 _SEARCHED = (": 8", ": 2", ": 610")
@@ -51,10 +52,10 @@ class ErrorLog(MssqlCollector):
     title = "Error log"
     help = (
         f"Lines of the server's error log on failed, repaired or very slow I/O and on damage: errors {_NUMBERS} "
-        "and 833 (sp_readerrorlog). One of them ends the run. In a log that is not written in English, 833 is not "
-        "understood."
+        "and 833 (sp_readerrorlog). Each of these errors ends the run. 833 is recognised in English logs only."
     )
-    interval_s = 60.0  # the server reads the whole file each time
+    # The server reads the whole file each time.
+    interval_s = 60.0
     polling = True
     columns = pa.schema(
         [
@@ -81,7 +82,8 @@ class ErrorLog(MssqlCollector):
         reason = super().refusal()
         if reason is None:
             began = time.monotonic()
-            self.sample_alone()  # earlier lines are not the run's
+            # Lines from before the run do not count.
+            self.sample_alone()
             self._read_s = time.monotonic() - began
         return reason
 
@@ -111,7 +113,8 @@ class ErrorLog(MssqlCollector):
         for words in _SEARCHED:
             lines |= _count_lines(self.connection.rows(numbered.format(words=words)))
         new = Counter() if self._known is None else lines - self._known
-        self._known = lines  # kept through an outage: what is logged meanwhile counts
+        # Kept through an outage, as lines logged meanwhile count.
+        self._known = lines
         rows: list[Row] = [
             {"log_time": time, "number": number, "text": text}
             for (time, number, text), times in _errors(new)

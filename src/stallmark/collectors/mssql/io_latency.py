@@ -38,8 +38,10 @@ SESSIONS = {
     "stallmark_reads": ("read", "io_latency.reads"),
     "stallmark_log_writes": ("log write", "io_latency.log_writes"),
 }
-"""By session name: what it counts, and the text that makes it. Sessions of a second database have a number after their
-names. Our runs exclude each other on a server: no other number is needed.
+"""The event counted and the statement that creates it, by session name.
+
+Sessions of a second database have a number after their names. Runs exclude each other on a server, so the names are
+unique.
 """
 _OURS = re.compile(rf"({'|'.join(SESSIONS)})(_\d+)?")
 
@@ -212,8 +214,8 @@ class Volumes(MssqlCollector):
     title = "Volumes (Perfmon)"
     help = (
         "Queue length, latency and rate of the volumes under the files of our databases and of tempdb, as Windows "
-        "counts them (LogicalDisk, by typeperf), second by second: means over a second, which say nothing of single "
-        "I/Os. Where the driver runs on the server's Windows."
+        "counts them (LogicalDisk, by typeperf), second by second: means over a second, which hide single "
+        "I/Os. Available if the driver runs on the server's Windows."
     )
     interval_s = 5.0
     columns = pa.schema(

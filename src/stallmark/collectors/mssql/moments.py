@@ -14,8 +14,10 @@ from stallmark.collectors.mssql.collector import MssqlCollector
 from stallmark.engines.base import Engine
 from stallmark.record.schema import column
 
-LARGEST_POOL_BYTES = 32 << 30  # four million pages; a sample walks through them all
-LARGE_POOL_BYTES = 8 << 30  # a walk through it takes seconds
+# Four million pages; a sample walks through them all.
+LARGEST_POOL_BYTES = 32 << 30
+# A walk through the pool takes seconds.
+LARGE_POOL_BYTES = 8 << 30
 _GIB = 1 << 30
 
 
@@ -24,7 +26,7 @@ class PendingIO(MssqlCollector):
     title = "Pending I/O"
     help = (
         "I/Os under way at a random instant of every other second, by file handle (sys.dm_io_pending_io_requests); one "
-        "row of 0 requests when there is none. With the system: the operating system has not answered yet; the "
+        "row of 0 requests if no I/O is pending. With the system: the operating system has not answered yet; the "
         "others are done and wait for the server to notice. Microsoft calls the time `internal use only`."
     )
     interval_s = 2.0
@@ -105,19 +107,21 @@ class Cpu(MssqlCollector):
         return new
 
     def finish(self) -> Sequence[Row]:
-        return self.sample_alone()  # the notes since the last turn, and of a run of less than a minute
+        # Includes the notes since the last turn, and those of a run below a minute.
+        return self.sample_alone()
 
     def open(self) -> None:
         super().open()
-        self._last = -1  # a server that was started again counts from the beginning
+        # A restarted server counts from 0 again.
+        self._last = -1
 
 
 class BufferPool(MssqlCollector):
     name = "buffer_pool"
     title = "Buffer pool"
     help = (
-        "What the buffer pool holds, by file and kind of page: pages, dirty ones, and how long the read of those "
-        "that were read took (sys.dm_os_buffer_descriptors). Once a minute, because it walks through the pool; above "
+        "The contents of the buffer pool, by file and kind of page: pages, dirty pages, and the read time of pages "
+        "from disk (sys.dm_os_buffer_descriptors). Once a minute, because it walks through the pool; above "
         f"{LARGE_POOL_BYTES / _GIB:.0f} GiB only at the end of each step."
     )
     interval_s = 60.0
@@ -133,7 +137,7 @@ class BufferPool(MssqlCollector):
             column("dirty", COUNT, "changed and not yet written", "pages"),
             column("in_extension", COUNT, "in the buffer pool extension", "pages"),
             column("read", COUNT, "whose read was timed", "pages"),
-            column("read_us", COUNT, "what the reads of these took, summed"),
+            column("read_us", COUNT, "total time of these reads"),
         ]
     )
 
@@ -159,7 +163,8 @@ class BufferPool(MssqlCollector):
 
     def finish(self) -> Sequence[Row]:
         with closing(self.connection):
-            return self.connection.rows(self.sql)  # the state that the run left
+            # The last state of the run.
+            return self.connection.rows(self.sql)
 
 
 def _parse_record(row: Row) -> Row | None:
@@ -176,8 +181,10 @@ def _parse_record(row: Row) -> Row | None:
         }
     except (ElementTree.ParseError, KeyError, ValueError):
         return None
+    # Without an age the record has no place on the run's clock.
     if row["age_ms"] is None:
         return None
+    # SQL Server on Linux always writes 0, which would mean a busy host.
     unknown = row["platform"] == "Linux" and values["SystemIdle"] == 0
     return {
         "server_time": row["server_time"],

@@ -53,7 +53,8 @@ class Statements(MssqlCollector):
 
     def __init__(self, *arguments: Any):
         super().__init__(*arguments)
-        self._plans: dict[str, str | None] = {}  # None: the server had it no more
+        # None: the plan had left the server's cache.
+        self._plans: dict[str, str | None] = {}
 
     def sample(self, now: float) -> list[Row]:
         rows = [self._add_text(row) for row in super().sample(now) if None not in (row["begins"], row["plan_hash"])]
@@ -94,9 +95,9 @@ class QueryStore(MssqlCollector):
     name = "query_store"
     title = "Query Store"
     help = (
-        "Runs, time and pages of every plan of our databases' statements, by procedure, in the interval that Query "
-        "Store is at (sys.query_store_runtime_stats: mean × runs). Nothing is lost when a plan leaves the cache. "
-        "What is counted are statements: a procedure of three statements counts three."
+        "Runs, time and pages of every plan of our databases' statements, by procedure, in the current interval of "
+        "Query Store (sys.query_store_runtime_stats: mean × runs). Nothing is lost when a plan leaves the cache. "
+        "Statements are counted: a procedure of three statements counts three."
     )
     interval_s = 15.0
     on_azure = True
@@ -153,8 +154,8 @@ class QueryStoreWaits(QueryStore):
     name = "query_store_waits"
     title = "Query Store: waits"
     help = (
-        "What the statements of our databases' procedures waited for, by Query Store's own categories: Buffer IO is "
-        "a data page read, Tran Log IO a log write (sys.query_store_wait_stats)."
+        "The waits of statements in our databases' procedures, by Query Store's own categories: Buffer IO is a data "
+        "page read, Tran Log IO a log write (sys.query_store_wait_stats)."
     )
     named = ("epoch", "wait", "plan")
     columns = pa.schema(
@@ -167,7 +168,8 @@ class QueryStoreWaits(QueryStore):
     )
 
     def limits(self) -> str | None:
-        return None  # Query Store's own refusal covers it
+        # The collector of Query Store reports the reason already.
+        return None
 
     def _disabled_reason(self) -> str | None:
         if reason := super()._disabled_reason():
@@ -183,8 +185,8 @@ class QueryStoreState(QueryStore):
     name = "query_store_state"
     title = "Query Store: state"
     help = (
-        "Whether Query Store still counts (sys.database_query_store_options): it becomes READ_ONLY by itself, as when "
-        "it is full, and then keeps the counts it has. What it captures may be changed as well."
+        "The state of Query Store (sys.database_query_store_options): it becomes READ_ONLY by itself, for example when "
+        "it is full, and then stops counting. Its capture mode may change as well."
     )
     named = ()
     columns = pa.schema(
@@ -201,7 +203,8 @@ class QueryStoreState(QueryStore):
     )
 
     def limits(self) -> str | None:
-        return None  # Query Store's own refusal covers it
+        # The collector of Query Store reports the reason already.
+        return None
 
 
 def _options(engine: MssqlEngine) -> tuple[str, str, str, int | None]:

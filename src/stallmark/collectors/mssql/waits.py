@@ -44,11 +44,8 @@ _CLASSES = {
         "POOL_LOG_RATE_GOVERNOR",
         "WRITELOG",
     },
-    "replica": {  # a commit that waits until another server has the log
-        "DBMIRROR_SEND",
-        "HADR_GROUP_COMMIT",
-        "HADR_SYNC_COMMIT",
-    },
+    # Commits that wait until another server has the log.
+    "replica": {"DBMIRROR_SEND", "HADR_GROUP_COMMIT", "HADR_SYNC_COMMIT"},
     "memory": {
         "CMEMPARTITIONED",
         "CMEMTHREAD",
@@ -59,7 +56,8 @@ _CLASSES = {
         "RESOURCE_SEMAPHORE",  # memory grants for sorts and joins
         "RESOURCE_SEMAPHORE_QUERY_COMPILE",
     },
-    "parallel": {  # workers of one query wait for each other
+    # Workers of one query wait for each other.
+    "parallel": {
         "BMPALLOCATION",
         "BMPBUILD",
         "BPSORT",
@@ -138,7 +136,7 @@ def class_of(wait_type: str) -> str:
 
 
 def is_benign(wait_type: str) -> bool:
-    """Return whether a task waits there for work or for time to pass, without holding anyone up."""
+    """Return True if tasks wait there for work or for time to pass, without blocking others."""
     return wait_type in _BENIGN or wait_type.startswith("SLEEP_")
 
 
@@ -163,9 +161,9 @@ class UserWaits(MssqlCollector):
     name = "waits"
     title = "Waits of the users"
     help = (
-        "What each virtual user's session was doing: I/O, lock, log, CPU, its client or else, seen at a random "
+        "The activity of each virtual user's session (I/O, lock, log, CPU, client or other), sampled at a random "
         "instant of every half second and counted per second (sys.dm_exec_requests). Samples / polls is a "
-        "mean number of users. Of a parallel query only what its coordinator waits for is seen."
+        "mean number of users. For a parallel query only the waits of its coordinator are seen."
     )
     interval_s = 0.5
     polling = True
@@ -247,7 +245,7 @@ class Deadlocks(MssqlCollector):
             column("others", TEXT, "the procedures that the others were in"),
             column("isolation", TEXT, "isolation level of the victim"),
             column("resources", TEXT, '"brokerage.trade (ix_trade): S held, X wanted"'),
-            column("graph", TEXT, "file in the record's folder; null beyond the first of them"),
+            column("graph", TEXT, "file in the record's folder; null after the first few deadlocks"),
         ]
     )
 
@@ -267,11 +265,13 @@ class Deadlocks(MssqlCollector):
         return []
 
     def finish(self) -> list[Row]:
-        if self._since is None:  # the server was away all the time
+        # The server was not reachable at any time.
+        if self._since is None:
             return []
         _, last = self._moment()
         files = [_EVERY_FILE]
-        if last and self._first_file:  # the newest first, and at last those between the two
+        # Read the newest file first, then the run's first, and the files between them last.
+        if last and self._first_file:
             files = [last] if last == self._first_file else [last, self._first_file, _EVERY_FILE]
         deadline = time.monotonic() + READ_WITHIN_S
         events: set[tuple[str | None, str | None]] = set()

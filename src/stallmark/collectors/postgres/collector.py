@@ -2,8 +2,8 @@
 
 A query named `<collector>.<major>.sql` serves that major version and all later ones up to the next file.
 
-A query of all sessions or databases of the server has `current_database()` in lists: where several databases are ours,
-their names stand there.
+A query of all sessions or databases of the server has `current_database()` in lists: if several databases are ours, the
+lists are extended with their names.
 """
 
 from collections.abc import Iterable, Sequence

@@ -105,7 +105,7 @@ class LoadIO(PostgresCollector):
     title = TITLE
     help = (
         "Reads and writes of data and temporary tables by the sessions of users and of streams, by load "
-        "(pg_stat_get_backend_io). What parallel workers read for a session is not in it."
+        "(pg_stat_get_backend_io). Reads of parallel workers are not included."
     )
     interval_s = 2.0
     needs = "does not count I/O per session"
@@ -141,7 +141,7 @@ class Database(PostgresCollector):
             column("blocks_read", COUNT, "read so far", "blocks"),
             column("blocks_hit", COUNT, "found in the pool so far", "blocks"),
             column("deadlocks", COUNT, "deadlocks so far", "deadlocks"),
-            column("temp_bytes", COUNT, "written to temporary files so far"),
+            column("temp_bytes", COUNT, "size of the temporary files closed so far; passes of a sort write more"),
         ]
     )
 
@@ -160,7 +160,7 @@ class Checkpoints(PostgresCollector):
             column("timed", COUNT, "checkpoints by timeout so far", "checkpoints"),
             column("requested", COUNT, "checkpoints by request so far, also by the size of the WAL", "checkpoints"),
             column("done", COUNT, "those that did something; null before PostgreSQL 18", "checkpoints"),
-            column("write_ms", MS, "time of writing files, summed"),
+            column("write_ms", MS, "duration of the writing phases, which mostly pause, summed"),
             column("sync_ms", MS, "time of syncing files, summed"),
             column("buffers_written", COUNT, "written by checkpoints so far", "blocks"),
         ]

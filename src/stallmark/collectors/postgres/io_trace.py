@@ -39,11 +39,13 @@ class IoTrace(Collector):
         return None if self.engine.tracing and self.engine.tracing.trace else "The server was not started traced."
 
     def open(self) -> None:
-        self._lost = 0  # since the last sample that had an I/O to note it at
+        # Losses since the last sample with an I/O to which they can be added.
+        self._lost = 0
         self._trace.begin()
 
     def sample(self, now: float) -> Sequence[Row]:
-        began_us = round((time.monotonic() - now) * 1e6)  # the run did, by the clock of the trace
+        # The start of the run, by the clock of the trace.
+        began_us = round((time.monotonic() - now) * 1e6)
         events, lost = self._trace.read()
         self._lost += lost
         if not len(events):
@@ -100,7 +102,8 @@ class IoFiles(PostgresCollector):
 def _files(folder: Path, row: Mapping[str, str]) -> Iterator[Row]:
     for fork in _FORKS:
         segment, path = 0, folder / f"{row['path']}{fork}"
-        while path.exists():  # one that is dropped meanwhile is of no use to anybody
+        # A file that is dropped meanwhile is not needed.
+        while path.exists():
             status = path.stat()
             yield {
                 "file": status.st_ino,

@@ -45,7 +45,7 @@ class UserWaits(PostgresCollector):
     name = "waits"
     title = "Waits of the users"
     help = (
-        "What each virtual user's session was doing: I/O, lock, WAL, CPU or its client, seen at a random "
+        "The activity of each virtual user's session (I/O, lock, WAL, CPU or client), sampled at a random "
         "instant of every fifth of a second and counted per second (pg_stat_activity). Samples / polls is a "
         "mean number of users."
     )
@@ -93,10 +93,10 @@ class RowLocks(PostgresCollector):
     name = "row_locks"
     title = "Waits for rows"
     help = (
-        "How many users waited for a row that another transaction had changed or locked, by table, seen at a random "
-        "instant of every fifth of a second and counted per second (pg_locks). Samples / polls is a mean number of "
-        "users. The table is unknown of who waits for a key being inserted or for a newer version of its row. Samples "
-        "in which nobody waited are a row without a table."
+        "The number of users waiting for a row that another transaction had changed or locked, by table, sampled at a "
+        "random instant of every fifth of a second and counted per second (pg_locks). Samples / polls is a mean number "
+        "of users. The table is unknown for waits for a key being inserted or for a newer version of a row. Samples "
+        "without a waiting user are a row without a table."
     )
     interval_s = 0.2
     polling = True

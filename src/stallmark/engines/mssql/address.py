@@ -190,15 +190,15 @@ class Service:
 
     name: str
     no_cap_reason: str | None = None
-    """The reason why nobody caps the memory by `max server memory`."""
+    """The reason why `max server memory` cannot cap the memory."""
     no_restore_reason: str | None = None
     no_backup_reason: str | None = None
-    """The reason why nobody has a backup beside the users."""
+    """The reason why a backup next to the users is not possible."""
     no_placement_reason: str | None = None
     no_tempdb_reason: str | None = None
-    """The reason why nobody places the files of tempdb."""
+    """The reason why the files of tempdb cannot be placed."""
     no_pool_reason: str | None = None
-    """The reason why nobody makes a pool of Resource Governor."""
+    """The reason why a pool of Resource Governor cannot be made."""
     gives_roles: bool = True
     """Someone may be a member of sysadmin and dbcreator."""
     event_memory_kib: int = 8192

@@ -28,7 +28,7 @@ ALGORITHMS = {"ms_xpress": SQL_SERVER_2022, "qat_deflate": SQL_SERVER_2022, "zst
 """Algorithms of compression, and the first version that has each (BACKUP (Transact-SQL), Microsoft)."""
 
 _NOT_IN_A_NAME = re.compile(r'[\\/:*?"<>|%\x00-\x1f]')
-"""Characters that are not in the name of a file on Windows, and the one that stands for them."""
+"""Characters that the name of a file on Windows cannot have, and their replacement."""
 
 _STATE = "SELECT state_desc, user_access_desc, is_auto_close_on FROM sys.databases WHERE name = ?"
 
@@ -161,7 +161,7 @@ class MssqlBackup(Backup):
         return drives[0][0] if drives else None
 
     def finish_restore(self) -> None:
-        """Restore again where a restore of ours was cut, and nobody can open the database since."""
+        """Restore again if one of our restores was interrupted, so that the database cannot be opened."""
         try:
             if not self._journal.read():
                 return
@@ -215,7 +215,7 @@ class MssqlBackup(Backup):
         return None
 
     def _closes(self) -> bool:
-        """Return whether the database closes once no session is in it."""
+        """Return True if the database closes after its last session ends."""
         return any(closes for _, _, closes in self._rows())
 
     def _rows(self) -> list[tuple]:

@@ -197,7 +197,7 @@ class BulkCopyWriter(_Writer):
     transactional = False
 
     def __init__(self, connection: Any, copier: Copier):
-        """`connection` of pyodbc for statements, `copier` for rows."""
+        """The connections of a bulk load: `connection` of pyodbc for statements, `copier` for rows."""
         super().__init__(connection)
         self.write = copier.copy
 

@@ -1,10 +1,9 @@
-"""The cap on the server's memory: set, waited for, and given back whatever happens.
+"""The cap on the server's memory: set, waited for, and restored in any case. Before the first change the original
+values go into a journal, which is removed when they are back. A Stallmark that was killed leaves it behind, and the
+next one that works on the same server gives them back first. So that two runs never restore each other's settings, a
+run holds a lock on the server.
 
-Before the first change the original values go into a journal, which is removed when they are back. A Stallmark that
-was killed leaves it behind, and the next one that works on the same server gives them back first. So that two runs
-never restore each other's settings, a run holds a lock on the server.
-
-What is found without a journal is its owner's setting, whatever it is: it comes back at the end.
+A setting without a journal is the owner's, and is restored at the end.
 """
 
 import time
@@ -232,22 +231,22 @@ def target_bytes(server: Server) -> int | None:
 
 
 def _may_pass(error: BaseException) -> bool:
-    """Return whether waiting may help: the server is away, or holds our lock for a dead session."""
+    """Return True if waiting may help: the server is away, or holds our lock for a dead session."""
     if isinstance(error, CallFailed):
         return error.kind in (ErrorClass.CONNECTION_LOST, ErrorClass.TIMEOUT)
     return isinstance(error, NoConnection | RunLockTaken)
 
 
 class Option(NamedTuple):
-    """A row of sys.configurations: `value` as configured, `in_use` since the last RECONFIGURE or start."""
+    """A row of sys.configurations."""
 
-    value: int
-    in_use: int
+    value: int  # as configured
+    in_use: int  # since the last RECONFIGURE or start
     is_dynamic: bool
 
     @property
     def is_pending(self) -> bool:
-        """Return whether RECONFIGURE would install it; what is not dynamic it leaves to the next start."""
+        """Return True if RECONFIGURE would install the value. Other options wait for the next start."""
         return self.is_dynamic and self.value != self.in_use
 
 
@@ -266,7 +265,7 @@ def _options(server: Server) -> dict[str, Option]:
 
 
 def _refuse_pending(options: dict[str, Option], ours: Collection[str]) -> None:
-    """Refuse while other settings are pending: RECONFIGURE would install them all, whoever left them so."""
+    """Refuse while other settings are pending: RECONFIGURE would install them all, including other people's."""
     pending = {
         name: option
         for name, option in options.items()
@@ -289,7 +288,7 @@ def _configure(server: Server, values: dict[str, int]) -> None:
     in_use = _options(server)[_CAP].in_use
     if in_use != values[_CAP] and not {in_use, values[_CAP]} <= {*_SAME[_CAP]}:
         raise StallmarkError(
-            f"`{_CAP}` was set to {values[_CAP]} and the server goes on with {in_use}: RECONFIGURE did not take."
+            f"`{_CAP}` was set to {values[_CAP]} and the server still uses {in_use}: RECONFIGURE had no effect."
         )
 
 

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
+from stallmark.engines.base import Changed
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.stopping import lost_in
 
@@ -182,7 +183,7 @@ def failed(error: Exception, *, commits: bool = False) -> CallFailed:
 
 
 def is_gone(failure: CallFailed) -> bool:
-    """Return whether the connection itself is lost, and not only the way into a database."""
+    """Return True if the connection itself is lost, and not only access to a database."""
     return failure.kind is ErrorClass.CONNECTION_LOST and failure.code not in map(str, _REFUSED_HERE)
 
 
@@ -250,7 +251,7 @@ _NEEDED = {"libgssapi_krb5.so.2": "apt-get install libgssapi-krb5-2", "libssl.so
 
 @dataclass(frozen=True)
 class Driver:
-    """`name` as it is in a connection string after `Driver=`."""
+    """An ODBC driver. `name` is its value of `Driver=` in a connection string."""
 
     name: str
 
@@ -299,7 +300,7 @@ def find_driver() -> Driver:
         return Driver(str(path))
     if "FreeTDS" in installed:
         raise StallmarkError(f"FreeTDS is not used: it takes any certificate and drops options of the URL. {INSTALL}")
-    raise StallmarkError(f"There is no ODBC driver for SQL Server. {INSTALL}")
+    raise StallmarkError(f"The ODBC driver for SQL Server is missing. {INSTALL}")
 
 
 def missing_libraries() -> list[str]:
@@ -377,18 +378,21 @@ def execute(connection: Any, statement: str) -> None:
 
 
 def rows(cursor: Any) -> list[tuple]:
-    """Return the rows of all results of what was executed, one result after the other.
+    """Return the rows of all results of what was executed, one result after the other; without any, how many rows it
+    `Changed`.
 
     All results are read: the error of a later statement comes with its own, a backup whose messages are not read is
     broken off, and what is unread keeps the connection busy.
     """
     all_rows: list[tuple] = []
-    more = True
+    changed, more = 0, True
     while more:
         if cursor.description:
             all_rows += map(tuple, cursor.fetchall())
+        elif cursor.rowcount > 0:
+            changed += cursor.rowcount
         more = cursor.nextset()
-    return all_rows
+    return Changed(changed) if changed and not all_rows else all_rows
 
 
 def one_row(answer: Sequence[_Row], columns: int) -> _Row:

@@ -83,10 +83,8 @@ class _Logins:
     """Connections that are not in use, by database; None outside of `few_logins`."""
 
     def succeed(self) -> bool:
-        """Return whether the last one succeeded, and no connection was lost since.
-
-        Else a TCP connect comes before a login, which on a server that is gone would take the driver's whole timeout.
-        """
+        """Return True if the last login succeeded, and no connection was lost since. Otherwise a TCP connect is tried
+        before a login, as a login at a missing server would take the driver's whole timeout."""
         return self.lost == lost_connections()
 
 
@@ -182,10 +180,8 @@ class Server:
             self._logins.idle = None
 
     def close_idle(self) -> None:
-        """Close the connections to the server's databases that nobody uses: what is asked next logs in again.
-
-        For statements that need a database for themselves, and for the question which server the address leads to.
-        """
+        """Close idle connections to the server's databases; the next query logs in again. This is for statements that
+        need a database alone, and to find the server behind the address."""
         for connections in list((self._logins.idle or {}).values()):
             for connection in _emptied(connections):
                 _close(connection)
@@ -276,7 +272,7 @@ class Server:
 
     @cached_property
     def service(self) -> Service:
-        """Return the managed service that runs the server, BOX if it is nobody's."""
+        """Return the managed service that runs the server, or BOX without one."""
         return BOX if self.is_babelfish else recognise(self.edition, self.query)
 
     @property
@@ -288,7 +284,7 @@ class Server:
         return self.identity().product == "Babelfish"
 
     def has_version(self, major: int) -> bool:
-        """Return whether this is at least that major version; the cloud is ahead of every version."""
+        """Return True if this is at least that major version; the cloud is ahead of every version."""
         return self.edition in AZURE or self.identity().version[0] >= major
 
     @cached_property
@@ -328,7 +324,7 @@ class Server:
 
 
 def _state(connection: Any) -> tuple | None:
-    """Roll back what is open, and return what else a session has from whoever used it; None if it does not answer."""
+    """Roll back an open transaction, and return other state left in a session; None if it does not answer."""
     try:
         connection.timeout = LOGIN_TIMEOUT_S  # applies to cursors made from now on
         state = rows(connection.execute(_AS_NEW))
@@ -352,7 +348,8 @@ def _close(connection: Any) -> None:
 
 
 def _babelfish_version(banner: str) -> str:
-    """Return the version of Babelfish itself, which stands behind that of the SQL Server it acts as, or that."""
+    """Return the version of Babelfish itself, or of SQL Server without Babelfish. Babelfish's follows that of the SQL
+    Server it emulates."""
     version = re.search(r"\(Babelfish ([\d.]+)\)", banner) or re.search(r"Compatibility - ([\d.]+)", banner)
     return version[1] if version else banner.splitlines()[0]
 

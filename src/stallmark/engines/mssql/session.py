@@ -94,7 +94,7 @@ class MssqlSession(Session):
     dialect = "mssql"
 
     def __init__(self, connection: Any, calls_by_rpc: bool, types: ParameterTypes | None = None):
-        """`types` of parameters; None if pyodbc is to take them from the values."""
+        """A prepared call. `types` are those of parameters, or None if pyodbc takes them from the values."""
         self.is_lost = False
         self._types = types
         self._connection = connection
@@ -110,9 +110,9 @@ class MssqlSession(Session):
     def prepare(self, name: str, sql: str) -> None:
         """Take a batch with `?` for parameters, or a call `{CALL procedure(?, ?)}`.
 
-        Such a call goes to the server as a remote procedure call, which it need not parse; where there are none,
-        as `EXEC procedure ?, ?`. The server sees the text when it is first executed. The isolation level that a batch
-        sets ends with it if it has parameters, and not if it has none.
+        Such a call goes to the server as a remote procedure call, which it need not parse; without such calls, as `EXEC
+        procedure ?, ?`. The server sees the text when it is first executed. The isolation level that a batch sets ends
+        with it if it has parameters, and not if it has none.
         """
         cursor = self._cursor()
         if self._types and (sizes := self._types.lookup(sql, self._aside)):
@@ -229,7 +229,7 @@ class MssqlQueries:
     plan_suffix: ClassVar[str] = "sqlplan"
 
     def __init__(self, connection: Any, timeout_s: float, beside: Callable[[], Any], keeps_actual_plans: bool):
-        """`keeps_actual_plans`: the server is 2019 or later."""
+        """A session for queries. `keeps_actual_plans` is True for SQL Server 2019 and later."""
         self.limited: str | None = None
         self._connection = connection
         self._connection.timeout = max(1, round(timeout_s))  # applies to every later statement

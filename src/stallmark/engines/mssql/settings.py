@@ -130,7 +130,7 @@ _MAY_SEE_DATABASE = "SELECT HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), 'DATABASE', 
 
 
 def sees_all_sessions(server: Server) -> bool:
-    """Return whether the login sees the sessions of others: one without the right sees its own, and gets no error."""
+    """Return True if the login sees other sessions: without the right it sees its own, and gets no error."""
     [may] = one_row(server.query(_MAY_SEE_DATABASE if server.is_azure_database else _SEES_ALL), 1)
     return bool(may == 1)
 
@@ -171,7 +171,7 @@ AS_A_USER = ("settings_governor", "settings_tempdb_limit.17")
 """Files whose answer is for a session as a virtual user's, by which the server may sort it."""
 
 IN_NO_GROUP = {"availability group role": "none"}
-"""Stands for no row: that a database is in no group is a fact, and two runs may differ in it."""
+"""The value for a missing row: a database without a group is a fact, in which two runs may differ."""
 
 NOT_VISIBLE = "not visible to a client"
 UNSEEN = ("sector size of the volumes",)
@@ -218,7 +218,7 @@ def read(server: Server) -> ServerSettings:
 
 
 def _is_known(server: Server, part: str) -> bool:
-    """Return whether this version has what the part asks for."""
+    """Return True if this version has the objects of a part."""
     since = part.partition(".")[2]
     return not since or server.has_version(int(since))
 

@@ -140,8 +140,8 @@ class RowVersioning(VariantSetting):
         return None if permitted else "this login may not change the database: GRANT ALTER TO it, or use db_owner"
 
     def make(self, wanted: bool) -> None:
-        """Turn READ_COMMITTED_SNAPSHOT on or off. Raise StallmarkError while others are in the database: it needs to be
-        alone, and ends nobody's session."""
+        """Turn READ_COMMITTED_SNAPSHOT on or off. Raise StallmarkError while the database has other sessions, as the
+        change must be alone and ends no session."""
         name, is_on = self._state(self._server.address.database)
         if is_on == wanted:
             return
@@ -167,7 +167,7 @@ class RowVersioning(VariantSetting):
     def _state(self, database: str) -> tuple[str, bool]:
         states = self._server.query(_IS_ON.format(database=odbc.text(database)))
         if not states:
-            raise StallmarkError(f"There is no database {database} on {self._server.address.server}.")
+            raise StallmarkError(f"The database {database} does not exist on {self._server.address.server}.")
         return states[0][0], bool(states[0][1])
 
     def _set(self, name: str, wanted: bool) -> None:
@@ -182,8 +182,8 @@ class RowVersioning(VariantSetting):
                     raise
                 if time.monotonic() > deadline:
                     raise StallmarkError(
-                        f"Others are in the database {name}, and READ_COMMITTED_SNAPSHOT is set only while nobody else "
-                        "is: end their sessions, and run again."
+                        f"The database {name} has other sessions, and READ_COMMITTED_SNAPSHOT can only change without "
+                        "them: end them, and run again."
                     ) from None
             time.sleep(1)
 

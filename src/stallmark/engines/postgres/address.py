@@ -28,7 +28,7 @@ class PostgresServer(Protocol):
 # The settings that every session of ours has, whatever the server, the database or the role gives to sessions.
 
 ENDING = ("statement_timeout", "lock_timeout", "idle_session_timeout", "idle_in_transaction_session_timeout")
-"""Settings that end a statement or a session, on every version. Ours wait for as long as it takes."""
+"""Settings that end a statement or a session, on every version. Our sessions wait without limit."""
 SINCE_17 = "transaction_timeout"
 """One more. An older server refuses a session that asks for it."""
 
@@ -66,7 +66,7 @@ _RDS_PROXY = "support command-line options"  # "RDS Proxy currently doesn't …"
 
 
 def refused_by_pooler(error: object) -> bool:
-    """Return whether a connection was refused for its `options`, which every PostgreSQL server takes."""
+    """Return True if a connection was refused because of `options`, which every PostgreSQL server accepts."""
     text = str(error)
     return ("startup parameter" in text and "options" in text) or _RDS_PROXY in text
 

@@ -91,7 +91,8 @@ class BlockDeviceArray:
             self._check_whole()
             device = SharedState.open(self._places.state).device(0)
             facts = _from_now(self.facts.model_copy(update={"model": model}), device)
-            self._places.write(facts)  # first: that can fail, and the other cannot
+            # Written first, because this can fail and the next step cannot.
+            self._places.write(facts)
             exchange(device, model)
             return facts
 
@@ -102,6 +103,7 @@ class BlockDeviceArray:
         assert facts.loop and facts.counters_before
         counters = since(facts.counters_before, counters_of(device))
         reads, ms = (now - then for now, then in zip(read_times(facts.loop), facts.reads_before, strict=True))
+        # The kernel may split a read in two: then its times are not those of the array's reads.
         whole = reads and counters.reads and counters.reads <= reads * (1 + _CUT)
         return ArrayWork(counters, device.path_ns / 1e6, ms / reads if whole else None)
 
@@ -178,7 +180,8 @@ class BlockDeviceArray:
         BlockDeviceError otherwise."""
         if not self._places.folder.is_dir():
             raise self._absent()
-        import fcntl  # not on Windows, where no such array can exist
+        # Imported here, because Windows lacks it (and has no such arrays).
+        import fcntl
 
         with self._places.lock.open("w") as lock:
             try:
@@ -188,7 +191,8 @@ class BlockDeviceArray:
                     f"Another command is at work on the emulated array {self.name}: wait for its end."
                 ) from None
             if not os.path.samestat(os.fstat(lock.fileno()), self._stat_lock()):
-                raise self._absent()  # destroyed between our opening and locking of it
+                # The array was destroyed between our open and our lock.
+                raise self._absent()
             yield
 
     def _stat_lock(self) -> os.stat_result:

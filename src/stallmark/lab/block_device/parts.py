@@ -44,8 +44,9 @@ def read_times(block_device: str) -> ReadTimes:
 
 
 def measure_path(device: layout.EmulatedDevice, block_device: str, size: int) -> None:
-    """Read at random, one by one, and store in `device` the median time beyond the service time. The counts of these
-    reads are reset."""
+    """Read at random, one by one, store the median time beyond the service time in `device`, and reset the device's
+    counters.
+    """
     device.path_ns = 0
     engage(device, _STILL)
     took = _times(block_device, size)
@@ -159,7 +160,7 @@ def missing_needs() -> str | None:
 
 
 def check_needs() -> None:
-    """Raise BlockDeviceError if a requirement is missing, in one sentence that says what remains possible."""
+    """Raise BlockDeviceError if a requirement is missing, with a sentence on what is still possible."""
     if reason := missing_needs():
         raise BlockDeviceError(f"An emulated array as a block device: {reason}; {_remains()}")
 
@@ -272,7 +273,7 @@ def attach_loop(places: Places) -> str:
 
 
 def processes(places: Places, *names: str) -> list[psutil.Process]:
-    """Return the array's processes of these names: they have its folder in memory on their command line."""
+    """Return the array's processes of these names, recognised by the array's memory folder on the command line."""
     mounts = []
     for process in psutil.process_iter(["name", "cmdline"]):
         line = process.info["cmdline"] or []
@@ -293,7 +294,9 @@ def is_mounted(places: Places) -> bool:
 
 
 def users_of(loop: str) -> list[str]:
-    """Return the users of a block device: mounts of it or its partitions, kernel holders, processes with it open."""
+    """Return the users of a block device: mounts of the device or its partitions, kernel holders, processes that have
+    it open.
+    """
     name = Path(loop).name
     mounts = [mount for device, mount in _mounts() if device == loop or device.startswith(f"{loop}p")]
     holders = Path("/sys/block") / name / "holders"
@@ -314,7 +317,7 @@ def _having_open(device: str) -> list[int]:
 
 
 def _is_taken(device: str) -> bool:
-    """Return whether a file system of any namespace, or the like, holds the device exclusively."""
+    """Return True if the device is held exclusively, for example by a file system of any mount namespace."""
     try:
         os.close(os.open(device, os.O_RDONLY | os.O_EXCL))
     except OSError as error:

@@ -33,7 +33,7 @@ from stallmark.transactions import find_workload
 
 @dataclass(frozen=True)
 class SelftestResult:
-    """`state` is "works", "off" (it cannot be had on this server, and why) or "failed"."""
+    """The result of one check."""
 
     subject: str
     state: Literal["works", "off", "failed"]
@@ -83,11 +83,12 @@ CHOICES = (BANK, BROKERAGE)
 
 def refuse_what_is_not_ours(engine: Engine) -> None:
     """Raise StallmarkError unless the database holds a selftest's data alone, or nothing."""
-    others = things_in(engine)  # whatever their schemas are called: what a selftest finds there it drops
+    # Objects in any schema count, because a selftest drops what it finds.
+    others = things_in(engine)
     reasons = [in_short(others)] if others else [_other_build(engine, choice) for choice in CHOICES]
     if all(reasons):
         raise StallmarkError(
-            f"The database is not empty ({reasons[0]}): a selftest builds its own, and removes it again, so name an "
+            f"The database is not empty ({reasons[0]}): a selftest builds and removes its own data, so name an "
             "empty database."
         )
 
@@ -95,8 +96,8 @@ def refuse_what_is_not_ours(engine: Engine) -> None:
 def refuse_sessions_of_others(engine: Engine) -> None:
     if sessions := engine.other_sessions():
         raise StallmarkError(
-            f"Others are in the database ({in_short(list(map(str, sessions)))}): a selftest drives load there, so name "
-            "a database that nobody uses, or add --shared."
+            f"The database has other sessions ({in_short(list(map(str, sessions)))}): a selftest drives load there, so "
+            "name an unused database, or add --shared."
         )
 
 
@@ -166,13 +167,17 @@ def transactions(record: Record, workload: Any) -> Iterator[SelftestResult]:
 
 
 def _ended_count(done: pa.Table, workload: Any) -> int:
-    """Return the number of transactions that ended, of those that users start."""
+    """Return the number of ended transactions, counting only the kinds that users start."""
     of_users = done.filter(pc.is_in(done["transaction"], pa.array([kind.name for kind in workload.users.deck])))
     return sum(pc.sum(of_users[column]).as_py() or 0 for column in ("committed", "rolled_back", "failed"))
 
 
 def _to_reach_all(record: Record) -> float:
-    """Return the number of them by which each has come up: whole decks of as many executors as there may be."""
+    """Return the number of transactions after which each kind has come up.
+
+    Each executor deals its own deck, which contains every kind: with 4 users on up to 4 executors and a deck of 100
+    cards, 400 transactions are enough.
+    """
     cards = sum(
         transaction.cards for transaction in record.manifest.workload.transactions if transaction.source == "users"
     )
@@ -180,7 +185,8 @@ def _to_reach_all(record: Record) -> float:
 
 
 def collectors(record: Record) -> Iterator[SelftestResult]:
-    off: dict[str, list[str]] = {}  # those of one reason together: a server without the views lacks them all
+    # Grouped by reason: a server without the views lacks many collectors for the same reason.
+    off: dict[str, list[str]] = {}
     for name, known in record.manifest.collectors.items():
         subject, rows = f"collector {name}", record.table(name).num_rows
         if known.unavailable:
@@ -201,7 +207,7 @@ def collectors(record: Record) -> Iterator[SelftestResult]:
 
 
 def deadlocks(record: Record) -> Iterator[SelftestResult]:
-    """Say each shape of the deadlocks that the server wrote down: they are few, and say what to mend."""
+    """Yield a result for each kind of deadlock in the server's log: deadlocks are few, and show what to fix."""
     for deadlock in read_deadlocks(record):
         text = (
             f"{deadlock.victim} ({deadlock.isolation}) lost to {deadlock.others} over {deadlock.resources}; "
@@ -211,7 +217,7 @@ def deadlocks(record: Record) -> Iterator[SelftestResult]:
 
 
 def conditions(records: Sequence[Record]) -> Iterator[SelftestResult]:
-    """Yield whether the data were consistent after every run."""
+    """Yield the result for the consistency of the data after all runs."""
     seen = [condition for record in records for condition in record.manifest.conditions]
     if refused := {f"{result.name} ({result.refused})" for result in seen if result.refused}:
         yield SelftestResult(CONSISTENCY, "failed", f"the server refused: {'; '.join(sorted(refused))}", FAILED)
@@ -228,7 +234,7 @@ def conditions(records: Sequence[Record]) -> Iterator[SelftestResult]:
 
 
 def commit_counts(summary: ExperimentSummary) -> Iterator[SelftestResult]:
-    """Yield whether the database counted as many commits as users saw, in each run that knows."""
+    """Yield the comparison of the database's commits with those that users counted, for each run with both."""
     for run in summary.runs:
         for gate in (
             possible for step in run.steps for possible in step.validity.gates if possible.kind is GateKind.COMPLETED

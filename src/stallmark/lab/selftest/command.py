@@ -22,14 +22,18 @@ _PARAMETERS = ("out_dir", "seconds", "keep", "cap_memory")
 
 
 def _options(command: Callable) -> Callable:
-    @out_option("Where the run record of the test goes.")
+    @out_option("Folder for the run record of the test.")
     @click.option(
-        "--seconds", type=click.IntRange(1), default=30, show_default=True, help="How long the test drives users."
+        "--seconds",
+        type=click.IntRange(1),
+        default=30,
+        show_default=True,
+        help="Seconds for which the test drives users.",
     )
-    @click.option("--keep", is_flag=True, help="Leave the database that the test built.")
+    @click.option("--keep", is_flag=True, help="Keep the database that the test builds.")
     @click.option(
         "--cap-memory", is_flag=True,
-        help="The memory of the server named, and so of everybody on it, may be lowered for a moment.",
+        help="Allow the test to lower the memory of the whole server for a moment.",
     )  # fmt: skip
     @wraps(command)
     def with_options(**options):
@@ -43,23 +47,26 @@ def _options(command: Callable) -> Callable:
 @_options
 @json_option
 def selftest(**options) -> None:
-    """Try everything on a server, in a few minutes, and say what worked: the same as `stallmark doctor --deep`.
+    """Try everything on a server in a few minutes and show what worked: the same as `stallmark doctor --deep`.
 
-    The database named must exist and be empty. The output names no host and holds no password: paste it into an issue.
+    The database in the URL must exist and be empty. The output contains no host name and no password, so that you can
+    paste it into an issue.
 
     With --cap-memory the memory of the whole server is lowered by a tenth for a moment, which also empties its plan
-    cache on many versions; without, that is left out.
+    cache on many versions. Without --cap-memory this check is skipped.
     """
     try_everything(**options)
 
 
 @click.command()
-@click.option("--deep", is_flag=True, help="Build, drive and check small databases as well; the options below are its.")
+@click.option(
+    "--deep", is_flag=True, help="Also build, drive and check small databases; the options below belong to --deep."
+)
 @_options
 @click.pass_context
 def deep(context: click.Context, deep: bool, **options: Any) -> Callable | None:
-    """With --deep it tries everything in a few minutes. A database named with --server must then exist and be empty,
-    and is so again afterwards."""
+    """With --deep everything is tried, in a few minutes. The database in --server must then exist and be empty, and is
+    emptied again afterwards."""
     if deep:
         return partial(try_everything, **options)
     if given := [

@@ -1,4 +1,4 @@
-"""Try on a server all that Stallmark does, in a few minutes, and say what worked: to be pasted into an issue."""
+"""Try everything that Stallmark does on a server, in a few minutes, with a result that can be pasted into an issue."""
 
 import platform
 from collections.abc import Iterator, Mapping
@@ -44,7 +44,7 @@ COPY, CAP = "copy and restore", "memory cap, and given back"
 
 @dataclass
 class Trial:
-    """`whole`: the abilities of the server are tried too, as far as it has them. `records` are there after the runs."""
+    """The trial of one workload."""
 
     engine: Engine
     choice: WorkloadChoice
@@ -100,7 +100,8 @@ class Trial:
         return max(memory.smallest_bytes if memory else 0, (self.engine.buffer_pool_bytes() or 0) * 9 // 10)
 
     def _run(self, wanted: dict[str, Any], runs: Path, show: Show) -> str:
-        drop(self.engine, show)  # the workload before, or what an earlier selftest left
+        # Drop the previous workload, or the remains of an earlier selftest.
+        drop(self.engine, show)
         scenario = Scenario.model_validate(
             {
                 "name": f"selftest-{self.choice.name}", "title": "Selftest", "answers": "Does everything work here?",
@@ -135,7 +136,7 @@ _LOGIN = {"mssql": "SELECT CAST(ORIGINAL_LOGIN() AS nvarchar(128)) AS login", "p
 
 @dataclass(frozen=True)
 class Selftest:
-    """`facts` are what decides a result; neither they nor the checks name a host, a user or a folder."""
+    """The result of a selftest. Neither facts nor checks contain the name of a host, a user or a folder."""
 
     facts: Mapping[str, str]
     checks: list[SelftestResult]
@@ -143,18 +144,18 @@ class Selftest:
 
     @property
     def exit_code(self) -> int:
-        """The gravest: data that is wrong, before what failed, before a run that is not whole."""
+        """The gravest code: inconsistent data before failed checks, these before an incomplete run."""
         return min((check.exit_code for check in self.checks if check.exit_code), default=0)
 
 
 def selftest(target: Target, runs: Path, show: Show, *, seconds: float, keep: bool, may_cap_memory: bool) -> Selftest:
-    """Run every check, for each workload. The database must exist and be empty, or be what an earlier selftest left.
-    Users are driven for `seconds` on the last workload, and for less on those before. The memory of a server that
-    others may use is capped only if it `may` be.
+    """Run every check for each workload. The database must exist, and be empty or the remains of an earlier selftest.
+    Users are driven for `seconds` on the last workload, and for less on the earlier ones. The memory of a server that
+    is not ours is capped only with `may_cap_memory`.
 
-    Afterwards everything but the run record is removed, unless it is to be kept; also after Ctrl-C. Raises
-    StallmarkError when there is no connection, the database holds anything else, or others are in it and the target may
-    not be shared.
+    Afterwards everything but the run record is removed unless `keep` is set, also after Ctrl-C. Raise StallmarkError if
+    the server cannot be reached, the database contains other data, or it has other sessions and the target is not
+    shared.
     """
     with replace(target, may_share=True).engine(BROKERAGE) as engine:
         refuse_what_is_not_ours(engine)  # whatever --shared allows

@@ -13,27 +13,52 @@ from stallmark.experiment.progress import Show
 
 @click.group(cls=Group)
 def server() -> None:
-    """A SQL Server of your own in a container: up, list, down."""
+    """Start, list and stop SQL Servers in containers."""
 
 
 @server.command()
-@click.option("--version", type=click.Choice(["2017", "2019", "2022", "2025"]), default="2022", show_default=True)
-@click.option("--name", default="stallmark", show_default=True, help="Of the container.")
-@click.option("--port", type=click.IntRange(1, 65535), default=1433, show_default=True, help="On 127.0.0.1 only.")
+@click.option("--version", type=click.Choice(["2017", "2019", "2022", "2025"]), default="2022", show_default=True,
+              help="Version of SQL Server.")  # fmt: skip
+@click.option("--name", default="stallmark", show_default=True, help="Name of the container.")
 @click.option(
-    "--memory", default="4GiB", show_default=True, callback=as_bytes, help="Of the container; 80 % SQL Server's."
+    "--port",
+    type=click.IntRange(1, 65535),
+    default=1433,
+    show_default=True,
+    help="Port on 127.0.0.1, reachable from this machine only.",
 )
-@click.option("--cpus", type=click.FloatRange(0, min_open=True), help="Cores it may use [default: all].")
-@click.option("--data", type=click.Path(path_type=Path), help="Folder for all it writes [default: a Docker volume].")
+@click.option(
+    "--memory",
+    default="4GiB",
+    show_default=True,
+    callback=as_bytes,
+    help="Memory of the container; SQL Server gets 80 %.",
+)
+@click.option("--cpus", type=click.FloatRange(0, min_open=True), help="Number of cores [default: all].")
+@click.option(
+    "--data", type=click.Path(path_type=Path), help="Folder for all files of the server [default: a Docker volume]."
+)
 @click.option("--log", type=click.Path(path_type=Path), help="Folder for transaction logs, on another device.")
 @click.option(
-    "--device-read-iops", type=click.IntRange(1), metavar="N", help="At most, on each disk under the folders."
+    "--device-read-iops",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Maximum reads per second on each disk under the folders.",
 )
-@click.option("--device-write-iops", type=click.IntRange(1), metavar="N", help="The same for writes.")
-@click.option("--device-read-bps", callback=as_bytes, metavar="SIZE", help="Bytes per second: 200MB.")
-@click.option("--device-write-bps", callback=as_bytes, metavar="SIZE", help="The same for writes.")
-@click.option("--edition", help="MSSQL_PID [default: the Developer edition].")
-@click.option("--accept-eula", is_flag=True, help="You have read Microsoft's licence and accept it.")
+@click.option(
+    "--device-write-iops", type=click.IntRange(1), metavar="N", help="Maximum writes per second on each disk."
+)
+@click.option(
+    "--device-read-bps",
+    callback=as_bytes,
+    metavar="SIZE",
+    help="Maximum bytes read per second on each disk, such as 200MB.",
+)
+@click.option(
+    "--device-write-bps", callback=as_bytes, metavar="SIZE", help="Maximum bytes written per second on each disk."
+)
+@click.option("--edition", help="Edition of SQL Server, as in MSSQL_PID [default: Developer].")
+@click.option("--accept-eula", is_flag=True, help="Confirm that you have read and accept Microsoft's licence.")
 @json_option
 def up(
     accept_eula: bool, as_json: bool, memory: int, device_read_iops, device_write_iops, device_read_bps,
@@ -66,9 +91,9 @@ def up(
 
 @server.command()
 @click.argument("name", default="stallmark")
-@click.option("--remove-data", is_flag=True, help="Remove its databases and its password as well.")
+@click.option("--remove-data", is_flag=True, help="Also remove the databases and the password.")
 def down(name: str, remove_data: bool) -> None:
-    """Stop a server and remove its container; its data stays unless you say otherwise."""
+    """Stop a server and remove its container; its data stays without --remove-data."""
     from stallmark.lab.server import server
 
     for sentence in server.down(name, remove_data=remove_data):

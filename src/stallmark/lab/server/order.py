@@ -22,7 +22,8 @@ from stallmark.storage.block_devices import SYS_BLOCK, NoBlockDevice, device_beh
 # The container engine of this machine, and limits on the disks under a container's folders.
 
 ANSWER_WITHIN_S = 120
-PLATFORM = "linux/amd64"  # the only one that Microsoft builds SQL Server's images for
+# Microsoft builds SQL Server's images for this platform only.
+PLATFORM = "linux/amd64"
 REMEDY = (
     "See that `docker info` works for you and this machine is online, change what it names, and run the command again; "
     "`stallmark server down` removes what is left of a server."
@@ -109,11 +110,13 @@ def disk_beneath(folder: Path) -> str:
 EDITIONS = {
     "2017": "Developer", "2019": "Developer", "2022": "Developer", "2025": "EnterpriseDeveloper",
 }  # fmt: skip
-"""By version: the free edition for tests with all that Enterprise has, as MSSQL_PID wants it."""
+"""The free edition of each version with all features of Enterprise, as a value of MSSQL_PID."""
 
-LABEL, VERSION_LABEL = "stallmark.server", "stallmark.version"  # the first holds the server's name
+# The first line has the server's name.
+LABEL, VERSION_LABEL = "stallmark.server", "stallmark.version"
 DATABASE = "stallmark"
-USER_ID = 10001  # as whom SQL Server runs in its container
+# The user that runs SQL Server in its container.
+USER_ID = 10001
 INSIDE, INSIDE_LOG = "/var/opt/mssql", "/var/opt/mssql-log"
 MADE = {"data": (".system", "data", "log", "secrets"), "log": ("*.ldf",)}
 """Files that SQL Server makes in its folders, and so those that may be removed there."""
@@ -126,17 +129,16 @@ LEAST_BYTES = 2560 * 1024**2
 
 @dataclass(frozen=True)
 class ServerOrder:
-    """The properties of a server to start.
-
-    `data` takes all that it writes (a volume of Docker's when None), `log` the logs of new databases.
-    """
+    """The properties of a server to start."""
 
     version: str = "2022"
     name: str = "stallmark"
     port: int = 1433
     memory_bytes: int = 4 * 1024**3
     data: Path | None = None
+    """The folder for all files of the server, or None for a Docker volume."""
     log: Path | None = None
+    """The folder for the logs of new databases, or None for `data`."""
     cpus: float | None = None
     edition: str | None = None
     limits: DeviceLimits = field(default_factory=DeviceLimits)
@@ -148,7 +150,7 @@ class ServerOrder:
             )
         data, log = (folder and folder.resolve() for folder in (self.data, self.log))
         if data and log and (data.is_relative_to(log) or log.is_relative_to(data)):
-            raise StallmarkError(f"--data {data} and --log {log} lie in each other: name two folders apart.")
+            raise StallmarkError(f"--data {data} and --log {log} are nested: name two separate folders.")
 
     @property
     def image(self) -> str:
@@ -163,8 +165,11 @@ class ServerOrder:
         return [folder.resolve() for folder in (self.data, self.log) if folder]
 
     def environment(self, first_password: str) -> dict[str, str]:
-        """Return the environment. Microsoft documents no other way for the image to take a password, so whoever may
-        inspect the container can read it: it is good for the first login alone, which replaces it."""
+        """Return the environment of the container, with the password for the first login.
+
+        Microsoft documents no other way to pass a password to the image, so anyone who can inspect the container can
+        read it. Therefore the first login replaces it.
+        """
         return {
             "ACCEPT_EULA": "Y",
             "MSSQL_SA_PASSWORD": first_password,

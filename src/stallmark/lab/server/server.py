@@ -40,7 +40,8 @@ from stallmark.stopping import later
 
 LICENCE = "https://go.microsoft.com/fwlink/?linkid=857698"
 READY_WITHIN_S = 300
-STOPS_WITHIN_S = 60  # it writes a checkpoint of every database
+# On shutdown the server writes a checkpoint of every database.
+STOPS_WITHIN_S = 60
 LAST_LINES = 20
 
 
@@ -58,14 +59,15 @@ def up(order: ServerOrder, show: Show, *, accept_eula: bool, ready_within_s: flo
     """Start a server and wait until it takes a login. If that fails or is stopped, no container is left behind."""
     if not accept_eula:
         raise StallmarkError(
-            f"SQL Server is under Microsoft's licence, {LICENCE}: read it, and if you accept it, say --accept-eula."
+            f"SQL Server is under Microsoft's licence, {LICENCE}: read it, and if you accept it, add --accept-eula."
         )
     credentials = CredentialFiles(order.name)
     failure = f"SQL Server {order.version} could not be started"
     with credentials.lock():
         known, first_known = credentials.password(), credentials.first_password()
         password, first_password = known or new_password(), first_known or new_password()
-        server = MssqlEngine(url(order.port, "master", password))  # a missing ODBC driver is said here
+        # Raises for a missing ODBC driver before anything is downloaded.
+        server = MssqlEngine(url(order.port, "master", password))
         at_first = MssqlEngine(url(order.port, "master", first_password))
         with closing(container_engine()) as client, refusals_as_errors(failure):
             _refuse_name_in_use(client, order.name)
@@ -76,7 +78,8 @@ def up(order: ServerOrder, show: Show, *, accept_eula: bool, ready_within_s: flo
             running, new_volume = None, False
             try:
                 credentials.write(order, password, first_password)
-                with later():  # what nobody waits for the engine makes all the same
+                # Docker completes a request even if we stop waiting for it, and would leave an unknown volume.
+                with later():
                     new_volume = order.data is None and _make_volume(client, order, is_known=known is not None)
                 with later():
                     running = client.containers.create(**options)
@@ -91,7 +94,8 @@ def up(order: ServerOrder, show: Show, *, accept_eula: bool, ready_within_s: flo
                         running.remove(force=True)
                     if new_volume:
                         client.volumes.get(order.volume).remove()
-                    if not known and (new_volume or not running):  # otherwise files may be left, with these passwords
+                    # In other cases files with these passwords may be left on the volume.
+                    if not known and (new_volume or not running):
                         credentials.remove()
                 raise
     return ReadyServer(identity, url(order.port, DATABASE), credentials.url_file, credentials.password_file)
@@ -108,7 +112,7 @@ def _down(client: Any, credentials: CredentialFiles, remove_data: bool) -> list[
     name = credentials.name
     container = _find(client, name)
     if container is None and not credentials.exist:
-        raise StallmarkError(f"There is no server {name!r}: `stallmark server list` shows which there are.")
+        raise StallmarkError(f"Unknown server {name!r}: `stallmark server list` shows all servers.")
     sentences, folders = [], credentials.folders()
     if container is not None:
         _refuse_foreign(container, name)
@@ -224,8 +228,9 @@ def _download(client: Any, image: str, show: Show) -> None:
 
 
 def _make_volume(client: Any, order: ServerOrder, *, is_known: bool) -> bool:
-    """Make the volume of a server without a folder, and return whether it is new. Refuse one that is not ours, or holds
-    a server whose password is not known: `is_known` tells."""
+    """Make the volume of a server without a folder, and return True if it is new. Raise StallmarkError if the volume is
+    not ours, or contains a server whose password is not `is_known`.
+    """
     if (volume := _volume(client, order.volume)) is None:
         client.volumes.create(order.volume, labels={LABEL: order.name})
         return True
@@ -262,7 +267,8 @@ def _wait(running: Any, server: MssqlEngine, at_first: MssqlEngine, show: Show, 
         except CallFailed as error:
             refusal = f"Its first password could not be replaced ({error.message})."
         except StallmarkError:
-            pass  # it is not up yet, or has the other password
+            # The server is not up yet, or has the other password.
+            pass
         if time.monotonic() - began > ready_within_s:
             raise StallmarkError(f"SQL Server takes no login after {ready_within_s:.0f} s. {refusal}")
         show.advance(time.monotonic() - began, "waiting for a login")

@@ -49,7 +49,8 @@ class MssqlSource(Source):
         self._batch = ""
 
     def open(self) -> Opened:
-        engine = MssqlEngine(self._spec)  # a new one: another server may be behind the address now
+        # A new engine, because another server may be behind the address now.
+        engine = MssqlEngine(self._spec)
         if engine.is_azure_database:
             raise StallmarkError(_NO_AZURE)
         if engine.is_babelfish:

@@ -23,7 +23,8 @@ _MANNERS = (
 )
 # A server that has gone without a word is given up after this, and not after the two hours of TCP.
 _ALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
-SIZES_EVERY_S = 300.0  # the query asks the file system for every file
+# Rare, because the query asks the file system for every file.
+SIZES_EVERY_S = 300.0
 _NOT_REPORTED = "PostgreSQL does not tell it of the machine it runs on"
 _UNTIMED = "{} is off on the server: to know it, run ALTER SYSTEM SET {} = on; SELECT pg_reload_conf();"
 _NO_ROLE = "this role does not see the sessions of others: as a superuser, run GRANT pg_monitor TO it"
@@ -64,7 +65,8 @@ class PostgresSource(Source):
         self._sizes: tuple[int | None, int | None] = (None, None)
 
     def open(self) -> Opened:
-        engine = PostgresEngine(self._spec)  # a new one: another server may be behind the address now
+        # A new engine, because another server may be behind the address now.
+        engine = PostgresEngine(self._spec)
         major = engine.identity().version[0]
         self._connection = _Connection(engine)
         self._texts = {name: _statement(name, major) for name in ("moment", "files", "counters", "databases")}
@@ -72,7 +74,8 @@ class PostgresSource(Source):
         if facts["sees_sessions"]:
             self._texts["sessions"] = sql_file.read(__package__, "sessions")
         self._sized = None
-        self.read()  # a refused query is reported at the start, not hours later
+        # A refused query is reported at the start, not hours later.
+        self.read()
         server = ProfiledServer(
             engine="postgresql",
             product="PostgreSQL",

@@ -147,6 +147,8 @@ class Step(ManifestPart):
         beside: in the record of one load, the other loads that ran.
         missed: the other loads that ended before it.
         streams: number of streams of queries that ran concurrently with its users.
+        spawn_rate: users started or stopped per second, when somebody began this step on Locust's page.
+        stopped_by_hand: True if somebody ended this step, and the run with it, on Locust's page.
     """
 
     name: str
@@ -166,6 +168,13 @@ class Step(ManifestPart):
     beside: tuple[str, ...] = ()
     missed: tuple[str, ...] = ()
     streams: int = 0
+    spawn_rate: float | None = None
+    stopped_by_hand: bool = False
+
+    @property
+    def is_by_hand(self) -> bool:
+        """Return whether somebody decided when it began or ended."""
+        return self.spawn_rate is not None or self.stopped_by_hand
 
 
 class Follows(ManifestPart):

@@ -224,7 +224,7 @@ class EmulatedArrays:
         if self._state is None:
             raise EmulatedArrayError("The emulated arrays have been closed.")
         if name not in self._names:
-            raise ValueError(f"There is no emulated array {name!r}, only {', '.join(self._names)}.")
+            raise ValueError(f"Unknown emulated array {name!r}: choose one of {', '.join(self._names)}.")
         return self._state.device(self._names.index(name))
 
 

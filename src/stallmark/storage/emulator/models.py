@@ -111,8 +111,8 @@ class ArrayModel:
         mechanical = self.rpm is not None or self.seek_ms is not None
         if mechanical and (self.read_ms is not None or self.write_ms is not None):
             raise ValueError(
-                "read_ms and write_ms are fixed times, and rpm and seek_ms say how a disk comes to its own: give one "
-                "pair or the other."
+                "read_ms and write_ms are fixed times, while rpm and seek_ms determine a disk's times: give one pair "
+                "or the other."
             )
         for name in (*(("seek_ms",) if mechanical else ("read_ms", "write_ms")), "sync_ms"):
             _require_number(name, getattr(self, name), 0, _LONGEST_MS)

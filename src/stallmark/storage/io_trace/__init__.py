@@ -104,7 +104,8 @@ class IoTrace:
         events = self._slots[places % len(self._slots)]
         complete = events["number"] == places.astype("u8") + 1
         lost = int(self._head["lost"][0])
-        self._head["lost"] = 0  # losses in between are not counted: a full ring loses more
+        # Losses in between are not counted: a full ring loses more.
+        self._head["lost"] = 0
         if not complete.all():
             # One is being written, or its process was killed: then it is still missing at the next call.
             first = tail + int(np.argmin(complete))

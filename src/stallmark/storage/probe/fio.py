@@ -222,6 +222,7 @@ def _histogram(span: ElementTree.Element, verb: str, ios: int) -> Iterator[tuple
     for bucket in span.findall("Latency/Bucket"):
         upto = round(float(_text(bucket, "Percentile")) / 100 * ios)
         milliseconds = float(_text(bucket, f"{verb}Milliseconds"))
-        if upto > counted:  # steps finer than one I/O add none
+        # Steps finer than one I/O add none.
+        if upto > counted:
             yield milliseconds, upto - counted
             counted = upto

@@ -127,7 +127,8 @@ def refuse_memory(folder: Path) -> None:
             f"{str(why).rstrip('.')}, and a probe would measure that: name a folder on the storage that is meant."
         ) from None
     except NoBlockDevice:
-        pass  # a share on the network, perhaps: it is measured all the same
+        # A network share, for example, is measured without device counters.
+        pass
     refuse_cached(folder)
 
 
@@ -171,7 +172,8 @@ def in_steps(
     `devices`: the server's arrays, when emulated. Raise StallmarkError if it cannot be probed.
     """
     started = now()
-    find_tool(emulated=devices is not None)  # before a file is written for nothing
+    # Checked before gigabytes are written in vain.
+    find_tool(emulated=devices is not None)
     if devices is None:
         refuse_memory(folder)
     with make_probe_file(folder, size_bytes) as file:
@@ -221,7 +223,8 @@ def record_probe(
         probe_plan=ProbePlan(seconds=seconds, steps=asked),
         machine=machine_facts(),
     )
-    from stallmark.record.schema import PROBE_TABLES  # not for raw loads, which import this
+    # Imported here, because raw loads import this module and need no tables.
+    from stallmark.record.schema import PROBE_TABLES
     from stallmark.record.writer import RecordWriter
 
     writer = RecordWriter(folder, manifest, PROBE_TABLES)

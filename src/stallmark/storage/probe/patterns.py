@@ -40,7 +40,7 @@ I/Os are about those of thirty users, so the two can be compared.
 
 
 def find_patterns(names: Sequence[str]) -> list[Pattern]:
-    """Return the patterns of these names, or all patterns without a name. Raise StallmarkError for an unknown name."""
+    """Return the patterns with the names given, or all without names. Raise StallmarkError for an unknown name."""
     for name in names:
         if name not in PATTERNS:
             raise StallmarkError(f"{name!r} is not a pattern of a probe: there are {', '.join(PATTERNS)}.")
@@ -117,11 +117,11 @@ def find_pattern(name: str) -> RawPattern:
         return pattern
     near = difflib.get_close_matches(name, NAMES, 1)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(NAMES)}"
-    raise ValueError(f"there is no pattern {name!r}: {hint}")
+    raise ValueError(f"unknown pattern {name!r}: {hint}")
 
 
 def with_least_block(blocks: Mapping[int, float], least_bytes: int) -> dict[int, float]:
-    """Return the shares where no I/O is smaller than `least_bytes`: smaller ones are rounded up to it."""
+    """Return the shares of block sizes, with those below `least_bytes` rounded up to `least_bytes`."""
     rounded: dict[int, float] = {}
     for size, share in blocks.items():
         rounded[max(size, least_bytes)] = rounded.get(max(size, least_bytes), 0.0) + share

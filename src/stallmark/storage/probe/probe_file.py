@@ -54,8 +54,8 @@ def make_probe_file(folder: Path, size_bytes: int) -> Iterator[ProbeFile]:
     device. The file is removed afterwards. Raise StallmarkError if it cannot be made."""
     if size_bytes < LEAST_BYTES:
         raise StallmarkError(
-            f"A file of {size_bytes / 2**20:.0f} MiB is too small to tell a device from its caches: give it at "
-            f"least {LEAST_BYTES // 2**20} MiB."
+            f"A file of {size_bytes / 2**20:.0f} MiB is too small to distinguish a device from its caches: choose "
+            f"at least {LEAST_BYTES // 2**20} MiB."
         )
     made = not folder.exists()
     path = folder.resolve() / f"{PREFIX}{uuid.uuid4().hex}{SUFFIX}"
@@ -128,8 +128,8 @@ def existing_file(path: Path, most_bytes: int, i_know: bool) -> Iterator[ProbeFi
         raise StallmarkError(f"{path} cannot be read ({error.strerror}): probe it as a user who may.") from None
     if size < LEAST_BYTES:
         raise StallmarkError(
-            f"{path} has {size / 2**20:.0f} MiB, too few to tell a device from its caches: a probe needs at least "
-            f"{LEAST_BYTES // 2**20} MiB."
+            f"{path} has {size / 2**20:.0f} MiB, too few to distinguish a device from its caches: a probe needs at "
+            f"least {LEAST_BYTES // 2**20} MiB."
         )
     yield ProbeFile(path, min(size, most_bytes), ours=False)
 
@@ -156,14 +156,14 @@ def _fill(path: Path, size_bytes: int) -> None:
         source = np.random.default_rng()
         left = size_bytes - SKIP_BYTES
         while left > 0:
-            left -= file.write(half_compressible(source, _PIECE_BYTES)[: min(left, _PIECE_BYTES)])
+            left -= file.write(compressible_bytes(source, _PIECE_BYTES)[: min(left, _PIECE_BYTES)])
         file.flush()
         os.fsync(file.fileno())
         if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def half_compressible(source: np.random.Generator, size_bytes: int) -> memoryview:
+def compressible_bytes(source: np.random.Generator, size_bytes: int) -> memoryview:
     """Return pages that compress 2 to 1, as databases' do, and are all different. Arrays that compress or deduplicate
     would otherwise look too fast.
     """

@@ -1,13 +1,16 @@
-"""Reads or writes that arrive at random at a rate, whatever the storage does: a program of our own, as fio times an I/O
-from when it was issued.
+"""Reads or writes that arrive at random at a rate, independent of the storage. This is our own program, because fio
+measures an I/O only from its issue.
 
 Run as `python -m stallmark.storage.raw_load.arrivals PLAN`. PLAN is JSON, the fields of `Plan`. Each thread takes the
-next I/O that nobody has, waits until it is due, and has one under way. While all threads are busy, I/Os wait for one,
-which is part of what they take. A thread that wakes up late is not the storage's doing: an I/O takes as long as if it
-had been issued when it was due, or as soon as the one before it on its thread had ended.
+next free I/O, waits until it is due, and executes it. While all threads are busy, I/Os wait for one, and this wait is
+part of their latency. The delay of a thread that wakes up late is not the storage's and is left out: an I/O counts as
+begun when it was due, or when the thread's previous I/O ended.
 
-Once a second of the run it reports as fio does, and `waiting`: for how long each I/O has waited that is
-due and has not ended.
+An example: an I/O is due at 10.0 ms. Its thread wakes up at 10.2 ms and the read takes 5 ms: the latency is 5.0 ms. If
+the thread was busy until 14.0 ms and the I/O ends at 19.0 ms, the latency is 9.0 ms, 4.0 of them waiting.
+
+Once a second of the run it reports as fio does, and `waiting`: the wait so far of each I/O that is due and has not
+ended.
 """
 
 import json
@@ -29,7 +32,7 @@ import numpy as np
 from stallmark.errors import StallmarkError
 from stallmark.record import histogram
 from stallmark.storage.probe.fio import SKIP_BYTES
-from stallmark.storage.probe.probe_file import half_compressible
+from stallmark.storage.probe.probe_file import compressible_bytes
 
 NS_PER_US = 1000
 
@@ -150,20 +153,18 @@ _US = 10**6
 
 @dataclass(frozen=True)
 class Plan:
-    """The I/Os of a cell.
-
-    `blocks` holds their share by size in bytes. `began` is the start of the run on the monotonic clock; reports are by
-    seconds since then.
-    """
+    """The I/Os of a cell."""
 
     file: str
     operation: Literal["read", "write"]
     blocks: dict[int, float]
+    """The share of I/Os by size in bytes."""
     size_bytes: int
     outstanding: int
     rate: float
     seed: int
     began: float = 0.0
+    """The start of the run on the monotonic clock, from which reports count seconds."""
 
     def command(self, began: float) -> list[str]:
         """Return the command line that does this plan in a run that began then."""
@@ -191,7 +192,8 @@ class Arrivals:
         self._plan, self._last = plan, begin
         self._rng = np.random.default_rng(plan.seed)
         self._drawn: deque[tuple[np.ndarray, np.ndarray, np.ndarray]] = deque()  # moments, sizes, places
-        self._taken = 0  # number of the first of `_drawn`
+        # The index of the next arrival in the first batch of `_drawn`.
+        self._taken = 0
 
     def next_arrival(self) -> Arrival:
         if not self._drawn:
@@ -283,7 +285,7 @@ class Threads:
                 arrival = self._taken[number] = self._arrivals.next_arrival()
             part = buffer[: arrival.bytes]
             if self._plan.operation == "write":
-                part[:] = half_compressible(rng, arrival.bytes)
+                part[:] = compressible_bytes(rng, arrival.bytes)
             if self._stop.wait(max(0.0, arrival.due - time.monotonic())):
                 return
             issued = time.monotonic()
@@ -326,7 +328,8 @@ def main() -> None:
         _print(threads.report())
     threads.stop()
     _print(threads.report())
-    os._exit(0)  # a thread whose I/O hangs would keep us here
+    # A normal exit would wait for a thread whose I/O hangs.
+    os._exit(0)
 
 
 def _print(report: dict[str, Any]) -> None:

@@ -99,18 +99,19 @@ class GuardedProgram:
 
     @property
     def has_ended(self) -> bool:
-        """Return whether it has ended, and all that it reported was heard."""
+        """Return True if the process has ended, and all its reports were read."""
         if self._stopped is not None and time.monotonic() - self._stopped > _PATIENCE_S:
             kill(self._guard)
         code = self._guard.poll()
-        if code is not None and self._reader.is_alive():  # the program survives its guard, in the guard's session
+        # The guard has ended, but the program survives it in the guard's session.
+        if code is not None and self._reader.is_alive():
             with suppress(OSError):
                 os.killpg(self._guard.pid, signal.SIGKILL)
         return code is not None and not self._reader.is_alive()
 
     @property
     def failed(self) -> bool:
-        """Return whether it has ended otherwise than with its work done."""
+        """Return True if the process has ended without completing its work."""
         return bool(self._guard.poll())
 
     def stop(self) -> None:
@@ -127,7 +128,8 @@ class GuardedProgram:
 
     def end_reason(self) -> str:
         """Return the reason why the program ended by itself, as the end of a sentence."""
-        if self._unreadable:  # then we have stopped it ourselves, by a signal
+        # Unreadable output made us stop the program ourselves, so its signal is not the reason.
+        if self._unreadable:
             return self._unreadable
         self._errors.seek(0)
         output = "\n".join([self._errors.read().decode(errors="replace"), *self._said])

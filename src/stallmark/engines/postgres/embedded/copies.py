@@ -59,8 +59,8 @@ class Snapshot:
     def restore(self, data: Path, wal: Path | None) -> None:
         """Put the copy in the place of `data`, and its WAL into `wal` if that is given.
 
-        The old data goes first: few disks have room for three. A restore that is cut leaves no `data`, which says
-        that it is to be done again.
+        The old data goes first: few disks have room for three. An interrupted restore leaves no `data`, which shows
+        that it must be repeated.
         """
         remove(data)
         with appearing(data) as draft:
@@ -126,7 +126,7 @@ def clear_outside(folder: Path) -> None:
 
 
 def shares_blocks(folder: Path) -> bool:
-    """Return whether a copy made in `folder` takes no space of its own; False if that cannot be tried."""
+    """Return True if a copy made in `folder` uses no additional space; False if that cannot be tried."""
     if sys.platform != "linux":
         return False
     probe = folder / "probe.new"

@@ -30,16 +30,16 @@ _CONTENT = "content.json"
 
 @dataclass(frozen=True)
 class FoundDatabase:
-    """A folder of ours. `holds`: workload, scale and seed of each database in it; empty if an older version did not
-    note them.
-    `in_use_by`: the process that has it now."""
+    """A folder with an embedded database."""
 
     folder: Path
     wal_folder: Path | None
     holds: Sequence[Mapping[str, Any]]
+    """Workload, scale and seed of each database in it; empty if an older version did not note them."""
     bytes: int
     used: datetime
     in_use_by: str | None
+    """The process that has the folder open."""
 
     @property
     def name(self) -> str:
@@ -49,7 +49,9 @@ class FoundDatabase:
         """Remove it with its copy and its WAL. Raise StallmarkError when it is in use."""
         wal = self.wal_folder
         if wal and not is_of(wal, self.folder):
-            raise StallmarkError(f"The WAL of {self.folder} lies in {wal}, which is not marked as its own: look at it.")
+            raise StallmarkError(
+                f"The WAL of {self.folder} is in {wal}, which is not marked as its own: check that folder."
+            )
         EmbeddedServer(self.folder, wal).remove()
 
 
@@ -246,7 +248,7 @@ class EmbeddedEngine(PostgresEngine):
 
     @contextmanager
     def hold(self) -> Iterator[Callable[[], None]]:
-        """Do nothing: the folder is ours alone as long as the server is open."""
+        """Do nothing: the folder is locked while the server is open."""
         yield lambda: None
 
     def directories(self) -> dict[str, Path]:

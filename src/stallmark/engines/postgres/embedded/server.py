@@ -215,7 +215,7 @@ class EmbeddedServer:
 
     @property
     def exists(self) -> bool:
-        """Return whether a database was made here; its data may be away for a restore."""
+        """Return True if a database was made here; its data may be away for a restore."""
         return self.data.exists() or self.snapshot.label is not None
 
     def remove(self) -> None:
@@ -317,7 +317,7 @@ class EmbeddedServer:
         lies = (self.data / "pg_wal").resolve()
         if lies != (self._wal.resolve() if self._wal else self.data.resolve() / "pg_wal"):
             raise StallmarkError(
-                f"The WAL of {self.data} lies in {lies}: name that folder with --wal-dir (none, if it is the "
+                f"The WAL of {self.data} is in {lies}: name that folder with --wal-dir (none, if it is the "
                 "database's own pg_wal), or build in another folder."
             )
 
