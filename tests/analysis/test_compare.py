@@ -384,5 +384,5 @@ def test_between_experiments_the_baseline_is_an_experiment_a_variant_or_both(sou
     alone = [*runs, *made(sound, experiment="e1", C=[70] * 3)]
     with pytest.raises(StallmarkError, match="Variant 'C' of e1 was not run in another"):
         compare_runs(alone, baseline="C", between="experiments")
-    with pytest.raises(StallmarkError, match=r"There are 'A, e1', 'A', 'e1'"):
+    with pytest.raises(StallmarkError, match=r"Choose one of 'A, e1', 'A', 'e1'"):
         compare_runs(runs, baseline="C", between="experiments")
