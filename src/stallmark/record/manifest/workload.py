@@ -173,7 +173,7 @@ class Step(ManifestPart):
 
     @property
     def is_by_hand(self) -> bool:
-        """Return whether somebody decided when it began or ended."""
+        """Return True if somebody began or ended this step by hand."""
         return self.spawn_rate is not None or self.stopped_by_hand
 
 

@@ -228,8 +228,8 @@ TRANSACTIONS = (
     "given up."
 )
 STATEMENTS = (
-    "Latency in milliseconds from sent to answered, of executions that ended well. Rows: returned, or changed "
-    "where none are. Transactions also begin and commit, which is no row here."
+    "Latency: milliseconds from the request to the answer, of successful executions. Rows: the rows returned, or the "
+    "rows changed if a statement returns none. The begin and the commit of a transaction have no row here."
 )
 _AGREE = (
     f"Counts and bytes should agree within {percent(COUNTS_AGREE).replace(' ', NBSP)}; those that do not are marked."
