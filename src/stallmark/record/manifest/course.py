@@ -71,6 +71,10 @@ class ScenarioPart(ManifestPart):
     __pydantic_extra__: dict[str, JsonValue] = Field(init=False)
 
 
+Settings = dict[str, str]
+"""Settings of the server, by their own names."""
+
+
 class Scenario(ScenarioPart):
     name: str = ""
     title: str = ""
@@ -78,6 +82,7 @@ class Scenario(ScenarioPart):
     primary: str | None = None
     order: Literal["alternating", "abba", "blocks"] | None = None
     buffer_pool: str | dict[str, JsonValue] | None = None
+    settings: Settings | None = None
     database: dict[str, JsonValue] | None = None
     observe: list[str] | None = None
     thresholds: list[str] | None = None
@@ -107,6 +112,7 @@ class During(ManifestPart):
 class Variant(ScenarioPart):
     name: str = ""
     buffer_pool: str | None = None
+    settings: Settings | None = None
     row_versioning: bool | None = None
     resource_pool: ResourcePool | None = None
     during: During | None = None
@@ -123,6 +129,7 @@ class Server(ManifestPart):
 
     Attributes:
         settings: its configuration, in its own names.
+        names: of each setting that the scenario calls by another name, its name in `settings`.
         placement: locations and sizes of its files.
         momentary: facts about the moment of reading.
         unreadable: parts that it did not report, each with the words of the error.
@@ -132,7 +139,8 @@ class Server(ManifestPart):
 
     product: str = ""
     version: str = ""
-    settings: dict[str, str] = {}
+    settings: Settings = {}
+    names: dict[str, str] = {}
     placement: dict[str, str] = {}
     momentary: dict[str, str] = {}
     unreadable: dict[str, str] = {}
