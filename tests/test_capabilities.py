@@ -80,7 +80,7 @@ def test_a_record_with_parts_of_one_that_is_gone_says_so(tmp_path, without):
         done = without(gone, "-m", "stallmark.cli.main", "report", str(tmp_path / "runs"), "--json")
         assert done.returncode == 0, done.stderr
         [run] = json.loads(done.stdout)["runs"]
-        reports[gone] = bool(run["external"]), "which this Stallmark lacks" in done.stdout
+        reports[gone] = bool(run["external"]), "which this installation of Stallmark lacks" in done.stdout
     assert reports == {"lab": (True, False), "attach": (False, True)}
 
 

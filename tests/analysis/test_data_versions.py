@@ -130,7 +130,7 @@ def test_several_loads_are_of_one_version_each(tmp_path):
 def test_a_plan_and_a_prediction_are_refused_with_the_reason(runs, command):
     refused = stallmark(command, *runs)
     assert refused.exit_code == 3 and refused.stderr.count("Error:") == 1
-    assert "built by data version 2 and 3, with other rows and other inputs" in " ".join(refused.stderr.split())
+    assert "built by data version 2 and 3, with different rows and inputs" in " ".join(refused.stderr.split())
     assert stallmark(command, *runs[:2]).exit_code == 0
 
 
@@ -140,4 +140,4 @@ def test_a_report_and_a_comparison_say_the_reason(runs, tmp_path):
         assert shown.exit_code == 0, shown.output
         page = next(one for one in command if str(one).endswith(".html"))
         for text in (shown.stdout, Path(page).read_text()):
-            assert "built by data version 2 and 3, with other rows and other inputs" in " ".join(text.split()), command
+            assert "built by data version 2 and 3, with different rows and inputs" in " ".join(text.split()), command

@@ -182,8 +182,8 @@ def test_all_of_a_profile_was_not_seen_if_there_was_a_gap():
     def seen(**options: Any) -> str:
         return next(sentence(one) for one in told(DAY, **options) if one.kind is ProfileKind.SEEN)
 
-    assert "all of it was seen" in seen()
-    assert "all of it was seen" not in seen(left_out=[100])  # 15 s of a day
+    assert "all of it was observed" in seen()
+    assert "all of it was observed" not in seen(left_out=[100])  # 15 s of a day
 
 
 def test_means_are_over_the_intervals_in_which_both_parts_are_known():

@@ -293,11 +293,11 @@ def reading(waiting: float, uncertainty: float) -> Law:
 @pytest.mark.parametrize(
     ("waiting", "uncertainty", "closed", "words"),
     [
-        (4.2, 0.0, True, "as much waiting"),
+        (4.2, 0.0, True, "agree on the time of waiting"),
         (2.0, 0.0, None, "more waiting"),
         (8.0, 0.0, False, "Does not close"),
-        (5.4, 0.2, None, "not known"),  # sessions waited for longer, and no task of the server's did
-        (2.6, 0.2, None, "not known"),
+        (5.4, 0.2, None, "unknown"),  # sessions waited for longer, and no task of the server's did
+        (2.6, 0.2, None, "unknown"),
     ],
 )
 def test_waits_within_the_uncertainty_of_few_samples_are_not_explained(waiting, uncertainty, closed, words):
@@ -306,9 +306,7 @@ def test_waits_within_the_uncertainty_of_few_samples_are_not_explained(waiting, 
     assert law.finding.facts["few"] == (uncertainty or None)
 
 
-@pytest.mark.parametrize(
-    ("every", "streams", "words"), [(4, 0, "not known"), (1, 0, "Does not"), (1, 2, "other loads")]
-)
+@pytest.mark.parametrize(("every", "streams", "words"), [(4, 0, "unknown"), (1, 0, "Does not"), (1, 2, "other loads")])
 def test_other_loads_are_said_to_read_only_where_there_are_some(tmp_path, every, streams, words):
     """The server counts 40 % more time of reads than sessions were seen in; every 4th sample is ± 20 %."""
     truth = Truth(read_ms=27 * 1.55, waits=WAITS, steps=(Step(30), Step(30)), measured_s=20, noise=0.0)
@@ -339,7 +337,7 @@ def test_reads_that_were_counted_but_not_timed_are_not_said_to_be_none(tmp_path)
     step = only_step(folder)
     assert step.storage.data.reads and step.storage.data.read_ms is None
     [note] = step.cause.notes
-    assert note.kind is NoteKind.NO_READS and "how long they took is not known" in sentence(note)
+    assert note.kind is NoteKind.NO_READS and "the duration of reads is unknown" in sentence(note)
 
 
 @pytest.mark.parametrize("share", [1.0, 0.001])

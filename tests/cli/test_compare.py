@@ -98,7 +98,7 @@ def test_the_ordinary_report_shows_the_same_verdict(runs, tmp_path):
 @pytest.mark.parametrize("command", ["compare", "report"])
 @pytest.mark.parametrize(
     ("place", "said"),
-    [(".", "is a folder: name a file in it"), ("file/c.html", "is no folder"), ("pipe", "is no file that")],
+    [(".", "is a folder: name a file in it"), ("file/c.html", "is not a folder"), ("pipe", "is not a file that")],
 )
 def test_a_report_that_cannot_go_where_it_is_to_go_is_refused_before_anything_is_written(
     runs, tmp_path, command, place, said
@@ -117,7 +117,7 @@ def test_a_ticket_that_cannot_be_written_is_refused_before_the_report_is(runs, t
     out = tmp_path / "new" / "c.html"
     (tmp_path / "c.html").touch()
     result = stallmark("compare", runs / "one", "--out", out, "--markdown", ticket.format(tmp_path))
-    assert result.exit_code == 3 and ("is a folder" in result.stderr or "is no folder" in result.stderr)
+    assert result.exit_code == 3 and ("is a folder" in result.stderr or "is not a folder" in result.stderr)
     assert not out.exists()
 
 

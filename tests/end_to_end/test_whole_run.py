@@ -86,7 +86,7 @@ def test_json_is_all_there_is_on_standard_output(demo):
 def test_the_report_says_what_was_emulated(demo):
     page = (demo.folder / "report.html").read_text()
     assert ("EMULATED" in page) is demo.is_emulated
-    assert ("What its flash did" in page) is ("Active set over time" in page) is demo.is_emulated
+    assert ("Use of flash" in page) is ("Active set over time" in page) is demo.is_emulated
     assert "<script src=" not in page and '<link rel="stylesheet"' not in page, "one self-contained file"
 
 

@@ -100,7 +100,7 @@ def test_what_was_active_is_drawn_beside_the_flash_that_could_hold_it(with_flash
 
 def test_of_a_real_array_what_is_drawn_is_called_a_bound(array):
     [figure] = active_figures(array)
-    assert "at most" in figure.plotly["layout"]["annotations"][0]["text"] and "is a bound" in figure.method
+    assert "at most" in figure.plotly["layout"]["annotations"][0]["text"] and "is an upper bound" in figure.method
     assert [key.text for key in figure.key] == ["HDD", "cached"]
     assert sorted(shape["y0"] for shape in figure.plotly["layout"]["shapes"]) == pytest.approx([1 / 1024, 4])
 

@@ -56,7 +56,7 @@ def test_every_table_has_rows_as_long_as_its_header(experiment):
 def test_the_page_shows_where_time_went_and_what_faster_reads_would_give(experiment):
     page = render(experiment)
     assert 'id="causes"' in page and "If reads took" in page
-    assert "blind: Where response time went is not known" in page
+    assert "blind: The division of response time is unknown" in page
     assert "Little’s law" in page and "mean value analysis" in page, "the method is on the page"
 
 

@@ -84,7 +84,7 @@ def test_runs_whose_folders_are_namesakes_stay_apart(sound):
 def test_an_emulated_side_is_labelled_in_every_figure(sound):
     html = render_comparison(*compared(sound))
     assert all("EMULATED" in str(one["layout"]["annotations"]) for one in figures_of(html).values())
-    assert "<strong>EMULATED</strong>" in html and "measure no product" in html
+    assert "<strong>EMULATED</strong>" in html and "do not measure a product" in html
 
 
 def test_names_are_text_and_nothing_else(sound):
@@ -116,7 +116,7 @@ def test_a_terminal_of_any_width_has_the_verdict_and_whole_numbers(sound, width)
     ("tps", "order", "words"),
     [
         ({"A": [400.0], "B": [480.0]}, "", ["INDICATIVE ONLY", "a verdict needs 3 runs of each", "–"]),
-        ({"A": [400.0] * 3, "B": [480.0] * 3}, "AAABBB", ["BETTER", "Order confounded"]),
+        ({"A": [400.0] * 3, "B": [480.0] * 3}, "AAABBB", ["BETTER", "Confounded by order"]),
         ({"A": [400.0, 410.0, 390.0], "B": [401.0, 395.0, 405.0]}, "", ["NO DIFFERENCE SHOWN", "could have shown"]),
     ],
 )
@@ -177,4 +177,4 @@ def test_a_plan_says_by_which_test(sound):
 def test_a_plan_says_which_runs_it_left_out(sound):
     first, *good = made(sound, A=[100.0, 400.0, 408.0])
     plan = plan_runs([with_step(first, invalid=[FOREIGN_IO]), *good], 0.05)
-    assert "Left out of 3 runs: 1 invalid." in " ".join(printed(in_terminal(plan_in_brief(plan)), 100).split())
+    assert "Omitted from 3 runs: 1 invalid." in " ".join(printed(in_terminal(plan_in_brief(plan)), 100).split())

@@ -151,8 +151,8 @@ KINDS = (
 )  # fmt: skip
 SAID = {
     attached: ("Measured elsewhere", "iostat"),
-    concurrent_streams: ("Streams of queries beside the users", "2 streams of queries did"),
-    maintenance: ("a backup was under way beside the users",),
+    concurrent_streams: ("Concurrent streams of queries", "2 streams of queries did"),
+    maintenance: ("a backup ran during",),
     thresholds: ("FAILED", "tps > 450"),
     load_machines: ("Load machine 1", "Load machine 2"),
 }

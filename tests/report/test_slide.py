@@ -75,7 +75,7 @@ def test_a_slide_says_the_question_the_answer_what_is_emulated_and_what_not_to_c
         experiment.answers,
         answer_of(experiment),
         "EMULATED: 4 of 5 runs",
-        "scatter of seconds",
+        "variation of seconds",
     ):
         assert one in re.sub(r"\s+", " ", said), one
     assert "bare device" in said  # the fifth

@@ -61,7 +61,7 @@ def test_what_is_much_the_same_of_repeats_is_said_once():
     flat = " ".join(show(experiment, 100).split())
     variants = {step.variant for step in experiment.steps}
     assert flat.count("The device is the bottleneck") == len(variants)
-    assert flat.count("Much the same in 2 other runs of it.") == len(variants)
+    assert flat.count("Similar in 2 other runs.") == len(variants)
 
 
 def test_nothing_is_emulated_nothing_says_so():

@@ -28,7 +28,7 @@ def test_the_threshold_that_was_not_kept_is_named_with_what_was_measured(tmp_pat
 
 def test_of_an_invalid_step_it_is_said_why_nothing_is_known(tmp_path):
     [text] = why(tmp_path, "tps > 1", truth=replace(Truth(measured_s=20), foreign_reads_per_second=500))
-    assert text.startswith("tps > 1 is not known in cap 64 MiB: somebody else used the storage")
+    assert text.startswith("tps > 1 is not known in cap 64 MiB: other programs used the storage")
 
 
 def test_what_was_not_measured_is_not_known(tmp_path):

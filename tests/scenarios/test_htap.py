@@ -87,7 +87,7 @@ def test_people_see_both(finished):
     _, records, out = finished
     experiment = summarise([LoadRecord(record, "brokerage") for record in records])
     page = write_report(experiment, out / "report.html").read_text()
-    assert "Streams of queries beside the users" in page and "queries per hour" in page
+    assert "Concurrent streams of queries" in page and "queries per hour" in page
     shown = io.StringIO()
     Console(file=shown, width=120).print(table(experiment))
     assert "queries" in shown.getvalue()

@@ -164,7 +164,7 @@ def test_commands_of_runs_name_what_it_is(folders, tmp_path, monkeypatch, comman
     monkeypatch.chdir(tmp_path)
     said = stallmark(*command, folders[kind])
     name = "profile" if kind == "profile" else "sizing"
-    assert said.exit_code == 3 and f"is no run, but a {name}" in " ".join(said.stderr.split())
+    assert said.exit_code == 3 and f"is a {name}, not a run" in " ".join(said.stderr.split())
 
 
 def test_status_says_how_far_a_sizing_is(tmp_path):

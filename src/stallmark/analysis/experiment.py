@@ -149,7 +149,7 @@ def summarise(records: Sequence[Record], map_runs: Callable[..., Iterable[RunSum
     """Summarise the runs in the given order; `map_runs` may be the `map` of a pool. Raise StallmarkError without
     runs."""
     if not records:
-        raise StallmarkError("There is no run record to summarise.")
+        raise StallmarkError("No run record was given.")
     if probes := [record for record in records if record.is_probe]:
         raise StallmarkError(
             f"{probes[0].folder} is a probe of raw storage, which has no transactions: `stallmark report` shows probes "
@@ -167,14 +167,17 @@ def summarise(records: Sequence[Record], map_runs: Callable[..., Iterable[RunSum
         raise StallmarkError(
             "Runs of queries and runs of transactions do not compare: make a report of each by itself."
         )
+    # Rates of different transactions cannot be on one axis.
     if len(results := dict.fromkeys(step.throughput.primary for step in steps)) > 1:
         named = " and ".join(f"{name or 'all transactions'} per second" for name in results)
-        raise StallmarkError(f"The results of these runs are different things ({named}): make a report of each.")
+        raise StallmarkError(f"These runs have different results ({named}): make a report of each.")
     questions = _questions(runs)
+    # Runs of several scenarios answer several questions: no variant is compared across them.
     judged = None if questions else comparison_within(runs)
     claims, levels = Claims(runs, judged), ceilings(runs)
     compared = compare(runs, claims)
     mixed = mixed_versions(run.manifest for run in runs)
+    # A curve needs runs that differ in memory only.
     curves = [] if compared or questions or mixed else pool_curves(runs, claims)
     if mixed:
         findings = [mixed]

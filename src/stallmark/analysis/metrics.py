@@ -28,7 +28,7 @@ class Heading(NamedTuple):
     importance: int | None = 0
     """Columns of low importance leave the table of steps last in a narrow terminal, those of 0 never. None is for other
     tables alone."""
-    subject: str = ""  # what was measured, if the group does not name it
+    subject: str = ""  # the measured thing, if the group does not name it
 
     @property
     def line(self) -> str:

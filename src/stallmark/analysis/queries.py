@@ -133,8 +133,10 @@ def compare(runs: Sequence[RunSummary], claims: Claims) -> QueryComparison | Non
     variants = []
     dops = list(dict.fromkeys(execution.dop for execution in executed))
     for name, same in by_variant.items():
+        # An incomparable variant keeps its times, but gets no ratios.
         base = {} if claims.reasons_against(baseline, name) else cells[baseline]
         held = [_held_against(base.get(key), cell) for key, cell in cells[name].items()]
+        # Refreshes change with the data, and further degrees of parallelism would count a query twice.
         known = [cell.relative for cell in held if cell.relative and cell.dop == dops[0] and cell.query not in REFRESH]
         figures = [run.queries.figures for run in same if run.queries]
         variants.append(

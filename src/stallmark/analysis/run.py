@@ -57,7 +57,7 @@ class Call(NamedTuple):
 
     record: Record
     key: str  # the beginning of the keys of its steps
-    repeated: bool = False  # its variant ran more than once
+    repeated: bool = False  # True if its variant ran more than once
 
 
 def summarise_run(record: Record, key: str, repeated: bool = False) -> RunSummary:

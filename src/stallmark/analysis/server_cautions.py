@@ -112,6 +112,7 @@ def server_cautions(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     if vacuumed := {step.key: shares for step in steps if (shares := _autovacuum(step))}:
         reads, writes = (max(counts) for counts in zip(*vacuumed.values(), strict=True))
         yield caution(ServerKind.AUTOVACUUM, steps=_names(vacuumed, steps), read_share=reads, write_share=writes)
+    # Runs of several servers may differ in the recovery model.
     kept = [(run, log) for run in runs if (log := _kept_log(run.manifest.server))]
     for same in group(kept, lambda pair: pair[1]):
         states = [step.server.state for run, _ in same for step in run.steps if step.server.state]

@@ -90,7 +90,7 @@ class StorageFigures:
     reads_per_transaction: float | None  # physical, data files, per committed transaction
     read_stall_ms_per_s: float | None  # Δ stall summed over users, per second
     foreign_io_share: float | None
-    busy_share: float | None = None  # of the data device's time, or of its spindles' time if emulated
+    busy_share: float | None = None  # share of the data device's time, or of its spindles' time if emulated
     late_share: float | None = None  # share of an emulated array's I/Os for which the real device was slower
     flash: FlashUse | None = None  # the data device's flash, if counted
     active: ActiveSet | None = None
@@ -110,7 +110,7 @@ class ServerFigures:
     """The server's own views and its host's CPUs."""
 
     hit_share: float | None  # share of block requests answered by the pool
-    cpu_busy_share: float | None  # of the host
+    cpu_busy_share: float | None  # share of the host's CPU time
     foreign_cpu_share: (
         float | None
     )  # used by other programs on the host; None if unknown, or if nothing waited because of it

@@ -91,7 +91,7 @@ def _history(manifest: Manifest) -> TradeHistory | None:
 
 def _varied_layers(manifests: Sequence[Manifest]) -> list[Varied]:
     first, *others = manifests
-    # Of a curve of memory there may be one size so far.
+    # Of a memory curve there may be one size so far.
     memory = isinstance(first.scenario.buffer_pool, dict) or not all(one_pool(first, other) for other in others)
     flash = len({tuple(flash_of(manifest)) for manifest in manifests}) > 1
     return [*(["memory"] if memory else []), *(["flash"] if flash else [])]  # type: ignore[list-item]

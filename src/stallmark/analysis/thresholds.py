@@ -27,7 +27,7 @@ class Threshold:
 
     text: str
     metric: str
-    step: str  # its key
+    step: str  # key of the step
     value: float | None
     limit: float
     holds: bool | None
@@ -38,7 +38,7 @@ class ThresholdVerdict:
     """One threshold over all steps."""
 
     text: str
-    passed: bool | None  # in every step; None if no step missed it and some were not judged
+    passed: bool | None  # True if every step kept it; None if no step missed it and some were not judged
     steps: list[Threshold]  # the steps that missed it, else those without a verdict, else all
 
 

@@ -42,6 +42,7 @@ def export(record: Record, folder: Path) -> list[Path]:
         for kind in histograms:
             keys = [field for field in plain if field.name in ("second", "transaction", "statement")]
             buckets = _bucket_columns(kind, unit_of(schema.field(f"{kind}_counts")) or "transactions")
+            # CSV has no lists, so each histogram is a file of its own.
             target = folder / f"{name}.{kind}.csv"
             written.append(_write_histogram(record, name, kind, pa.schema([*keys, *buckets]), target))
             described += [(target.stem, field) for field in (*keys, *buckets)]

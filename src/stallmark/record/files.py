@@ -34,6 +34,7 @@ def is_file(path: Path) -> bool:
         mode = path.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         return False
+    # Reading a pipe would block, and a link may lead out of the record.
     if not stat.S_ISREG(mode):
         kind = "a link" if stat.S_ISLNK(mode) else "no file"
         raise StallmarkError(f"{path} is {kind}: a record holds its files itself. Put the file there, or leave it out.")
@@ -70,6 +71,7 @@ def sweep(folder: Path) -> None:
     """Remove the drafts in a folder that processes of this machine have left which are gone."""
     for draft in folder.glob(f"*.{_HERE}-*.new"):
         number = draft.stem.rpartition("-")[2]
+        # A draft of a living process is still being written.
         if number.isdecimal() and not psutil.pid_exists(int(number)):
             with suppress(OSError):  # its folder may take no change any more
                 draft.unlink()
@@ -167,6 +169,7 @@ def read_json(path: Path, *, absent: str, remedy: str) -> Any:
         raise StallmarkError(f"{path} cannot be read ({error.strerror}).") from None
     except ValueError as error:
         raise StallmarkError(f"{path} is damaged ({error}): {remedy}.") from None
+    # Files from before the checksums lack the key.
     if isinstance(content, dict) and CHECKSUM in content and content.pop(CHECKSUM) != checksum(content):
         raise StallmarkError(
             f"{path} is not as it was written (its checksum does not match): {remedy}. If you changed it on purpose, "

@@ -84,6 +84,7 @@ def wrong_columns(table: str, schema: pa.Schema) -> str | None:
     for field in own or ():
         if field.name not in schema.names and field.name not in _ADDED_LATER.get(table, ()):
             return f"it has no column {field.name}"
+        # A column without any value has no type to check.
         if field.name not in schema.names or _is_empty(table, schema.field(field.name)):
             continue
         if not _alike(field.type, schema.field(field.name).type):
@@ -102,6 +103,7 @@ def wrong_rows(table: str, rows: pa.RecordBatch) -> str | None:
             return f"its column {name} has rows without a value"
         if name in ("second", "t") and len(column):
             times = column.to_numpy(zero_copy_only=False)
+            # Each second of a run takes memory in the analysis, so a false time would fill it.
             if not np.all(np.abs(times.astype(float)) < LONGEST_S) or (name == "second" and times.min() < 0):
                 return f"its column {name} has what is no time of a run"
         if kinds.is_floating(column.type) and np.isinf(column.to_numpy(zero_copy_only=False)).any():
@@ -134,7 +136,7 @@ _READS: Final[Mapping[tuple[str, str], Callable[[str], object]]] = {
 
 
 def may_be_null(table: str, column: str) -> bool:
-    """Return True if a column may lack values: in collectors' tables all may, except the times and counts of
+    """Return True if a column may lack values: in collectors' tables all columns may, except the times and counts of
     sampling."""
     own = table in _OWN or table.startswith("external_")
     may = {*_UNKNOWN.get(table, ()), *_ADDED_LATER.get(table, ())}

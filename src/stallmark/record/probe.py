@@ -16,13 +16,11 @@ from stallmark.stats.thresholds import SAMPLES_BEYOND
 # The outcome of direct I/O in a folder, as it was tried before a measurement.
 @dataclass(frozen=True)
 class DirectIo:
-    """Where I/O with O_DIRECT went: past the page cache of this machine or through it. `file_system`: its type, with
-    `data=journal` if it is mounted so. `loop`: the loop device below, whose file is read and written through the cache.
-    """
+    """The path of I/O with O_DIRECT: past the page cache of this machine or through it."""
 
     goes: Literal["past", "through", "unknown"]
-    file_system: str | None = None
-    loop: str | None = None
+    file_system: str | None = None  # the type, with `data=journal` if it is mounted so
+    loop: str | None = None  # the loop device below it, whose file is accessed through the cache
 
 
 PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
@@ -31,11 +29,11 @@ NS_PER_MS = 1e6
 
 @dataclass(frozen=True)
 class Pattern:
-    """A kind of I/O. `operation` is read or write, `order` random or sequential."""
+    """A kind of I/O."""
 
     name: str
-    operation: str
-    order: str
+    operation: str  # "read" or "write"
+    order: str  # "random" or "sequential"
     block_bytes: int
 
     @property
@@ -64,11 +62,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class ProbeStep:
-    """A step as measured. Latency is from issuing an I/O to its end, in ms.
-
-    `histogram`: ms and the number of I/Os that took about as long, shortest first. `windows`: I/Os per second, with the
-    end of each window in seconds since the step began; empty if the tool does not tell.
-    """
+    """A step as measured. Latency is from issuing an I/O to its end, in ms."""
 
     pattern: Pattern
     outstanding: int
@@ -77,7 +71,10 @@ class ProbeStep:
     bytes: int
     mean_ms: float
     histogram: tuple[tuple[float, int], ...] = ()
+    """Pairs of ms and the number of I/Os with about that latency, shortest first."""
     windows: tuple[tuple[float, float], ...] = ()
+    """Pairs of the end of a window, in seconds since the step began, and its I/Os per second; empty if the tool reports
+    none."""
     device_bytes: int | None = None
     """Bytes that the block device counted meanwhile, in the step's direction, of everybody. None if unknown."""
 
@@ -108,20 +105,15 @@ class ProbeStep:
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """A probe. `how` names the way I/O was issued ("libaio": asynchronous; "psync": a thread for each outstanding one;
-    "diskspd").
-
-    `device` is the model of an emulated array in words, or the name of the block device, where it is known. `place` is
-    the probed folder, file or device, `file_bytes` the probed size. `started` is UTC, ISO 8601.
-    """
+    """A probe of raw storage: the tool, the device, and the measured steps."""
 
     tool: str
-    how: str
+    how: str  # "libaio": asynchronous; "psync": a thread for each outstanding I/O; "diskspd"
     emulated: bool
-    device: str | None
-    place: str
-    file_bytes: int
-    started: str
+    device: str | None  # model of an emulated array in words, or name of the block device; None if unknown
+    place: str  # the probed folder, file or device
+    file_bytes: int  # the probed size
+    started: str  # UTC, ISO 8601
     steps: tuple[ProbeStep, ...]
     direct_io: DirectIo | None = None
     """None on an emulated array, which keeps its own time, and if direct I/O was not tried."""

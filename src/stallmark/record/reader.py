@@ -121,6 +121,8 @@ class Record:
         elif source := self._source(name):
             path = source.path
             layout = self._layout(path)
+            # The analysis reads small tables column by column, several times: opening the file anew costs more than the
+            # rows.
             if path not in self._small and layout.bytes <= SMALL_BYTES and layout.values <= SMALL_VALUES:
                 self._small[path] = list(self._pieces(source, layout.schema.names))
             wanted = [c for c in columns if c in layout.schema.names]
@@ -139,18 +141,23 @@ class Record:
             raise StallmarkError(f"{self.folder / name} is damaged ({reason}): restore it, or leave this record out.")
 
     def _source(self, name: str) -> _Source | None:
-        """Return where a table is read from, or None if there is no such table. It is the same each time: columns, read
-        one by one, are of one length, though the run goes on. Raise StallmarkError if a table is not as it was
-        written."""
+        """Return the location of a table, or None if it does not exist.
+
+        The location stays the same while a run is running: columns, read one by one, must have one length. Raise
+        StallmarkError if a table is not as it was written.
+        """
         if name not in self._sources:
             self._sources[name] = self._find(name)
         return self._sources[name]
 
     def _find(self, name: str) -> _Source | None:
         if not _NAME.fullmatch(name):
-            raise StallmarkError(f"{self.folder} is damaged ({name!r} is no name of a table): leave this record out.")
+            raise StallmarkError(
+                f"{self.folder} is damaged ({name!r} cannot be the name of a table): leave this record out."
+            )
         parquet, stream = self.folder / f"{name}.parquet", self.folder / f"{name}.arrows"
         tables = self.manifest.tables
+        # While a run is running its Parquet files may still be drafts, so the stream comes first below.
         if self.manifest.status != "running" and self._is_of(name) and find(parquet, tables.get(name)):
             return _Source(parquet)
         try:
@@ -163,6 +170,7 @@ class Record:
             tables = read_manifest(self.folder).tables
             if (name in tables or not tables) and find(parquet, tables.get(name)):
                 return _Source(parquet)
+        # Checksums without a stream, or a name in the manifest without a file: the table was removed.
         if name in tables or is_file(sums_of(stream)):
             if is_file(stream):  # the run began it after the first look
                 return self._find(name)
@@ -209,10 +217,11 @@ def _empty(name: str) -> pa.Table:
 
 
 def find_records(paths: Sequence[Path]) -> list[Record]:
-    """Return the records in `paths`, each a run's folder or one that holds several, in the order they were run.
+    """Return the records in `paths`, in the order they were run. A path is a run's folder or a folder that holds
+    several.
 
-    Each run comes once, even if named by two spellings, by links to its folder, or as a copy of it. Raise
-    StallmarkError for a path without a record.
+    Each run comes once, even if named by two spellings, by links to its folder, or as a copy. Raise StallmarkError for
+    a path without a record.
     """
     folders: dict[Path, Path] = {}  # keys: resolved path; values: path as first given
     for path in paths:
@@ -220,11 +229,12 @@ def find_records(paths: Sequence[Path]) -> list[Record]:
             raise StallmarkError(f"{path} does not exist.")
         here = [path] if (path / "manifest.json").exists() else [p.parent for p in path.glob("*/manifest.json")]
         if not here and (kind := other_kind(path)):
-            raise StallmarkError(f"{path} is no run, but a {kind}: `stallmark report` shows it.")
+            raise StallmarkError(f"{path} is a {kind}, not a run: `stallmark report` shows it.")
         for folder in {file.parent for kind in _TABLE_FILES for file in path.glob(f"*/*{kind}")} - set(here):
             if path not in here and not other_kind(folder):
                 raise StallmarkError(f"{folder} has tables and no manifest.json: restore it, or take the folder away.")
         for folder in here:
+            # A record may come from another person: a link in it must not lead elsewhere.
             if not folder.resolve().is_relative_to(path.resolve()):
                 raise StallmarkError(f"{folder} leads out of {path}: name the folder that it is a link to.")
         if not here:
@@ -233,6 +243,7 @@ def find_records(paths: Sequence[Path]) -> list[Record]:
             folders.setdefault(folder.resolve(), folder)
     runs: dict[Any, Record] = {}
     for record in map(Record, folders.values()):
+        # A copy is not read further, but a damaged one must not go unnoticed.
         if runs.setdefault(_identity(record), record) is not record:
             record.refuse_damage()
     return sorted(runs.values(), key=lambda record: (record.manifest.started, record.folder.name))
@@ -266,6 +277,7 @@ def recorded_seconds(record: Record) -> int:
         _latest(record, "queries", "started_s"),
         _latest(record, "raw_io", "second"),
     )
+    # A complete run ended in order, so its last second is whole.
     if record.incomplete_because is None:
         return int(last) + 1
     sampled = math.floor(_latest(record, "collector_cost", "t"))
@@ -285,7 +297,8 @@ def _latest(record: Record, table: str, column: str) -> float:
 
 
 class GrowingStream:
-    """A table of a run that goes on. `read` returns the batches that were written whole since the last time."""
+    """A table of a run that is still running. `read` returns the batches that were completely written since the last
+    call."""
 
     def __init__(self, path: Path):
         self._path = path
@@ -299,6 +312,7 @@ class GrowingStream:
                 file.seek(self._read)
                 while file.tell() < file.size():
                     message = pa.ipc.read_message(file)
+                    # The first message of a stream is its schema.
                     if self._schema is None:
                         self._schema = pa.ipc.read_schema(message)
                     else:

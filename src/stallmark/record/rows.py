@@ -8,8 +8,8 @@ import pyarrow as pa
 
 
 class Rows(Sequence[dict[str, Any]]):
-    """Tuples with their columns' names written once: a mapping is made only of a row that is looked at, and is that
-    reader's own."""
+    """Tuples whose column names are stored once. Indexing makes a new mapping for that row alone, which the caller may
+    keep."""
 
     def __init__(self, names: Sequence[str], values: Sequence[Sequence[Any]]):
         self.names, self.values = names, values
@@ -48,6 +48,7 @@ class Columns(Sequence[dict[str, Any]]):
 
 def batch_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
     """Return the rows in the columns of a table. Values that a row lacks are missing."""
+    # Arrays convert without a Python object for each value.
     if isinstance(rows, Columns):
         arrays = [pa.array(rows.arrays[field.name], from_pandas=False).cast(field.type) for field in schema]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)

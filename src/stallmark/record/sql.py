@@ -1,8 +1,8 @@
-"""A SELECT of a user over the tables of run records, answered by DuckDB.
+"""A user's SELECT over the tables of run records, executed by DuckDB.
 
 DuckDB opens no file: it ignores the checksums of Parquet's pages, which the reader of records verifies. DuckDB's own
-parser reads the statement, and anything but one SELECT over the tables is refused before it runs. Besides, the
-connection cannot leave its memory and the folder that it spills to.
+parser reads the statement, and anything but one SELECT over the tables is refused before it runs. In addition, the
+connection has no access beyond its memory and its spill folder.
 """
 
 import json
@@ -32,7 +32,7 @@ MEMORY = "512MiB"
 NODES = frozenset(("SELECT_NODE", "SET_OPERATION_NODE", "CTE_NODE", "RECURSIVE_CTE_NODE"))
 """The kinds of statements inside a SELECT that change nothing: a DELETE may be in its WITH."""
 TABLE_FUNCTIONS = frozenset(("generate_series", "range", "unnest"))
-"""The functions that may stand for a table. Others read files, run text as SQL, or change DuckDB itself."""
+"""The functions that are allowed as tables. Others read files, run text as SQL, or change DuckDB itself."""
 INTERRUPTED_WITHIN_S = 5.0
 _STEP = pa.schema(
     [
@@ -55,7 +55,7 @@ class Answer(NamedTuple):
 
 
 class RunTable:
-    """A table of several runs for DuckDB, which asks for a stream of it at each scan. A batch of rows is in memory at a
+    """A table of several runs for DuckDB, which requests a stream at each scan. One batch of rows is in memory at a
     time."""
 
     def __init__(self, name: str, runs: Mapping[str, Record]):
@@ -122,6 +122,7 @@ def answer(records: Sequence[Record], statement: str) -> Iterator[Answer]:
             _interruptible(connection, lambda: connection.execute(select))
             yield Answer([column[0] for column in connection.description], _rows(connection))
         except duckdb.Error as error:
+            # The error of a scan names the damaged file; DuckDB only reports that the scan failed.
             for table in tables.values():
                 if table.error:
                     raise table.error from None
@@ -144,6 +145,7 @@ def _connected(folder: Path) -> duckdb.DuckDBPyConnection:
             "python_enable_replacements": False,  # variables of this process as tables
         }
     )
+    # Set last, as neither can be undone: the statement cannot change them again.
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
     return connection
@@ -157,6 +159,7 @@ def _by_name(records: Sequence[Record]) -> dict[str, Record]:
         [f"{folder.parent.name}/{folder.name}" for folder in folders],
         [str(folder) for folder in folders],
     )
+    # The shortest spelling that is different for every record.
     names = next(spelling for spelling in spellings if len(set(spelling)) == len(records))
     return dict(zip(names, records, strict=True))
 
@@ -184,6 +187,7 @@ def _only_select(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Sta
     what is not SQL."""
     statements = connection.extract_statements(text)
     kinds = [statement.type.name for statement in statements]
+    # Refused before it runs: DuckDB would execute every statement of the text.
     if kinds != ["SELECT"]:
         raise _not_answered(kinds)
     [[serialized]] = connection.execute("SELECT json_serialize_sql(?)", [text]).fetchall()
@@ -237,6 +241,7 @@ def _interruptible(connection: duckdb.DuckDBPyConnection, call: Callable[[], T])
     try:
         return hearing(work)
     except KeyboardInterrupt:
+        # Otherwise DuckDB would continue in its thread and use the tables after they are closed.
         connection.interrupt()
         ended.wait(INTERRUPTED_WITHIN_S)
         raise

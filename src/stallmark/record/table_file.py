@@ -36,7 +36,7 @@ class Extent(NamedTuple):
 
 
 class StreamWriter:
-    """A new stream. After an OSError no more must be written: behind a torn batch nobody would find it."""
+    """A new stream. After an OSError it must not be written any more: a reader stops at the torn batch."""
 
     def __init__(self, path: Path, schema: pa.Schema, options: pa.ipc.IpcWriteOptions | None = None):
         self._file, self._sums = new_file(path, buffering=0), new_file(sums_of(path), buffering=0)
@@ -92,7 +92,7 @@ def sums_of(path: Path) -> Path:
 
 
 def remove(path: Path) -> None:
-    """Remove a stream with its checksums, these last: without their stream they tell that it is missing."""
+    """Remove a stream, then its checksums: checksums without a stream show that the stream is missing."""
     path.unlink()
     sums_of(path).unlink(missing_ok=True)
 
@@ -105,6 +105,7 @@ def whole_extent(path: Path) -> Extent:
     if not is_file(path):
         raise FileNotFoundError(path)
     size = path.stat().st_size
+    # Older streams have no checksums.
     try:
         sums = read(sums_of(path))
     except FileNotFoundError:
@@ -176,7 +177,7 @@ def _tables(path: Path, file: pa.OSFile, extent: Extent) -> Iterator[pa.Table]:
     except (pa.ArrowException, OSError) as error:
         if extent.rows is not None:
             raise _damaged(path, str(error).splitlines()[0]) from None
-        # of a stream without checksums, the end that was cut: what was read whole is kept
+        # A stream without checksums was cut at its end: the rows read so far are kept.
     if waiting:
         yield pa.Table.from_batches(waiting)
 
@@ -227,8 +228,8 @@ def written(path: Path) -> TableFile:
 
 
 def find(path: Path, noted: TableFile | None, *, remedy: str = _LEAVE_OUT) -> bool:
-    """Return True if a table exists. Raise StallmarkError if it differs from the state `noted` for it, or is missing
-    then."""
+    """Return True if a table exists. Raise StallmarkError if it differs from the state `noted` for it, or if a noted
+    table is missing."""
     if not is_file(path):
         if noted:
             raise StallmarkError(f"{path} is missing: {remedy}.")

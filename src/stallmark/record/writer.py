@@ -51,6 +51,7 @@ class RecordWriter:
 
         Raise OSError on the first failure.
         """
+        # Silently, as the failure was raised once and ends the run.
         if not rows or name in self._failed:
             return
         batch = batch_of(rows, self._schemas[name])
@@ -86,6 +87,7 @@ class RecordWriter:
         Return why it is, which is written down first, in space that was kept for that, or None if it is complete.
         """
         self._reserve.free()
+        # Noted before the tables are closed, which may take long and may be killed.
         if because := incomplete_because or self.failed:
             self._end(because)
         for name in self._streams:
@@ -112,6 +114,7 @@ class RecordWriter:
             rows = to_parquet(source, target, self._schemas[name])
         except StallmarkError as damaged:
             raise OSError(as_reason(damaged)) from None
+        # The stream holds fewer rows than were appended: the disk lost some, so the table must not look complete.
         if rows < self._rows[name]:
             target.unlink()
             raise OSError(f"{self._rows[name]} rows were written, {rows} can be read")
@@ -121,9 +124,9 @@ class RecordWriter:
 
 
 def experiment_folder(out: Path, name: str) -> Path:
-    """Return the folder in `out` for the runs of an experiment that begins now. It does not exist yet, even where the
-    clock was set back or another experiment began in the same second. What killed processes were writing into the
-    folders of earlier ones is removed."""
+    """Return the folder in `out` for the runs of an experiment that begins now. The folder does not exist yet, even if
+    the clock was set back or another experiment began in the same second. Unfinished files of killed processes in the
+    folders of earlier experiments are removed."""
     for earlier in out.glob("*/*/"):
         if not earlier.is_symlink():
             sweep(earlier)

@@ -38,6 +38,7 @@ def step_labels(experiment: ExperimentSummary) -> dict[str, str]:
         return " · ".join([*parts, *more])
 
     labels = {s.key: label(s) for s in steps}
+    # Names get longer only while two are equal.
     for more in ("step", "run"):
         taken = Counter(labels.values())
         for step in steps:
@@ -89,6 +90,7 @@ class Axis:
                 ("pool bytes", "buffer pool", [s.pool_held_bytes for s in steps]),
             ):
                 known = [v for v in values if v]
+                # An axis of numbers needs the value of every step.
                 if len(set(known)) > 1 and len(known) == len(values):
                     wide = max(known) / min(known) >= 8
                     return cls(kind, title + (", log scale" if wide else ""), wide, labels)
@@ -131,6 +133,7 @@ def step_metrics(experiment: ExperimentSummary) -> list[Metric]:
     Then follow the nominal rate of the database's size, and the rate of all transactions."""
     shown = {key: metric for key, metric in METRICS.items() if metric.heading and metric.heading.importance is not None}
     primary, nominal = primary_of(experiment), {step.throughput.nominal_tps for step in experiment.steps}
+    # A single nominal rate is below the heading instead.
     if primary is None or len(nominal) == 1:
         del shown["nominal"]
     if primary is None or not any(step.streams for step in experiment.steps):

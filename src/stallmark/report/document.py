@@ -41,7 +41,7 @@ class Shown(Block):
 
     table: Table
     caption: str = ""
-    one_line: bool = False  # in a terminal: cut names that are too long instead of wrapping them
+    one_line: bool = False  # cut long names in a terminal instead of wrapping them
     widths: Sequence[int] = ()  # minimum widths, for tables below each other
     header: bool = True  # False: rows alone
 
@@ -257,6 +257,7 @@ class Document:
         serious_first = sorted(
             self.cautions, key=lambda caution: (caution.kind in _IN_BANNER, not _is_invalid(caution))
         )
+        # Whole sentences only: a cut caution might say the opposite.
         for caution in serious_first:
             text = sentence(caution)
             lines += -(-len(text) // LINE)

@@ -28,6 +28,7 @@ from stallmark.report.text import reading
 
 
 def experiment_document(experiment: ExperimentSummary) -> Document:
+    # Runs of queries have other figures: no users, no checkpoint cycles, no causes.
     if experiment.queries:
         return query_document(experiment)
     picture, emulated = picture_of(experiment), banner(experiment)
@@ -91,6 +92,7 @@ def experiment_in_json(experiment: ExperimentSummary) -> dict[str, Any]:
         for variant, variant_json in zip(compared.variants, result["queries"]["variants"], strict=True):
             variant_json["emulated"] = variant.emulated
     for run in result["runs"]:
+        # Series are as long as the run, and the record has them.
         del run["series"], run["io_by_load"]
         for step in run["steps"]:
             step["emulated"] = bool(step["emulated_roles"])

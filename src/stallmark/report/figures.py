@@ -88,6 +88,7 @@ def chart_template() -> go.layout.Template:
     """Return the common style of all charts: quiet x axes, y axes with a grid, notes anchored bottom left."""
     import plotly.graph_objects as go
 
+    # Charts do not zoom: on a phone a drag must scroll the page.
     axis = {
         "fixedrange": True,
         "automargin": True,
@@ -152,6 +153,7 @@ class Figure(Block):
     def plotly(self) -> dict[str, Any]:
         """Return "data" and "layout" as Plotly's JSON. A chart of an emulated device carries a stamp."""
         figure = self.chart.to_plotly_json()
+        # One template for the whole page is stored once, beside the charts.
         del figure["layout"]["template"]
         notes = list(figure["layout"].get("annotations", ()))
         if self.emulated and not any(EMULATED in annotation["text"] for annotation in notes):
@@ -226,6 +228,7 @@ def rate_axis(values: Iterable[float]) -> dict[str, Any] | None:
     """Return a logarithmic axis for rates whose ratio reaches WIDE, else None; ticks at 1, 2 and 5 of each power of
     ten."""
     known = [value for value in values if value > 0]
+    # A linear axis shows equal distances as equal; it is kept as long as all values are visible.
     if len(known) < 2 or max(known) < WIDE * min(known):
         return None
     low, high = math.log10(min(known) * 0.6), math.log10(max(known) * 1.3)
@@ -259,7 +262,7 @@ POINTS = 2000
 """Maximum number of extremes drawn of a line, and twice the maximum number of means."""
 PALE = 0.4
 """The opacity of extremes behind their means."""
-ROWS = 12  # of a run, in the coarse table below a chart
+ROWS = 12  # rows of a run in the coarse table below a chart
 
 
 def scale(runs: Sequence[RunSummary]) -> tuple[int, str]:

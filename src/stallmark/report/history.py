@@ -54,6 +54,7 @@ def trend(past: Sequence[Past]) -> Table:
     manifests = [experiment.summary.runs[0].manifest for experiment in shown if experiment.summary]
     names = [dict(zip(labels(step_points, step_points), step_points, strict=True)) for step_points in shown_points]
     columns = list(dict.fromkeys(name for row_names in names for name in row_names))
+    # Settings are compared with the latest experiment, which a reader wants to judge.
     last = shown[-1].summary if shown else None
     primary = primary_of(last) if last else None
     unit = f"{plural(primary)}/s" if primary else "TPS"

@@ -102,7 +102,7 @@ class PictureRow:
     low: float | None  # 95 % interval over runs
     high: float | None
     response_ms: float | None
-    parts_ms: list[float] = field(default_factory=list)  # as CAUSES
+    parts_ms: list[float] = field(default_factory=list)  # in the order of CAUSES
 
 
 @dataclass(frozen=True)
@@ -151,12 +151,14 @@ def picture_of(experiment: ExperimentSummary) -> Picture | None:
     shown = points(experiment.steps)
     if not shown or experiment.queries:
         return None
+    # With more rows the picture would not fit a slide.
     best = len(shown) > MOST_ROWS
     if best:
         variants = dict.fromkeys(point.first.variant for point in shown)
         shown = [max((p for p in shown if p.first.variant == name), key=lambda p: p.tps) for name in variants]
     named = zip(labels(shown, shown), (point.first.variant for point in shown), shown, strict=True)
     first = shown[0].first.variant
+    # Only pairs with the first variant matter: the picture compares all others with it.
     apart = {name for pair in experiment.not_comparable if first in pair for name in pair} - {first}
     return picture_from(experiment, list(named), apart, best)
 
@@ -175,9 +177,11 @@ def _row(point: Point, name: str, colour: str, doubts: set[str], apart: bool) ->
     runs = [step.result_tps for step in point.steps]
     rate = point.tps
     low = high = None
+    # An interval over fewer runs would promise a precision that it does not have.
     if len(runs) >= REPLICATES:
         low, high = map(float, paired(np.zeros(len(runs)), np.array(runs)).interval())
     budgets = [step.cause.budget for step in point.steps if step.cause and step.cause.budget]
+    # Parts of some runs alone would not add up to the mean over all runs.
     known = len(budgets) == len(point.steps)
     return PictureRow(
         name,
@@ -224,6 +228,7 @@ HEAD, LINE = 62, 18
 
 def _shapes(made: Picture, frame: Frame, top: int) -> tuple[list[dict], int]:
     """Return the shapes of a drawing from `top` px on, and its height."""
+    # Up to eight rows keep their height; more share the height of eight, as far as text stays readable.
     row_height = frame.row if frame.wrapped or len(made.rows) <= 8 else max(28, frame.row * 8 // len(made.rows))
     bar = frame.bar if row_height == frame.row else row_height - 10
     fastest = max((max([row.rate or 0.0, row.high or 0.0, *row.runs]) for row in made.rows), default=0.0) or 1.0
@@ -324,6 +329,7 @@ def _time(row: PictureRow, frame: Frame, y: float, bar: int, per: float) -> list
     for ms, colour in parts or [(row.response_ms, UNKNOWN)]:
         width = ms * per
         shapes.append(box(x, y, width, bar, colour))
+        # A number that is wider than its bar would cover the neighbouring part.
         if parts and width > 9 * len(format.number(ms)) + 6:
             shapes.append(text(x + width / 2, middle + 4.5, format.number(ms), 12, "white", text_anchor="middle"))
         x += width

@@ -132,11 +132,11 @@ def facts_table(profile: ProfileSummary) -> list[tuple[str, str]]:
     manifest = profile.manifest
     server = manifest.server
     pairs = [
-        ("server", server.name or ("left out" if manifest.anonymous else format.NONE)),
+        ("server", server.name or ("omitted" if manifest.anonymous else format.NONE)),
         ("product", f"{server.product} {server.version}".strip() or format.NONE),
         ("cores", format.count(server.cores)),
         ("memory", format.size(server.memory_bytes)),
-        ("memory it aims at", format.size(server.pool_bytes)),
+        ("memory target", format.size(server.pool_bytes)),
         ("source", manifest.source),
         ("interval", format.seconds(manifest.interval_s)),
         (
@@ -174,7 +174,7 @@ def _days(measure: Measure, begin: np.ndarray, values: np.ndarray) -> list[tuple
     top = float(np.nanmax(values))
     days: dict[str, list[tuple[str, float]]] = {}
     for moment, value in zip(begin, values, strict=True):
-        hour = datetime.fromtimestamp(float(moment), UTC)  # by the clocks of the zone: their offset is in it
+        hour = datetime.fromtimestamp(float(moment), UTC)  # local time of the zone: the offset is in it
         cells = days.setdefault(f"{hour:%a %d %b}", [("", 0.0)] * 24)
         if np.isfinite(value):
             cells[hour.hour] = value_of(measure, value), float(value) / top if top > 0 else 0.0
@@ -260,12 +260,13 @@ def profile_document(profile: ProfileSummary) -> Document:
     server, source = profile.manifest.server, profile.manifest.source
     title = f"Profile of {server.name or server.product or 'a server'}"
     product = f"{server.product} {server.version}".strip()
+    # Notes belong to the environment; only cautions that weaken a figure lead the page.
     serious = [caution for caution in profile.cautions if caution.severity is not Severity.INFO]
     notes = [
         *(sentence(caution) for caution in profile.cautions if caution.severity is Severity.INFO),
         *profile.manifest.notes,
     ]
-    seen = f"{format.duration(profile.seen_s)} seen from {format.moment(profile.begin)}"
+    seen = f"{format.duration(profile.seen_s)} observed from {format.moment(profile.begin)}"
     return Document(
         title=title,
         kind="profile",
@@ -273,7 +274,7 @@ def profile_document(profile: ProfileSummary) -> Document:
         headline=[
             product or source,
             f"{format.duration(profile.end - profile.begin)} from {format.moment(profile.begin)}",
-            f"{format.share(profile.seen_s / (profile.end - profile.begin))} seen",
+            f"{format.share(profile.seen_s / (profile.end - profile.begin))} observed",
         ],
         answer=sentence(profile.findings[0]),
         lead=[heat_table(profile)],

@@ -91,6 +91,7 @@ def in_json(value: Any) -> Any:
         return {key: in_json(item) for key, item in value.items() if not isinstance(item, np.ndarray)}
     if isinstance(value, list | tuple | set | frozenset):
         return [in_json(item) for item in value]
+    # NumPy numbers are not JSON.
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
@@ -116,6 +117,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 def write_pages(document: Document, target: Path) -> list[Path]:
     """Write the page to `target` (created with its folders, replaced whole), those of `pages` beside it; return all."""
+    # All targets are checked before the first file is written.
     beside = {name: page_beside(target, name) for name in document.pages}
     for path in beside.values():
         refuse_target(path)

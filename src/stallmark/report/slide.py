@@ -80,6 +80,7 @@ def _png(drawn: str) -> bytes:
     empty, written = (
         resvg_py.svg_to_bytes(svg_string=words.format(body)) for body in ("", "<text y='9' font-size='9'>M</text>")
     )
+    # Without a font the renderer draws no text and reports no error.
     if empty == written:
         raise StallmarkError(
             "This machine has no font, so a PNG would have no words: install one (apt-get install fonts-dejavu-core), "

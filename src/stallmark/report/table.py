@@ -145,6 +145,7 @@ class Rows(Generic[T]):
             rows = [[name, *row] for name, row in zip(self.names, rows, strict=True)]
         kept = [index for index, column in enumerate(every) if not column.if_known or is_known(rows, index)]
         shown = [every[index] for index in kept]
+        # A title spans the columns that remain.
         spans = [
             (title, sum(index in kept for index, _ in same))
             for title, same in groupby(enumerate(every), lambda pair: pair[1].group)

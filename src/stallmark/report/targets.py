@@ -16,10 +16,10 @@ def refuse_target(target: Path, replace: bool = True) -> None:
     if target.is_dir():
         raise StallmarkError(f"{target} is a folder: name a file in it.")
     if replace and target.exists() and not target.is_file():
-        raise StallmarkError(f"{target} is no file that could be replaced: name another.")
+        raise StallmarkError(f"{target} is not a file that can be replaced: name another.")
     above = next(folder for folder in target.absolute().parents if folder.exists())
     if not above.is_dir():
-        raise StallmarkError(f"{target} cannot be written: {above} is no folder.")
+        raise StallmarkError(f"{target} cannot be written: {above} is not a folder.")
 
 
 def write_whole(content: str | bytes, target: Path) -> Path:

@@ -99,11 +99,13 @@ def fit(table: Table, width: int, widths: Sequence[int] = ()) -> tuple[list[int]
         ]
         return name + sum(least) + GUTTER * (len(shown) - 1)
 
+    # First the name shrinks to NAME_MIN, but a table of many columns rather loses its least important one.
     while needed_width(min(name, NAME_MIN)) > width or (needed_width(name) > width and len(shown) > FULL):
         last = max(shown, key=lambda column: table.importance.get(column, 0))
         if not table.importance.get(last):
             break
         shown.remove(last)
+    # The first column gets the rest; below four characters names are folded instead.
     spare = width - needed_width(0)
     return shown, spare, spare >= 4
 

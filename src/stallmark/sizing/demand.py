@@ -152,6 +152,7 @@ def demand_of(folder: Path, *, window_s: float = WINDOW_S) -> record.Demand:
     rates = rates_of(intervals, manifest)
     log_known = _log_is_known(intervals)
     columns = _columns(intervals, log_known)
+    # Without I/O in any interval there is nothing to replay.
     if not is_known(columns["reads"] + columns["writes"]):
         _refuse_without_io(folder, manifest)
     asked = WindowSearch(intervals, columns, window_s)
@@ -160,6 +161,7 @@ def demand_of(folder: Path, *, window_s: float = WINDOW_S) -> record.Demand:
     busy = rates.part(windows[0].begin, windows[0].begin + window_s)
     means = {name: quotient.mean() for name, quotient in busy.measures.items()}
     cpu_s, known = intervals.column("server.cpu_s"), rates.middle >= windows[0].begin
+    # CPU time and duration must come from the same intervals.
     known &= (rates.middle < windows[0].begin + window_s) & np.isfinite(cpu_s)
     sizes = [
         total.size_bytes for total in class_totals(intervals) if total.file_class is FileClass.DATA and total.size_bytes

@@ -47,6 +47,7 @@ def sizing_document(sizing: SizingSummary) -> Document:
     answers = [sentence(answer) for answer in sizing.answers]
     chart = latency_figure(sizing)
     candidates = tables.candidates(sizing)
+    # A peak that was not played makes the answer open, so it is marked.
     played = [Note(Cell("•", _mark(finding)), sentence(finding)) for finding in sizing.played]
     return Document(
         title=words.TITLE,
@@ -89,7 +90,9 @@ def _sections(sizing: SizingSummary) -> Iterator[Section]:
     if sizing.findings:
         yield summary.findings_section(sizing.findings)
     matched = tables.stand_in_quantities(sizing)
-    reached = table_blocks(matched if matched.rows else None, "Wanted and reached", "Wanted and reached", words.MATCHED)
+    reached = table_blocks(
+        matched if matched.rows else None, "Required and reached", "Required and reached", words.MATCHED
+    )
     windows = Shown(tables.windows(sizing), "The demand")
     yield Section("demand", "The demand", [Words(words.DEMAND, "lead"), windows, *reached])
     if sizing.memory:
@@ -97,7 +100,7 @@ def _sections(sizing: SizingSummary) -> Iterator[Section]:
     if levels := tables.levels(sizing):
         blocks = [block for name, table in levels for block in table_blocks(table, f"Levels of {name}", name)]
         lead = Words(words.LEVELS, "lead")
-        yield Section("levels", "Levels of the replay", [lead, *blocks], "every load that was tried")
+        yield Section("levels", "Levels of the replay", [lead, *blocks], "every tried load")
     facts = Facts([Pairs(pairs, name) for name, pairs in tables.facts(sizing)])
     yield Section("environment", "Environment", [facts], "servers and records")
 

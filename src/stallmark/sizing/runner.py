@@ -62,6 +62,7 @@ class SizingRunner:
         machines: LoadMachines | None = None,
     ):
         """Choose a folder in `out` for the manifest and, in subfolders, the experiments of the stand-in."""
+        # Validated with the scenario.
         assert scenario.slo and scenario.search
         self._scenario = scenario
         self._demand = demand

@@ -125,7 +125,7 @@ def _refuse_unlike(every: Sequence[tuple[Path, Sizing]], other: ServiceLevelObje
             versions = " and ".join(map(str, mixed.facts["versions"]))
             raise StallmarkError(
                 f"The stand-ins of {one_folder} and {other_folder} ran on data version {versions} of the "
-                f"{mixed.facts['workload']}, with other rows, inputs or procedures: run the older one again."
+                f"{mixed.facts['workload']}, with different rows, inputs or procedures: run the older one again."
             )
 
 
@@ -142,6 +142,7 @@ def _summary(
         for folder, sizing in read
     ]
     today = answer_of(*old, _unique_name(*old, False), need, other) if old else None
+    # An emulated device does not describe a real one.
     if len({answer.emulated for answer in (*candidates, *([today] if today else []))}) > 1:
         raise StallmarkError("Emulated and real candidates cannot be compared: size them separately.")
     first = candidates[0]
@@ -180,6 +181,7 @@ def _findings(
     if profile is not None:
         yield _need_finding(need, demand)
     for answer in candidates:
+        # A single method is in the answer itself.
         if len(answer.reaches) > 1:
             by = {reach.method: [reach.low, reach.high, reach.middle] for reach in answer.reaches}
             yield info(SizingKind.METHODS, candidate=answer.name, multiple=need.multiple, **by)

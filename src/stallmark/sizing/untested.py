@@ -21,24 +21,23 @@ SENTENCES: Mapping[Kind, str] = {
         "The profile’s I/O was not replayed on “{candidate}”: its sizes, bursts and log were not tested."
     ),
     SizingKind.NOT_COMPARED: (
-        "Whether the stand-in on “{candidate}” matches the profile is not known of {quantities:quantities}."
+        "It is unknown whether the stand-in on “{candidate}” matches the profile in {quantities:quantities}."
     ),
     SizingKind.LOG_AMONG_DATA: (
-        "The profile does not tell writes of the log apart: they were played among those of data, and a slow log would "
-        "not be seen."
+        "The profile does not separate log writes: they were played as data writes, so a slow log would go unnoticed."
     ),
     SizingKind.SLOW_PERCENTILE: (
-        "At the highest level that the replay on “{candidate}” carried, the mean of reads is within "
-        "{limit_ms:g} ms, and their {percentile} is not: {slower:percent} took longer."
+        "At the highest level that the replay on “{candidate}” carried, the mean of reads is within {limit_ms:g} ms, "
+        "but their {percentile} is not: {slower:percent} took longer."
     ),
     SizingKind.GROUPED: (
         "The replay on “{candidate}” wrote the log in groups of up to {grouped:number} writes, first at "
-        "{level:short}× the busiest windows: its device does not take them one by one, and a server then makes "
+        "{level:short}× the busiest windows: its device does not keep up with single writes, and a server then makes "
         "some wait."
     ),
     SizingKind.COMPRESSED: (
-        "On “{candidate}” a window was played in {played:percent} of its time: a burst was shorter than it "
-        "is, and may have fitted a cache that it will fill."
+        "On “{candidate}” a window was played in {played:percent} of its time: bursts were shorter than in "
+        "production, and may have fitted into a cache that real bursts fill."
     ),
     SizingKind.BEHIND: (
         "The replay on “{candidate}” issued half of the {stream:stream} of a level {behind_ms:number} ms "
@@ -50,31 +49,31 @@ SENTENCES: Mapping[Kind, str] = {
         "held {shares[1]:percent}."
     ),
     SizingKind.PEAKS_NOT_KNOWN: (
-        "Whether another window of the profile has more bytes is not known: this sizing was made when windows were "
-        "chosen by I/Os and writes alone. Name its profile to stallmark size, which looks."
+        "It is unknown whether another window of the profile has more bytes: this sizing was made when windows were "
+        "chosen by I/Os and writes alone. Pass its profile to stallmark size, which checks this."
     ),
     SizingKind.BEYOND_PLAYED: (
-        "Not played: the window from {begin:moment} is the least like those of this sizing. It has more "
-        "{measure:measure} than the nearest of them, by {share:percent} of the highest of the profile."
+        "Not played: the window from {begin:moment} differs most from those of this sizing. It has more "
+        "{measure:measure} than the nearest of them, by {share:percent} of the profile’s highest value."
     ),
     SizingKind.DATA_GROWTH: (
-        "Growth of {growth:short}× is of I/Os. A database that grows as well finds less of itself in memory, and "
-        "reads more."
+        "Growth of {growth:short}× applies to I/Os only. If the database grows as well, a smaller share of it is in "
+        "memory, and it reads more."
     ),
     SizingKind.IO_SIZES: (
-        "Sizes of I/Os are means: a few large reads of a report among many small ones were played as alike."
+        "Sizes of I/Os are means: a few large reads of a report among many small ones were played with equal sizes."
     ),
     SizingKind.CACHES: (
-        "The replay reads and writes anywhere in its file alike: where real data has a hot part, caches of the storage "
-        "do better, and where a cache fills only after hours, worse."
+        "The replay accesses all of its file equally: if real data have a hot part, caches of the storage do better; "
+        "if a cache fills only after hours, worse."
     ),
     SizingKind.FEW_QUERIES: (
-        "What a query of {load} costs on “{candidate}” was measured on {ended:,} that ended, fewer than the "
-        "{of} there are: which of them these were is chance."
+        "The cost of a query of {load} on “{candidate}” was measured on {ended:,} completed queries of the {of}, so "
+        "it depends on which ones completed."
     ),
     SizingKind.QUERIES_WAITED: (
-        "At the profile’s load {share:percent} of the queries of {load} waited for a stream on "
-        "“{candidate}”: beyond it they may do less than they are asked to. Give them more streams."
+        "At the profile’s load {share:percent} of the queries of {load} waited for a stream on “{candidate}”: beyond "
+        "it they may do less than required. Give them more streams."
     ),
 }
 
@@ -84,7 +83,7 @@ def _(candidate: str, running: bool, said: str | None) -> str:
     if running:
         return f"The sizing of “{candidate}” is under way, or was killed: this is what it shows so far."
     reason = f" ({as_reason(said)})" if said else ""
-    return f"The sizing of “{candidate}” ended before it was whole{reason}: this is what it shows."
+    return f"The sizing of “{candidate}” ended early{reason}: this is what it shows."
 
 
 @says(SizingKind.UNCONFIRMED)
@@ -92,10 +91,8 @@ def _(candidate: str, method: Method, runs: int, of: int, running: bool) -> str:
     which = "The search" if of == 1 else f"{runs} of {of} searches"
     by = f"{which} by {METHODS[method]} on “{candidate}”"
     if running:
-        return f"{by} came to no answer yet."
-    return (
-        f"{by} came to no answer: it was cut short, its levels contradicted each other, or too little is known of them."
-    )
+        return f"{by} gave no answer yet."
+    return f"{by} gave no answer: it was cut short, its levels contradicted each other, or were measured too little."
 
 
 @says(SizingKind.GAP)
@@ -104,7 +101,7 @@ def _(candidate: str, method: Method, levels: Sequence[float], other_level: bool
     reason = "it was searched under another service level, and " if other_level else ""
     return (
         f"“{candidate}” was not measured between {short(low)} and {in_times(high)} the busiest windows by "
-        f"{METHODS[method]}: {reason}its ceiling lies anywhere between."
+        f"{METHODS[method]}: {reason}its ceiling may be anywhere in between."
     )
 
 
@@ -121,7 +118,7 @@ def _(candidate: str, quantities: Sequence[str], ratios: Sequence[float], search
     if not searched:
         return f"{mismatch}."
     return (
-        f"{mismatch}: its multiples count the I/Os of data that it did, and what is off from these was tested at other "
+        f"{mismatch}: its multiples count its own data I/Os, so the quantities that differ were tested at other "
         "multiples."
     )
 
@@ -140,23 +137,23 @@ def _(candidate: str, method: Method, own_bytes: int, database_bytes: float) -> 
     container = "a file" if method == "replay" else "a database"
     return (
         f"The {METHODS[method]} on “{candidate}” had {container} of {size(own_bytes)}, and the profile’s server has "
-        f"{size(database_bytes)}: a cache in the storage can hold more of it."
+        f"{size(database_bytes)}: a cache in the storage can hold a larger share of it."
     )
 
 
 @says(SizingKind.OTHER_HOURS)
 def _(windows: Sequence[Sequence[Any]], seconds: float, span_s: float | None, most: float | None, all: bool) -> str:
-    unseen = "What it did not see, such as the end of a month, was not played."
+    unseen = "Times outside the profile, such as the end of a month, were not played."
     if all:
-        return f"All that is known of the profile was played, {roughly(seconds)}. {unseen}"
+        return f"The complete profile was played, {roughly(seconds)}. {unseen}"
     named = listed([f"with {BECAUSE[because]} (from {moment(begin)})" for because, begin in windows])
     total = f"the {roughly(span_s)} of the profile" if span_s is not None else "the profile"
     which = f"the window {named}" if len(windows) == 1 else f"{len(windows)} windows, those {named}"
     others = ""
     if most is not None:
         more = f"more than {in_times(most)} as much" if most >= _VISIBLY else "more"
-        others = f" No other has {more} of I/Os, reads, writes or bytes."
-    return f"Played were {roughly(seconds)} of {total}: {which}.{others} {unseen}"
+        others = f" No other window has {more} of I/Os, reads, writes or bytes."
+    return f"Played: {roughly(seconds)} of {total}, {which}.{others} {unseen}"
 
 
 @says(SizingKind.NOT_PLAYED)
@@ -169,11 +166,11 @@ def _(measure: Measured, begin: float, per_s: float, played: float) -> str:
 
 @says(SizingKind.STAND_IN_WINDOW)
 def _(windows: int, replayed: bool) -> str:
-    scope = f"The stand-in is of the window with {BECAUSE['ios_per_s']} alone"
+    scope = f"The stand-in covers the window with {BECAUSE['ios_per_s']} only"
     if windows == 1:
         return f"{scope}."
     others = "the other was" if windows == 2 else f"the other {windows - 1} were"
-    return f"{scope}: {others} {'replayed, and nothing else' if replayed else 'not tested'}."
+    return f"{scope}: {others} {'only replayed' if replayed else 'not tested'}."
 
 
 @says(SizingKind.OTHER_QUERIES)
@@ -189,7 +186,7 @@ def _(without: Sequence[str], ran: bool) -> str:
 @says(SizingKind.MEAN_READS)
 def _(stand_in_alone: bool) -> str:
     where = "Of the stand-in, reads" if stand_in_alone else "Reads"
-    return f"{where} are judged by their mean: single ones take longer."
+    return f"{where} are judged by their mean: single reads take longer."
 
 
 FORMATS: Mapping[str, Format] = {

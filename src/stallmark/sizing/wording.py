@@ -16,28 +16,28 @@ from stallmark.sizing.reach import Method, SizingKind
 
 _MB = 1e6
 TITLE = "Will it carry my load?"
-QUESTION = "Does new hardware carry what a profile recorded, how much more, and what ends first?"
+QUESTION = "Does new hardware carry the load of a profile, how much more, and what limits it first?"
 CANDIDATES = (
-    "Headroom is the highest load that was carried ÷ the need, from the level that held to the one that broke. The "
-    "lower of replay and stand-in counts. TPS are the profile’s, as many as were carried."
+    "Headroom is the highest carried load ÷ the need, from the highest level that held to the lowest that broke. The "
+    "lower of replay and stand-in counts. TPS: the profile’s transactions at the carried load."
 )
 CHART = (
-    "The load is a multiple of the need: at 1 a candidate gets all that it must carry. Replay: the profile’s I/O as "
-    "raw load, with the reads of the slowest window. Stand-in: transactions on a database of Stallmark’s, which do as "
-    "much I/O as the profile’s server did."
+    "The load is a multiple of the need: at 1 a candidate gets the load that it must carry. Replay: the profile’s I/O "
+    "as raw load, with the reads of the slowest window. Stand-in: transactions on a database of Stallmark’s, with as "
+    "much I/O as the profile’s server."
 )
-PLAYED = "What was played of the profile"
+PLAYED = "Played windows of the profile"
 DEMAND = (
-    "The profile’s windows that were played, as means over the seconds that were seen in them. Each is the busiest by "
-    "what stands beside it, and every one must hold by itself."
+    "The profile’s windows that were played, as means over their observed seconds. Each is the busiest by the measure "
+    "next to it, and every one must hold by itself."
 )
 MATCHED = "Per second in the profile’s busiest window, and by the stand-in at the same load."
-LEVELS = "Every level that the replay tried. I/Os that were due and those that ended, and the time they took."
-NOT_TESTED = "What was not tested"
+LEVELS = "Every level that the replay tried. I/Os that were due and that ended, and their duration."
+NOT_TESTED = "Not tested"
 NEED_MARK = "need"
 IN_PRODUCTION = "in production, by the profile"
 EMULATED_CANDIDATES = (
-    "The storage of the candidates is emulated: this is an exercise, and says nothing of a real array."
+    "The storage of the candidates is emulated: this is an exercise, and does not describe a real array."
 )
 UNTESTED = "Each of these can make the real server carry less, or more."
 STANDINGS: Mapping[Standing, str] = {
@@ -147,9 +147,9 @@ def _stand_in_ends(facts: Mapping[str, Any]) -> str:
 
 def _missed_limit(subject: str, transaction: str | None, kind: str | None, limit_ms: float | None) -> str:
     if subject == "backlog":
-        return "ever more transactions wait"
+        return "a growing number of transactions waits"
     if subject == "queries":
-        return f"ever more queries of {transaction} wait"
+        return f"a growing number of queries of {transaction} waits"
     if subject == "reads":
         return f"reads take longer than {limit_ms:g} ms"
     return f"{kind} of {plural(display_name(transaction)) if transaction else 'transactions'} is above {limit_ms:g} ms"
@@ -161,23 +161,22 @@ def _limit_clause(ends: Finding | None) -> str:
 
 
 SENTENCES: Mapping[Kind, str] = {
-    SizingKind.UNKNOWN: "Nothing is known of “{candidate}”: neither replay nor stand-in came to an answer.",
+    SizingKind.UNKNOWN: "Nothing is known about “{candidate}”: neither replay nor stand-in gave an answer.",
     SizingKind.ENDS: "“{candidate}”: {ends:clause}.",
     SizingKind.NEED_BELOW_BUSIEST: (
-        "The busiest {window_s:roughly} ask for {times:short}× as much as {percentile} of the minutes: there the "
-        "service level may break even of a candidate that carries the need."
+        "The busiest {window_s:roughly} need {times:short}× the load of {percentile} of the minutes: there even a "
+        "candidate that carries the need may break the service level."
     ),
     SizingKind.TODAY: (
-        "“{candidate}” carries {ratio:short}× ({low:short} to {high:short}) what “{today}” carries, by {method:method}."
+        "“{candidate}” carries {ratio:short}× ({low:short} to {high:short}) the load of “{today}”, by {method:method}."
     ),
     SizingKind.TODAY_OPEN: (
-        "“{candidate}” and “{today}” have no ratio by {method:method}: a ceiling between two levels is not known of "
-        "both."
+        "“{candidate}” and “{today}” have no ratio by {method:method}: at least one of them has no ceiling between "
+        "two levels."
     ),
     SizingKind.TODAY_BELOW: (
-        "“{today}” did carry the profile’s busiest windows, and by {method:method} it carries less than "
-        "{high:short}× of them: perhaps the real server asks for less than was tested, or does not keep the "
-        "service level either."
+        "“{today}” did carry the profile’s busiest windows, but by {method:method} it carries less than {high:short}× "
+        "their load: perhaps the real server needs less than was tested, or does not keep the service level either."
     ),
     SizingKind.SLOW_TODAY: (
         "In the profile’s window with {because:window}, from {begin:moment}, reads take {read_ms:number} ms on "
@@ -192,25 +191,25 @@ def _(
     candidate: str, headroom: float | None, low: float, high: float | None, ends: Finding | None, untried: bool = False
 ) -> str:
     if high is None:
-        beyond = "no higher load was tried" if untried else "what lies beyond is not known"
-        return f"{quoted([candidate])} carries it with at least {in_times(low)} headroom: {beyond}."
+        beyond = "no higher load was tried" if untried else "higher loads are unknown"
+        return f"{quoted([candidate])} carries the load with at least {in_times(low)} headroom: {beyond}."
     much = f"{short(low)} to {in_times(high)} headroom"
     if headroom is not None:
         much = f"{in_times(headroom)} headroom ({span(low, high)})"
-    return f"{quoted([candidate])} carries it with {much}{_limit_clause(ends)}."
+    return f"{quoted([candidate])} carries the load with {much}{_limit_clause(ends)}."
 
 
 @says(SizingKind.CARRIES_NOT)
 def _(candidate: str, headroom: float | None, low: float, high: float, ends: Finding | None) -> str:
     if not low:
         clause = first_limit(ends)
-        return (
-            f"{quoted([candidate])} does not carry it, not even {short(high)} of it{f': {clause}' if clause else ''}."
-        )
+        return f"{quoted([candidate])} does not carry even {in_times(high)} the need{f': {clause}' if clause else ''}."
     much = (
-        f"{short(low)} to {short(high)} of it" if headroom is None else f"{short(headroom)} of it ({span(low, high)})"
+        f"{short(low)} to {in_times(high)} the need"
+        if headroom is None
+        else f"{in_times(headroom)} the need ({span(low, high)})"
     )
-    return f"{quoted([candidate])} does not carry it, but {much}{_limit_clause(ends)}."
+    return f"{quoted([candidate])} carries only {much}{_limit_clause(ends)}."
 
 
 @says(SizingKind.OPEN)
@@ -230,12 +229,12 @@ def _(
     reasons += (
         f" The window with {listed([BECAUSE[measure] for measure in unplayed])} was not played." if unplayed else ""
     )
-    reasons += "" if peaks_known else " Whether the window with most bytes was played is not known."
-    reasons += f" Its {METHODS[without[0]]} came to no answer." if without else ""
-    name = f"It is open whether {quoted([candidate])} carries it"
+    reasons += "" if peaks_known else " It is unknown whether the window with most bytes was played."
+    reasons += f" Its {METHODS[without[0]]} gave no answer." if without else ""
+    name = f"Inconclusive for {quoted([candidate])}"
     if not low and high is not None:
         failed = f"{in_times(high)} of the need was not{_limit_clause(ends)}"
-        return f"{name}: no load was seen to be carried, and {failed}.{reasons}"
+        return f"{name}: no level was carried, and {failed}.{reasons}"
     none = ", and no higher load was tried" if high is None and untried else ""
     return f"{name}: it carries {span(low, high)} of the need{none}{_limit_clause(ends)}.{reasons}"
 
@@ -313,7 +312,7 @@ def _(
     if behind and late is not None:
         streams = f"{listed([STREAMS[name] for name in behind])} fell behind{_in_windows(behind_in, begin=True)}"
         fell = [f"{streams}: up to {percent(late)} of them came late"]
-    clauses = "; ".join([*slow, *fell]) or "too little was seen to tell whether the service level holds"
+    clauses = "; ".join([*slow, *fell]) or "too little was observed to judge the service level"
     return f"In the replay, at {in_times(level)} the busiest windows, {clauses}."
 
 
@@ -326,7 +325,7 @@ def _(
     cpu_share: float | None,
 ) -> str:
     clauses = _stand_in_ends({"missed": missed, "verdict": verdict})
-    clauses = clauses or "too little was seen to tell whether the service level holds"
+    clauses = clauses or "too little was observed to judge the service level"
     busy = [f"the storage of the data was {percent(busy_share)} busy"] if busy_share is not None else []
     busy += [f"the CPUs were {percent(cpu_share)} busy"] if cpu_share is not None else []
     beside = f" ({listed(busy)})" if busy else ""
@@ -363,6 +362,6 @@ def _(candidate: str, alike: Sequence[str], cost: float, carrying: int, without_
     names = f"{quoted([candidate, *alike])} {'are' if alike else 'is'} the cheapest ({exact(cost)})"
     if without_cost:
         known = carrying - len(without_cost)
-        unknown = f"of {quoted(without_cost)} it is not"
-        return f"Of the {known} candidates that carry it and whose cost is known, {names}; {unknown}."
-    return f"Of {carrying} candidates that carry it, {names}."
+        unknown = f"that of {quoted(without_cost)} is unknown"
+        return f"Of the {known} candidates that carry the load and whose cost is known, {names}; {unknown}."
+    return f"Of {carrying} candidates that carry the load, {names}."

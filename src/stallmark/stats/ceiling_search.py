@@ -59,7 +59,7 @@ class SearchSpec:
 
     low: float  # lowest and highest level
     high: float
-    tolerance: float  # of the ceiling, as a share
+    tolerance: float  # precision of the ceiling, as a share
     whole: bool  # levels are numbers of users
     multiple: bool = False  # levels are multiples of a load
 

@@ -166,7 +166,7 @@ class Choice:
 
     size: int
     reason: Why
-    between: tuple[int, int] | None = None  # its measured neighbours, None before a curve exists
+    between: tuple[int, int] | None = None  # the measured neighbours, None before a curve exists
     error: float | None = None  # possible error of the curve between them, as a share of the largest value
 
 

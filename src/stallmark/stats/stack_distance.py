@@ -46,7 +46,7 @@ def _smaller_before(values: np.ndarray) -> np.ndarray:
     count = len(values)
     places = np.argsort(values, kind="stable").astype(np.int32)
     smaller = np.zeros(count, dtype=np.int32)  # counts for each of `places`
-    begins = np.zeros(count, dtype=np.int32)  # where the part of each place begins
+    begins = np.zeros(count, dtype=np.int32)  # begin of each place's part
     for bit in reversed(range(max(1, (count - 1).bit_length()))):
         later = (places >> bit & 1).astype(bool)
         before = np.zeros(count + 1, dtype=np.int32)

@@ -67,7 +67,7 @@ class Batches:
 class Trend:
     """The trend of a series, with its slope (Sen) and test (Mann-Kendall)."""
 
-    p: float  # of no trend, two-sided
+    p: float  # probability without a trend, two-sided
     slope: float  # per value
     low: float  # 95 % interval of the slope
     high: float

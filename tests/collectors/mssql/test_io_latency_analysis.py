@@ -131,7 +131,7 @@ def test_the_report_shows_them(tmp_path):
     assert writes[:3] == ["log write", "12,000", "100 %"] and set(writes[3:]) == {"–?"}
     notes = " ".join(server_tables.io_latency(experiment).notes)
     assert "The histogram is full" in notes and "whole numbers of milliseconds" in notes
-    assert "How long single I/Os took" in render(experiment)
+    assert "Durations of single I/Os" in render(experiment)
     assert experiment_in_json(experiment)["runs"][0]["steps"][0]["io_latency"][0]["latency_ms"]["p99"] == 20
 
 

@@ -155,7 +155,7 @@ def test_a_store_that_is_full_in_mid_run_has_a_part_of_the_counts_and_says_so(tm
     assert told["query_store"][0]["whole"] is False
     assert "query_store_stopped" in str(told)
     screen = show(experiment, 200)
-    assert "Query Store was seen READ_ONLY (it is full)" in screen
+    assert "Query Store was READ_ONLY (it is full)" in screen
 
 
 @pytest.mark.parametrize(

@@ -300,4 +300,4 @@ def test_the_report_shows_it(tmp_path):
     ]
     [held] = server_tables.pool_contents(experiment).rows
     assert [str(cell).replace("\u00a0", " ") for cell in held[1:4]] == ["bank", "data page", "1 GiB"]
-    assert "What the buffer pool held" in render(experiment)
+    assert "Contents of the buffer pool" in render(experiment)

@@ -5,11 +5,12 @@ import pytest
 from stallmark.report.text.profile import method
 
 SERVER = (
-    "Counters are read about every 15 s; a rate is the rise between two samples over the time between them. No rise is "
-    "taken across a restart, a gap, or a counter that began anew."
+    "Counters are read about every 15 s; a rate is the increment between two samples divided by the time between them. "
+    "Increments across a restart, a gap, or a reset of a counter are excluded."
 )
 IMPORT = (
-    "{} recorded a sample about every {} s; a rate is over the time between two samples. No rate is taken across a gap."
+    "{} recorded a sample about every {} s; a rate is over the time between two samples. "
+    "Rates across a gap are excluded."
 )
 
 

@@ -91,6 +91,7 @@ def _candidates(
             return None
         return -min(1.0, budget.parts_ms[part] / cycle_ms)
 
+    # The device's times are free of scheduling; the server's are the substitute.
     data, names = (io.data_device, DEVICE) if io.data_device else (io.data, SERVER)
     by = Source.DEVICE if io.data_device else Source.SERVER
     yield from _mean_candidate(
@@ -164,10 +165,12 @@ def analyse_bottleneck(
     demands: Demands | None = None
     if budget is None:
         notes.append(info(NoteKind.OTHER_USERS if beside else NoteKind.NOT_LOOKED_AT))
+    # Other loads would use the time that faster reads free.
     elif beside:
         notes.append(info(NoteKind.OTHER_LOADS))
     elif arrivals == "closed" and cycle_ms is None:
         notes.append(info(NoteKind.NOTHING_ENDED))
+    # In an open loop the rate is given, so faster reads cannot raise it.
     elif cycle_ms is None:
         notes.append(info(NoteKind.OPEN_LOOP))
     elif not step.tps:

@@ -234,6 +234,7 @@ def _check_steadiness(steps: Sequence[StepSummary]) -> Check | None:
     judged = [(step, step.validity.steadiness) for step in steps if step.validity.steadiness]
     if not judged:
         return None
+    # Among many runs one may fail by chance: only more failures than chance explains count.
     unsteady = incomparable([steadiness for _, steadiness in judged])
     bad = _by_reason([(steadiness.verdict, step) for step, steadiness in judged if steadiness in unsteady])
     others = [

@@ -56,7 +56,7 @@ def plan_runs(runs: Sequence[RunSummary], difference: float) -> RunsPlan:
     whole = [run for run in runs if run.steps and not run.incomplete_because]
     left_out = _left_out(runs)
     if not any(_sound(step) for run in whole for step in run.steps):
-        raise StallmarkError(f"There is no run among these to tell the spread from{_in_brackets(left_out)}.")
+        raise StallmarkError(f"None of these runs can show the run-to-run variation{_in_brackets(left_out)}.")
     metric = declared_metric(whole)
     values: list[list[list[float]]] = []
     # A and A′ apart: what changed between them is drift, which no further run makes smaller.

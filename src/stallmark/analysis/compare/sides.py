@@ -109,7 +109,7 @@ def chosen_pairs(all_sides: Sequence[Side], baseline: str | None, between: Betwe
         names = ", ".join(
             repr(name) for name in dict.fromkeys(n for side in all_sides for n in _names(side, by_experiment))
         )
-        raise StallmarkError(f"--baseline {baseline}: there is no such side. There are {names}.")
+        raise StallmarkError(f"--baseline {baseline}: no such side. Choose one of {names}.")
     if by_experiment:
         base = experiment(first.runs[0])
         every = baseline in (None, base)

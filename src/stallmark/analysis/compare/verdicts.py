@@ -255,15 +255,18 @@ def _finding(
     if verdict == Verdict.NOT_COMPARABLE:
         reasons = [check_.reason for check_ in checked if check_.passed is False and check_.reason]
         return invalid(PairKind.NOT_COMPARABLE, reasons=reasons, **facts)
+    # A changed plan may be the cause, so every verdict names it.
     if changed := changed_plans(*_steps(draft.pairing, draft.step)):
         facts["plans_changed"] = changed
     facts |= {"metric": metric.key, "ratio": primary.ratio, "low": primary.low, "high": primary.high}
     if verdict == Verdict.INDICATIVE:
+        # With one run each, only the variation of its seconds gives an interval.
         if within:
             facts |= {"low": within.low, "high": within.high}
         fewest = min(primary.runs_a, primary.runs_b)
         return caution(PairKind.INDICATIVE, runs=fewest, interval_within_run=within is not None, **facts)
     if verdict == Verdict.NO_DIFFERENCE:
+        # Significant by itself, but not after the adjustment for several pairs.
         chance = primary.family > 1 and primary.p is not None and primary.p <= 1 - CONFIDENCE
         return info(
             PairKind.NO_DIFFERENCE,

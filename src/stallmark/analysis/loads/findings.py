@@ -31,6 +31,7 @@ def conclusions(
     mixed: Finding | None = None,
 ) -> Iterator[Finding]:
     """Yield the conclusions from the loads of an experiment. `mixed`: the reason not to compare the runs at all."""
+    # Wrong data make all other findings worthless.
     if broken := next((finding for view in views.values() for finding in view.findings if _is_broken(finding)), None):
         yield broken
     if not points:
@@ -85,6 +86,7 @@ def _is_broken(finding: Finding) -> bool:
 def _penalty_findings(cost: Sequence[Penalty]) -> Iterator[Finding]:
     """Yield the cost that the loads impose on each other. Loads with a given rate are judged by their latency."""
     for step in group(cost, lambda penalty: penalty.step):
+        # A doubtful load is named, but its ratio is not.
         sound = [penalty for penalty in step if not penalty.doubtful]
         compared = [
             (penalty, measure, claim.ratio, claim.verdict)

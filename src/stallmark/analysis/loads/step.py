@@ -179,6 +179,7 @@ def streams_step(
         for execution in executions
         if interval.begin_s <= execution.started_s + execution.seconds < interval.end_s
     ]
+    # A failed query ended early, so its time is not that of the query.
     done = [execution for execution in ended if not execution.failed]
     queries, begin_s, end_s = _queries_at_rate(executions, left), interval.begin_s, interval.end_s
     waits = [

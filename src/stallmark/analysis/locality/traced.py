@@ -74,6 +74,7 @@ def read_trace(record: Record) -> Trace:
             parts[name].append(batch.column(name).to_numpy(zero_copy_only=False).astype(kind))
     columns = {name: np.concatenate([np.empty(0, names[name]), *arrays]) for name, arrays in parts.items()}
     inodes, number = np.unique(columns["file"], return_inverse=True)
+    # Files without a read count for the size of the data.
     untouched = known.keys() - set(inodes.tolist())
     begun_s, read, write = columns["begun_us"] / 1e6, columns["op"] == _READ, columns["op"] == _WRITE
     return Trace(

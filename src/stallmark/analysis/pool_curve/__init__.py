@@ -1,1 +1,1 @@
-"""The curve of memory: throughput and reads per transaction over the size of the buffer pool, and what follows."""
+"""The memory curve: throughput and reads per transaction over the size of the buffer pool, and what follows."""

@@ -18,7 +18,7 @@ from stallmark.stats.curve_search import FEWEST, LeftOut, MonotoneCurve, Way
 from stallmark.stats.student import paired, pooled_spread
 from stallmark.stats.thresholds import CONFIDENCE, REPLICATES
 
-# The values of a curve of memory, with their units. The replicate is the run.
+# The values of a memory curve, with their units. The replicate is the run.
 
 
 @dataclass(frozen=True)

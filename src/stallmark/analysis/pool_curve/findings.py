@@ -155,7 +155,7 @@ def _prediction(size: CurveSize, steps: Sequence[StepSummary]) -> tuple[float, f
     return fmean(demand.read_ms for demand in demands), tps, low, high
 
 
-# The findings of a curve of memory: how much is enough, what more and less of it do, and how well it is known.
+# The findings of a memory curve: how much is enough, what more and less of it do, and how well it is known.
 
 NEAR_TWICE = (1.5, 2.7)
 """Range of the ratio of two sizes that counts as twice as much. Reports name the real ratio."""

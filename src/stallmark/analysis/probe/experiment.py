@@ -159,10 +159,12 @@ def _compare_with_first(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
 
 def _cautions(runs: Sequence[ProbeRun]) -> Iterator[Finding]:
     yield from early_ends(run.manifest for run in runs)
+    # Every probe has its own name, so none was repeated.
     if 1 < len(runs) == len({_probe_name(run.manifest, run.result) for run in runs}):
         yield caution(ProbeKind.NOT_REPEATED)
     if len({run.result.emulated for run in runs}) > 1:
         yield caution(ProbeKind.EMULATED_AND_REAL)
+    # An emulated array has no memory that the file could fit into.
     smallest = min((run.result.file_bytes for run in runs if not run.result.emulated), default=PROBE_SMALL_BYTES)
     if smallest < PROBE_SMALL_BYTES:
         yield caution(ProbeKind.SMALL_FILE, file_bytes=smallest)

@@ -175,6 +175,7 @@ def rates_of(intervals: Intervals, manifest: ProfileManifest) -> Rates:
         Measure.CPU: Quotient(server("cpu_s"), seconds * cores if cores else np.full(len(seconds), np.nan)),
         Measure.CONNECTIONS: Quotient(server("connections") * seconds, seconds),
     }
+    # Sources differ in their counters, and a measure without values would fill pages with dashes.
     measures = {name: quotient for name, quotient in quotients.items() if quotient.is_known}
     return Rates(intervals.start, intervals.end, measures, GAP * manifest.interval_s)
 

@@ -100,6 +100,7 @@ def read_io(record: Record, server_io: ServerIo, checkpoints: Counters | None = 
     delay = REPORT_DELAY_S.get(record.manifest.server.product, 0.0)
     server = server_io.kinds
     wal, wal_names = server.get("wal"), SERVER
+    # Before PostgreSQL 18 only its own view counts the log.
     if wal is None or "writes" not in wal.totals:
         wal, wal_names = read_counters(record, "wal", _WAL, delay_s=delay).get(""), WAL_VIEW
     devices = read_counters(record, "device", _DEVICE, group="role")
@@ -170,6 +171,7 @@ def summarise_io(counters: Counters | None, interval: Interval, names: Names, so
     """Summarise the I/O in an interval; return None if it was not measured or its counters were reset inside. Means of
     its seconds cover counters that have them."""
     delta = delta_over(counters, interval)
+    # After a reset the values are only a part of the interval.
     if counters is None or delta is None or delta.broken:
         return None
 

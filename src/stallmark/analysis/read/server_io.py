@@ -75,6 +75,7 @@ def read_server_io(
         if files and are_files:
             growths.add_rows(time, entity, epoch, floats(batch, "size_bytes"))
         starts.add(time, epoch, epoch_codes.names)
+        # Only PostgreSQL can stop timing while it counts.
         if product == POSTGRESQL:
             untimed.add(time, kind, dict(zip(columns, values, strict=True)), _TIMES)
     rises.finish()

@@ -203,6 +203,7 @@ class StateViews:
             contents=self._contents(interval),
             statistics_updated=sorted({name for t, name in self.statistics if interval.begin <= t < interval.end}),
         )
+        # A state without any value would show an empty row.
         return None if state == ServerState() else state
 
     def checkpoint_pages(self) -> Line | None:
@@ -307,6 +308,7 @@ def _read_counters(record: Record) -> tuple[Counted, Mapping[str, Mapping[str, L
     parts: dict[tuple[str, str, str], list[Line]] = {}
     columns = ["object", "counter", "instance", "value"]
     for times, batch in rows_with_times(record, "performance", columns):
+        # A record of an older version lacks the columns in all its batches.
         if not set(columns) <= set(batch.schema.names):
             break
         t = pa.array(times)

@@ -242,7 +242,7 @@ class ServerState:
     background_pages_per_s: Annotated[float | None, Shown("background/s", group=_POOL)] = None
     """Written for indirect checkpoints."""
     free_list_stalls_per_s: Annotated[float | None, Shown("free list stalls/s", group=_POOL)] = None
-    memory_bytes: Annotated[int | None, Shown("total", format.size, _MEMORY)] = None  # at the end
+    memory_bytes: Annotated[int | None, Shown("total", format.size, _MEMORY)] = None  # last value of the interval
     memory_target_bytes: Annotated[int | None, Shown("target", format.size, _MEMORY)] = None
     pool_bytes: Annotated[int | None, Shown("pool", format.size, _MEMORY)] = None
     """The part of the memory that held pages of databases; mean of the samples."""

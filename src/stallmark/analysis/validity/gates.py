@@ -234,6 +234,7 @@ def limits(workload: RecordedWorkload, transactions: Sequence[TransactionSummary
         for transaction, over in judged
         if over > OVER_LIMIT and over * transaction.done_count >= SAMPLES_BEYOND - 0.5
     ]
+    # A type that fails is shown before one that is slower, but whose sample is too small to fail.
     worst, over = max(judged, key=lambda pair: (pair[0] in slow, pair[1]))
     return Gate(
         GateKind.LIMITS,

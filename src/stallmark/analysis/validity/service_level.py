@@ -228,6 +228,7 @@ def judge_reads(
     percentile, limit, ideal = objective.percentile, objective.read_ms, objective.ideal_ms
     of_reads = (histogram for histogram in histograms if histogram.operation == "read" and histogram.database is None)
     figure, figure_ms, reads, source, no_percentile = _judged_figure(percentile, next(of_reads, None), data)
+    # A mean above the limit breaks it, but a mean within it does not show that a percentile is.
     outcome = judge_figure(figure, figure_ms, limit)
     ideal_outcome = LevelOutcome.NOT_KNOWN if ideal is None else judge_figure(figure, figure_ms, ideal)
     ideal_met = {LevelOutcome.MET: True, LevelOutcome.NOT_MET: False}.get(ideal_outcome)

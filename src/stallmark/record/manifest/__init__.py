@@ -51,9 +51,14 @@ FILLED_BY = {"external": "attach"}
 
 
 class Manifest(ManifestPart):
-    """The manifest. `sequence`, `repeat`, `block` and `again` are the run's place in its experiment; `again` marks the
-    first variant, repeated at the end. The keys of `external` are the endings of the names of its tables. `tables` are
-    those that were written whole."""
+    """The manifest.
+
+    Attributes:
+        sequence: the run's number in its experiment.
+        again: True for the first variant, repeated at the end.
+        external: attached measurements, by the suffix of their tables' names.
+        tables: the tables that were completely written.
+    """
 
     format: Literal[2] = FORMAT
     kind: Literal["transactions", "queries", "probe"] = "transactions"
@@ -118,7 +123,7 @@ class Manifest(ManifestPart):
         if (self.kind == "probe") != (self.probe is not None) or (self.kind == "queries") != (self.queries is not None):
             raise ValueError(f"kind {self.kind} does not fit the rest")
         if any(len(load.counts) != len(self.steps) for load in self.loads):
-            raise ValueError("a load does not say how large it is in every step")
+            raise ValueError("a load lacks its size in a step")
         return self
 
 

@@ -16,11 +16,11 @@ def _moment(text: str) -> str:
 Moment = Annotated[str, AfterValidator(_moment)]
 """A moment in UTC, ISO 8601."""
 LONGEST_S: Final = 100 * 86_400
-"""No run is longer: each of its seconds takes memory."""
+"""Maximum length of a run: each of its seconds takes memory."""
 RunSecond = Annotated[float, Field(ge=0, lt=LONGEST_S)]
 """Seconds since the run's start."""
 TableName = Annotated[str, Field(pattern=r"^[a-z0-9_-]+$")]
-"""The name of a table, which is that of its file: it leads nowhere else."""
+"""The name of a table, which is also that of its file; it cannot lead to another folder."""
 
 
 def now() -> Moment:
@@ -125,11 +125,17 @@ POSTGRESQL = "PostgreSQL"
 
 
 class Server(ManifestPart):
-    """The database server. `settings`: its configuration, in its own names; `placement`: where data lie and how large
-    files are; `momentary`: what describes the moment of reading; `unreadable`: parts that it did not tell, each with
-    its words. `names`: the names in `settings` of those that the scenario calls by another one. `at_own_address`: it
-    was reached at an address of the driver's machine, which a tunnel has as well; None where that is not
-    known. `shared`: it was driven although others may have tables and sessions in its database."""
+    """The database server.
+
+    Attributes:
+        settings: its configuration, in its own names.
+        names: of each setting that the scenario calls by another name, its name in `settings`.
+        placement: locations and sizes of its files.
+        momentary: facts about the moment of reading.
+        unreadable: parts that it did not report, each with the words of the error.
+        at_own_address: True if its address is one of the driver's machine, which a tunnel has as well; None if unknown.
+        shared: True if the load ran although others may have tables and sessions in its database.
+    """
 
     product: str = ""
     version: str = ""
@@ -143,10 +149,14 @@ class Server(ManifestPart):
 
 
 class ChosenSize(ManifestPart):
-    """The size of a buffer pool as a curve's first run of it was given, and the reason: an end of the curve, the middle
-    between both, a bend, a smaller size that may be enough, or half or twice the smallest that is. `error`: the
-    share of its largest value by which the curve might have been off between the sizes beside it. `last`: no further
-    size was needed."""
+    """The size of a buffer pool, chosen in a curve's first run of that size.
+
+    Attributes:
+        why: an end of the curve, the middle between both, a bend, a smaller size that may be enough, or half or
+            twice the smallest that is.
+        error: possible error of the curve between the neighbouring sizes, as a share of its largest value.
+        last: True if no further size was needed.
+    """
 
     bytes: int
     why: Literal["end", "middle", "bend", "enough", "half", "double"]
@@ -177,8 +187,12 @@ class Database(ManifestPart):
 
 
 class Outage(ManifestPart):
-    """A time in which a collector measured nothing, in seconds since the run's start; `until_s` is None where it lasted
-    to the end. `reason`: the error's words."""
+    """A time in which a collector measured nothing, in seconds since the run's start.
+
+    Attributes:
+        until_s: None if it lasted to the end.
+        reason: the words of the error.
+    """
 
     since_s: float
     until_s: float | None = None
@@ -186,9 +200,14 @@ class Outage(ManifestPart):
 
 
 class Collector(ManifestPart):
-    """A collector of the run. `unavailable`: why it measured nothing; `limited`: what it could not measure;
-    `incomplete`: what its rows lack because it could not be read, as a clause without a full stop; `missed`:
-    samples that were passed over, because an earlier one took too long."""
+    """A collector of the run.
+
+    Attributes:
+        unavailable: the reason for having no rows.
+        limited: the part that it could not measure.
+        incomplete: the reason for missing values in its rows, as a clause without a full stop.
+        missed: number of samples that were skipped, because an earlier one took too long.
+    """
 
     title: str
     help: str = ""
@@ -201,8 +220,13 @@ class Collector(ManifestPart):
 
 
 class Condition(ManifestPart):
-    """A consistency condition, checked after the run. `holds` is None when it was left out, or when the server refused
-    it in the words of `refused`; `offending` counts rows, or what `counted` names."""
+    """A consistency condition, checked after the run.
+
+    Attributes:
+        holds: None if it was skipped, or refused by the server.
+        offending: number of offending rows, or of the things named in `counted`.
+        refused: the words of the server that refused it.
+    """
 
     name: str
     statistical: bool = False
@@ -216,8 +240,8 @@ class Condition(ManifestPart):
 
 
 class Took(ManifestPart):
-    """The seconds that a run took: `prepare_s` until its load began, its load, and what came after it. The last two are
-    None while they go on, and of a run that ended early."""
+    """The durations of a run: `prepare_s` until its load began, the load, and the work after the load. The last two are
+    None until they end, and for a run that ended early."""
 
     prepare_s: float
     load_s: float | None = None
@@ -225,7 +249,7 @@ class Took(ManifestPart):
 
     @property
     def seconds(self) -> float | None:
-        """Return all of it, of a whole run."""
+        """Return the total of a complete run."""
         return None if self.load_s is None or self.end_s is None else self.prepare_s + self.load_s + self.end_s
 
 
@@ -266,22 +290,32 @@ class Unheard(ManifestPart):
 
     @property
     def executors(self) -> int:
-        """Return how many executors there are of which nobody knows what they did last."""
+        """Return the number of executors whose last report is missing."""
         return self.silent + self.lost
 
 
 class LeftWaiting(ManifestPart):
-    """Transactions that waited when the run ended: `arrivals` were due and not yet started, `deferred` ones of the
-    background sessions were not due yet, or not begun. Of queries `arrivals` are those of the whole run that no stream
-    was free for: what waits when a rate changes is forgotten."""
+    """Transactions that waited when the run ended.
+
+    Attributes:
+        arrivals: number of transactions that were due and not yet started. For queries: all queries of the run that no
+            stream was free for, as the queue is emptied when a rate changes.
+        deferred: number of transactions of the background sessions that were not due yet, or not begun.
+    """
 
     arrivals: int = 0
     deferred: int = 0
 
 
 class External(ManifestPart):
-    """A file of external measurements, and how its times were understood. `offset_s` is added to them; `span` is UTC,
-    ISO 8601; `notes` name what was left out, `remarks` what was converted."""
+    """A file of external measurements, and the interpretation of its times.
+
+    Attributes:
+        offset_s: added to its times.
+        span: first and last time, UTC, ISO 8601.
+        notes: parts that were omitted.
+        remarks: conversions of values.
+    """
 
     name: str
     file: str
@@ -297,8 +331,12 @@ class External(ManifestPart):
 
 
 class Ended(ManifestPart):
-    """The reason why an experiment ended with this run although variant `before` was to follow. `because` is None while
-    that is prepared, and of an experiment that was killed meanwhile."""
+    """The reason for an experiment's end with this run, before a planned variant.
+
+    Attributes:
+        before: the variant that was to follow.
+        because: None while that variant is prepared, and if the experiment was killed meanwhile.
+    """
 
     before: str
     because: str | None = None

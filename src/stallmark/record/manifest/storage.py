@@ -1,4 +1,4 @@
-"""The storage in the manifest of a run: devices, the array, and what was done to it and measured of it."""
+"""The storage in the manifest of a run: devices, the array, its preparation, and probes."""
 
 from typing import Annotated, Literal
 
@@ -11,8 +11,8 @@ Role = Literal["data", "wal"]
 
 
 class ServiceLevelObjective(ManifestPart):
-    """A limit on the time of reads, None where there is none, and limits on the percentiles of `transactions`, as they
-    were written. `name`: a ready-made level, or "read" for limits of the scenario's own."""
+    """A limit on the time of reads, None for none, and limits on the percentiles of transactions, in the scenario's
+    words. Its name is that of a ready-made level, or "read" for limits of the scenario's own."""
 
     name: str
     read_ms: float | None
@@ -53,7 +53,7 @@ Limited = Literal["reads", "writes", "bytes read", "bytes written"]
 
 
 class IoLimit(ManifestPart):
-    """A limit on the server's I/O to a device, by its control group, per second. `file`: where it stands."""
+    """A limit per second on the server's I/O to a device, set by a control group. `file` is the file that holds it."""
 
     limited: Limited
     per_s: int
@@ -61,9 +61,15 @@ class IoLimit(ManifestPart):
 
 
 class Device(ManifestPart):
-    """The storage under a set of files: a block device as the system describes it with the file system on it, an
-    emulated array, or both. `disk`: the whole disk, also of a partition. `limits`: those on the server's I/O when the
-    run began. `tags`: I/Os that its queue takes at once. `why`: the reason why nothing is known of it."""
+    """The storage under a set of files: a block device as the system describes it with its file system, an emulated
+    array, or both.
+
+    Attributes:
+        disk: the whole disk, for a partition too.
+        limits: limits on the server's I/O when the run began.
+        tags: number of I/Os that its queue takes at once.
+        why: the reason for having no facts about it.
+    """
 
     name: str | None = None
     disk: str | None = None
@@ -87,9 +93,13 @@ class Device(ManifestPart):
 
 
 class Devices(ManifestPart):
-    """The storage under data and log; None where the server is not Stallmark's own, or the storage is not known.
-    `folders`: where they lay; `built_in`: the folders of the embedded server itself, its "wal" where it lies apart.
-    `direct_io`: of the data files, which the embedded server reads past the page cache."""
+    """The storage under data and log, None if the server is not Stallmark's own or the storage is unknown.
+
+    Attributes:
+        folders: the folders of the files.
+        built_in: the folders of the embedded server itself, with "wal" if its log has a folder of its own.
+        direct_io: of the data files, which the embedded server reads past the page cache.
+    """
 
     data: Device | None = None
     wal: Device | None = None

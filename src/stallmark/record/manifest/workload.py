@@ -48,11 +48,15 @@ Verdict = Literal["held", "broke", "undecided"]
 
 
 class LimitSeen(ManifestPart):
-    """One limit of the service level, and what was seen of it at one level.
+    """One limit of the service level, and its measurement at one level.
 
-    Of reads, `value` is their mean time in ms, of `seen` reads of all data files; of transactions it is the share of
-    `seen` that took longer than `limit_ms`. `low` to `high` is its interval (95 %). All are null where too little was
-    seen. `limit` is in the unit of `value`. `verdict` is undecided where the interval holds the limit."""
+    Attributes:
+        value: for reads, the mean time in ms of `seen` reads of all data files; for transactions, the share of `seen`
+            that took longer than `limit_ms`. Null if too little was seen.
+        low: the 95 % interval of `value` begins here and ends at `high`; null with `value`.
+        limit: in the unit of `value`.
+        verdict: undecided if the interval contains the limit.
+    """
 
     of: Literal["reads", "transactions"]
     transaction: str | None = None
@@ -67,9 +71,15 @@ class LimitSeen(ManifestPart):
 
 
 class LevelSeen(ManifestPart):
-    """The level of a step of a search: `level` users, transactions due per second, or times the load. `tried` is why it
-    was chosen. `verdict` goes by the values where intervals leave it open; it is undecided where too little was seen.
-    `backlog`: it ended early, as ever more arrivals waited; where these were queries, `behind` names their loads."""
+    """The level of a step of a search.
+
+    Attributes:
+        level: users, transactions due per second, or multiples of the load.
+        tried: the reason for trying it.
+        verdict: decided by the values if the intervals leave it open, undecided if too little was seen.
+        backlog: True if it ended early because a growing number of arrivals waited.
+        behind: the loads whose queries these were.
+    """
 
     level: float
     tried: Literal["first", "double", "halve", "above", "ceiling", "balance"]
@@ -80,9 +90,13 @@ class LevelSeen(ManifestPart):
 
 
 class Search(ManifestPart):
-    """The search of a load, by its name, or of all whose transactions arrive at a rate (`load` is null), from level
-    `low` to `high`. The answer, null until it is known: the highest
-    level that `holds`, null where none does, and the lowest above it that `breaks`, null where none was seen to."""
+    """The search of a load, from level `low` to `high`. Its answer is null until it is known.
+
+    Attributes:
+        load: the load's name, or null for all loads whose transactions arrive at a rate.
+        holds: the highest level that kept the service level, null if none did.
+        breaks: the lowest level above it that did not, null if every level did.
+    """
 
     load: str | None
     of: Literal["users", "rate", "load"]
@@ -123,12 +137,19 @@ class Steered(ManifestPart):
 
 
 class Step(ManifestPart):
-    """A step of the load, or a phase of queries that has ended. Seconds count from the run's start; `measure_s` to
-    `end_s` is the measured interval. `rate`: transactions per second of an open loop, all users together. `alone`: the
-    load that runs by itself in it; `cells`: the copies of every load; `beside`: in the record of one load, the others
-    that ran; `missed`: those of them that had not run to its end; `streams`: those of queries at the same time as its
-    users. `spawn_rate`: somebody began it on Locust's page, with so many users started or stopped per second;
-    `stopped_by_hand`: and ended it there, and the run with it."""
+    """A step of the load, or a completed phase of queries. Seconds count from the run's start; the measured interval is
+    from `measure_s` to `end_s`.
+
+    Attributes:
+        rate: transactions per second of an open loop, all users together.
+        alone: the only load that runs in it.
+        cells: number of copies of every load.
+        beside: in the record of one load, the other loads that ran.
+        missed: the other loads that ended before it.
+        streams: number of streams of queries that ran concurrently with its users.
+        spawn_rate: users started or stopped per second, when somebody began this step on Locust's page.
+        stopped_by_hand: True if somebody ended this step, and the run with it, on Locust's page.
+    """
 
     name: str
     users: int
@@ -152,13 +173,12 @@ class Step(ManifestPart):
 
     @property
     def is_by_hand(self) -> bool:
-        """Return whether somebody decided when it began or ended."""
+        """Return True if somebody began or ended this step by hand."""
         return self.spawn_rate is not None or self.stopped_by_hand
 
 
 class Follows(ManifestPart):
-    """The transaction that another one follows: every one of `transaction` gives rise to `each` of that other,
-    on average."""
+    """The transaction that a follower follows: `each` is the mean number of followers per transaction."""
 
     transaction: str
     each: float
@@ -192,8 +212,13 @@ class Counted(ManifestPart):
 
 
 class Statement(ManifestPart):
-    """A statement of SQL of a user's own. `name`: its transaction, and its number in that; `line` of the transaction's
-    file; `text` in one line, without comments."""
+    """A statement of a user's own SQL.
+
+    Attributes:
+        name: its transaction, and its number in the transaction.
+        line: its line in the transaction's file.
+        text: in one line, without comments.
+    """
 
     name: str
     transaction: str
@@ -202,9 +227,15 @@ class Statement(ManifestPart):
 
 
 class Workload(ManifestPart):
-    """The workload of a run. `scale` is in the workload's own measures; `trades_per_account`: the depth of the
-    brokerage's history, on average; `background_sessions` execute what no virtual user starts. `version`: of the rows,
-    the inputs and the procedures. `statements`: those of SQL of a user's own, in the order of its files."""
+    """The workload of a run.
+
+    Attributes:
+        scale: in the workload's own measures.
+        trades_per_account: mean depth of the brokerage's history.
+        version: of the rows, the inputs and the procedures.
+        statements: statements of a user's own SQL, in the order of its files.
+        background_sessions: number of sessions for transactions that no virtual user starts.
+    """
 
     name: str = ""
     scale: dict[str, int | float] = {}
@@ -251,8 +282,13 @@ def application(kind: Literal["users", "streams"], load: str) -> str:
 
 
 class RawPlan(ManifestPart):
-    """The reads and writes of a raw load. `blocks`: the share of the I/Os by their size in bytes. `rate_iops` and
-    `rate_bytes` are per second and cell; where both are None it goes as fast as the storage lets it."""
+    """The reads and writes of a raw load.
+
+    Attributes:
+        blocks: share of the I/Os by their size in bytes.
+        rate_iops: I/Os per second and cell. If this and `rate_bytes` are None, the storage limits the load.
+        rate_bytes: bytes per second and cell.
+    """
 
     pattern: str
     operation: Literal["read", "write"]
@@ -268,9 +304,13 @@ class RawPlan(ManifestPart):
 
 
 class Load(ManifestPart):
-    """A load of a run. `counts`: its users, its streams of queries, or the cells of its raw I/O, in each of the run's
-    steps; 0 where it rests. Each of at most `cells` copies has a part of the data of its own. `rate` is of transactions
-    or queries per second, in an open loop."""
+    """A load of a run. Each copy has its own part of the data.
+
+    Attributes:
+        counts: its users, its streams of queries, or the cells of its raw I/O, in each step of the run; 0 if idle.
+        cells: maximum number of copies.
+        rate: transactions or queries per second, in an open loop.
+    """
 
     name: str
     kind: Literal["users", "streams", "raw"]
@@ -295,7 +335,7 @@ class Load(ManifestPart):
 
 
 def ended_early(loads: Sequence[Load]) -> str | None:
-    """Return which loads ended before the run did, and why; None where none did."""
+    """Return the loads that ended before the run did, with the reasons, or None if none did."""
     return (
         "; ".join(
             f"{load.name} ended early, after {load.ended_s} s: {load.ended_because}"

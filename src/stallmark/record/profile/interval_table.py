@@ -1,12 +1,12 @@
-"""The intervals of a profile, about 15 s each: what a server did, by class of file and as a whole. Those of an imported
-profile are read and written here.
+"""The intervals of a profile, about 15 s each: the server's work, by class of file and as a whole. Intervals of an
+imported profile are read and written here.
 
-Every count is what was counted from `start` to `end`, the time that was really seen; a rate is the count over it.
-Intervals neither overlap nor reach across a gap. A null is not known, and never 0.
+Every count is over the observed time from `start` to `end`, and a rate is the count divided by it. Intervals neither
+overlap nor reach across a gap. A null is unknown, and never 0.
 
-What is read is checked: what names a row is there, counts have bounds, times too. Checksums find damage, but a profile
-may also come from somebody else. What is refused would end the analysis in the middle, or fill the memory: each hour
-and each minute takes some.
+Tables are checked when they are read: names must be known, counts bounded, and times plausible. Checksums find damage,
+but a profile may also come from another person. Implausible values would otherwise stop the analysis in the middle, or
+fill the memory: each hour and each minute takes some.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ from stallmark.record.schema import column
 from stallmark.record.table_file import find, read_whole, writing, written
 
 LONGEST_S = 3660 * 86_400.0
-"""No profile is of more than ten years."""
+"""Maximum length of a profile: ten years."""
 LATEST_S = 4_102_444_800.0
 """The end of the year 2099."""
 _NEVER_NULL: Final = frozenset((
@@ -35,9 +35,8 @@ _NEVER_NULL: Final = frozenset((
 
 
 class FileClass(StrEnum):
-    """The class of a file. Where a profile is of one database, the data and logs of the others are `OTHER`; a profile
-    of a whole server has none of them. `DEVICE`: the devices of an imported profile of which nobody said what they
-    hold."""
+    """The class of a file. In a profile of one database, the data and logs of the others are `OTHER`; a profile of a
+    whole server has no such files. `DEVICE`: the devices of an imported profile whose contents were not declared."""
 
     DATA = "data"
     LOG = "log"
@@ -101,30 +100,26 @@ _ANEW = "restore it, or import the profile anew"
 
 
 class Waited(NamedTuple):
-    """All waits of one type that ended, and their time in ms, signal included. `waits`: None if the server tells only
-    who was met waiting."""
+    """All waits of one type that ended."""
 
     wait_type: str
     wait_class: str
-    waits: float | None
-    wait_ms: float
+    waits: float | None  # None if the server shows only the sessions that wait at a moment
+    wait_ms: float  # signal time included
 
 
 @dataclass(frozen=True)
 class Intervals:
-    """The intervals (n) of a profile in the order of time, and what was waited for in all of them together.
+    """The intervals (n) of a profile in the order of time, and the waits of all intervals together."""
 
-    `start` and `end`: in seconds since 1970. `columns`: arrays (n) by the class of file or "server" and a column of its
-    table, as "data.reads"; NaN if a value is not known. Waits that hold nobody up are left out of `waits`.
-    `longest_transaction_s`: the age of the oldest transaction that was seen at work; None of a server or a file that
-    does not tell.
-    """
-
-    start: np.ndarray
-    end: np.ndarray
+    start: np.ndarray  # seconds since 1970
+    end: np.ndarray  # seconds since 1970
     columns: Mapping[str, np.ndarray]
-    waits: Sequence[Waited] = ()
+    """Arrays (n) by the class of file or "server" and a column of its table, as "data.reads"; NaN for unknown
+    values."""
+    waits: Sequence[Waited] = ()  # without waits that delay no session
     longest_transaction_s: float | None = None
+    """Age of the oldest transaction that was observed at work, or None if the source does not report it."""
 
     @property
     def seconds(self) -> np.ndarray:

@@ -8,7 +8,7 @@ from stallmark.record.manifest.course import ManifestPart, Moment, TableFile, Ta
 
 FORMAT: Final = 1
 GAP: Final = 2.5
-"""The number of intervals without a sample that make a gap, in which nothing was observed."""
+"""The number of intervals without a sample that make a gap."""
 Source = Literal["server", "perfmon", "iostat", "sar", "prometheus", "csv"]
 SessionEnd = Literal["running", "complete", "stopped", "killed", "failed", "imported"]
 FILE = "profile.json"
@@ -16,8 +16,14 @@ _REMEDY = "restore it, or collect the profile anew"
 
 
 class ProfiledServer(ManifestPart):
-    """A server as it was seen at `since`. `memory_bytes`: of its machine; `name`: None if it is unknown or left out on
-    purpose; `database_bytes`: of all its files."""
+    """A server as it was when first observed with these properties.
+
+    Attributes:
+        since: the time of that observation.
+        name: None if it is unknown or omitted on purpose.
+        memory_bytes: memory of its machine.
+        database_bytes: size of all its files.
+    """
 
     since: Moment | None = None
     engine: Literal["mssql", "postgresql"] | None = None
@@ -37,8 +43,12 @@ class ProfiledServer(ManifestPart):
 
 
 class Session(ManifestPart):
-    """A time in which somebody collected without pause. `ended` is None while it lasts and after a kill, until the
-    folder is used again. `reason`: why it failed, in the words of what failed."""
+    """A time of uninterrupted collecting.
+
+    Attributes:
+        ended: None while it lasts and after a kill, until the folder is used again.
+        reason: the words of the failure that ended it.
+    """
 
     started: Moment
     ended: Moment | None = None
@@ -49,7 +59,7 @@ class Session(ManifestPart):
 
 
 class Gap(ManifestPart):
-    """A time within a session in which nothing was seen. `reason`: in the words of what failed."""
+    """A time within a session without observations. `reason` has the words of the failure."""
 
     started: Moment
     ended: Moment | None = None
@@ -57,7 +67,7 @@ class Gap(ManifestPart):
 
 
 class Marks(ManifestPart):
-    """Short hashes with a salt: they tell whether a folder is of the same address and server, and name neither."""
+    """Short hashes with a salt, which identify the address and the server of a folder without naming them."""
 
     salt: str
     address: str
@@ -65,8 +75,13 @@ class Marks(ManifestPart):
 
 
 class ProfileManifest(ManifestPart):
-    """The manifest. `servers` has more than one where another answered at the same address. `missing`: what could not
-    be read, by table, each with the reason. `files`: what was imported; empty for a profile of a server."""
+    """The manifest of a profile.
+
+    Attributes:
+        servers: more than one if another server answered at the same address.
+        missing: reasons for missing values, by table.
+        files: names of the imported files; empty for a profile of a server.
+    """
 
     format: Literal[1] = FORMAT
     kind: Literal["profile"] = "profile"

@@ -1,9 +1,9 @@
-"""The tables of a profile that is collected from a server: cumulative counters as the server gave them; written so that
-a kill loses no sample, and read, also while it is collected.
+"""The tables of a profile that is collected from a server: cumulative counters as the server reported them. A kill
+loses no written sample, and the tables can be read while they are collected.
 
 Every table is in parts, one for each session of collecting: `samples-001`, `samples-002` and so on. A row of a counter
-is stored when it differs from the one before it in its session: where a sample has none, nothing has changed. What has
-gone has one row more, of the epoch `GONE`.
+is stored only if it differs from its predecessor in the session, so a sample without a row means no change. An entity
+that no longer exists has one final row, of the epoch `GONE`.
 
 A part is an Arrow stream that grows by a batch with each sample. Closing the session turns its streams into Parquet;
 those of a session that was killed are closed by the next one in the folder.
@@ -98,7 +98,7 @@ SESSIONS_SEEN: Final = pa.schema(
         column("users", pa.int32(), "sessions at work that were met so at the moment of the sample", "users"),
     ]
 )
-"""Where the server keeps no totals of waits (PostgreSQL): a passing state, stored with every sample."""
+"""Current waits of sessions, stored with every sample, for servers without totals of waits (PostgreSQL)."""
 RAW_TABLES: Final[dict[str, pa.Schema]] = {
     "samples": SAMPLES,
     "file_counters": FILE_COUNTERS,
@@ -114,10 +114,10 @@ _REMEDY = "restore it, or collect the profile anew"
 
 
 class ProfileWriter:
-    """The writer of one session. `manifest` is what `profile.json` holds; `update` replaces it."""
+    """The writer of one session."""
 
     def __init__(self, folder: Path, manifest: ProfileManifest, session: int):
-        """`session`: its number from 1, whose tables must not be there yet."""
+        """Open the tables of a session, which must not exist yet. Sessions are numbered from 1."""
         self.folder = folder
         self.manifest = manifest
         self._streams: dict[str, StreamWriter] = {}
@@ -213,7 +213,7 @@ def _refuse(path: Path, reason: str | None) -> None:
 
 
 def _part(path: Path, noted: TableFile | None) -> Iterator[pa.RecordBatch]:
-    """Yield what a session has in a table; of one without rows a batch without rows, for its columns."""
+    """Yield a session's batches of a table; a session without rows yields one empty batch, for its columns."""
     if not find(path, noted, remedy=_REMEDY):
         stream = path.with_suffix(".arrows")
         try:

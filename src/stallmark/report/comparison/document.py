@@ -60,7 +60,7 @@ def checks_table(pair: PairComparison, holding: bool = True) -> Table:
     """Return the checks of a pair, those that hold only with `holding`."""
     return Rows([check for check in pair.checks if holding or not check.passed]).table(
         word("check", lambda check: CHECKS[check.kind][0]),
-        word("what must hold", lambda check: CHECKS[check.kind][1]),
+        word("requirement", lambda check: CHECKS[check.kind][1]),
         word("", lambda check: WORDS[check.passed]),
         word("found", lambda check: sentence(check.found)),
         notes=[sentence(check.reason) for check in pair.failed if check.reason],
@@ -201,7 +201,7 @@ def _ratios(comparison: ComparisonSummary) -> Section:
         for number, pair in enumerate(comparison.pairs)
         if pair.primary.ratio is not None
     ]
-    return Section("ratios", "How far apart", charts)
+    return Section("ratios", "Differences", charts)
 
 
 def _evidence(experiment: ExperimentSummary, comparison: ComparisonSummary) -> Section:
@@ -214,13 +214,13 @@ def _evidence(experiment: ExperimentSummary, comparison: ComparisonSummary) -> S
             Title(f"{sides}{users}: may they be compared?"),
             Words(holding_checks(pair)),
             *([Shown(open_checks, f"Checks of {sides} that do not hold")] if open_checks.rows else []),
-            Fold("Every check", [Shown(checks_table(pair), f"Checks of {sides}")]),
+            Fold("All checks", [Shown(checks_table(pair), f"Checks of {sides}")]),
             Words(words.method(pair), "footnote"),
         ]
     blocks += [
         Words(words.METHODS, "footnote"),
-        Title("What differs by intent"),
-        Shown(intent(comparison), "What the sides differ in by intent"),
+        Title("Intended differences"),
+        Shown(intent(comparison), "Intended differences between the sides"),
         Title("Every run"),
         Shown(runs_table(experiment, comparison), "Every run and its figures"),
     ]

@@ -217,8 +217,10 @@ def ratio_figure(pair: PairComparison, number: int, emulated: bool) -> Figure:
         for types in pair.transactions
         for quantity, ratio in (("rate", types.rate), ("latency", types.latency))
     ]
+    # A ratio is unknown if a side lacks the value, or has zero: nothing to draw on a logarithmic axis.
     lines = [(name, ratio) for name, ratio in lines if ratio.ratio is not None]
     low, high = _axis_ends([ratio for _, ratio in lines])
+    # Plotly counts from below, and the first line belongs on top.
     positions = list(range(len(lines)))[::-1]
     made = chart(
         HEAD + ROW * max(len(lines), 1) + FOOT, margin={"l": 180, "r": 18, "t": 34, "b": FOOT}, hovermode="closest"

@@ -216,6 +216,7 @@ def _shapes(made: LoadsPicture, width: int, top: int) -> tuple[list[dict], int]:
 
 def _panel(panel: Panel, width: int, top: float) -> tuple[list[dict], int]:
     """Return the bars of a load: throughput and mean latency in one row, with separate scales for each load."""
+    # A phone shows names above their bars, a page beside them.
     narrow = width < 600
     name = 0 if narrow else 250
     half = (width - name) / 2
@@ -243,6 +244,7 @@ def _panel(panel: Panel, width: int, top: float) -> tuple[list[dict], int]:
             long = room * value / scale
             shapes.append(box(x, y, long, BAR, bar.colour, **({"opacity": 0.45} if bar.faint else {})))
             shapes.append(text(x + long + 6, y + 13, format.number(value), 13, font_weight=600))
+            # Once per row: the reason concerns both values.
             if bar.doubtful and x == left:
                 shapes.append(text(x + long + 12 + 8 * len(format.number(value)), y + 13, "in doubt", 11, "warn"))
     return shapes, 24 + row * len(panel.bars)
@@ -317,6 +319,7 @@ def loads_document(loads_summary: LoadsSummary) -> Document:
         title=whole.title,
         kind=whole.scenario,
         question=whole.answers,
+        # Several loads have users of their own; their sum would mislead.
         headline=[text for text in headline(whole) if not text.endswith(" users")],
         banner=banner(whole),
         answer=answer_of(whole),
@@ -373,6 +376,7 @@ def _findings(loads_summary: LoadsSummary) -> Section:
 def _brief(loads_summary: LoadsSummary) -> Brief:
     whole = loads_summary.whole
     doubts = [Note(Cell("doubt", "bad"), doubt) for doubt in tables.doubts_of(loads_summary.points)]
+    # Thresholds belong to a load, so each load has a table of its own.
     kept: list[list[Block]] = [
         [Title(name), Shown(table, header=False)]
         for name, view in loads_summary.loads.items()

@@ -23,6 +23,7 @@ _LEVELS = {
 def figures(loads_summary: LoadsSummary) -> Table:
     """Return a row for every variant, step and load."""
     points, order = loads_summary.points, found_loads(loads_summary)
+    # Columns and notes without any value are omitted.
     levels, late = any(point.level for point in points), any(run.late for point in points for run in point.runs)
     unknown = any(run.waiting_unknown for point in points for run in point.runs)
     return Rows(sorted(points, key=lambda point: order.index(point.first.load))).table(

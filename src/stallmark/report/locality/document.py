@@ -41,6 +41,7 @@ def locality_document(locality: Locality) -> Document:
         format.moment(manifest.started),
     ]
     charts = {chart.id: chart for chart in figures(locality)}
+    # The main chart leads the page, the others are evidence.
     pools = charts.pop("pools", None)
     emulated = [Words(EMULATED, "emulated")] if locality.experiment.emulated else []
     return Document(

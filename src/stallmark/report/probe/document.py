@@ -34,6 +34,7 @@ from stallmark.report.text.device import EMULATED
 def probe_document(experiment: ProbeExperiment) -> Document:
     runs, key = experiment.runs, tables.key(experiment)
     charts = tables.figures(experiment)
+    # The first chart leads the page, so the section below begins with the second.
     first = next(iter(charts.values()), [])[:1]
     return Document(
         title=experiment.title,
@@ -82,7 +83,7 @@ def _every_figure(experiment: ProbeExperiment) -> Section:
         Fold(run.variant, [Shown(tables.steps(run), f"Steps of {run.variant}")], open=run is experiment.runs[0])
         for run in experiment.runs
     ]
-    return Section("figures-all", "Every figure", folds, "")
+    return Section("figures-all", "All figures", folds, "")
 
 
 def _environment(experiment: ProbeExperiment) -> Section:

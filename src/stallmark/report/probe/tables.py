@@ -185,6 +185,7 @@ def _histogram(
     spread = {step.outstanding: _binned(step) for step in curve}
     places = [place for bins in spread.values() for place in bins]
     low, high = min(places), max(places)
+    # One edge more than bins: the last step of the line needs its right end.
     where = list(range(low, high + 2))
     made = chart(230).update_xaxes(_log_axis(_edge(low), _edge(high + 1)), title={"text": "ms, log scale"})
     for position, (outstanding, bins) in enumerate(spread.items(), 1):
@@ -193,6 +194,7 @@ def _histogram(
             x=[_edge(place) for place in where],
             y=[100 * bins.get(place, 0.0) for place in where],
             line={"color": look.colour, "width": 2, "shape": "hv"},
+            # The colour names the variant, so the opacity shows the number outstanding.
             opacity=0.25 + 0.75 * position / len(spread),
             name=f"{outstanding}",
             hovertemplate=f"%{{y:.1f}} %  {outstanding} outstanding<extra></extra>",
@@ -315,6 +317,7 @@ def _figure(
     names = [(run, name, value_of, curve) for run, curve in curves for name, value_of in values]
 
     def cell(curve: Sequence[ProbeStep], value_of: Value, depth: int) -> str:
+        # Probes may have different depths: a curve without this one has a dash.
         return format.number(next((value_of(step) for step in curve if step.outstanding == depth), None))
 
     return Figure(

@@ -86,6 +86,7 @@ def bar_figures(experiment: ExperimentSummary) -> list[Figure]:
             words.IO_WAITS,
         )
     )
+    # Reads and waits are missing on servers that do not count them by query.
     return [figure for figure in figures if figure.chart.data]
 
 
@@ -177,6 +178,7 @@ def _absolute(comparison: QueryComparison, id: str, title: str, unit: str, value
     made = _chart(comparison.names, 280)
     for variant in comparison.variants:
         values = [_cell_value(variant, comparison, query, value) for query in comparison.names]
+        # A trace without values would still take the room of a bar in each group.
         if any(measured is not None for measured in values):
             made.add_trace(
                 _bar(variant, seen, values, [f"{format.number(measured)}  {variant.name}" for measured in values])
@@ -310,6 +312,7 @@ def query_document(experiment: ExperimentSummary) -> Document:
         headline=headline(experiment),
         banner=banner(experiment),
         answer=answer_of(experiment),
+        # The first chart leads the page, the others follow in their section.
         lead=[Key(key), bars[0]] if bars else [],
         key=key,
         cautions=experiment.cautions,
@@ -348,7 +351,7 @@ def _queries(experiment: ExperimentSummary) -> Section:
     parts = [
         Shown(tables.by_query(experiment), "Run time of every query, by variant"),
         *(
-            Fold(f"Every figure: {name}", [Shown(table, f"Queries of {name}")], open=len(every) <= 2)
+            Fold(f"All figures: {name}", [Shown(table, f"Queries of {name}")], open=len(every) <= 2)
             for name, table in every
         ),
         Words(footnote, "footnote"),

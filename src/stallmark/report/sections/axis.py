@@ -112,8 +112,10 @@ def axis_figure(
     axis = Axis.from_experiment(experiment)
     parts = panels(experiment.steps)
     tops = [max((v for s in p.steps for m in metrics if is_finite(v := m.value(s))), default=0.0) for p in parts]
+    # On a common scale the slower panel would be flat if the other is several times as high.
     own_scale = len(parts) == 2 and min(tops) > 0 and max(tops) > 3 * min(tops)
     wide = None
+    # Rates over memory are compared by their ratios; times and counts keep a scale from zero.
     if axis.kind.startswith("pool") and len(parts) == 1 and all(m.rate for m in metrics):
         wide = rate_axis([m.value(s) or 0.0 for s in parts[0].steps for m in metrics])
     margin = {} if any(p.title for p in parts) else {"t": 24}
@@ -178,6 +180,7 @@ def _lines(
     axis: Axis, panel: Panel, metric: ChartLine, seen: dict[str, Look], hollow: set[str], several: bool, axes: dict
 ) -> list[go.Scatter]:
     """Return lines. Users: one per variant and repeat. Buffer pool: one per device and repeat through its variants."""
+    # Variants are lines over the users. Over memory each variant is one point of the line.
     by_users = axis.kind == "users"
     groups: dict[tuple[str, int], list[StepSummary]] = {}
     for step in panel.steps:

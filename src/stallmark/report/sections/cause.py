@@ -34,7 +34,7 @@ def response_times(experiment: ExperimentSummary) -> Table | None:
             lambda budget, name: f"{format.number(budget.parts_ms[name])} ({format.share(budget.share(name))})",
         ),
         number("transactions", lambda budget: budget.transactions, format.count),
-        number("looks at sessions", lambda budget: budget.looks, format.count),
+        number("samples of sessions", lambda budget: budget.looks, format.count),
         notes=[
             words.RESPONSE_DIVIDED,
             *[words.DEVICE_NOT_KNOWN] * (not all(budget.device_known for _, budget in known)),
@@ -48,10 +48,10 @@ def predicted_throughput(experiment: ExperimentSummary) -> Table | None:
     times = [prediction.read_ms for cause in rows.items[:1] for prediction in cause.predictions]
     return rows.table_if_any(
         group(
-            "As it was",
-            number("read ms measured", lambda cause: _demands(cause).read_ms),
+            "As measured",
+            number("read ms", lambda cause: _demands(cause).read_ms),
             word("by", lambda cause: _demands(cause).read_source),
-            number("TPS measured", lambda cause: _demands(cause).tps),
+            number("TPS", lambda cause: _demands(cause).tps),
         ),
         group("If reads took", numbers(times, lambda ms: f"{format.number(ms)} ms", _predicted)),
         notes=[words.PREDICTED],
@@ -157,8 +157,8 @@ def tests(cause: Cause) -> Table | None:
     """Return the predictions of one side's model next to the other side's figures."""
     return Rows(cause.predictions).table_if_any(
         word("model of", lambda test: test.model_of),
-        word("asked about", lambda test: test.variant),
-        number("read ms of that", lambda test: test.read_ms),
+        word("applied to", lambda test: test.variant),
+        number("its read ms", lambda test: test.read_ms),
         number(
             "predicted TPS",
             lambda test: f"{format.number(test.predicted)} ({format.number(test.low)}–{format.number(test.high)})",
@@ -193,7 +193,7 @@ def section(experiment: ExperimentSummary) -> Section:
         *(Words(f"{steps}: {sentence(note)}", "footnote") for steps, note in notes(experiment)),
         *table_blocks(predicted_throughput(experiment), "Predicted throughput by read time", "What if reads took …"),
         *([Fold("What moved with throughput", moved)] if moved else []),
-        *([Fold("Laws that the figures must obey", obeyed)] if obeyed else []),
+        *([Fold("Laws of operational analysis", obeyed)] if obeyed else []),
     ]
     title = "Where the response time went"
     return Section("causes", title, blocks, "by part; what faster reads would give")
@@ -211,6 +211,6 @@ def _difference_blocks(pair: PairComparison, cause: Cause) -> Iterator[Block]:
     yield from (Words(sentence(caution), "footnote") for caution in cause.cautions)
     yield from table_blocks(parts(cause), "Response time by part, A and B, ms per transaction")
     if checked := table_blocks(evidence(cause), "I/O and CPU of A and B"):
-        yield Fold("I/O, CPU and what else was checked", checked)
-    if tested := table_blocks(tests(cause), "Predictions beside what was run"):
-        yield Fold("Models put to the test", tested)
+        yield Fold("I/O, CPU and other evidence", checked)
+    if tested := table_blocks(tests(cause), "Predictions next to measurements"):
+        yield Fold("Tests of the models", tested)

@@ -1,4 +1,4 @@
-"""The ceiling and the curve of memory: their charts, and their levels and sizes as tables."""
+"""The ceiling and the memory curve: their charts, and their levels and sizes as tables."""
 
 from __future__ import annotations
 
@@ -178,15 +178,11 @@ def _limit_text(level: Level, place: int) -> str:
 
 def ceiling_section(experiment: ExperimentSummary) -> Section:
     charts = ceiling_figures(experiment)
-    levels = [
-        block
-        for name, table in level_tables(experiment)
-        for block in table_blocks(table, "Levels that were tried", name)
-    ]
+    levels = [block for name, table in level_tables(experiment) for block in table_blocks(table, "Tried levels", name)]
     return Section("ceiling", "The ceiling", [Words(reading.CEILING, "lead"), *charts, *levels] if charts else [])
 
 
-# The curve of memory: its chart, and its sizes as a table.
+# The memory curve: its chart, and its sizes as a table.
 
 POINT, LEFT_OUT, FLASH = COLOURS[:3]
 
@@ -213,6 +209,7 @@ def _curve_figure(curve: PoolCurve, number: int, flash: Sequence[Finding]) -> Fi
     for place, left, (title, fit, value) in zip(places(len(plots)), lefts, plots, strict=True):
         axes = {"xaxis": f"x{place}", "yaxis": f"y{place}"}
         made.add_traces(_traces(curve, fit, value, axes))
+        # Only rates are compared by their ratios; reads keep an axis from zero.
         wide = [mean.value for size in curve.sizes if (mean := value(size))] if fit is curve.throughput else []
         if fit is curve.throughput and flash:
             made.add_trace(_flash(flash, axes))
@@ -270,6 +267,7 @@ def _traces(
         "array": rounded(mean.high - mean.value if mean.high is not None else None for _, mean in known),
         "arrayminus": rounded(mean.value - mean.low if mean.low is not None else None for _, mean in known),
     }
+    # Bars of zero length would suggest exact values.
     repeated = any(mean.high is not None for _, mean in known)
     return [
         go.Scatter(
@@ -309,6 +307,7 @@ def _memory_axis(curve: PoolCurve) -> dict[str, object]:
     sizes = [size.pool_bytes for size in curve.sizes]
     ticks = [sizes[-1]]
     for size in reversed(sizes[:-1]):
+        # Ticks closer than about a ninth of the axis would overlap.
         if ticks[-1] / size >= (sizes[-1] / sizes[0]) ** 0.11:
             ticks.append(size)
     texts = [format.size(size) for size in ticks]
@@ -320,7 +319,7 @@ def _curve_table(curve: PoolCurve) -> Table:
     return Rows(curve.sizes).table(
         word("memory", lambda size: format.size(size.pool_bytes)),
         number("of the data", lambda size: size.pool_share, format.portion),
-        word("chosen as", lambda size: ceiling_words.size_reason(size.chosen)),
+        word("reason", lambda size: ceiling_words.size_reason(size.chosen)),
         number("runs", lambda size: len(size.tps), format.count),
         number(f"{plural(curve.primary) if curve.primary else 'transactions'}/s", lambda size: size.rate, _mean),
         number("left out", lambda size: tps.get(size.pool_bytes)),
@@ -346,5 +345,5 @@ def curve_section(experiment: ExperimentSummary) -> Section:
     charts = curve_figures(experiment)
     blocks: list[Block] = [Words(reading.MEMORY_CURVE, "lead")]
     for chart, (device, table) in zip(charts, curve_tables(experiment), strict=True):
-        blocks += [*([Title(device)] if len(charts) > 1 else []), chart, Shown(table, "Sizes of the curve of memory")]
-    return Section("memory-curve", "The curve of memory", blocks if charts else [])
+        blocks += [*([Title(device)] if len(charts) > 1 else []), chart, Shown(table, "Sizes of the memory curve")]
+    return Section("memory-curve", "The memory curve", blocks if charts else [])

@@ -134,6 +134,7 @@ def devices(experiment: ExperimentSummary) -> list[Pairs]:
     variants used is named with them."""
     variants_on: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
     for run in experiment.runs:
+        # One device under both is one group.
         both = {"data": run.manifest.devices.data, "WAL": run.manifest.devices.wal}
         for device in filter(None, both.values()):
             names = " and ".join(name for name, other in both.items() if other == device)
@@ -162,6 +163,7 @@ def collectors(experiment: ExperimentSummary) -> Table | None:
     for run in experiment.runs:
         for collector in run.manifest.collectors.values():
             off = run.collectors_off.get(collector.title) or collector.unavailable
+            # A collector that failed in any run is shown as off, with the reason.
             if off or collector.title not in seen:
                 state = Cell(f"off: {off}", "apart") if off else "on"
                 seen[collector.title] = [collector.title, collector.help, format.seconds(collector.interval_s), state]
@@ -169,7 +171,7 @@ def collectors(experiment: ExperimentSummary) -> Table | None:
             seen.setdefault(title, [title, "", format.NONE, Cell(f"off: {reason}", "apart")])
     if not seen:
         return None
-    return Table(["collector", "what it reads", "every", "state"], list(seen.values()), frozenset({0, 1, 3}))
+    return Table(["collector", "reads", "every", "state"], list(seen.values()), frozenset({0, 1, 3}))
 
 
 def notes(experiment: ExperimentSummary) -> list[str]:
@@ -187,6 +189,7 @@ def flatten(value: Mapping[str, Any], path: Sequence[str] = ()) -> list[tuple[st
     pairs = []
     for key, item in value.items():
         name = " ".join([*path, key.replace("_", " ")])
+        # A name is enough to suspect a secret: its value must not reach a report.
         if item in (None, "") or names_secret(key):
             continue
         if isinstance(item, Mapping):
@@ -382,16 +385,14 @@ def array_section(experiment: ExperimentSummary) -> Section:
     """Return the section on the storage itself: description, flash, active set, probes and preparation."""
     blocks = [
         *table_blocks(described_arrays(experiment), "The array of every variant"),
-        *table_blocks(flash(experiment), "Flash cache or tier, by step", "What its flash did"),
+        *table_blocks(flash(experiment), "Flash cache or tier, by step", "Use of flash"),
         *_active_blocks(experiment),
         *table_blocks(
             reads_against_probe(experiment),
-            "The database’s reads beside those of the raw storage",
-            "What the database had of it",
+            "The database’s reads next to those of the raw storage",
+            "The database’s share",
         ),
-        *table_blocks(
-            drift_of_runs(experiment), "Probes of the raw storage, before and after", "Did it stay the same?"
-        ),
+        *table_blocks(drift_of_runs(experiment), "Probes of the raw storage, before and after", "Drift"),
         *_done_blocks(experiment),
     ]
     return Section("array", "The storage itself", blocks, "array, flash, active set, probes")
@@ -399,15 +400,15 @@ def array_section(experiment: ExperimentSummary) -> Section:
 
 def _done_blocks(experiment: ExperimentSummary) -> list[Block]:
     notes = preparations(experiment)
-    return [Title("What was done to it"), Notes(notes)] if notes else []
+    return [Title("Preparation"), Notes(notes)] if notes else []
 
 
 def _active_blocks(experiment: ExperimentSummary) -> list[Block]:
     if (table := active(experiment)) is None:
         return []
     return [
-        Title("How much of the data was active"),
+        Title("Active data"),
         *active_figures(experiment),
-        Shown(table, "Active set beside DRAM and flash, by step"),
+        Shown(table, "Active set next to DRAM and flash, by step"),
         *(Words(f"{steps}: {text}", "footnote bad") for steps, text in warnings(experiment)),
     ]

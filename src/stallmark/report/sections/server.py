@@ -60,6 +60,7 @@ def agreement(experiment: ExperimentSummary, *, writes: bool) -> Table | None:
             for run in experiment.runs
             for step in run.steps
             for pair in pairs(run, step)
+            # A pair without reads on either side would be a row of zeros.
             if writes or pair.server.reads or pair.device.reads
         ),
     )
@@ -120,7 +121,7 @@ def reads_section(experiment: ExperimentSummary) -> Section:
     )
 
 
-_TITLE = "Server’s counters beside the device’s own"
+_TITLE = "Server’s counters and the device’s own"
 
 
 T = TypeVar("T")
@@ -203,6 +204,7 @@ def log_and_tempdb(experiment: ExperimentSummary) -> Table | None:
 def _states(experiment: ExperimentSummary, note: str, *columns: Columns[ServerState]) -> Table | None:
     """Return a row for each step that has any of these figures, or None if no step has."""
     made = step_rows(experiment, lambda step: filter(None, [step.server.state])).table(*columns, notes=[note])
+    # A state may have values in the other table only.
     rows = [row for row in made.rows if any(str(cell) != format.NONE for cell in row[1:])]
     return replace(made, rows=rows) if rows else None
 
@@ -284,6 +286,7 @@ def _duration(histogram: IoLatencySummary, name: str) -> Cell | str:
         return Cell(f"{format.NONE}?", "none")
     if value is None or histogram.resolution_ms is None:
         return percentile(None)
+    # Durations are whole numbers of the unit: digits below it would be invented.
     whole = f"{value:,.0f}" if histogram.resolution_ms == 1 else format.number(value)
     return whole if value else f"< {histogram.resolution_ms:g}"
 
@@ -311,15 +314,13 @@ def server_section(experiment: ExperimentSummary, beyond: str) -> Section:
         *table_blocks(files(experiment), "Reads, writes and their mean times, by file", "Files"),
         *table_blocks(volumes(experiment), "Queue, rates and times by volume", "Volumes, as Windows counts them"),
         *table_blocks(
-            io_latency(experiment), "Percentiles of the durations of reads and log writes", "How long single I/Os took"
+            io_latency(experiment), "Percentiles of the durations of reads and log writes", "Durations of single I/Os"
         ),
         *table_blocks(memory(experiment), "Buffer pool and memory", "Buffer pool and memory"),
         *table_blocks(
-            pool_contents(experiment), "Pages in the buffer pool, by database and kind", "What the buffer pool held"
+            pool_contents(experiment), "Pages in the buffer pool, by database and kind", "Contents of the buffer pool"
         ),
-        *table_blocks(
-            log_and_tempdb(experiment), "Log, tempdb and what was pending", "Log, tempdb and what was pending"
-        ),
+        *table_blocks(log_and_tempdb(experiment), "Log, tempdb and pending work", "Log, tempdb and pending work"),
         *table_blocks(logs(experiment), "Flushes, waits and use of each log", "The log of each database"),
         *table_blocks(replicas(experiment), "Other replicas of the database", "Replicas"),
         *table_blocks(server_waits(experiment), "Waits of all tasks, by type", "Longest waits of the server"),
@@ -327,4 +328,4 @@ def server_section(experiment: ExperimentSummary, beyond: str) -> Section:
         *table_blocks(statements(experiment), "Statements by reads, CPU and waiting", "Top statements"),
         *table_blocks(query_store(experiment), "Statements by procedure, as Query Store counted them", "Query Store"),
     ]
-    return Section("server", f"What the server counts beyond {beyond}", blocks, "")
+    return Section("server", f"Counters of the server beyond {beyond}", blocks, "")

@@ -147,6 +147,7 @@ def in_brief(experiment: ExperimentSummary) -> tuple[Shown, list[Block]]:
     for row in steps.rows:
         for mark in row.marks:
             notes.setdefault(_alike(mark, row.step), []).append(mark)
+    # Letters replace marks, which would not fit a narrow terminal.
     letters = {alike: _letter(number) for number, alike in enumerate(notes)}
     items = list(_explained(letters, notes))
     return Shown(_with_letters(steps, letters), one_line=True), [Notes(items)] if items else []
@@ -186,6 +187,7 @@ def _explained(letters: dict[Hashable, str], notes: dict[Hashable, list[Mark]]) 
 def _alike(mark: Mark, step: StepSummary) -> Hashable:
     """Return the key of the note that explains a mark. Serious marks share a note if their figures are equal, others if
     only the repeat differs."""
+    # Serious marks differ in their figures, which decide whether a step is usable.
     if mark.serious:
         return mark.finding
     names = [fact for fact in mark.finding.facts.values() if isinstance(fact, str)]

@@ -109,6 +109,7 @@ def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> 
     for run, width in zip(runs, widths, strict=True):
         made.add_traces(list(_traces(run, shown, divisor, width, seen)))
     for place, top, (name, _, title) in zip(places(len(shown)), tops, shown, strict=True):
+        # Runs whose rates differ by an order of magnitude share a logarithmic axis, so that the slow ones stay visible.
         rates = [max(getattr(step.throughput, name) or 0.0 for step in run.steps) for run in runs if name in _RATES]
         axis, log_scale = values_axis(highest(made, place), rates)
         made.update_layout({f"yaxis{place}": {"nticks": 5} | _standstill_seen(made, place, axis)})
@@ -143,6 +144,7 @@ def _standstill_seen(made: go.Figure, place: str, axis: dict[str, Any]) -> dict[
     low, high = axis["range"]
     if "type" not in axis:
         return axis | {"range": [-0.03 * high, high]}
+    # A logarithmic axis has no zero: smaller values are drawn on its lower end, which is labelled 0.
     ground = 10**low
     for trace in made.data:
         if (trace.yaxis or "y") == f"y{place}" and any(v is not None and v < ground for v in trace.y):
@@ -197,6 +199,7 @@ def _mark_warm_up(made: go.Figure, runs: Sequence[RunSummary], divisor: int, plo
     True if any was shaded."""
     plans = [[(s.begin_s, s.measure_s, s.end_s) for s in r.manifest.steps] for r in runs]
     shared = min(plans, key=len)
+    # Runs with different timelines have no common warm-up to shade.
     if not all(np.allclose(plan[: len(shared)], shared, atol=2) for plan in plans if shared):
         return False
     zero = measuring_began(runs[0])

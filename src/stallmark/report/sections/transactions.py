@@ -47,6 +47,7 @@ def by_step(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
     """Return a table for each step, with its name; one table for all steps if there is one type of transaction."""
     labels, steps = step_labels(experiment), experiment.steps
     several = len({kind.name for step in steps for kind in step.transactions}) > 1
+    # One type has one row per step, so a single table compares the steps.
     if not several:
         return [("", _table([(kind, step) for step in steps for kind in step.transactions], steps, labels))]
     return [
@@ -107,6 +108,7 @@ def _all(step: StepSummary) -> TransactionSummary:
 def _share(row: OfStep) -> Cell | str:
     """Return the share of the users' transactions, marked if the step's mix is not that of the deck."""
     kind, step = row
+    # By chance or not: the mark follows the verdict of the gate, not the deviation alone.
     off_mix = any(gate.kind == GateKind.MIX and gate.passed is False for gate in step.validity.gates)
     share = format.share(kind.share)
     return Cell(share, "apart") if off_mix and kind.share is not None else share
@@ -276,14 +278,14 @@ def transactions_section(experiment: ExperimentSummary) -> Section:
     for name, table in tables:
         if name:
             every = [Shown(table, f"Transactions of {name}")]
-            blocks.append(Fold(f"Every figure: {name}", every, open=len(tables) <= 3))
+            blocks.append(Fold(f"All figures: {name}", every, open=len(tables) <= 3))
         else:
             blocks.append(Shown(table, "Transactions"))
     blocks += _reads_blocks(experiment, several)
     blocks += _statement_blocks(experiment)
     if latencies := transaction_figures(experiment):
         blocks += [Title("Latency by transaction"), Grid(latencies, small=True)]
-    beside = "Streams of queries beside the users"
+    beside = "Concurrent streams of queries"
     service = Shown(service_times(experiment), "Service time per transaction type, ms")
     blocks += [*table_blocks(streams(experiment), beside, beside), Fold("Service times (started to ended)", [service])]
     return Section("transactions", "Transactions", blocks, "counts, latency and errors of every type")
@@ -394,6 +396,7 @@ def blocking_section(experiment: ExperimentSummary) -> Section:
     """Return the section on waits for rows, and on blocked sessions with their blockers."""
     waits = row_waits(experiment)
     by_table: list[Block] = table_blocks(waits, "Sessions waiting for rows, by table")
+    # Sampled without any wait is a result; a table without rows would look like a fault.
     if waits and not waits.rows:
         by_table = [Words(reading.NO_ROW_WAITS)]
     pairs = table_blocks(
@@ -461,7 +464,7 @@ def satisfied_conditions(experiment: ExperimentSummary) -> str:
 
 def _run_names(experiment: ExperimentSummary, runs: Sequence[RunSummary]) -> str:
     if len(runs) == len(experiment.runs):
-        return f"all {len(runs)}" if len(runs) > 1 else "the only one"
+        return f"all {len(runs)}" if len(runs) > 1 else "the only run"
     return ", ".join(r.title for r in runs)
 
 

@@ -18,7 +18,7 @@ from stallmark.report.table import Cell, Rows, Table, number, word
 from stallmark.report.text import reading, sentence
 from stallmark.report.text import steady as steady_words
 from stallmark.report.text import validity as gate_words
-from stallmark.report.text.steady import GIVEN_UP, method, no_verdict_reason, not_known, threshold_missed
+from stallmark.report.text.steady import GIVEN_UP, method, missing_verdict_reason, not_known, threshold_missed
 from stallmark.report.text.terms import term
 from stallmark.report.text.validity import allowed, asks, figure
 
@@ -41,7 +41,7 @@ def gates(experiment: ExperimentSummary) -> Table | None:
         )
     if not rows:
         return None
-    header = ["gate", "verdict", "found", "allowed", "what must hold"]
+    header = ["gate", "verdict", "found", "allowed", "requirement"]
     several = [gate_words.NEAREST_TO_FAILING]
     return Table(header, rows, frozenset(range(5)), several if len(experiment.steps) > 1 else [])
 
@@ -167,7 +167,7 @@ def seconds(experiment: ExperimentSummary) -> Table | None:
         number("measured s", _measured_s, format.count),
         word("whole checkpoint cycles", _cycles),
         word("waited before", _waited),
-        word("warm-up still inside", _warm_up),
+        word("warm-up inside", _warm_up),
         notes=_cycle_notes(experiment),
     )
 
@@ -220,13 +220,13 @@ def _warm_up(step: StepSummary) -> str:
     tested = step.validity.steadiness
     if tested is None:
         return format.NONE
-    return f"{tested.warm_up_s} s, {signed(tested.warm_up_shift)}" if tested.warm_up_s else "none seen"
+    return f"{tested.warm_up_s} s, {signed(tested.warm_up_shift)}" if tested.warm_up_s else "none"
 
 
 def _waited(step: StepSummary) -> str:
     if not step.interval.waited:
         return "as planned"
-    ended = "steady" if step.interval.waited.steady else "not steady by then"
+    ended = "steady" if step.interval.waited.steady else "not steady"
     return f"{step.interval.waited.seconds:.0f} s, {ended}"
 
 
@@ -234,7 +234,7 @@ def _cycles(step: StepSummary) -> str:
     cycles = step.interval.cycles
     if cycles is None:
         return "not known"
-    return f"{cycles.count}, and nothing else" if cycles.whole else f"{cycles.count}: too few, or irregular"
+    return f"exactly {cycles.count}" if cycles.whole else f"{cycles.count}: too few, or irregular"
 
 
 def _cycle_notes(experiment: ExperimentSummary) -> list[str]:
@@ -251,11 +251,10 @@ def _ideal(level: ServiceLevel) -> str:
 
 
 def steadiness_section(experiment: ExperimentSummary) -> Section:
+    # Without a verdict, as for queries, the section is omitted.
     verdicts = steadiness_brief(experiment)
     over = table_blocks(
-        seconds(experiment),
-        "Seconds measured, checkpoint cycles and waiting, by step",
-        "Which seconds the figures are over",
+        seconds(experiment), "Seconds measured, checkpoint cycles and waiting, by step", "Seconds behind the figures"
     )
     blocks = [
         Words(reading.STEADINESS, "lead"),
@@ -263,7 +262,7 @@ def steadiness_section(experiment: ExperimentSummary) -> Section:
         *table_blocks(steadiness(experiment), "Steadiness of every step"),
         *over,
     ]
-    return Section("steadiness", "Was it steady?", blocks if verdicts else [], verdicts)
+    return Section("steadiness", "Steadiness", blocks if verdicts else [], verdicts)
 
 
 def service_level_section(experiment: ExperimentSummary, lead: str) -> Section:
@@ -291,11 +290,12 @@ def failures(experiment: ExperimentSummary) -> list[str]:
     incomplete = {step.key: run.incomplete_because for run in experiment.runs for step in run.steps}
     reasons = []
     for verdict in verdicts_over_steps(experiment.thresholds):
+        # All steps of a verdict share its outcome, so the first one gives the reason.
         first = verdict.steps[0]
         if verdict.passed is False:
             reasons.append(threshold_missed(verdict.text, _measured(verdict.steps, names)))
         elif verdict.passed is None:
-            reason = no_verdict_reason(steps[first.step], first.value is not None, incomplete[first.step])
+            reason = missing_verdict_reason(steps[first.step], first.value is not None, incomplete[first.step])
             reasons.append(not_known(verdict.text, names[first.step], reason, len(verdict.steps)))
     return reasons
 

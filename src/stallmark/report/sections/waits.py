@@ -55,6 +55,7 @@ def wait_figure(experiment: ExperimentSummary) -> Figure | None:
     labels = step_labels(experiment)
     parts = panels(steps)
     seen = {name for s in steps for name, share in (s.waits.share or {}).items() if share}
+    # Rare classes are omitted unless observed, so that the key stays short.
     order = [name for name in WAIT_NAMES if name not in reading.WAITS_EXPLAINED or name in seen]
     made = _rows_chart(parts, labels, barmode="stack", bargap=0.24, hovermode="y unified")
     made.update_xaxes(range=[0, 100], tickvals=[0, 25, 50, 75, 100], ticktext=["0", "25", "50", "75", "100 %"])
@@ -111,6 +112,7 @@ def _correlation(experiment: ExperimentSummary, pair: tuple[str, str, str], numb
     by_step: dict[str, Correlation] = {
         s.key: c for s in experiment.steps for c in s.bottleneck.correlations if (c.left, c.right, c.right_unit) == pair
     }
+    # Steps that are too short have no correlation.
     steps = [s for s in experiment.steps if s.key in by_step]
     parts = panels(steps)
     made = _rows_chart(parts, labels, hovermode="closest")
@@ -189,10 +191,10 @@ def section(experiment: ExperimentSummary) -> Section:
     waits, moved = wait_figure(experiment), correlation_figures(experiment)
     correlations = [Words(reading.CORRELATION, "lead"), Grid(moved)] if moved else []
     blocks = [*([waits] if waits else []), *correlations]
-    return Section("waiting", "What the users waited for", blocks)
+    return Section("waiting", "Waits of the users", blocks)
 
 
 def streams_section(experiment: ExperimentSummary) -> Section:
     waits = wait_figure(experiment)
     blocks = [Words(reading.STREAM_WAITS, "lead"), waits] if waits else []
-    return Section("waiting", "What the streams waited for", blocks)
+    return Section("waiting", "Waits of the streams", blocks)

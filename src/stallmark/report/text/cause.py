@@ -14,51 +14,54 @@ from stallmark.stats.thresholds import CONFIDENCE, MODEL_ERROR
 
 SENTENCES: Mapping[Kind, str] = {
     NoteKind.NOT_LOOKED_AT: (
-        "Where response time went is not known: the users’ sessions were not sampled often enough (collector “Waits of "
-        "the users”), or no transaction was committed or rolled back."
+        "The division of response time is unknown: the users’ sessions were not sampled often enough (collector "
+        "“Waits of the users”), or no transaction was committed or rolled back."
     ),
-    NoteKind.SERVER_LOST: "Where response time went is not said of a step in which the server was lost.",
+    NoteKind.SERVER_LOST: "Response time is not divided for a step in which the server was lost.",
     NoteKind.NOTHING_ENDED: (
-        "Faster reads are not predicted: no transaction that a user started was committed or rolled back."
+        "The effect of faster reads is not predicted: no transaction that a user started was committed or rolled back."
     ),
     NoteKind.NOTHING_COUNTED: (
-        "Faster reads are not predicted: no transaction that counts for the result was committed."
+        "The effect of faster reads is not predicted: no transaction that counts for the result was committed."
     ),
     NoteKind.OPEN_LOOP: (
-        "Faster reads are not predicted in an open loop: its throughput is the rate that was asked for, and what "
-        "faster reads shorten is the response time."
+        "The effect of faster reads is not predicted in an open loop: its throughput is the requested rate, and "
+        "faster reads shorten only the response time."
     ),
     NoteKind.OTHER_LOADS: (
-        "Faster reads are not predicted beside other loads: these would take a part of what becomes free, and how much "
-        "is not known."
+        "The effect of faster reads is not predicted next to other loads: these would use an unknown part of the "
+        "freed capacity."
     ),
     NoteKind.OTHER_USERS: (
-        "Where response time went is not known beside other loads: this load’s own sessions were not sampled often "
-        "enough, or no transaction was committed or rolled back."
+        "The division of response time is unknown next to other loads: this load’s own sessions were not sampled "
+        "often enough, or no transaction was committed or rolled back."
     ),
-    NoteKind.NO_READS: "Faster reads are not predicted: there were no reads, or how long they took is not known.",
+    NoteKind.NO_READS: (
+        "The effect of faster reads is not predicted: no data was read, or the duration of reads is unknown."
+    ),
     NoteKind.CPU_UNKNOWN: (
-        "The CPU time of the run’s own processes is not known, so it sets no limit to the predictions: they are too "
-        "high where the CPU would become the limit."
+        "The CPU time of the run’s own processes is unknown, so the predictions ignore it: they are too high if the "
+        "CPU would become the limit."
     ),
-    NoteKind.QUERIES: "Runs of queries have no model to predict by.",
+    NoteKind.QUERIES: "Runs of queries have no prediction model.",
     NoteKind.NOT_PREDICTED: "{steps:quoted}: {because:clause}.",
     # Why two sides differ.
     CauseKind.NOT_LOOKED_AT: (
-        "The cause is not known: in some run the users’ sessions were not sampled often enough (collector “Waits of "
-        "the users”), or no transaction was committed or rolled back, so nothing tells where response time went."
+        "The cause is unknown: in at least one run the users’ sessions were not sampled often enough (collector "
+        "“Waits of the users”), or no transaction was committed or rolled back, so the response time cannot be "
+        "divided."
     ),
     CauseKind.UNCHANGED: (
         "No change of the response time was shown ({response_ms:and} ms), of which I/O was {io_share:shares}."
     ),
     CauseKind.NOT_SPLIT: (
-        "Whether storage is the cause is not known. {response_ms:turned}; {unknown_share:of_change} of the change "
-        "is waiting for I/O of which it is not known whether single ones took longer or there were more of them."
+        "It is unknown whether storage is the cause. {response_ms:turned}; {unknown_share:of_change} of the change is "
+        "waiting for I/O, either because single I/Os took longer or because they were more."
     ),
     CauseKind.NOT_DIVIDED: (
-        "Whether storage is the cause is not known. {response_ms:turned}; {unknown_share:of_change} of the change "
-        "was above the device or waiting for a CPU, and nothing tells which: how long sessions were at a CPU "
-        "is not known."
+        "It is unknown whether storage is the cause. {response_ms:turned}; {unknown_share:of_change} of the change "
+        "was above the device or waiting for a CPU: these cannot be separated, because the CPU time of sessions is "
+        "unknown."
     ),
     CauseKind.STORAGE: (
         "Storage is the cause. {response_ms:turned}; the time of single I/Os explains {io_share:of_change} of the "
@@ -73,22 +76,22 @@ SENTENCES: Mapping[Kind, str] = {
         "of the change: {io_reason:clause}.{others:besides}"
     ),
     CauseKind.UNCERTAIN: (
-        "Runs scatter: no single part of I/O is known to have changed, only their sum points at storage."
+        "Run-to-run variation is large: only the sum of all parts of I/O points to storage, no single part."
     ),
     CauseKind.NO_DEVICE: (
-        "The device’s own counters are not known, so waiting for a CPU after an I/O is counted as I/O."
+        "The device’s own counters are unknown, so waiting for a CPU after an I/O is counted as I/O."
     ),
-    CauseKind.LAW_FAILED: "A law that the figures must obey does not close in a run: see the laws of its step.",
+    CauseKind.LAW_FAILED: "The figures of a run violate a law of operational analysis: see the laws of its step.",
     CauseKind.LOCKS: (
-        "Locks are {share:percent} of the change. A session that holds a lock may itself wait for I/O, so storage "
-        "may be behind some of it."
+        "Locks account for {share:percent} of the change. A session that holds a lock may itself wait for I/O, so "
+        "storage may cause a part of it."
     ),
     CauseKind.CPUS_BUSY: (
-        "In {runs} of {of} runs the CPUs were mostly busy with other work. The cause says in which part the response "
-        "time changed; whether the device is the bottleneck of such a run is not judged, and an I/O may have waited "
-        "for a CPU."
+        "In {runs} of {of} runs the CPUs were mostly busy with other work. The cause names the part of the response "
+        "time that changed. It does not judge whether the device was the bottleneck of such a run, and an I/O may "
+        "have waited for a CPU."
     ),
-    ChangeKind.LITTLE_IO: "Waiting for I/O hardly changed.",
+    ChangeKind.LITTLE_IO: "Waiting for I/O barely changed.",
     ChangeKind.READ_TIME: "Read stalls {read_ms:went} ms.",
     ChangeKind.CPU_TIME: (
         "The CPU time per transaction {used_ms:went} ms, and with waiting for a CPU {cpu_ms:went} ms."
@@ -113,7 +116,7 @@ def _(
         parts.append(f"and the CPUs were {_shares(cpu_share)} busy")
     return (
         f"Storage is not the cause: no change of the response time was shown ({_numbers(response_ms)} ms), and storage "
-        f"has little part in it: {', '.join(parts)}."
+        f"is only a small part of it: {', '.join(parts)}."
     )
 
 
@@ -178,7 +181,7 @@ def _numbers(values: list[float]) -> str:
 FORMATS: Mapping[str, Format] = {
     "and": _numbers,
     "begin": lambda figure: term(figure)[0].upper() + term(figure)[1:],
-    "besides": lambda others: f" Besides, {_joined(others)}." if others else "",
+    "besides": lambda others: f" In addition, {_joined(others)}." if others else "",
     "joined": _joined,
     "of_change": _share_of_change,
     "shares": _shares,
@@ -204,7 +207,7 @@ def series_words(association: Association) -> list[str]:
     return [_with_source(association.series, association.source), _UNITS.get(association.series, "sessions")]
 
 
-_DIVIDED = "mean response time, divided as sessions were seen (Little’s law)"
+_DIVIDED = "mean response time, divided by the sampled states of sessions (Little’s law)"
 _WEIGHTED = "stall ÷ number of I/Os over the measured interval"
 _NUMBER = "the server’s count, checkpoints included, ÷ commits per second of the measured interval"
 _FIGURES = {
@@ -220,7 +223,7 @@ _FIGURES = {
     ComparedFigure.CPU_BUSY: ("share busy", "neither idle nor waiting for I/O, of all cores"),
     ComparedFigure.CPU_TIME: (
         "ms per transaction",
-        "utilisation law: busy cores ÷ transactions per second, everything that runs on the machine",
+        "utilisation law: busy cores ÷ transactions per second, all programs of the machine",
     ),
     ComparedFigure.DEVICE_BUSY: ("share of the time", "as the device counted"),
 }
@@ -245,62 +248,60 @@ def tests_of_models(what_ifs: WhatIfs) -> str:
     """Return the accuracy of predictions where the other variant was really run, as a sentence."""
     if not what_ifs.tests:
         return (
-            "Not tested: no other variant with as many users and as many reads per transaction was run. A prediction "
-            "is worth most where one was."
+            "Not tested: no other variant with the same number of users and of reads per transaction was run. Tested "
+            "predictions are more reliable."
         )
     errors = [test.error for test in what_ifs.tests]
     held = sum(test.is_within_range for test in what_ifs.tests)
     return (
-        f"Tested on {len(errors)} pair{'s' * (len(errors) != 1)} of variants really run: off by "
-        f"{signed(min(errors))} to {signed(max(errors))}, {held} within the range."
+        f"Tested on {len(errors)} pair{'s' * (len(errors) != 1)} of measured variants: errors of {signed(min(errors))} "
+        f"to {signed(max(errors))}, {held} within the range."
     )
 
 
 # How to read the tables of causes. ----------------------------------------------------------------------------
 
 RESPONSE_DIVIDED = (
-    "Milliseconds of one transaction’s response time (scheduled to ended, mean of all types) and, below them, their "
-    "share. Sessions are looked at at random instants; by Little’s law the mean number of them seen in a state, "
-    "divided by the transactions per second, is the time that a transaction spends in it. What a session in I/O "
-    "waited for a CPU stands under CPU, as far as the server’s processes ran or waited for one. I/O is the rest, in "
-    "the device and above the device (throttled, waiting for a tag, in a stacked or network file system). Driver and "
-    "network: what no session was seen in, between two answers of the server."
+    "Milliseconds of one transaction’s response time (scheduled to ended, mean of all types), and the share of each "
+    "part. Sessions are sampled at random instants: by Little’s law the mean number of sessions in a state, divided "
+    "by the transactions per second, is the time that a transaction spends in that state. The time for which a "
+    "session in I/O waited for a CPU counts as CPU, as far as the server’s processes ran or waited for a CPU. I/O is "
+    "the rest, in the device and above it (throttled, waiting for a tag, in a stacked or network file system). Driver "
+    "and network: the time outside the server, between two of its answers."
 )
-DEVICE_NOT_KNOWN = "* The device’s counters are not known: waiting for a CPU after an I/O is in the I/O."
+DEVICE_NOT_KNOWN = "* The device’s counters are unknown: I/O includes waiting for a CPU after an I/O."
 ASSOCIATED = (
-    "Series that were seen to move with throughput, and the read time in any case. Strength: correlation of the "
-    "changes of the series with those of throughput, from one stretch of time to the next, with its interval of "
-    f"{percent(CONFIDENCE)} (Fisher’s z over Bartlett’s effective number of pairs); one that spans zero shows no "
-    "connection. Lag: by how much throughput follows, where the cross-correlation of the pre-whitened changes per "
-    "second is largest (interval: block bootstrap). Elasticity: percent of throughput per percent of the series, "
-    "least squares on changes of logarithms, the interval by Newey and West; scatter draws it towards 0. Expected: "
-    "what the part’s share of the response time promises."
+    "Series that moved with throughput, and always the read time. Strength: correlation of the changes of the series "
+    f"with those of throughput, from one segment of time to the next, with its interval of {percent(CONFIDENCE)} "
+    "(Fisher’s z over Bartlett’s effective number of pairs); an interval that spans zero shows no connection. Lag: "
+    "the delay of throughput at which the cross-correlation of the pre-whitened changes per second is largest "
+    "(interval: block bootstrap). Elasticity: percent of throughput per percent of the series, least squares on "
+    "changes of logarithms, the interval by Newey and West; noise draws it towards 0. Expected: the elasticity "
+    "implied by the part’s share of the response time."
 )
 PREDICTED = (
-    "Result TPS if a read took so long on average, queueing included; reads per transaction, writes, log and "
-    "everything else as measured. A closed model of N users: reads are a delay, the CPU is a queue of its cores "
-    "(mean value analysis), and waiting for locks shrinks with the rest. The range is over what the model cannot "
-    "know (whether locks shrink, whether the CPU queues, reads by sessions or by counters, whose CPU time it is), "
-    f"with twice the standard error of the step’s own throughput and {percent(MODEL_ERROR)} for each doubling "
-    "or halving of the read time. That allowance was chosen after eight runs on the embedded server and held in six of "
-    "six pairs of nine fresh ones on an idle machine (benchmarks/causes.py); on a machine with other work four of six "
-    "were outside."
+    "Predicted TPS by mean read time, queueing included; reads per transaction, writes, log and everything else as "
+    "measured. A closed model of N users: reads are a delay, the CPU is a queue of its cores (mean value analysis), "
+    "and waiting for locks shrinks with the rest. The range covers the unknowns of the model (whether locks shrink, "
+    "whether the CPU queues, reads by sessions or by counters, whose CPU time it is), with twice the standard error "
+    f"of the step’s own throughput and {percent(MODEL_ERROR)} for each doubling or halving of the read time. That "
+    "allowance was chosen after eight runs on the embedded server and held in six of six pairs of nine new ones on an "
+    "idle machine (benchmarks/causes.py); on a machine with other work four of six were outside."
 )
 LAWS_NOTE = (
     "Operational analysis: both sides were measured in different ways, over the measured interval, and must agree. "
-    "Open: the sides need not agree more closely, for the reason given."
+    "Open: no closer agreement is expected, for the reason given."
 )
 CHANGED = (
-    f"Means over runs. The interval ({percent(CONFIDENCE)}) is of the change, Student’s t over runs; en dash with one "
-    "run of a side. Share: of the change in response time, where one was shown; parts may go the other way."
+    f"Means over runs. The interval ({percent(CONFIDENCE)}) is that of the change, by Student’s t over runs; an en "
+    "dash if a side has one run. Share: of the change in response time, if one was shown; a part may change in the "
+    "other direction."
 )
 PREDICTED_IN_BRIEF = (
-    "A closed model of the users: reads are a delay, the CPU is a queue of its cores, locks shrink with the rest; "
-    "reads per transaction, writes, log and the rest stay. Ranges are over what it cannot know."
+    "A closed model of the users: reads are a delay, the CPU is a queue of its cores, waits for locks shrink with the "
+    "rest; reads per transaction, writes, log and the rest stay constant. Ranges cover the unknowns of the model."
 )
-TESTS_OF_MODELS = (
-    "What the model of one side says of the read time that the other side had, beside what that side really did."
-)
+TESTS_OF_MODELS = "One side’s model applied to the other side’s read time, next to the measured value."
 
 
 def further_series(count: int) -> str:

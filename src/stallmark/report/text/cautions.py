@@ -22,13 +22,14 @@ def _(steps: list[str] | None, share: list[float], limits: Sequence[Mapping[str,
     least, most = map(percent, share)
     shares = most if least == most else f"{least} to {most}"
     lead = (
-        f"In {scope(steps)} {shares} of the time in storage was above the device: I/Os waited before its counters began"
+        f"In {scope(steps)} {shares} of the time in storage was above the device: I/Os waited before the device’s "
+        "counters began"
     )
     if limits:
-        return f"{lead}. When the run began, a control group held the server to {listed(list(map(_limit, limits)))}."
+        return f"{lead}. When the run began, a control group limited the server to {listed(list(map(_limit, limits)))}."
     return (
-        f"{lead}. It may be a limit of a container or service, a queue before the device, or a stacked or network file "
-        "system. No such limit is in the record."
+        f"{lead}. Possible reasons are a limit of a container or service, a queue before the device, or a stacked or "
+        "network file system. The record names no such limit."
     )
 
 
@@ -48,7 +49,7 @@ _NEW_ROWS_AND_INPUTS = {"brokerage": 3}
 def _(workload: str, versions: Sequence[int]) -> str:
     return (
         f"The runs are not compared: the data of the {workload} were built by data version "
-        f"{listed(list(map(str, versions)))}, with {changes(workload, versions)}. Compare runs of one version alone."
+        f"{listed(list(map(str, versions)))}, with {changes(workload, versions)}. Compare only runs of one version."
     )
 
 
@@ -56,60 +57,58 @@ def changes(workload: str, versions: Sequence[int]) -> str:
     """Return the differences between some versions of a workload's data."""
     changed = _NEW_ROWS_AND_INPUTS.get(workload)
     if changed is not None and min(versions) < changed <= max(versions):
-        return "other rows and other inputs"
-    return "other rows, inputs or procedures"
+        return "different rows and inputs"
+    return "different rows, inputs or procedures"
 
 
 SENTENCES: Mapping[Kind, str] = {
     PageCacheKind.IN_CACHE: (
         "Direct I/O in {places:listed} went through this system’s page cache{file_system:in_brackets}: reads may have "
-        "come from memory, and show no storage."
+        "come from memory instead of storage."
     ),
     PageCacheKind.ON_LOOP: (
         "Files in {places:listed} were on the loop device {loop}, whose own file is read through this system’s page "
-        "cache: reads may have come from memory. `losetup --direct-io=on /dev/{loop}` makes it go past the cache."
+        "cache: reads may have come from memory. `losetup --direct-io=on /dev/{loop}` makes it bypass the cache."
     ),
     PageCacheKind.NOT_SEEN: (
-        "Whether direct I/O in {places:listed} went past the system’s page cache could not be "
-        "seen{file_system:in_brackets}: reads may have come from memory."
+        "It is unknown whether direct I/O in {places:listed} bypassed the system’s page "
+        "cache{file_system:in_brackets}: reads may have come from memory."
     ),
     CautionKind.EMULATED: (
-        "The figures of {steps:named} show how the database reacts to an emulated device. They say nothing about "
-        "any real device."
+        "The figures of {steps:named} show how the database reacts to an emulated device. They do not describe any "
+        "real device."
     ),
     CautionKind.EMULATED_LATE: (
-        "In {steps:named} the real device was slower than the emulated one for up to {share:percent} of the I/Os: "
-        "the emulated device was slower than its description says."
+        "In {steps:named} the real device was slower than the emulated one for up to {share:percent} of the I/Os: the "
+        "emulated device was slower than described."
     ),
-    CautionKind.SCATTER: (
-        "The scatter of seconds within a run is not the scatter between runs, and sets no bound to it."
-    ),
+    CautionKind.SCATTER: ("The variation of seconds within a run does not limit the variation between runs."),
     CautionKind.FEW_CHECKPOINTS: (
-        "The measured interval of {steps:named} held fewer than {CHECKPOINTS} whole checkpoint cycles: how much was "
-        "written, and when, partly depends on where the interval began."
+        "The measured interval of {steps:named} contained fewer than {CHECKPOINTS} complete checkpoint cycles: the "
+        "amount and time of writes partly depend on where the interval began."
     ),
     CautionKind.IRREGULAR_CHECKPOINTS: (
         "Checkpoints came too irregularly in {steps:named}: the measured interval could not be cut to whole "
         "checkpoint cycles."
     ),
     CautionKind.UNSTEADY: (
-        "No steady state was reached in {steps:named}: the figures depend on when they were taken, and other "
-        "minutes would give others."
+        "No steady state was reached in {steps:named}: the figures depend on the time of measurement, and other "
+        "minutes would give different ones."
     ),
     CautionKind.WARM_UP_MEASURED: (
         "Part of the warm-up was measured in {steps:named}: warm up longer, or until it is steady "
         "(warm_up: {{until: steady, at_most: …}})."
     ),
-    CautionKind.TOO_SHORT: "Too little was measured to tell whether it was steady in {steps:named}.",
+    CautionKind.TOO_SHORT: "The measured interval was too short to judge steadiness in {steps:named}.",
     CautionKind.NOT_STEADY_IN_TIME: (
-        "No steady state was seen within the {at_most_s:g} s that a warm-up may take in {steps:named}: measuring "
-        "began all the same."
+        "No steady state was reached within the longest warm-up ({at_most_s:g} s) in {steps:named}: measuring began "
+        "anyway."
     ),
     CautionKind.DERIVED: (
         "The workload {workload} is derived from {model} and not comparable with published {model} results."
     ),
     CautionKind.LOCAL_DRIVER: (
-        "The driver ran on the server’s machine and used its CPUs: a load from elsewhere would leave it more."
+        "The driver ran on the server’s machine and used its CPUs: a driver on another machine would leave it more CPU."
     ),
     CautionKind.OWN_ADDRESS: (
         "The server was reached at an address of the driver’s own machine: unless that is a tunnel, the driver used "
@@ -127,8 +126,8 @@ SENTENCES: Mapping[Kind, str] = {
     ),
     CautionKind.GREW: "The database grew by {share:up_to} within a run ({runs:listed}).",
     CautionKind.RESUMED: (
-        "The experiment ended early and was resumed {gap_s:duration} later with {run}: what changed in "
-        "between on the server or its storage lies between the runs before and after."
+        "The experiment ended early and was resumed {gap_s:duration} later with {run}: changes of the server or its "
+        "storage in between separate the runs before from those after."
     ),
     CautionKind.CONDITION_REFUSED: (
         "“{condition}” was not checked after {runs:listed}: the server refused it ({said:as_reason})."
@@ -139,33 +138,36 @@ SENTENCES: Mapping[Kind, str] = {
         "device’s alone."
     ),
     CautionKind.TIMER_MISSED: (
-        "{transaction:display_name} ended as few as {done:,} of the {due:,} times it was due in {steps:named}: the one "
-        "before was still running. What it reads and writes is less than the load asks for."
+        "{transaction:display_name} ran as few as {done:,} of the {due:,} times it was due in {steps:named}: its "
+        "previous execution was still running. It reads and writes less than the load intends."
     ),
     CautionKind.COUNTED_AT_END: (
         "PostgreSQL counts what a session read and wrote when its transaction ends. In {steps:named} that took up to "
-        "{longest_s:number} s, and {measured_s:.0f} s were measured: the server’s counts are in part of I/O from "
-        "before, and lack some of the last. Measure for longer."
+        "{longest_s:number} s, and {measured_s:.0f} s were measured: the server’s counts include some I/O from "
+        "before, and lack some of the last. Measure longer."
     ),
     ArrayKind.SIZE_UNKNOWN: (
-        "The scenario does not say how much DRAM and flash the array has, so the active data cannot be compared with "
-        "them: perhaps DRAM alone was measured. Write it into the scenario (array: {{dram: 8GiB, flash_cache: 800GB}})."
+        "The scenario does not specify the array’s DRAM and flash, so the active data cannot be compared with them: "
+        "perhaps only DRAM was measured. Add them to the scenario (array: {{dram: 8GiB, flash_cache: 800GB}})."
     ),
     ArrayKind.SMALL_PROBE: (
-        "Probes around runs: the file that was read and written has {file_bytes:size}. An array with as much memory "
-        "or flash answers from there, and its disks are hardly seen; a larger file (probe: {{size: …}}) shows them."
+        "Probes around runs used a file of {file_bytes:size}. An array with that much memory or flash answers from "
+        "it, so its disks are barely measured; a larger file (probe: {{size: …}}) shows them."
     ),
     ArrayKind.NOT_PRECONDITIONED: (
         "{run}: writes were not steady after {rounds} rounds of overwriting a file of {file_bytes:size} at random, "
-        "and it was measured all the same ({write_ms[0]:number} ms per write in the first round, "
-        "{write_ms[1]:number} in the last)."
+        "and the run was measured anyway ({write_ms[0]:number} ms per write in the first round, {write_ms[1]:number} "
+        "in the last)."
     ),
 }
 
 
 @says(CautionKind.NOT_SHOWN)
 def _(capabilities: Sequence[str]) -> str:
-    return f"These records have parts of {listed(capabilities)}, which this Stallmark lacks: they are not shown."
+    return (
+        f"These records have parts of {listed(capabilities)}, which this installation of Stallmark lacks: they are "
+        "not shown."
+    )
 
 
 @says(CautionKind.FEW_RUNS)
@@ -180,10 +182,10 @@ def _(fewest: int, most: int) -> str:
 
 @says(CautionKind.BESIDE)
 def _(loads: list[str], steps: list[str] | None, sampled: bool) -> str:
-    own = ["transactions", "response times", "errors", *(["what sessions were seen doing"] if sampled else [])]
+    own = ["transactions", "response times", "errors", *(["sampled states of sessions"] if sampled else [])]
     return (
-        f"In {scope(steps)} other loads ran as well ({listed(loads)}): I/O, waits that the server counts, CPU and the "
-        f"device’s counters are of all of them together; {listed(own)} are this load’s own."
+        f"In {scope(steps)} other loads ran as well ({listed(loads)}): I/O, the server’s counts of waits, CPU and the "
+        f"device’s counters cover all loads together; {listed(own)} are this load’s own."
     )
 
 
@@ -205,8 +207,8 @@ def _(
 def _(method: str, steps: list[str] | None, times: float | None) -> str:
     longer = f"the device took up to {factor(times)} as long" if times else "they may have taken longer"
     return (
-        f"PostgreSQL begins reads of scans ahead (io_method is {method}) and counts how long sessions waited for them, "
-        f"not how long they took: in {scope(steps)} {longer}."
+        f"PostgreSQL begins reads of scans ahead (io_method is {method}) and counts the time that sessions waited for "
+        f"them, not their duration: in {scope(steps)} {longer}."
     )
 
 
@@ -218,8 +220,9 @@ def _(steps: list[str] | None, warning: Finding) -> str:
 @says(ArrayKind.FLASH_WARMING)
 def _(steps: list[str] | None) -> str:
     return (
-        f"Flash was still warming up in {quoted(steps) if steps else 'what was measured'}: it answered ever more of "
-        "the reads. Later it would have given more, so these figures do not rank a cache and a tier for good."
+        f"Flash was still warming up in {quoted(steps) if steps else 'the measured interval'}: its share of the reads "
+        "kept growing. It would have answered more later, so these figures are not a final comparison of a cache and "
+        "a tier."
     )
 
 
@@ -233,8 +236,8 @@ def _(before: str, said: str | None) -> str:
 @says(StorageKind.ONE_DISK)
 def _(role: str, disk: str, folders: list[str]) -> str:
     return (
-        f"The {'log' if role == 'wal' else 'data'} of these runs lay in different folders of one disk, {disk} "
-        f"({', '.join(folders)}): what differs between them is not the disk."
+        f"The {'log' if role == 'wal' else 'data'} files of these runs were in different folders of one disk, {disk} "
+        f"({', '.join(folders)}): they do not differ in the disk."
     )
 
 

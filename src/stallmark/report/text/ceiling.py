@@ -1,4 +1,4 @@
-"""The wording of a ceiling and of the curve of memory."""
+"""The wording of a ceiling and of the memory curve."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -28,19 +28,18 @@ from stallmark.report.text.terms import UNSURE, indicative, pool, rate
 
 # The wording of a ceiling: the load that was searched for, at which the service level holds.
 
-_VERDICTS = {"held": "held", "broke": "broke the service level", "undecided": "too little seen to tell"}
+_VERDICTS = {"held": "held", "broke": "broke the service level", "undecided": "too few samples to decide"}
 _TRIED = {
     "first": "first",
     "double": "doubled",
     "halve": "gap halved",
     "above": "above, again",
     "ceiling": "ceiling, again",
-    "balance": "in the balance, again",
+    "balance": "inconclusive, again",
 }
 METHOD = (
-    "A level is judged on the seconds it was measured, in ten parts. It holds where the 95 % interval keeps every "
-    "limit, and is measured up to three times as long where that is open. A level in the balance even then counts by "
-    "its figure."
+    "A level is judged by its measured seconds, in ten parts. It holds if the 95 % interval is within every limit. If "
+    "that is inconclusive, the level is measured for up to three times as long, and then judged by its value alone."
 )
 
 
@@ -87,9 +86,9 @@ def _(variant: str | None, repeat: int | None, of: str, breaks: float, missed: l
     if not missed:
         return (
             f"{_subject(variant, repeat)}ould not be judged even at {level(of, breaks)}: too few reads or transactions "
-            "were seen. Raise `measure`, or `from`."
+            "were observed. Raise `measure`, or `from`."
         )
-    return f"{_subject(variant, repeat)}arries not even {level(of, breaks)}: {_misses(missed)}."
+    return f"{_subject(variant, repeat)}annot carry even {level(of, breaks)}: {_misses(missed)}."
 
 
 @says(CeilingKind.RATIO)
@@ -161,8 +160,8 @@ def _rate(per_s: float | None, primary: str | None) -> str:
 
 def _misses(missed: list[list[Any]]) -> str:
     limits = [miss for miss in missed if miss[0] not in ("backlog", "queries")]
-    texts = ["ever more arrivals wait" for subject, *_ in missed if subject == "backlog"]
-    texts += [f"ever more queries of {load} wait" for subject, load, *_ in missed if subject == "queries"]
+    texts = ["a growing number of arrivals waits" for subject, *_ in missed if subject == "backlog"]
+    texts += [f"a growing number of queries of {load} waits" for subject, load, *_ in missed if subject == "queries"]
     return listed(texts + [f"it misses {_listed(limits)}"] * bool(limits))
 
 
@@ -186,12 +185,12 @@ def _(
     reads = f"; reads took {number(read_ms)} ms" if read_ms is not None else ""
     measurements = f" (mean of {measured} measurements)" if measured > 1 else ""
     return (
-        f"{where}{number(iops)} reads and writes of data files per second{scan} are those of {count(mailboxes)} "
+        f"{where}{number(iops)} reads and writes of data files per second{scan} correspond to {count(mailboxes)} "
         f"mailboxes at {each:g} each{reads}{measurements}."
     )
 
 
-# The wording of the curve of memory, and of memory against flash.
+# The wording of the memory curve, and of memory against flash.
 
 Change = list[float | None]
 """Times as much memory, the change of throughput, and its interval of 95 %."""
@@ -202,8 +201,8 @@ SENTENCES: Mapping[Kind, str] = {
         "{facts:whose}arries at least {facts:holds}{facts:rate} within {limits:limits}: the search ended at its `to`."
     ),
     CeilingKind.UNCONFIRMED: (
-        "{facts:whose}annot be given a ceiling: levels contradicted each other until no more were to be tried, the "
-        "last near {facts:ends}. Measure longer."
+        "{facts:whose}annot be given a ceiling: the results of levels contradicted each other up to the maximum "
+        "number of levels, last near {facts:ends}. Measure longer."
     ),
     CeilingKind.ENDED: "{facts:whose}annot be given a ceiling: the run ended before the search did.",
     CeilingKind.REPEATS: (
@@ -211,13 +210,13 @@ SENTENCES: Mapping[Kind, str] = {
         "{facts:rate} within {limits:limits}."
     ),
     CurveKind.KNOWN: (
-        "The curve of memory is known within {tolerance:percent} between its {sizes} sizes: with each left out, the "
-        "others missed {facts:missed}."
+        "The memory curve is known within {tolerance:percent} between its {sizes} sizes: with each size left out, the "
+        "others predict {facts:missed}."
     ),
     CurveKind.NOT_KNOWN: (
-        "The curve of memory is not known within {tolerance:percent} between its {sizes} sizes: with each left out, "
-        "the others missed {facts:missed}, most at {worst_bytes:size} ({worst[0]:number} for {worst[1]:per_second})"
-        "{spent:not_allowed}."
+        "The memory curve is not known within {tolerance:percent} between its {sizes} sizes: with each size left out, "
+        "the others predict {facts:missed}, worst at {worst_bytes:size} ({worst[0]:number} instead of "
+        "{worst[1]:per_second}){spent:not_allowed}."
     ),
     FlashKind.BEYOND_MEMORY: (
         "“{variant}”, {flash_bytes:size} of flash with {pool_bytes:size} of memory, gives more than the "
@@ -238,7 +237,7 @@ FORMATS: Mapping[str, Format] = {
     "unit": {"users": "users", "rate": "per second", "load": "times the load"}.__getitem__,
     "whose": lambda facts: _subject(facts["variant"], facts.get("repeat")),
     "missed": lambda facts: _error_text(facts["error"], facts["reads_error"]),
-    "not_allowed": lambda spent: "; more sizes were not allowed (`sizes`)" if spent else "",
+    "not_allowed": lambda spent: "; the maximum number of sizes was reached (`sizes`)" if spent else "",
 }
 
 
@@ -259,7 +258,7 @@ def _(
     smallest: bool, driver_bound: bool, fewest_runs: int,
 ) -> str:  # fmt: skip
     remedy = "More repeats narrow it"
-    doubt = "these runs cannot tell" if more[2] is None else "the interval is too wide to tell"
+    doubt = "these runs cannot show it" if more[2] is None else "the interval is too wide"
     if driver_bound:
         doubt = "the driver was the bottleneck with more memory"
         remedy = "Give the driver more CPU, or another machine"
@@ -284,7 +283,7 @@ def _(pools_bytes: list[int], change: float, primary: str | None, fewest_runs: i
     a, b = map(size, pools_bytes)
     return (
         f"Throughput fell by {percent(-change)} from {a} of memory to {b}, so no size is called enough: something "
-        f"besides memory changed, or runs scatter as much{indicative(fewest_runs)}."
+        f"other than memory changed, or runs vary by as much{indicative(fewest_runs)}."
     )
 
 
@@ -296,9 +295,9 @@ def _(
     if costs:
         memory, flash = map(number, costs)
         better = "flash" if costs[1] < costs[0] else "memory"
-        buys = f"At the given cost that memory comes to {memory} and the flash to {flash}, so {better} buys more here"
+        buys = f"At the given prices that memory costs {memory} and the flash {flash}, so {better} buys more here"
     else:
-        buys = f"So flash buys more here where a GiB of memory costs over {number(1 / worth)} times one of flash"
+        buys = f"So flash buys more here if a GiB of memory costs more than {number(1 / worth)} times a GiB of flash"
     return (
         f"{quoted([variant])}, {size(flash_bytes)} of flash with {size(pool_bytes)} of memory, gives as much as "
         f"{size(equal_bytes)} of memory without flash ({_range_text(*equal_range)}). {buys}"
@@ -312,7 +311,7 @@ def _(
     equal_range: list[float | None],
 ) -> str:  # fmt: skip
     return (
-        f"A prediction: with {size(pool_bytes)} of memory, reads of {number(read_ms[1])} ms in place of "
+        f"A prediction: with {size(pool_bytes)} of memory, reads of {number(read_ms[1])} ms instead of "
         f"{number(read_ms[0])} would give {rate(per_s[1], primary)} ({number(per_s[2])} to {number(per_s[3])}), as "
         f"much as {size(equal_bytes)} of memory ({_range_text(*equal_range)}) on this storage."
     )
@@ -324,18 +323,18 @@ def size_reason(chosen: ChosenSize | None) -> str:
         return "given"
     if chosen.why == "bend" and chosen.between_bytes:
         a, b = map(size, chosen.between_bytes)
-        return f"bend: up to {percent(chosen.error or 0.0)} off between {a} and {b}"
+        return f"bend: error of up to {percent(chosen.error or 0.0)} between {a} and {b}"
     if chosen.why == "enough" and chosen.between_bytes:
         a, b = map(size, chosen.between_bytes)
-        return f"between {a}, too little, and {b}"
+        return f"between {a} (too little) and {b}"
     return {"half": "half of enough", "double": "twice enough"}.get(chosen.why, chosen.why)
 
 
 CURVE_METHOD = (
-    "A point is the mean of the runs of a size (geometric, of rates), its bar the interval of 95 %, where there are "
-    "repeats: for rates by the scatter pooled over all sizes, for reads by that of three runs and more. The line is a "
-    "monotone curve: values that go the wrong way are levelled, and a monotone cubic over the logarithm of the size "
-    "runs between them. Its error is what it misses of each size between the ends when that is left out."
+    "A point is the mean of the runs of a size (geometric for rates), its bar the 95 % interval, if runs were "
+    "repeated: for rates from the variation pooled over all sizes, for reads from at least three runs. The line is a "
+    "monotone curve: values that contradict its direction are levelled, and between sizes it is a monotone cubic over "
+    "the logarithm of the size. Its error is that of the prediction for each inner size when this size is left out."
 )
 
 _TWICE = 0.06
@@ -382,8 +381,8 @@ def _whole(share: float) -> str:
 
 
 def _error_text(error: float, reads_error: float | None) -> str:
-    reads = f" and its reads by {percent(reads_error)}" if reads_error is not None else ""
-    return f"its throughput by {percent(error)} of the largest value{reads} (root mean square)"
+    reads = f" and its reads to within {percent(reads_error)}" if reads_error is not None else ""
+    return f"its throughput to within {percent(error)} of the largest value{reads} (root mean square)"
 
 
 def _range_text(low: float | None, high: float | None) -> str:

@@ -29,22 +29,22 @@ SENTENCES: Mapping[Kind, str] = {
     CheckKind.METRIC_MEASURED: "{metric:title} not measured in every run, or zero",
     # Why two sides must not be compared.
     ReasonKind.METRICS_DIFFER: "Different primary metrics were declared: {metrics:declared}.",
-    ReasonKind.SETTINGS_DIFFER: "The runs were not made with the same settings: {differences:differences}.",
+    ReasonKind.SETTINGS_DIFFER: "The runs differ in settings: {differences:differences}.",
     ReasonKind.DRIVER_BOUND: "The driver was the bottleneck in {runs:names}, so the server could have done more.",
     ReasonKind.DATA_WRONG: "The data were wrong after {runs:names}.",
     ReasonKind.CLOCK_WENT_BACK: "The clock went back before {runs:names} began.",
-    ReasonKind.DATA_GREW: "The database was up to {share:percent} larger in one run than in another, or at its end.",
+    ReasonKind.DATA_GREW: "The database grew by up to {share:percent} within a run, or from one run to another.",
     ReasonKind.PLANS_DIFFER: (
-        "Statements of {procedures:names} had another plan on one side: what they gained or lost by it is not "
-        "storage’s doing."
+        "Statements of {procedures:names} had a different plan on one side: the effect of the plan is not an effect "
+        "of storage."
     ),
     ReasonKind.READS_DIFFER: (
-        "Physical reads per transaction differ by {share:percent} ({reads_per_transaction:and}) though the buffer "
-        "pool is the same: it had not filled, or something besides the storage changed."
+        "Physical reads per transaction differ by {share:percent} ({reads_per_transaction:and}) although the buffer "
+        "pool is the same: it was not full yet, or something other than storage changed."
     ),
     ReasonKind.DRIFTED: (
-        "Something else changed with time: {side}, run again at the end, was {share:percent} off itself in "
-        "{metric:title}."
+        "Something else changed over time: {metric:title} of {side} differed by {share:percent} when it was run again "
+        "at the end."
     ),
     ReasonKind.NOT_MEASURED: (
         "The primary metric, {metric:title}, was not measured in every run of {a} and {b}, or was zero."
@@ -52,7 +52,7 @@ SENTENCES: Mapping[Kind, str] = {
     # What the sides were made with.
     IntentKind.POOL: "buffer pool {reached_bytes:size}",
     IntentKind.SETTING: "{name} {value}",
-    IntentKind.DURING: "a {maintenance} beside the users",
+    IntentKind.DURING: "a {maintenance} during the load",
     IntentKind.DATA_DEVICE: "data on {device:labelled}{folder:in_brackets}",
     # What they differ in.
     DifferenceKind.WORKLOAD: "workload {a:setting} against {b:setting}",
@@ -85,28 +85,29 @@ CHECKS: Mapping[Kind, tuple[str, str]] = {
     CheckKind.METRIC_DECLARED: ("declared metric", "all runs declare the same primary metric"),
     CheckKind.SETTINGS: (
         "settings",
-        "server, its settings, data, users and machine are the same but for what the variants declare",
+        "server, its settings, data, users and machine are the same, except for what the variants declare",
     ),
-    CheckKind.RUNS: ("runs", "no run has a reason not to be compared, besides foreign I/O or CPU"),
+    CheckKind.RUNS: ("runs", "no run is invalid, apart from foreign I/O or CPU"),
     CheckKind.DRIVER: ("driver", "the driver was not the bottleneck"),
-    CheckKind.CONSISTENCY: ("consistency", "the data were right after every run"),
+    CheckKind.CONSISTENCY: ("consistency", "the data were consistent after every run"),
     CheckKind.FOREIGN_IO: ("foreign I/O", f"other programs caused at most {percent(FOREIGN_IO)} of the I/O"),
     CheckKind.FOREIGN_CPU: ("foreign CPU", f"other programs kept at most {percent(FOREIGN_CPU)} of the CPUs busy"),
     CheckKind.CLOCK: ("clock", "runs began in the order in which they were made"),
     CheckKind.GROWTH: ("data", f"the database grew by no more than {percent(GROWTH)}, within runs and from run to run"),
     CheckKind.READS: (
         "reads per transaction",
-        f"at the same pool they differ by no more than {percent(READS_AT_ONE_POOL)}, or than runs scatter",
+        f"with the same buffer pool they differ by at most {percent(READS_AT_ONE_POOL)}, or by the run-to-run "
+        "variation",
     ),
     CheckKind.PLANS: ("plans", "every statement has the same plan on both sides"),
-    CheckKind.STEADINESS: ("steadiness", "the runs were steady while they were measured, but for what chance explains"),
+    CheckKind.STEADINESS: ("steadiness", "the runs were steady while they were measured, apart from chance"),
     CheckKind.DEVICES: ("devices", "data and log of all runs are each on emulated devices, or each on real ones"),
     CheckKind.STORAGE: (
         "raw storage",
-        "the storage itself does the same before and after every run, and whenever a variant comes again",
+        "raw storage performs the same before and after every run, and whenever a variant is repeated",
     ),
-    CheckKind.AGAIN: ("A′ = A", "the first side, run again at the end, does the same"),
-    CheckKind.METRIC_MEASURED: ("primary metric", "every run has a value of it above zero"),
+    CheckKind.AGAIN: ("A′ = A", "the first side, run again at the end, gives the same result"),
+    CheckKind.METRIC_MEASURED: ("primary metric", "every run has a value above zero"),
 }
 
 
@@ -124,20 +125,20 @@ def _(differences: list[Finding]) -> str:
 @says(CheckKind.RUNS)
 def _(invalid: int, runs: int, reasons: list[Mapping[str, Any]]) -> str:
     if not invalid:
-        return f"{runs} runs, none has"
-    return f"{invalid} of {runs} have: " + "; ".join(_reason(reason, None) for reason in reasons)
+        return f"none of {runs} runs"
+    return f"{invalid} of {runs} runs: " + "; ".join(_reason(reason, None) for reason in reasons)
 
 
 @says(CheckKind.DRIVER)
 def _(bound: list[str], runs: int) -> str:
-    return f"it was in {len(bound)} of {runs} runs" if bound else "it was in no run"
+    return f"driver-bound in {len(bound)} of {runs} runs" if bound else "driver-bound in no run"
 
 
 @says(CheckKind.CONSISTENCY)
 def _(wrong: list[str], checked: int, runs: int) -> str:
     if wrong:
         return f"wrong after {len(wrong)} of {checked} runs"
-    return f"right after the {checked} of {runs} runs that were checked" if checked else "no condition was checked"
+    return f"consistent after the {checked} checked runs of {runs}" if checked else "no condition was checked"
 
 
 @says(CheckKind.FOREIGN_IO)
@@ -145,12 +146,12 @@ def _(wrong: list[str], checked: int, runs: int) -> str:
 def _(share: float | None, unknown: int, runs: int) -> str:
     if share is None:
         return "not known"
-    return f"{percent(share)} at most{f', not known of {unknown} of {runs} runs' if unknown else ''}"
+    return f"{percent(share)} at most{f', unknown for {unknown} of {runs} runs' if unknown else ''}"
 
 
 @says(CheckKind.CLOCK)
 def _(runs: list[str]) -> str:
-    return f"{listed(runs)} began before the run ahead of it" if runs else "in order"
+    return f"{listed(runs)} began before the previous run" if runs else "in order"
 
 
 @says(CheckKind.GROWTH)
@@ -167,8 +168,8 @@ def _(within_share: float | None, between_share: float | None) -> str:
 def _(reads_per_transaction: list[float] | None, share: float | None, p: float | None, unknown: int) -> str:
     if reads_per_transaction is None or share is None:
         return "not known"
-    scatter = "" if p is None else f", within their scatter (p {p:.2f})"
-    unknown_runs = f", not known of {unknown} run{'s' * (unknown != 1)}" if unknown else ""
+    scatter = "" if p is None else f", within run-to-run variation (p {p:.2f})"
+    unknown_runs = f", unknown for {unknown} run{'s' * (unknown != 1)}" if unknown else ""
     return f"{_join_per_transaction(reads_per_transaction)}, {percent(share)} apart{scatter}{unknown_runs}"
 
 
@@ -183,12 +184,14 @@ def _(
 ) -> str:
     if unsteady:
         reasons = "; ".join(f"{listed(reason['runs'])} {term(reason['because'])}" for reason in unsteady)
-        return f"{sum(len(reason['runs']) for reason in unsteady)} of {runs} not: {reasons}"
+        return f"{sum(len(reason['runs']) for reason in unsteady)} of {runs} runs not steady: {reasons}"
     parts = [f"all {steady} runs" if steady == runs else f"{steady} of {runs} runs"] if steady else []
     if too_short:
         parts.append(f"{too_short} of {runs} too short to tell")
     for reason in tolerated:
-        explanation = "which chance explains among so many runs" if reason["by_chance"] else "but too little to matter"
+        explanation = (
+            ("which chance explains among that many runs") if reason["by_chance"] else "but too little to matter"
+        )
         parts.append(f"{listed(reason['runs'])} {term(reason['because'])}, {explanation}")
     return "; ".join(parts)
 
@@ -214,9 +217,9 @@ def _(side: str, metric: str, drifts: list[Mapping[str, Any]]) -> str:
     return "; ".join(
         f"{metric_title(drift['metric'])} {drift['share'] * 100:.1f} % apart, "
         + (
-            f"of one run; {percent(SAME)} allowed"
+            f"from one run; {percent(SAME)} allowed"
             if drift["p"] is None
-            else f"p {drift['p']:.2f}; {percent(AGAIN)} allowed, {percent(SAME)} within scatter"
+            else f"p {drift['p']:.2f}; {percent(AGAIN)} allowed, {percent(SAME)} within run-to-run variation"
         )
         for drift in drifts
     )
@@ -243,7 +246,7 @@ def _(share: float, runs: list[str]) -> str:
     most = "up to " * (len(runs) > 1)
     return (
         f"Other programs kept CPUs of the server’s machine busy: {most}{percent(share)} of them in {_names(runs)}, "
-        "while the server waited for CPUs, or hardly any was free."
+        "while the server waited for CPUs, or almost none was free."
     )
 
 

@@ -81,8 +81,8 @@ def adjustment(pair: PairComparison) -> str:
         return f"No p-values with fewer than 2 runs of each side (here {primary.runs_a} and {primary.runs_b})."
     own = f"p of {primary.name}: two-sided" + (f", by Holm among {primary.family} pairs" if primary.family > 1 else "")
     return (
-        f"{own}; p of the {max(others, default=0)} others: by Holm among them. Intervals are of {percent(CONFIDENCE)} "
-        "and of each figure by itself."
+        f"{own}; p of the {max(others, default=0)} others: by Holm among them. Intervals are {percent(CONFIDENCE)} "
+        "intervals of each figure by itself."
     )
 
 
@@ -140,7 +140,7 @@ def _plans(changed: list[str] | None) -> str:
     if not changed:
         return ""
     more = f" and of {len(changed) - 1} more procedure{'s' * (len(changed) > 2)}" if len(changed) > 1 else ""
-    return f" The plan of {changed[0]}{more} changed: that is not storage."
+    return f" The plan of {changed[0]}{more} changed, which is not an effect of storage."
 
 
 @says(PairKind.NO_DIFFERENCE)
@@ -184,11 +184,11 @@ def _(
     if ratio is None:
         return f"{_prefix(step)}Indicative only: {metric_title(metric)} of {a} and {b} is not known."
     text = (
-        f"{_prefix(step)}Indicative only, of {'one run' if runs == 1 else f'{runs} runs'}: {metric_title(metric)} of "
+        f"{_prefix(step)}Indicative only, from {'one run' if runs == 1 else f'{runs} runs'}: {metric_title(metric)} of "
         f"{b} was {signed(ratio - 1)} % against {a}"
     )
     if reach := interval(low, high):
-        text += f" ({reach}{' by the scatter of seconds, which is not that of runs' if interval_within_run else ''})"
+        text += f" ({reach}{' by the variation of seconds, not of runs' if interval_within_run else ''})"
     return f"{text}; a verdict needs {REPLICATES} runs of each.{_plans(plans_changed)}"
 
 
@@ -214,7 +214,7 @@ def _step(name: str, users: int) -> str:
 
 _UNPAIRED = {
     Unpaired.BLOCKS: "each side ran by itself, so no run has a partner",
-    Unpaired.FEW_REPEATS: "too few repeats hold a run of both",
+    Unpaired.FEW_REPEATS: "too few repeats contain a run of both",
     Unpaired.EXPERIMENTS: "the sides are different experiments, so no run has a partner",
 }
 
@@ -224,7 +224,7 @@ def _(paired: bool, runs: list[int], unpaired: Unpaired | None, left_out: int, d
     if unpaired:
         how = f"not paired, {runs[0]} and {runs[1]} runs: {_UNPAIRED[unpaired]}"
     else:
-        without = f"; {left_out} without a partner left out" if left_out else ""
+        without = f"; {left_out} without a partner omitted" if left_out else ""
         how = f"paired by repeat, {runs[0]} pair{'s' * (runs[0] != 1)} of runs{without}"
     text = f"Ratios of geometric means over runs, {how}"
     if df is None:
@@ -238,27 +238,27 @@ def _(paired: bool, runs: list[int], unpaired: Unpaired | None, left_out: int, d
 
 SENTENCES: Mapping[Kind, str] = {
     PairKind.CAME_BACK: (
-        "Order confounded: {side} ran before and after {other}, so whatever changed for that time alone counts as a "
+        "Confounded by order: {side} ran before and after {other}, so a temporary change in between counts as a "
         "difference."
     ),
     PairKind.ONE_SIDE_FIRST: (
-        "Order confounded: all runs of one side came before all of the other, so whatever changed with time counts as "
-        "a difference. Alternate them (order: abba), or run {a} again at the end."
+        "Confounded by order: all runs of one side came before all of the other, so any change over time counts as a "
+        "difference. Alternate them (order: abba), or run {a} again at the end."
     ),
     PairKind.SEVERAL_PAIRS: (
-        "{pairs} pairs were compared at once: p-values are Holm’s among them, intervals each by itself."
+        "{pairs} pairs were compared at once: p-values are adjusted by Holm among them, intervals are not."
     ),
-    PairKind.ONLY_ONE_SIDE: "Only {side} ran {steps:steps}, so that is not compared.",
-    PairKind.FLASH_WARMING: "Flash was still warming up in {sides:listed}: later it would have given more.",
-    PairKind.CHECKS_UNKNOWN: "Not known of these runs: {checks:titles}.",
+    PairKind.ONLY_ONE_SIDE: "Only {side} ran {steps:steps}, which is not compared.",
+    PairKind.FLASH_WARMING: "Flash was still warming up in {sides:listed}: it would have answered more reads later.",
+    PairKind.CHECKS_UNKNOWN: "Unknown for these runs: {checks:titles}.",
     PairKind.READS_WITHIN_SCATTER: (
         "Reads per transaction differ by {share:percent} ({reads_per_transaction[0]:per_transaction} and "
-        "{reads_per_transaction[1]:per_transaction}), within the scatter of runs (p {p:.2f})."
+        "{reads_per_transaction[1]:per_transaction}), within the run-to-run variation (p {p:.2f})."
     ),
     PairKind.NO_PARTNER: "{side} is not compared: {experiment} has no such variant, or none in another experiment.",
     PairKind.POOLED: (
-        "Runs of {experiments:listed} were taken together as {sides:listed}: between the experiments nothing is "
-        "compared (--between experiments does that)."
+        "Runs of {experiments:listed} were pooled as {sides:listed}: the experiments are not compared with each other "
+        "(--between experiments does that)."
     ),
     PairKind.NO_COMMON_STEP: "{b} is not compared with {a}: they have no step in common.",
 }
@@ -270,7 +270,7 @@ FORMATS: Mapping[str, Format] = {
 
 @says(PairKind.INCOMPLETE)
 def _(run: str, said: str | None) -> str:
-    return f"{run} is left out: {as_reason(said) if said else 'nothing was measured'}."
+    return f"{run} is omitted: {as_reason(said) if said else 'nothing was measured'}."
 
 
 @says(PairKind.PLAN_LEFT_OUT)
@@ -278,12 +278,12 @@ def _(of: int, steps: bool, left_out: Mapping[str, int]) -> str:
     counted_things = "steps" if steps else f"run{'s' * (of != 1)}"
     reasons = {"driver_bound": "with the driver as the bottleneck"}
     counted = [f"{count} {reasons.get(reason, reason)}" for reason, count in left_out.items()]
-    return f"Left out of {of} {counted_things}: {listed(counted)}."
+    return f"Omitted from {of} {counted_things}: {listed(counted)}."
 
 
 BARS = (
-    "A bar is the geometric mean over runs, each over its measured interval; a dash beside its middle is a "
-    "run. Intervals of the difference are in the table of ratios."
+    "A bar is the geometric mean over runs, each over its measured interval; a dash next to its middle is one run. "
+    "Intervals of the difference are in the table of ratios."
 )
 
 
@@ -294,8 +294,8 @@ def time_chart_summary(runs: int, sides: int) -> str:
 def time_chart_method(unit: str) -> str:
     """Return the method of the chart over time; `unit` is that of its axis."""
     return (
-        f"Per-second counts since measuring began, in {unit}, warm-up left out; at most some hundred points for a run, "
-        "each the mean of its seconds. Runs of a side lie over one another, later ones paler."
+        f"Per-second counts since measuring began, in {unit}, without warm-up; at most a few hundred points per run, "
+        "each the mean of its seconds. Runs of a side overlap, later ones are lighter."
     )
 
 
@@ -314,11 +314,11 @@ def enough_runs(plan: RunsPlan) -> str:
     """Return the number of runs that show the wanted difference."""
     wanted = f"{plan.difference * 100:g} %"
     if plan.runs is None:
-        return f"No number of runs that anybody makes shows {wanted}: runs scatter by {amount(plan.spread)} %."
+        return f"No practical number of runs would show {wanted}: run-to-run variation is {amount(plan.spread)} %."
     text = f"{plan.runs} runs of each variant show a difference of {wanted} (power {percent(POWER)})."
     if plan.runs_low != plan.runs_high:
         most = plan.runs_high if plan.runs_high is not None else "far more"
-        text += f" Were the scatter at the ends of its interval, it would be {plan.runs_low} or {most}."
+        text += f" With the variation at the ends of its interval, the number would be {plan.runs_low} or {most}."
     return text
 
 
@@ -326,9 +326,9 @@ def scatter(plan: RunsPlan) -> str:
     """Return the run-to-run variation behind a plan of runs, and its method."""
     test = f"Welch’s t-test ({_UNPAIRED[plan.unpaired]})" if plan.unpaired else "Paired t-test"
     return (
-        f"Scatter of {plan.primary} from run to run: {amount(plan.spread)} % (standard deviation of ln; "
+        f"Run-to-run variation of {plan.primary}: {amount(plan.spread)} % (standard deviation of ln; "
         f"{percent(CONFIDENCE)} interval {amount(plan.spread_low)} to {amount(plan.spread_high)} %), pooled over "
-        f"{plan.runs_seen} runs with {plan.df} degrees of freedom. {test}, two-sided {percent(1 - CONFIDENCE)}, "
-        f"by the noncentral t distribution; a verdict needs {REPLICATES} runs of each in any case."
-        f"{f' {sentence(plan.left_out)}' if plan.left_out else ''}"
+        f"{plan.runs_seen} runs with {plan.df} degrees of freedom. {test}, two-sided {percent(1 - CONFIDENCE)}, by the "
+        f"noncentral t distribution; a verdict needs {REPLICATES} runs of each in any "
+        f"case.{f' {sentence(plan.left_out)}' if plan.left_out else ''}"
     )

@@ -33,8 +33,8 @@ _NAMES = {JudgedDevice.DATA: "device", JudgedDevice.LOG: "log’s device"}
 SENTENCES: Mapping[Kind, str] = {
     DeviceKind.ABOVE_LIMITS: "Storage above the {device:name} is the bottleneck: {facts:rests_on}.",
     DeviceKind.NOT_DIVIDED: (
-        "Whether storage is the bottleneck is not known: {facts:rests_on}. Beyond that, sessions in I/O waited above "
-        "the device or for a CPU, and nothing tells which: how long sessions were at a CPU is not known."
+        "It is unknown whether storage is the bottleneck: {facts:rests_on}. Sessions in I/O also waited above the "
+        "device or for a CPU: these cannot be separated, because the CPU time of sessions is unknown."
     ),
     DeviceKind.LIMITS: "The {device:name} is the bottleneck: {facts:rests_on}.",
     DeviceKind.LATENCY_LIMITS: (
@@ -54,7 +54,7 @@ SENTENCES: Mapping[Kind, str] = {
 @says(DeviceKind.NOT_TOLD)
 def _(spent_in: str, share: float, cpu_share: float | None = None, cpu_own_share: float | None = None) -> str:
     idle = {"client": "in the client", "lock": "waiting for each other’s locks"}[spent_in]
-    text = f"The load says nothing about the device: users spent {percent(share)} of their time {idle}"
+    text = f"The load does not test the device: users spent {percent(share)} of their time {idle}"
     if cpu_share is None:
         return f"{text}."
     own = f", of which the run itself used {percent(cpu_own_share)}" if cpu_own_share is not None else ""
@@ -100,7 +100,7 @@ def _rests_on(
 
 # How to read the tables of arrays, and the chart of what was active. ------------------------------------------
 
-DESCRIBED_ARRAY = "As the scenario says: nobody can ask an array from a database."
+DESCRIBED_ARRAY = "As described in the scenario: a database cannot query an array."
 FLASH = (
     "Over the measured interval, by the device’s own counters. Evicted: blocks of a cache per second. Moved: "
     "extents of a tier that changed places. Filled: at the end."
@@ -110,16 +110,16 @@ FLASH = (
 def active(how: str) -> str:
     """Return the explanation of the table of active sets; `how` describes the counted extents."""
     return (
-        f"Active: what the server read from its storage or wrote to it, each place once{how}, from the beginning of "
-        "the run; at most: nobody counted, and more bytes were not moved. In a minute: the median over the measured "
-        "interval. Marked: it holds all that was active."
+        f"Active: data that the server read from its storage or wrote to it since the run began, counted once{how}; at "
+        "most: not counted, but bounded by the bytes moved. In a minute: the median over the measured interval. "
+        "Marked: large enough for all active data."
     )
 
 
 ACTIVE_AT_MOST = (
-    "Nobody counts what is active on a real array. The line is a bound: all that the server read from its data "
-    "files and wrote to them since the run began, and no more than the database; what was touched twice is in it "
-    "twice."
+    "The active data of a real array are not counted. The line is an upper bound: all that the server read from its "
+    "data files and wrote to them since the run began, and no more than the database. Data that were accessed twice "
+    "count twice."
 )
 
 
@@ -127,7 +127,7 @@ def active_over_time(of: str) -> str:
     """Return the method of counting the active set; `of` names the size of its extents."""
     return (
         f"Different extents{of} that were read or written since the run began, by the device’s own count, warm-up "
-        "included; thin: in the last full minute. What lies below a dotted line fits into it."
+        "included; thin: in the last full minute. Values below a dotted line fit into that memory."
     )
 
 
@@ -156,25 +156,25 @@ LAWS: Mapping[Kind, tuple[str, str, str, str]] = {
     LawKind.READS: (
         "Little’s law of the reads",
         "reads per second × time of a read, by the server’s counters",
-        "sessions seen waiting for a read",
+        "sessions sampled waiting for a read",
         "sessions",
     ),
     LawKind.DEVICE: (
         "Utilisation law of the {role:role}",
-        "busy share of its spindles, as it counted",
+        "busy share of its spindles, by its own counters",
         "I/Os per second × service time ÷ spindles",
         "share of the time",
     ),
     LawKind.CPU: (
         "Utilisation law of the CPU",
         "cores busy, by the machine’s counters",
-        "sessions seen running or waiting for a CPU, and the driver’s CPU time",
+        "sessions sampled running or waiting for a CPU, and the driver’s CPU time",
         "cores",
     ),
     LawKind.WAITS: (
         "Little’s law of waiting for {part:part}",
         "time waited per second, by the server’s counters ({wait_types:joined})",
-        "sessions seen waiting for it",
+        "sessions sampled waiting for it",
         "sessions",
     ),
 }
@@ -200,8 +200,8 @@ def _sides(left: float, right: float) -> str:
 
 def _open(left: float, right: float, few: float) -> str:
     return (
-        f"Whether it closes is not known: {number(left)} by the counters, which may be off by {percent(few)} because "
-        f"their samples were few, and {number(right)} seen."
+        f"It is unknown whether it closes: {number(left)} by the counters, which may be off by {percent(few)} because "
+        f"their samples were few, and {number(right)} by samples of sessions."
     )
 
 
@@ -215,15 +215,20 @@ def _(left: float, right: float, closed: bool | None, few: float | None) -> str:
     if few:
         return _open(left, right, few)
     if closed is None:
-        return f"Users were {number(right)} of the {number(left)} that read by the counters: other loads read too."
-    return "Sessions were seen reading for as long as the server counted." if closed else _sides(left, right)
+        return (
+            f"Users account for {number(right)} of the {number(left)} sessions that read by the counters: other loads "
+            "read too."
+        )
+    return (
+        ("Samples of sessions and the server’s counters agree on the time of reads.") if closed else _sides(left, right)
+    )
 
 
 @says(LawKind.DEVICE)
 def _(left: float, right: float, closed: bool | None, role: str) -> str:
-    claim = f"I/Os times their service times account for the busy time of the {_ROLES[role]}"
+    claim = f"I/Os × service times account for the busy time of the {_ROLES[role]}"
     if closed is None:
-        return f"{claim} less well: sequential I/O is served faster than the model’s read and write times say."
+        return f"{claim} only roughly: sequential I/O is faster than the model’s read and write times."
     return f"{claim}." if closed else _sides(left, right)
 
 
@@ -233,12 +238,13 @@ def _(left: float, right: float, closed: bool | None) -> str:
         return f"Sessions on a CPU and the driver account for the machine’s {number(left)} busy cores."
     if right > left:
         return (
-            f"Sessions on a CPU or waiting for one, and the driver, would fill {number(right)} cores, of which "
-            f"{number(left)} were busy: the others queued for a core, or did not run whenever they were seen running."
+            f"Sessions on a CPU or waiting for one, and the driver, would fill {number(right)} cores, but "
+            f"{number(left)} were busy: the other sessions queued for a core, or were sampled as running while they "
+            "were not."
         )
     return (
-        f"{percent(1 - right / left)} of {number(left)} busy cores were neither sessions seen on a CPU nor the driver: "
-        "the kernel’s work for I/O, the server’s own processes, or other programs."
+        f"{percent(1 - right / left)} of {number(left)} busy cores were neither sessions on a CPU nor the driver: the "
+        "kernel’s work for I/O, the server’s own processes, or other programs."
     )
 
 
@@ -246,26 +252,26 @@ def _(left: float, right: float, closed: bool | None) -> str:
 def _(left: float, right: float, closed: bool | None, few: float | None, part: str, wait_types: list[str]) -> str:
     if few:
         return _open(left, right, few)
-    both = f"{number(left)} by the counters, {number(right)} seen"
+    both = f"{number(left)} by the counters, {number(right)} sampled"
     if closed is None:
         return (
-            f"The server counted more waiting than users’ sessions were seen in ({both}): its counters hold its own "
-            "tasks and other sessions too."
+            f"The server counted more waiting than the samples of users’ sessions show ({both}): its counters include "
+            "its own tasks and other sessions."
         )
     if closed:
-        return "The server counted as much waiting as sessions were seen in."
-    return f"Does not close: sessions were seen waiting for longer than the server counted ({both})."
+        return "The server’s counters and the samples of sessions agree on the time of waiting."
+    return f"Does not close: samples of sessions show more waiting than the server counted ({both})."
 
 
 MARKS: Mapping[Kind, str] = {
     DeviceKind.LIMITS: "device-bound",
     DeviceKind.LATENCY_LIMITS: "device-bound",
     DeviceKind.ABOVE_LIMITS: "bound above the device",
-    DeviceKind.NOT_DIVIDED: "I/O or CPU, not told apart",
+    DeviceKind.NOT_DIVIDED: "I/O or CPU, not separated",
     DeviceKind.NOT_LIMITING: "device not the bottleneck",
     DeviceKind.ONE_OF_SEVERAL: "device one limit of several",
     DeviceKind.WITH_CPUS: "device and CPUs limit together",
     DeviceKind.CPUS_LIMIT: "CPU-bound",
     DeviceKind.CPUS_BUSY_OTHERWISE: "CPUs busy with other work",
-    DeviceKind.NOT_TOLD: "load says nothing about the device",
+    DeviceKind.NOT_TOLD: "load does not test the device",
 }

@@ -15,7 +15,7 @@ from stallmark.stats.thresholds import REPLICATES
 # The wording of an experiment's findings.
 
 SENTENCES: Mapping[Kind, str] = {
-    ExperimentKind.DATA_WRONG: "The data were wrong after {runs:listed}: the figures of such a run mean nothing.",
+    ExperimentKind.DATA_WRONG: "The data were wrong after {runs:listed}: the figures of such a run are meaningless.",
     ExperimentKind.NOTHING_MEASURED: "Nothing was measured: no run got past its warm-up.",
     ExperimentKind.STEPS_LEFT_OUT: (
         "{left_out} of {steps} measured steps are not compared; the reason is given with each."
@@ -27,7 +27,7 @@ SENTENCES: Mapping[Kind, str] = {
     ExperimentKind.STORAGE_LIMITS: "Storage is the bottleneck in {steps:named}.",
     ExperimentKind.STORAGE_LIMITS_SOMETIMES: "Storage is the bottleneck in {runs} of {of} runs of “{step}”.",
     ExperimentKind.DRIVER_LIMITS: (
-        "The driver was the bottleneck in {steps:named}: the server could have done more than the figures say."
+        "The driver was the bottleneck in {steps:named}: the server could have done more than the figures show."
     ),
     ExperimentKind.ONE_RUN_EACH: "With one run per variant this is indicative only.",
 }
@@ -71,8 +71,8 @@ def _(
 ) -> str:  # fmt: skip
     few, best = map(_users, users)
     return (
-        f"{_prefix(variant)}{few} committed {rate(per_s[0], primary)}; the most was {per_second(per_s[1])} with {best}"
-        f"{_times(ratio, verdict)}."
+        f"{_prefix(variant)}{few} committed {rate(per_s[0], primary)}; the maximum was {per_second(per_s[1])} with "
+        f"{best}{_times(ratio, verdict)}."
     )
 
 
@@ -80,9 +80,9 @@ def _(
 def _(variant: str | None, users: list[int], share: float, latency_mean_ms: list[float], fewest_runs: int) -> str:
     knee, last = map(_users, users)
     return (
-        f"{_prefix(variant)}{knee} already reached {percent(share)} of the most; more users only queue: the mean "
-        f"latency went from {number(latency_mean_ms[0])} to {number(latency_mean_ms[1])} ms with {last}"
-        f"{indicative(fewest_runs)}."
+        f"{_prefix(variant)}{knee} already reached {percent(share)} of the maximum; more users only queue: the mean "
+        f"latency went from {number(latency_mean_ms[0])} to {number(latency_mean_ms[1])} ms with "
+        f"{last}{indicative(fewest_runs)}."
     )
 
 
@@ -107,7 +107,7 @@ def _(
     change = (
         f"{verb} {transactions} from {a} to {b}{_times(ratio, verdict)}"
         if differ
-        else f"hardly changed {transactions} ({a} and {b}{f', {UNSURE[verdict]}' if verdict in UNSURE else ''})"
+        else f"barely changed {transactions} ({a} and {b}{f', {UNSURE[verdict]}' if verdict in UNSURE else ''})"
     )
     return f"{where} the buffer pool from {small} to {large} {change}{_reads(*reads_per_transaction)}."
 
@@ -124,7 +124,7 @@ def _reads(before: float | None, after: float | None) -> str:
 @says(ExperimentKind.POOL_GAIN)
 def _(ratio: float, verdict: Verdict, pools_bytes: list[int | None], pools_share: list[float | None]) -> str:
     before, after = map(pool, pools_bytes, pools_share)
-    return f"The largest single gain, {times(ratio, verdict)}, lies between {before} and {after}."
+    return f"The largest single gain, {times(ratio, verdict)}, is between {before} and {after}."
 
 
 @says(ExperimentKind.DEVICES)
@@ -151,8 +151,8 @@ def _(
 def _(variants: list[str], pool_bytes: int | None, pool_share: float | None) -> str:
     before, after = (quoted([name]) for name in variants)
     return (
-        f"With the same buffer pool of {pool(pool_bytes, pool_share)}, {before} and {after} are not "
-        "compared: an emulated device says nothing about a real one."
+        f"With the same buffer pool of {pool(pool_bytes, pool_share)}, {before} and {after} are not compared: an "
+        "emulated device does not describe a real one."
     )
 
 
@@ -208,7 +208,7 @@ def _(
 ) -> str:  # fmt: skip
     against = f" against {per_second(alone_per_s)} alone{_times(ratio, verdict)}" if alone_per_s else ""
     return (
-        f"{streams} stream{'s' * (streams > 1)} of queries did {number(queries_per_h)} queries per hour beside "
+        f"{streams} stream{'s' * (streams > 1)} of queries did {number(queries_per_h)} queries per hour next to "
         f"{_users(users)}, who committed {rate(per_s, primary)}{against}."
     )
 
@@ -222,8 +222,8 @@ def _(
     against = f" against {per_second(alone_per_s)} without it{_times(ratio, verdict)}" if alone_per_s else ""
     how = f"failed{f' in {failed} of {runs} runs' if runs > 1 else ''}, and " if failed else ""
     return (
-        f"{variant}: a {maintenance} {how}was under way beside the users for {percent(share)} of the time measured "
-        f"({ended}); they committed {rate(per_s, primary)}{against}."
+        f"{variant}: a {maintenance} {how}ran during {percent(share)} of the measured time ({ended}); the users "
+        f"committed {rate(per_s, primary)}{against}."
     )
 
 
@@ -238,12 +238,12 @@ def _(step: str, verdict: Finding, runs: int, of: int) -> str:
 @says(ExperimentKind.STORAGE_NOT_KNOWN)
 def _(steps: list[str] | None, because: DeviceKind | None) -> str:
     where = quoted(steps) if steps else "any step"
-    return f"Whether storage is the bottleneck is not known in {where}: {_NOT_JUDGED[because]}."
+    return f"It is unknown whether storage is the bottleneck in {where}: {_NOT_JUDGED[because]}."
 
 
 _NOT_JUDGED = {
-    None: "too little was seen of sessions and devices",
-    DeviceKind.NOT_TOLD: "the load kept too few sessions busy to tell",
+    None: "too few sessions and devices were observed",
+    DeviceKind.NOT_TOLD: "the load kept too few sessions busy",
     DeviceKind.NOT_DIVIDED: "sessions in I/O may have waited for storage or for a CPU",
     DeviceKind.CPUS_BUSY_OTHERWISE: "the CPUs were mostly busy with other work",
 }
@@ -267,7 +267,7 @@ def _prefix(variant: str | None) -> str:
 _users = format.users  # "30 users", where a fact has that name
 
 
-NO_SLIDE = "There is no summary of these runs: it shows the throughput and response time of users."
+NO_SLIDE = "These runs have no summary slide: it shows the throughput and response time of users."
 NO_FINDING = "No finding: the record does not support one."
 
 
@@ -276,7 +276,7 @@ def emulated_runs(emulated: int, runs: int) -> str:
     which = "All runs" if emulated == runs else f"{emulated} of {runs} runs"
     return (
         f"{which} used a device whose service times Stallmark injected. They show how this database responds to such a "
-        "device; they measure no product."
+        "device; they do not measure a product."
     )
 
 
@@ -294,14 +294,14 @@ def asks(variant: str, question: str) -> str:
 
 def go_on(command: str) -> str:
     """Return the effect of the command to resume an experiment."""
-    return f"{command} makes the runs that are still to be made."
+    return f"{command} makes the remaining runs."
 
 
 def silent(silent_s: float, command: str) -> str:
     """Return the note that nothing was written for a while, with the remedy."""
     return (
-        f"Nothing was written for {format.duration(silent_s)}: it was killed, its machine stands still, or cannot "
-        f"reach this folder. If it was killed, {command} goes on."
+        f"Nothing was written for {format.duration(silent_s)}: it was killed, its machine is suspended, or cannot "
+        f"reach this folder. If it was killed, {command} resumes it."
     )
 
 
@@ -314,10 +314,10 @@ def takes(
     """Return the duration of an experiment: "about 4 minutes, including about 20 seconds to load the database"."""
     text = f"{'at most ' * at_most}about {format.roughly(total_s)}"
     if longest_s is not None:
-        text += f" (at most {format.roughly(longest_s)}, where levels contradict each other)"
+        text += f" (at most {format.roughly(longest_s)}, if levels contradict each other)"
     if build_s >= 1:
-        text += f", about {format.roughly(build_s)} of it to load the database"
-    return text + (", and what the operator is asked to do" if asks else "")
+        text += f", including about {format.roughly(build_s)} to load the database"
+    return text + (", plus the operator’s work" if asks else "")
 
 
 def work_and_duration(work: str, load_s: float, takes: str, *, at_most: bool = False) -> str:
@@ -328,5 +328,5 @@ def work_and_duration(work: str, load_s: float, takes: str, *, at_most: bool = F
 
 def time_left(left_s: float, *, refined: bool) -> str:
     """Return the time left, and whether it is based on the experiment's own runs."""
-    by = "going by the runs that are whole" if refined else "as estimated before a run is whole"
+    by = "based on the completed runs" if refined else "as estimated before the first run completed"
     return f"about {format.roughly(left_s)} left, {by}" if left_s >= 1 else f"it should have ended by now, {by}"

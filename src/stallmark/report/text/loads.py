@@ -9,37 +9,40 @@ from stallmark.format import factor, listed, number, per_second, percent, plural
 from stallmark.report.text import says
 from stallmark.report.text.terms import UNSURE, indicative, term
 
-NO_SLIDE = "There is no summary of these runs: no load was measured in any step."
+NO_SLIDE = "These runs have no summary slide: no load was measured in any step."
 LOADS = (
-    "Throughput: of users committed transactions, of streams queries, of raw loads I/Os. Latency: scheduled to ended, "
-    "of raw loads from issuing an I/O to its end, of streams the mean time of a query; at a rate of I/Os or queries "
-    "from when it was due. Reads: physical, by the load’s sessions; of a raw load its own. Storage: its share of the "
-    "response time, known where a load’s sessions can be told from others’. Figures of several runs are means."
+    "Throughput: committed transactions of users, queries of streams, I/Os of raw loads. Latency: scheduled to ended "
+    "for users, from issuing an I/O to its end for raw loads, the mean time of a query for streams; at a rate of I/Os "
+    "or queries from the time it was due. Reads: physical, by the load’s sessions, or by the raw load itself. "
+    "Storage: its share of the response time, known if a load’s sessions can be separated from others’. Figures of "
+    "several runs are means."
 )
 WAITING_UNKNOWN = (
-    "Of a raw load at a rate it was not recorded what was due and had not ended, as in earlier versions, which "
-    "measured from issuing an I/O. Its latency may be longer than is shown, and a level that it seems to meet is not "
-    "known."
+    "For a raw load at a rate, earlier versions did not record the I/Os that were due and had not ended, and measured "
+    "from issuing an I/O. Its latency may be longer than shown, so a level that it seems to meet is unknown."
 )
-WAITED = "Waited: of the queries at a rate that began, or were due by the end, those that waited for a stream."
+WAITED = (
+    "Waited: the number of queries that waited for a stream, of all queries at a rate that began or were due by the "
+    "end."
+)
 LEVEL = (
-    "Level: the figure that the service level is judged by, against its limit. That of users and streams: reads of the "
-    "server’s data files, whichever load they are of. Of raw loads: their own I/Os."
+    "Level: the figure that decides the service level, against its limit. For users and streams: reads of the "
+    "server’s data files by any load. For raw loads: their own I/Os."
 )
 TOGETHER = (
-    "Together ÷ alone, in the same runs: the geometric mean over runs, with its 95 % interval from two runs on. A load "
-    "whose rate is asked for has its rate in either case: its latency tells what the others cost it."
+    "Together ÷ alone, in the same runs: the geometric mean over runs, with its 95 % interval from two runs on. A "
+    "load with a requested rate keeps its rate in either case: its latency shows the cost of the other loads."
 )
 CELLS = (
-    "Scaling: throughput ÷ (cells × throughput of one cell); 100 % is linear. IOPS of the data’s device, with those of "
-    "raw loads on it; per drive where their number is known. CPU and memory: the most of the host’s that was in use, "
-    "whatever used it."
+    "Scaling: throughput ÷ (cells × throughput of one cell); 100 % is linear. IOPS: of the data’s device, including "
+    "raw loads on it; per drive if the number of drives is known. CPU and memory: the highest use of the host by all "
+    "programs."
 )
-OWN_PAGES = "Every load of users has a page of its own, with its transactions, its course over time and its evidence."
-SUM = "The loads’ own reads, by their sessions, against all that the server read of its data and temporary files."
+OWN_PAGES = "Every load of users has its own page, with transactions, charts over time and evidence."
+SUM = "The reads of the loads’ sessions, compared with all reads of the server’s data and temporary files."
 PICTURE = (
-    "Throughput and mean latency of every load, each on scales of its own: means over runs; pale: the load alone. "
-    "Lines: throughput by users, or by cells against that of the fewest; dashed: what is linear."
+    "Throughput and mean latency of every load, each on its own scale: means over runs; light: the load alone. Lines: "
+    "throughput by users, or by cells relative to the fewest cells; dashed: linear scaling."
 )
 NO_PICTURE = "No load was measured in any step."
 _PER = {"users": "/s", "streams": "/h", "raw": " IOPS"}
@@ -54,8 +57,8 @@ def _(step: str | None, variants: list[list[Any]], left_out: int, in_doubt: list
     where = f" in “{step}”" if step else ""
     between = f" ({left_out} between them)" if left_out else ""
     more = f"{between}{indicative(fewest_runs)}"
-    doubt = f"; of {listed(in_doubt)} some figure is in doubt" if in_doubt else ""
-    return f"Throughput together{where}, of that alone: {'; '.join(texts)}{more}{doubt}."
+    doubt = f"; some figures of {listed(in_doubt)} are in doubt" if in_doubt else ""
+    return f"Throughput together{where}, as a share of that alone: {'; '.join(texts)}{more}{doubt}."
 
 
 def _changed(load: str, quantity: str, ratio: float, verdict: Verdict) -> str:
@@ -72,7 +75,7 @@ def _not_shown(verdict: Verdict) -> str:
 def _(variant: str | None, cells: list[int], loads: list[list[Any]], in_doubt: list[str], fewest_runs: int) -> str:
     grown = listed([f"{load} {factor(ratio)} ({percent(scaling)} of linear)" for load, ratio, scaling in loads])
     few, many = cells
-    doubt = f"; of {listed(in_doubt)} some figure is in doubt" if in_doubt else ""
+    doubt = f"; some figures of {listed(in_doubt)} are in doubt" if in_doubt else ""
     on = f"“{variant}”: from" if variant else "From"
     return f"{on} {few} to {many} cells, throughput changed: {grown}{indicative(fewest_runs)}{doubt}."
 
@@ -96,7 +99,7 @@ def _best(load: str, kind: str, count: int, best: str, worst: str, ratio: float,
     size = {"users": f"{load} with {count} user{'s' * (count != 1)}", "streams": f"{load} with {count} streams"}
     where = size.get(kind, load)
     if not differ:
-        return f"{where}: {quoted([best, worst])} hardly differ"
+        return f"{where}: {quoted([best, worst])} barely differ"
     return f"{where}: “{best}” did {factor(ratio)} the work of “{worst}”{_not_shown(verdict)}"
 
 
@@ -120,11 +123,11 @@ def _(loads: list[list[Any]]) -> str:
 
 
 def _level(load: str, limit_ms: float, steps: int, broken: list[str], by_mean: bool, unknown: int) -> str:
-    not_known = f" (not known in {unknown} of {steps + unknown} steps)" if unknown else ""
+    not_known = f" (unknown in {unknown} of {steps + unknown} steps)" if unknown else ""
     if not broken:
-        return f"{load} within {limit_ms:g} ms{' by the mean, the only figure there is' * by_mean}{not_known}"
+        return f"{load} within {limit_ms:g} ms{' by the mean, the only available figure' * by_mean}{not_known}"
     where = "every step" if len(broken) == steps > 1 and not unknown else quoted(broken)
-    return f"{load} beyond {limit_ms:g} ms in {where}{not_known}"
+    return f"{load} above {limit_ms:g} ms in {where}{not_known}"
 
 
 @says(LoadsKind.HOST)
@@ -134,23 +137,27 @@ def _(cpu_share: float, memory_share: float | None, limit_share: float, unknown:
     so = (
         f"above {percent(limit_share)}, so they may limit the loads as well as the storage"
         if over
-        else f"no more than {percent(limit_share)}, so they are not what limits the loads"
+        else f"no more than {percent(limit_share)}, so they do not limit the loads"
     )
     if unknown and max(cpu_share, memory_share or 0.0) <= limit_share:
-        so = f"not known of {unknown} of {runs} steps, so it is open whether they limit the loads"
-    return f"At the most, {share(cpu_share)} of the host’s CPU time was busy{memory}: {so}."
+        so = f"unknown for {unknown} of {runs} steps, so they may limit the loads"
+    return f"At most {share(cpu_share)} of the host’s CPU time was busy{memory}: {so}."
 
 
 @says(LoadsKind.READS_UNLIKE)
 def _(steps: list[str], share: float, step: str, others: list[list[Any]]) -> str:
-    rest = f"; of no load are {listed([f'{percent(part)} ({process})' for process, part in others])}" if others else ""
-    where = f"“{step}”" if len(steps) == 1 else f"“{step}”, the furthest of {len(steps)} steps"
-    return f"In {where}, the loads’ sessions account for {percent(share)} of what the server read{rest}."
+    rest = (
+        (f"; {listed([f'{percent(part)} ({process})' for process, part in others])} belong to no load")
+        if others
+        else ""
+    )
+    where = f"“{step}”" if len(steps) == 1 else f"“{step}”, the most different of {len(steps)} steps"
+    return f"In {where}, the loads’ sessions account for {percent(share)} of the server’s reads{rest}."
 
 
 @says(LoadsKind.FEW_DONE)
 def _(done: int, least: int, primary: str | None) -> str:
-    return f"{done} {plural(primary or 'transaction')} in the step: fewer than {least} give no rate to compare."
+    return f"{done} {plural(primary or 'transaction')} in the step: a rate of fewer than {least} is not compared."
 
 
 @says(LoadsKind.QUERIES_WAITED)

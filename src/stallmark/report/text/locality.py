@@ -9,22 +9,29 @@ from stallmark.format import coefficient, count, listed, number, percent, portio
 from stallmark.report.text import clause, says
 from stallmark.report.text.templates import Format
 
-QUESTION = "How much does it read at which size of memory, how large and how hot is what it reads, and who reads it?"
-NO_FINDING = "Nothing is known of the reads of this load."
-POOLS = "Only the slope of published lines and points compares: they begin where this load is."
-FLASH = "What the pool missed, in an LRU read cache. A band: the trace is too short to know."
+QUESTION = (
+    "How much does the load read at each memory size, how large and how hot are the data it reads, and who reads them?"
+)
+NO_FINDING = "The reads of this load are unknown."
+POOLS = "Compare only the slopes of published lines and points: they are drawn from the level of this load."
+FLASH = "Reads that missed the pool, in an LRU read cache. A band has the bounds if the trace is too short."
 FOOTPRINT = "Pages that were read at least once since measuring began."
-SKEW = "Beforehand: hottest in the first half, of the second half’s reads. Afterwards: of all, which chance flatters."
+SKEW = (
+    "Beforehand: chosen by the first half of the reads, judged by the second. Afterwards: chosen and judged by all "
+    "reads, which chance makes too high."
+)
 TABLES = "With the indexes and TOAST of each table."
-TRANSACTIONS = "From sessions looked at before and after a sample of transactions: no share is of fewer than 30."
-SIZES = "Of the data files, without the log."
+TRANSACTIONS = (
+    "From the counters of sessions before and after a sample of transactions; no share is from fewer than 30."
+)
+SIZES = "Sizes of I/Os to data files, without the log."
 PUBLISHED = (
-    "Figures of brokerage loads and of production databases, for comparison. 98 % of the reads of DBT-5 are one weak "
-    "plan, over the heap of trade."
+    "Figures of brokerage loads and of production databases, for comparison. 98 % of the reads of DBT-5 come from one "
+    "poor plan, over the heap of trade."
 )
 ANSWERED = "share of the page reads that it answers"
 READ_ONCE = "read at least once, share of the data"
-SLOPE = "power of the pool that reads go with"
+SLOPE = "exponent of the pool size in the reads"
 READS_PER_WRITE = "reads per write"
 KB_PER_IO = "KB per I/O"
 METHOD_POOLS = (
@@ -34,35 +41,36 @@ METHOD_POOLS = (
 )
 METHOD_FLASH = (
     "From the stack distances of the pages read, in the order in which their reads ended. Reads alone fill the cache; "
-    "those traced before the middle of the measured interval warm it, the later ones are judged. The least counts a "
-    "page that the trace has not met before as a miss, the most as a hit if flash of that size may still hold it."
+    "those traced before the middle of the measured interval warm it, the later ones are judged. The lower bound "
+    "counts a page that is new in the trace as a miss, the upper bound as a hit if flash of that size may still hold "
+    "it."
 )
 METHOD_SKEW = (
-    "Pages of 8 KiB and extents of 1 MiB of all files of the database, also those that nobody read. The truth lies "
+    "Pages of 8 KiB and extents of 1 MiB of all files of the database, including unread ones. The true value is "
     "between beforehand and afterwards."
 )
 METHOD_FOOTPRINT = "Different pages of 8 KiB, counted at the end of each of 60 parts of the interval."
-METHOD_TABLES = "By the files that were read, and the tables and indexes that had them."
+METHOD_TABLES = "From the files that were read, and the tables and indexes they belong to."
 
 
 SENTENCES: Mapping[Kind, str] = {
     LocalityKind.SKEW: (
-        "The hottest {hottest:portion} of all pages have {of_pages:band} of the reads, the hottest {hottest:portion} "
+        "The hottest {hottest:portion} of all pages get {of_pages:band} of the reads, the hottest {hottest:portion} "
         "of 1 MiB extents {of_extents:band}."
     ),
     LocalityKind.FEW_READS: (
-        "Only {reads:count} reads were traced in the measured interval: no share is shown of fewer than {least}."
+        "Only {reads:count} reads were traced in the measured interval: no share is shown for fewer than {least}."
     ),
     LocalityKind.SHORT: (
         "The trace is too short for flash of {share:portion} of the data and more ({judged:count} page reads were "
-        "judged): what it answers is only known between two ends. Raise --measure."
+        "judged): only bounds of its hits are known. Raise --measure."
     ),
     LocalityKind.LOST: (
-        "{lost:count} I/Os of the run were lost beside the {traced:count} traced in its measured interval, as they "
-        "came faster than they were recorded: the footprint may be too low, and hits may be off."
+        "{lost:count} I/Os of the run were lost, next to {traced:count} traced in its measured interval, because they "
+        "came faster than they were recorded: the footprint may be too low, and hits may be wrong."
     ),
     LocalityKind.FEW_SIZES: (
-        "Fewer than three sizes of the pool from 2 to 32 % of the data are known to read: there is no slope."
+        "Reads are known for fewer than three pool sizes from 2 to 32 % of the data, so no slope is computed."
     ),
 }
 FORMATS: Mapping[str, Format] = {"band": lambda ends: _band(*ends)}
@@ -79,7 +87,7 @@ def _(
     ends = f"{portion(round(between[0], 3))} and {portion(round(between[1], 3))}"
     sizes_text = f"{sizes} sizes, {estimated} of them estimated" if estimated else f"{sizes} sizes"
     return (
-        f"{text}; between {ends} reads go with the pool to the power {coefficient(slope)} ({sizes_text}, at most "
+        f"{text}; between {ends} reads vary with the pool to the power {coefficient(slope)} ({sizes_text}, at most "
         f"{percent(deviation)} off that line)."
     )
 
@@ -96,7 +104,9 @@ def _(pool_share: float | None, shares: list[float], least: list[float], most: l
 @says(LocalityKind.FOOTPRINT)
 def _(measured_s: float, size_bytes: int, share: float, once_share: float | None) -> str:
     once = f"; {percent(once_share)} of that was read only once" if once_share is not None else ""
-    return f"In {seconds(measured_s)} it read {size(size_bytes)}, {percent(share)} of the data, at least once{once}."
+    return (
+        f"In {seconds(measured_s)} the load read {size(size_bytes)}, {percent(share)} of the data, at least once{once}."
+    )
 
 
 @says(LocalityKind.TABLES)
@@ -113,9 +123,9 @@ def _(lacking: list[str]) -> str:
     names = {"counters": "the server’s counters", "pool": "the size of its pool or of its data"}
     if lacking:
         missing = listed([names[name] for name in lacking])
-        return f"Reads per transaction are not known: {missing} {'is' if lacking == ['pool'] else 'are'} missing."
+        return f"Reads per transaction are unknown: {missing} {'is' if lacking == ['pool'] else 'are'} missing."
     return (
-        "Reads per transaction are not known: no step has commits of transactions alone, the server’s counters and the "
+        "Reads per transaction are unknown: no step has commits of transactions alone, the server’s counters and the "
         "size of its pool."
     )
 
@@ -123,9 +133,9 @@ def _(lacking: list[str]) -> str:
 @says(LocalityKind.NO_TRACE)
 def _(unused: str | None) -> str:
     reasons = {
-        None: "There is no trace of I/Os, which only the embedded PostgreSQL gives",
+        None: "The record has no trace of I/Os, which only the embedded PostgreSQL provides",
         "interval": "The run with a trace of I/Os has no measured interval",
-        "size": "There is a trace of I/Os, but the size of the data is not known",
+        "size": "The record has a trace of I/Os, but the size of the data is unknown",
     }
     missing = "flash, footprint, skew, tables, sizes of single I/Os and sequential reads are missing"
     return f"{reasons[unused]}: {missing}."
@@ -135,8 +145,8 @@ def _(unused: str | None) -> str:
 def _(pool_share: float | None) -> str:
     beyond = f"pools larger than {portion(round(pool_share, 3))}" if pool_share else "larger pools"
     return (
-        f"Reads at {beyond} that were not run are estimated: an LRU cache behind the pool sees only what that missed, "
-        "and replaces otherwise than a pool. Run those sizes to know."
+        f"Reads with {beyond} that were not run are estimated: an LRU cache behind the pool gets only the pool’s "
+        "misses, and replaces pages differently. Run those sizes to measure them."
     )
 
 
@@ -144,8 +154,8 @@ def _(pool_share: float | None) -> str:
 def _(sizes: int, error: float, pool_share: float) -> str:
     place = f"at {portion(round(pool_share, 3))} of the data"
     if sizes == 1:
-        return f"The estimate was held against a run {place}: it was off by {signed(error)}."
-    return f"The estimate was held against runs at {sizes} sizes: at worst it was off by {signed(error)}, {place}."
+        return f"The estimate was checked with a run {place}: its error was {signed(error)}."
+    return f"The estimate was checked with runs at {sizes} sizes: its largest error was {signed(error)}, {place}."
 
 
 @says(LocalityKind.UNLIKE_COUNTED)
@@ -153,7 +163,7 @@ def _(traced: int, counted: int, reported_late: bool) -> str:
     text = f"The trace has {count(traced)} reads, the server counted {count(counted)} in about the same time"
     if reported_late:
         return f"{text}: its sessions report up to a second late. Raise --measure."
-    return f"{text}, further apart than late reports of its sessions put them: one of the two lacks reads."
+    return f"{text}, which differ by more than late reports of its sessions explain: one of the two lacks reads."
 
 
 @says(LocalityKind.INVALID)
@@ -185,4 +195,4 @@ def share_band(least: float | None, most: float | None) -> str:
 
 
 def left_between(small: float, large: float) -> str:
-    return f"reads left of a pool of {portion(small)} with {portion(large)}"
+    return f"share of reads left from a pool of {portion(small)} to one of {portion(large)}"

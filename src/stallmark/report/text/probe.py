@@ -21,8 +21,8 @@ def preconditioned(done: Precondition) -> str:
     rounds_ms = done.rounds_ms
     end = f"writes were {'' if done.steady else 'not '}steady after {len(rounds_ms)} rounds"
     return (
-        f"A file of {size(done.size_bytes)} was filled and overwritten at random in rounds of {done.round_s:g} s: {end}"
-        f"{'' if done.steady else ', and the run was measured all the same'} ({number(rounds_ms[0])} ms per write in "
+        f"A file of {size(done.size_bytes)} was filled and overwritten at random in rounds of {done.round_s:g} s: "
+        f"{end}{'' if done.steady else ', and the run was measured anyway'} ({number(rounds_ms[0])} ms per write in "
         f"the first, {number(rounds_ms[-1])} in the last)."
     )
 
@@ -49,7 +49,7 @@ SENTENCES: Mapping[Kind, str] = {
     ProbeKind.OF_PROBE: "{probe}: {found:sentence}",
     ProbeKind.NOT_REPEATED: "No probe was repeated: differences of a few per cent may be chance.",
     ProbeKind.EMULATED_AND_REAL: (
-        "Emulated and real devices are shown together: nothing follows from one for the other."
+        "Emulated and real devices are shown together: results of one do not apply to the other."
     ),
     ProbeKind.FEW_IOS: (
         "{probe}: {share:percent} of the steps had too few I/Os for a p99; probe for longer with --seconds."
@@ -61,12 +61,12 @@ SENTENCES: Mapping[Kind, str] = {
         "answered instead of its disks and flash; use a larger one (probe: {{size: …}})."
     ),
     ProbeKind.SMALL_FILE: (
-        "The probe’s file has only {file_bytes:size}: an array with that much memory or flash answers from there and "
-        "hardly uses its disks; use a larger one (--size)."
+        "The probe’s file has only {file_bytes:size}: an array with that much memory or flash answers from it and "
+        "barely uses its disks; use a larger one (--size)."
     ),
     # Before and after
-    ProbeKind.NO_COMMON_STEP: "The probes before and after have no step in common: they say nothing about a drift.",
-    ProbeKind.DRIFT_HIDDEN: "It cannot be told whether raw storage changed: {why:clause}.",
+    ProbeKind.NO_COMMON_STEP: "The probes before and after have no step in common: they cannot show a drift.",
+    ProbeKind.DRIFT_HIDDEN: "It is unknown whether raw storage changed: {why:clause}.",
     # Beside a database
     ProbeKind.NO_RANDOM_READS: (
         "The database had {reads_per_s:number} reads per second at {read_ms:number} ms; the probe has no random reads "
@@ -74,18 +74,18 @@ SENTENCES: Mapping[Kind, str] = {
     ),
     ProbeKind.BEYOND_PROBE: (
         "The database had {reads_per_s:number} reads per second at {read_ms:number} ms, {outstanding:number} "
-        "outstanding; of raw storage no more than {most_outstanding} outstanding are known, with which it gives "
+        "outstanding; raw storage was measured with at most {most_outstanding} outstanding, which give "
         "{raw_reads_per_s:number}."
     ),
     ProbeKind.BELOW_PROBE: (
         "The database had {reads_per_s:number} reads per second at {read_ms:number} ms, {outstanding:number} "
-        "outstanding; of raw storage no fewer than {fewest_outstanding} outstanding are known, with which it gives "
+        "outstanding; raw storage was measured with at least {fewest_outstanding} outstanding, which give "
         "{raw_reads_per_s:number}."
     ),
     ProbeKind.ACHIEVED: (
         "The database had {reads_per_s:number} reads per second at {read_ms:number} ms; raw storage gives "
-        "{raw_reads_per_s:number} with as many outstanding ({outstanding:number}, {pattern}), {raw_ms:number} ms each: "
-        "the database achieved {share:percent} of it."
+        "{raw_reads_per_s:number} with the same number outstanding ({outstanding:number}, {pattern}), {raw_ms:number} "
+        "ms each: the database achieved {share:percent} of that rate."
     ),
     ProbeKind.RAW_MAY_BE_SLOWER: "Raw storage may be slower than that: {why:clause}.",
 }
@@ -121,13 +121,14 @@ def _(
             f"{listed(not_saturated)} {'does' if len(not_saturated) == 1 else 'do'} not{rest}, as far as measured"
         )
     texts += [f"{_verb(group['patterns'], 'collapse')} at {group['depth']}" for group in collapsed]
+    # A pattern with a single depth cannot show a collapse.
     if (saturated or not_saturated) and not collapsed:
         which = "none of these" if one_step or not_issued else "nothing"
         texts.append(f"{which} collapses{': beyond saturation, I/Os only wait longer' if saturated else ''}")
     if unstable:
         texts.append(f"{listed(unstable)} {'is' if len(unstable) == 1 else 'are'} unstable")
     if one_step:
-        texts.append(f"{listed(one_step)} {'is' if len(one_step) == 1 else 'are'} known at one depth alone")
+        texts.append(f"{listed(one_step)} {'is' if len(one_step) == 1 else 'are'} known at only one depth")
     slow_machine = "the machine could not issue I/O as fast as the storage answers"
     if not_issued:
         every = len(texts) == 0
@@ -159,8 +160,8 @@ def _(probe: str, device: str | None, share: float, steps: list[str], of: int) -
     only = "only" if len(steps) == 1 else "at worst only"
     return (
         f"{probe}: the device{f' {device}' if device else ''} counted {only} {percent(share)} of the bytes that were "
-        f"read or written ({which}). The rest did not reach it, as with a cache or a file system that compresses, so "
-        "this is not what the device can do."
+        f"read or written ({which}). The rest did not reach the device, as with a cache or a compressing file system, "
+        "so this is not the device’s performance."
     )
 
 
@@ -172,22 +173,20 @@ def _(emulated_before: bool) -> str:
     before, after = (
         ("an emulated device", "the real one") if emulated_before else ("the real device", "an emulated one")
     )
-    return f"The probe before is of {before}, the one after of {after}: they say nothing about a drift."
+    return f"The probe before is of {before}, the one after of {after}: they cannot show a drift."
 
 
 @says(ProbeKind.DIFFERENT_PROBES)
 def _(what: Differs, before: str | int, after: str | int) -> str:
     sizes = (size(int(before)), size(int(after))) if what == Differs.FILE_SIZE else (before, after)
-    return (
-        f"The probes before and after differ in {term(what)} ({sizes[0]}, {sizes[1]}): they say nothing about a drift."
-    )
+    return f"The probes before and after differ in {term(what)} ({sizes[0]}, {sizes[1]}): they cannot show a drift."
 
 
 @says(ProbeKind.SAME)
 def _(steps: int, most: Mapping[str, Any], change: float) -> str:
     which = "the one step of both probes" if steps == 1 else f"all {steps} steps of both probes"
     return (
-        f"Raw storage is as it was: within {percent(PROBE_DRIFT)} in {which}; {_step(most)} changed most, by "
+        f"Raw storage is unchanged: within {percent(PROBE_DRIFT)} in {which}; {_step(most)} changed most, by "
         f"{signed(change)}."
     )
 
@@ -200,22 +199,22 @@ def _(steps: Sequence[Mapping[str, Any]]) -> str:
         for step in steps
     ]
     return (
-        f"Raw storage is not as it was: {listed(went)}, more than the {percent(PROBE_DRIFT)} allowed. What was "
-        "measured in between is not comparable."
+        f"Raw storage has changed: {listed(went)}, more than the {percent(PROBE_DRIFT)} allowed. Measurements in "
+        "between are not comparable."
     )
 
 
 @says(ProbeKind.DRIFT_UNKNOWN)
 def _(steps: Sequence[Mapping[str, Any]]) -> str:
     doubts = [
-        f"how much {_step(step)} scatters is not known"
+        f"the variation of {_step(step)} is unknown"
         if step["low"] is None or step["high"] is None
         else f"{_step(step)} changed by between {signed(step['low'] - 1)} and {signed(step['high'] - 1)}"
         for step in steps
     ]
     return (
-        f"It cannot be told whether raw storage changed by more than {percent(PROBE_DRIFT)}: {listed(doubts)}; longer "
-        "probes may tell."
+        f"It is unknown whether raw storage changed by more than {percent(PROBE_DRIFT)}: {listed(doubts)}; longer "
+        "probes may show it."
     )
 
 
@@ -251,7 +250,7 @@ def _marks(
         text += f"; at {_several(unstable)} it is unstable: its rate is below half the usual one in "
         text += f"{percent(PROBE_SLUMPS)} of the time or more"
     if limited:
-        text += f"; at {_several(limited)} the machine could not keep that many under way, so these are left out"
+        text += f"; at {_several(limited)} the machine could not keep that many under way, so these are omitted"
     return text
 
 
@@ -262,9 +261,9 @@ def _several(depths: Sequence[int]) -> str:
 FORMATS: Mapping[str, Format] = {"marks": lambda facts: _marks(**facts), "rate": _rate}
 
 
-RATE = "I/Os that ended within the step, by its seconds."
-RATE_READING = "Circled: it saturates, more outstanding I/Os bring little. Crossed: it collapses."
-LATENCY = "From issuing an I/O to its end. A percentile is left out where the sample is too small for it."
+RATE = "I/Os completed within the step, divided by its seconds."
+RATE_READING = "Circle: saturation, more outstanding I/Os add little. Cross: collapse."
+LATENCY = "From issuing an I/O to its end. A percentile is omitted if the sample is too small."
 
 
 def histogram_method(bins: int) -> str:
@@ -276,12 +275,12 @@ def emulated_probes(emulated: int, probes: int, devices: Iterable[str]) -> str:
     which = "All probes" if emulated == probes else f"{emulated} of {probes} probes"
     return (
         f"{which} were of a device whose service times Stallmark injected ({'; '.join(devices)}). They show how the "
-        "probe sees such a device; they measure no product."
+        "probe sees such a device; they do not measure a product."
     )
 
 
 def stronger(outstanding: Sequence[int]) -> str:
-    return f"The stronger a line, the more I/Os were outstanding: {', '.join(map(str, outstanding))}."
+    return f"The more opaque a line, the more I/Os were outstanding: {', '.join(map(str, outstanding))}."
 
 
 def curve_ends(name: str, values: Sequence[tuple[str, int]]) -> str:

@@ -13,22 +13,22 @@ from stallmark.report.text.templates import Format
 
 QUESTION = "What does this server do, hour by hour, and what does it wait for?"
 PERCENTILES = (
-    "Percentiles over minutes, each a mean of its own. A dash: fewer than five minutes would lie beyond it. I/O is of "
-    "all files; times are of data files, and of the log where it says so."
+    "Percentiles over the means of minutes. A dash: fewer than five minutes would be beyond it. I/O is of all files; "
+    "times are of data files, or of the log if labelled so."
 )
 PEAKS = (
     "The busiest quarter of an hour by each measure. A backup has few I/Os and many bytes: a quarter that is quiet by "
-    "one may be the busiest by another."
+    "one measure may be the busiest by another."
 )
-WINDOWS = "The quarters of an hour with the most I/Os, none of which overlap. Ten or more minutes of each were seen."
+WINDOWS = "The quarters of an hour with the most I/Os, without overlaps. At least ten minutes of each were observed."
 CLASSES = (
-    "Totals over the time that was seen, divided by it. Sizes and times are means over all I/Os of a class; other: "
-    "files of databases that the profile is not about."
+    "Totals divided by the observed time. Sizes and times are means over all I/Os of a class; other: files of "
+    "databases outside the profile."
 )
-WAITS = "Waiting: how many tasks waited so at once, on average. Waits that hold nobody up are left out."
-OVER_TIME = "Means of minutes. A line ends where nothing was seen."
-MEMORY = "Counters bound what more memory can do. Only a run with more of it measures that."
-UNSEEN = "Totals and means leave these times out."
+WAITS = "Waiting: mean number of tasks that waited at once. Waits that delay no session are omitted."
+OVER_TIME = "Means of minutes. Lines are interrupted where nothing was observed."
+MEMORY = "Counters only bound the effect of more memory. A run with more memory measures it."
+UNSEEN = "Totals and means exclude these times."
 _RECORDERS: Mapping[Source, str] = {
     "perfmon": "Perfmon",
     "iostat": "iostat",
@@ -85,12 +85,12 @@ def method(source: Source, interval_s: float) -> str:
     """Return the method behind the figures of a profile."""
     if source == "server":
         return (
-            "Counters are read about every 15 s; a rate is the rise between two samples over the time between them. No "
-            "rise is taken across a restart, a gap, or a counter that began anew."
+            "Counters are read about every 15 s; a rate is the increment between two samples divided by the time "
+            "between them. Increments across a restart, a gap, or a reset of a counter are excluded."
         )
     return (
         f"{_RECORDERS[source]} recorded a sample about every {interval_s:g} s; a rate is over the time between two "
-        "samples. No rate is taken across a gap."
+        "samples. Rates across a gap are excluded."
     )
 
 
@@ -109,7 +109,7 @@ def progress(
 ) -> str:
     """Return the progress of a collection in one line, the most important first."""
     if trouble:
-        return f"Not seen since a while: {as_reason(trouble)}. It is tried again."
+        return f"No contact for a while: {as_reason(trouble)}. Retrying."
     parts = [f"{_short(passed_s)} of {_short(planned_s)}"]
     if reads_per_s is not None and writes_per_s is not None:
         parts.append(f"{number(reads_per_s)} reads/s, {number(writes_per_s)} writes/s")
@@ -128,39 +128,38 @@ def _short(seconds: float) -> str:
 def heat(*, put_forward: bool, put_back: bool) -> str:
     """Explain the heat map, with the effect of clock changes in its time."""
     parts = [
-        f"Each hour of the day in {zone()}, as a mean over the seconds that were seen in it. Every measure has its own "
-        "scale: the darkest cell is its highest hour. An empty cell was not seen, or not known."
+        f"Each hour of the day in {zone()}, as a mean over its observed seconds. Every measure has its own scale: the "
+        "darkest cell is its highest hour. An empty cell was not observed, or is unknown."
     ]
     if put_forward:
-        parts.append("Clocks were put forward: the hour that they left out is empty.")
+        parts.append("Clocks were put forward: the skipped hour is empty.")
     if put_back:
-        parts.append("Clocks were put back: the hour that they showed twice is one cell.")
+        parts.append("Clocks were put back: the repeated hour is one cell.")
     return " ".join(parts)
 
 
 SENTENCES: Mapping[Kind, str] = {
     ProfileKind.NO_READS: (
-        "Data is hardly read from storage ({reads_per_s:number} reads per second): more memory cannot save more "
-        "reads of data than these."
+        "The server barely reads data from storage ({reads_per_s:number} reads per second): more memory cannot save "
+        "more than these reads."
     ),
     ProfileKind.FITS: (
         "The data files ({data_bytes:size}) are no larger than the buffer pool ({pool_bytes:size}): "
         "more memory cannot hold more of them."
     ),
     ProfileKind.MEMORY_NOT_KNOWN: (
-        "How many of these reads a larger pool saves does not follow from counters: run the load with several sizes of "
-        "the pool."
+        "Counters do not show how many of these reads a larger pool saves: run the load with several pool sizes."
     ),
     ProfileKind.WAITS: (
-        "It waits most for {wait_class:waited_for}: {share:percent} of all waiting, {waiting:number} tasks at once on "
-        "average ({types:listed})."
+        "The server waits most for {wait_class:waited_for}: {share:percent} of all waiting, {waiting:number} tasks at "
+        "once on average ({types:listed})."
     ),
     ProfileKind.WAITS_MET: (
-        "Sessions at work were met most at {wait_class:waited_for}: {share:percent} of all, {waiting:number} at once "
-        "on average ({types:listed})."
+        "Most samples of active sessions are of {wait_class:waited_for}: {share:percent} of all, {waiting:number} "
+        "sessions at once on average ({types:listed})."
     ),
     ProfileKind.OTHER_SERVER: "Several servers answered at this address, one after another: {servers:listed}.",
-    ProfileKind.SHORT: "The profile is of {span_s:duration}, less than a day: it may have missed the busiest hour.",
+    ProfileKind.SHORT: "The profile covers {span_s:duration}, less than a day: it may have missed the busiest hour.",
     ProfileKind.COUNTED_AT_END: (
         "A transaction took {longest_s:duration} or longer: PostgreSQL counts what a session read and wrote when its "
         "transaction ends, so a peak may be the work of all that time."
@@ -168,9 +167,7 @@ SENTENCES: Mapping[Kind, str] = {
     ProfileKind.CACHED_READS: (
         "PostgreSQL counts a read that the operating system answers from its cache like one from storage."
     ),
-    ProfileKind.SAMPLED_WAITS: (
-        "PostgreSQL keeps no totals of waits: sessions were looked at once every {interval_s:g} s."
-    ),
+    ProfileKind.SAMPLED_WAITS: ("PostgreSQL keeps no totals of waits: sessions were sampled every {interval_s:g} s."),
     ProfileKind.MISSING: "{name:missing}: {said:as_reason}.",
 }
 FORMATS: Mapping[str, Format] = {
@@ -182,7 +179,7 @@ FORMATS: Mapping[str, Format] = {
 @says(ProfileKind.SEEN)
 def _(seen_s: float, span_s: float, begin: float, end: float) -> str:
     whole = "all of it" if span_s - seen_s < 0.5 else f"{share(seen_s / span_s)} of it"
-    return f"The profile is of {duration(span_s)}, from {moment(begin)} to {moment(end)}; {whole} was seen."
+    return f"The profile covers {duration(span_s)}, from {moment(begin)} to {moment(end)}; {whole} was observed."
 
 
 @says(ProfileKind.BUSIEST)
@@ -262,14 +259,15 @@ def _(reads_per_s: float, share: float | None, waiting: float | None, found_shar
     part = f", {percent(share)} of the I/Os of data files" if share is not None else ""
     time = f"; {number(waiting)} reads were under way at once on average" if waiting is not None else ""
     lookups = f". {percent(found_share)} of page lookups are answered from the pool" if found_share is not None else ""
-    return f"Of the reads of data more memory saves at most all, {number(reads_per_s)} per second{part}{time}{lookups}."
+    return f"More memory saves at most all reads of data, {number(reads_per_s)} per second{part}{time}{lookups}."
 
 
 @says(ProfileKind.POOL_TURNOVER)
 def _(pool_bytes: float, turnover_s: float, least_life_s: float | None) -> str:
     life = f"; the lowest page life expectancy was {number(least_life_s)} s" if least_life_s is not None else ""
     return (
-        f"As much as the buffer pool holds ({size(pool_bytes)}) is read from storage every {roughly(turnover_s)}{life}."
+        f"The server reads the size of its buffer pool ({size(pool_bytes)}) from storage every "
+        f"{roughly(turnover_s)}{life}."
     )
 
 
@@ -278,9 +276,9 @@ def _(gaps: int, unseen_s: float, longest_s: float, longest_begin: float, said: 
     cause = f" ({as_reason(said)})" if said else ""
     if gaps == 1:
         unseen = duration(unseen_s).capitalize()
-        return f"{unseen} from {moment(longest_begin)} were not seen{cause}: no rate includes them."
+        return f"{unseen} from {moment(longest_begin)} were not observed{cause}: no rate includes them."
     return (
-        f"In {gaps} gaps {duration(unseen_s)} were not seen, the longest {duration(longest_s)} from "
+        f"In {gaps} gaps {duration(unseen_s)} were not observed, the longest {duration(longest_s)} from "
         f"{moment(longest_begin)}{cause}: no rate includes them."
     )
 
@@ -301,10 +299,9 @@ def _(samples: int, late_s: float, longest_s: float) -> str:
 @says(ProfileKind.RESTARTS)
 def _(restarts: int, begin: float) -> str:
     if restarts == 1:
-        return f"The server was started again before {moment(begin)}: its buffer pool was empty then."
+        return f"The server was restarted before {moment(begin)}: its buffer pool was empty then."
     return (
-        f"The server was started again {restarts} times, first before {moment(begin)}: its buffer pool was empty each "
-        "time."
+        f"The server was restarted {restarts} times, first before {moment(begin)}: its buffer pool was empty each time."
     )
 
 
@@ -320,10 +317,10 @@ def _(times: int, begin: float, jump_s: float) -> str:
 @says(ProfileKind.LOST)
 def _(share: float, imported: bool) -> str:
     if imported:
-        return f"Of up to {percent(share)} of the time the I/O of a class is not known: values are missing there."
+        return f"For up to {percent(share)} of the time the I/O of a class of files is unknown: values are missing."
     return (
-        f"Of up to {percent(share)} of the time the I/O of a class of files is not known: its counters began anew, or "
-        "were not there."
+        f"For up to {percent(share)} of the time the I/O of a class of files is unknown: its counters were reset or "
+        "missing."
     )
 
 

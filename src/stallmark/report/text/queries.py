@@ -18,15 +18,15 @@ SENTENCES: Mapping[Kind, str] = {
     ReadKind.PHASE_CUT: "The {figure:figure} is not computed, because the {figure} run was not finished.",
     QueryKind.LACKS: "{run}: {because:clause}.",
     QueryKind.NO_TPC_RESULT: (
-        "Query power, query throughput and their composite follow TPC-H’s formulas and are no QphH: the refresh sets "
-        "are different, and nobody has audited the runs."
+        "Query power, query throughput and their composite follow TPC-H’s formulas and are not QphH: the refresh sets "
+        "are different, and the runs are not audited."
     ),
     QueryKind.DOPS_IN_TURN: (
-        "Degrees of parallelism were tried one after the other: what an earlier one left in the pool helps the next, "
-        "so look at the reads beside the times."
+        "Degrees of parallelism were tried one after the other: pages that an earlier one left in the pool help the "
+        "next, so compare the reads as well as the times."
     ),
     QueryKind.OTHER_PARAMETERS: (
-        "Each stream gives the same query other parameters: a mean over streams is over several questions."
+        "Each stream runs a query with different parameters: a mean over streams is over several sets of parameters."
     ),
 }
 FORMATS: Mapping[str, Format] = {"figure": FIGURES.__getitem__}
@@ -45,8 +45,8 @@ def _(figure: str, variants: list[str], values_per_h: list[float], fewest_runs: 
         return f"The {FIGURES[figure]} of {variants[0]} is {number(values_per_h[0])} (derived from TPC-H, not QphH)."
     (low, high), (least, most) = variants, values_per_h
     return (
-        f"The {FIGURES[figure]} (derived from TPC-H, not QphH) lies between {number(least)} in {low} and "
-        f"{number(most)} in {high} ({times(most / least)}){indicative(fewest_runs)}."
+        f"The {FIGURES[figure]} (derived from TPC-H, not QphH) is between {number(least)} in {low} and {number(most)} "
+        f"in {high} ({times(most / least)}){indicative(fewest_runs)}."
     )
 
 
@@ -65,11 +65,11 @@ def _(
 ) -> str:
     parts = []
     if faster:
-        parts.append(f"{faster} {_are(faster)} faster (most of all {_ratios(fastest)})")
+        parts.append(f"{faster} {_are(faster)} faster (most {_ratios(fastest)})")
     if alike:
-        parts.append(f"{alike} hardly change{'s' * (alike == 1)}")
+        parts.append(f"{alike} barely change{'s' * (alike == 1)}")
     if slower:
-        parts.append(f"{slower} {_are(slower)} slower (most of all {_ratios(slowest)})")
+        parts.append(f"{slower} {_are(slower)} slower (most {_ratios(slowest)})")
     return (
         f"Queries in {variant} take {number(ratio)} of the time in {baseline} (geometric mean of {queries}): "
         f"{', '.join(parts)}{indicative(fewest_runs)}."
@@ -80,7 +80,8 @@ def _(
 def _(queries: list[str], variant: str, baseline: str) -> str:
     has = "has" if len(queries) == 1 else "have"
     return (
-        f"{listed(queries)} {has} another plan in {variant} than in {baseline}: their run times compare plans as well."
+        f"{listed(queries)} {has} a different plan in {variant} than in {baseline}: their run times compare plans as "
+        "well."
     )
 
 
@@ -90,7 +91,7 @@ def _(
 ) -> str:
     where = f" in {variant}" if variant else ""
     worse = f"; {listed(slower[:MANY])} {'gets' if len(slower) == 1 else 'get'} slower" if slower else ""
-    alone = f"; {serial} of {queries} run serially all the same" if serial else ""
+    alone = f"; {serial} of {queries} still run serially" if serial else ""
     return (
         f"At a degree of parallelism of {dops[1]} queries{where} take {number(ratio)} of the time at {dops[0]} "
         f"(geometric mean of {queries}){worse}{alone}{indicative(fewest_runs)}."
@@ -106,8 +107,8 @@ def _(runs: int) -> str:
 def _(variants: dict[str, int]) -> str:
     counts = [f"{count} in {variant}" for variant, count in variants.items()]
     return (
-        f"Queries took less than the tenth of a second that power rounds them up to ({', '.join(counts)}): by their "
-        "times it would be higher. Compare times, or choose a larger scale factor."
+        f"Queries took less than a tenth of a second, to which power rounds them up ({', '.join(counts)}): with their "
+        "actual times it would be higher. Compare times, or choose a larger scale factor."
     )
 
 
@@ -120,63 +121,61 @@ def _ratios(queries: Mapping[str, float]) -> str:
 
 
 CONCURRENT_STREAMS = (
-    "Queries per hour: of all streams together, those that ended within the measured interval; no TPC figure. A "
-    "query's time is the geometric mean of its executions (how many: in brackets), in seconds."
+    "Queries per hour: of all streams together, those that ended within the measured interval; not a TPC figure. A "
+    "query's time is the geometric mean of its executions (their number in brackets), in seconds."
 )
 
 
 def run_time_method(phase: str) -> str:
-    return f"Seconds from sending a query to its whole answer, in the {phase}."
+    return f"Seconds from sending a query to its complete answer, in the {phase}."
 
 
 def relative_method(phase: str, baseline: str) -> str:
     """Return the method of the chart of run times relative to the baseline."""
     return (
         f"Run time of each query in the {phase} divided by its run time in {baseline}; below 1 is faster. Mean: "
-        "geometric mean of all queries, refreshes left out. Hatched: its plan is another one."
+        "geometric mean of all queries, without refreshes. Hatched: its plan is different."
     )
 
 
 READS = (
-    "Pages that were not in the pool, over all workers of a query, as the server counted them; temporary "
-    "files are not among them."
+    "Pages that were not in the pool, over all workers of a query, as the server counted them, without temporary files."
 )
 IO_WAITS = (
-    "What the server says the query waited for reads and writes of data and temporary files. Several workers "
-    "wait at once, so it may be longer than the run time."
+    "The query’s waiting time for reads and writes of data and temporary files, as reported by the server. Several "
+    "workers wait at once, so it may exceed the run time."
 )
-RELATIVE_READING = "Bars below the line are faster, above it slower; hatched ones have another plan."
+RELATIVE_READING = "Bars below the line are faster, above it slower; hatched ones have a different plan."
 PARALLELISM = (
-    "Run time over how many processes or threads were allowed to work on the query, log scale; how many did "
-    "is in the table of all figures."
+    "Run time over the allowed number of processes or threads per query, log scale; the actual number is in the table "
+    "of all figures."
 )
 
 
 def figures_note(phase: str, baseline: str) -> str:
     """Return the explanation of the table of variants."""
     return (
-        "Power, throughput and composite are derived from TPC-H and no QphH: queries per hour times the scale factor. "
-        f"Run time and what follows are of the {phase}. Relative: geometric mean of the queries’ run times against "
-        f"{baseline}; below 1 is faster."
+        "Power, throughput and composite are derived from TPC-H and not QphH: queries per hour times the scale "
+        f"factor. Run time and the columns after it are of the {phase}. Relative: geometric mean of the queries’ run "
+        f"times against {baseline}; below 1 is faster."
     )
 
 
 def run_times_note(baseline: str) -> str:
     """Return the explanation of the table of queries."""
     return (
-        "Run times are seconds from sending a query to its whole answer; of several runs or streams the geometric "
-        f"mean. Plan: whether its shape (operators, tables, indexes) is one that {baseline} has too."
+        "Run times are seconds from sending a query to its complete answer; the geometric mean of several runs or "
+        f"streams. Plan: whether {baseline} has a plan of the same shape (operators, tables, indexes)."
     )
 
 
 def parallelism_note(degree: str) -> str:
-    return f"At a degree of parallelism of {degree}; the others stand below."
+    return f"At a degree of parallelism of {degree}; the others are below."
 
 
 EXECUTIONS = (
-    "Means of an execution. Pages are of 8 KiB, over all workers; logical: looked at, in the pool or not. "
-    "Waits are summed over the workers of a query, so they may be longer than it. An en dash: the server does"
-    " not tell."
+    "Means of an execution. Pages are of 8 KiB, over all workers; logical: accessed, in the pool or not. Waits are "
+    "summed over the workers of a query, so they may exceed its run time. An en dash: not reported by the server."
 )
 
 
@@ -191,7 +190,7 @@ def driver_gap(mean_ms: float, most_ms: float) -> str:
 def figures_in_brief(phase: str, baseline: str) -> str:
     """Return the explanation of the table of variants, for a terminal."""
     return (
-        "Power, throughput and composite: derived from TPC-H, no QphH. Relative: geometric mean of run times of the "
+        "Power, throughput and composite: derived from TPC-H, not QphH. Relative: geometric mean of run times of the "
         f"{phase} against {baseline}."
     )
 
@@ -212,9 +211,9 @@ def by_parallelism(variant: str, times: Sequence[tuple[int, float | None]]) -> s
     return f"{variant}: {', '.join(f'{number(seconds)} s at {dop}' for dop, seconds in times)}."
 
 
-OTHER_PLAN = "* its plan is another one than in A."
+OTHER_PLAN = "* its plan differs from that in A."
 
 
 def letters(variants: Sequence[str]) -> str:
     """Return the line that maps letters to variants."""
-    return f"{'; '.join(variants)}. Beside the seconds: relative to A."
+    return f"{'; '.join(variants)}. Next to the seconds: relative to A."

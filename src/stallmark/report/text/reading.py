@@ -80,23 +80,21 @@ def throughput_method(measured: str, commits: str) -> str:
 def primary_method(name: str, nominal: Sequence[float]) -> str:
     """Return the method of the chart of the primary transaction; `nominal` are the rates of the databases' sizes."""
     rates = " or ".join(map(format.number, nominal))
-    size = f" The size of the database stands for {rates} per second." if nominal else ""
+    size = f" The nominal rate for the size of the database is {rates} per second." if nominal else ""
     return f"{name} committed within the measured interval divided by its seconds.{size}"
 
 
 METHODS = {
     "latency": (
         "Scheduled to ended, retries included, from an HDR histogram with 3 significant digits over the whole "
-        "measured interval. A percentile the sample is too small for is not drawn."
+        "measured interval. Percentiles with too small a sample are not drawn."
     ),
     "reads": "Reads of data files that left the server, over the measured interval, divided by its commits.",
     "read-ms": (
         "Volume-weighted: stall divided by reads of the measured interval. Mean of intervals: the mean of the "
         "per-second means, as monitoring tools draw it; quiet seconds count as much as busy ones."
     ),
-    "iops": (
-        "Reads and writes of data files as the server counts them, over the measured interval; the log is not in it."
-    ),
+    "iops": ("Reads and writes of data files as the server counts them, over the measured interval, without the log."),
     "mb": "Bytes read from and written to data files as the server counts them, over the measured interval.",
 }
 """The method of each chart of metrics, by the chart's id."""
@@ -120,15 +118,15 @@ WAITS = (
     "interval. I/O: data files. WAL: writing and syncing the log. Lock: waiting for another transaction. CPU:"
     " running or ready to run. Client: the server waited for the user. "
 )
-WAITS_ARE_NO_CAUSE = "A share of time is not a cause: what remains when the I/O is faster may wait for something else."
+WAITS_ARE_NO_CAUSE = "A share of time is not a cause: with faster I/O, users may wait for something else instead."
 
 
 def correlation_method(unit: str) -> str:
     """Return the method of the chart of correlations; `unit` is that of the stall."""
     return (
-        "Pearson’s r of the changes from one second to the next (differenced series, so that a common trend does not "
-        f"pass for a connection), 95 % interval by Fisher’s z; unit of the stall: {unit}. n is the number of changes. "
-        "Near zero with a saturated device is expected: users wait all the time."
+        "Pearson’s r of the changes from one second to the next (differenced series, so that a common trend is not "
+        f"mistaken for a connection), 95 % interval by Fisher’s z; unit of the stall: {unit}. n is the number of "
+        "changes. Near zero with a saturated device is expected: users wait all the time."
     )
 
 
@@ -142,11 +140,11 @@ def timeline_method(widest_s: int) -> str:
     density = "Every second is drawn."
     if widest_s > 1:
         density = (
-            f"Drawn as means of {format.seconds(widest_s)} each, before the least and the greatest second of each."
+            f"Drawn as means of {format.seconds(widest_s)} each, in front of the lowest and the highest second of each."
         )
     return (
         "Per-second counters; all runs begin at the start of their first measured interval. Warm-up is shaded and "
-        f"drawn thin, and is in none of the figures above. {density}"
+        f"drawn thin, and excluded from the figures above. {density}"
     )
 
 
@@ -160,8 +158,8 @@ WRITTEN = (
     "Written by Stallmark from the run records named under Environment. Nothing in this file is loaded from elsewhere."
 )
 ON_PAPER = (
-    "On paper it lacks the numbers and the method of each chart, and the tables of single steps and of settings: they "
-    "are in the file."
+    "The printed page lacks the numbers and the method of each chart, and the tables of single steps and of settings: "
+    "see the file."
 )
 NO_SCRIPT = "The charts need JavaScript; the picture and all numbers do not."
 NO_FINDING = "No finding: the record does not support one."
@@ -170,17 +168,16 @@ NO_FINDING = "No finding: the record does not support one."
 
 PICTURE = (
     "Bars are means over runs; a tick is a run, a line the 95 % interval over three runs or more. Response time: "
-    "scheduled to ended, mean of all transactions, divided by what sampled sessions were doing and what the device’s "
-    "own counters account for. Rest: other I/O, driver and network, waiting for a free user, and waits of no known "
-    "class."
+    "scheduled to ended, mean of all transactions, divided by the sampled states of sessions and the device’s own "
+    "counters. Rest: other I/O, driver and network, waiting for a free user, and unclassified waits."
 )
 CEILING = (
-    "Every level that was tried: latency over throughput. A filled mark held the service level, a cross broke it. "
-    "Levels come in the order of the search: doubled until one broke, then the gap halved, then both ends once more."
+    "Every tried level: latency over throughput. Filled marks kept the service level, crosses broke it. Levels are in "
+    "the order of the search: doubled until one broke, then the gap halved, then both ends repeated."
 )
 MEMORY_CURVE = (
-    "Throughput rises with memory, and reads per transaction fall. An orange cross is what the curve says of a size "
-    "that was left out: where it lies off the point, the curve bends more than its sizes tell."
+    "Throughput rises with memory, and reads per transaction fall. An orange cross is the curve’s prediction for a "
+    "size that was left out: if it is off the point, the curve bends more than its sizes show."
 )
 THRESHOLDS = (
     "Limits that the scenario declared before anything ran. Steps that were cut short or are invalid have no verdict."
@@ -196,8 +193,8 @@ def columns(primary: str | None, missing_percentile: bool) -> str:
     rate = "TPS: committed transactions per second of the measured interval. Latency: scheduled"
     if primary:
         rate = (
-            f"{primary}: those committed, per second of the measured interval; nominal: what the size of the database "
-            "stands for; all tx: committed transactions of every type. Latency: of every type, scheduled"
+            f"{primary}: commits per second of the measured interval; nominal: the rate for the size of the database; "
+            "all tx: committed transactions of every type. Latency: of every type, scheduled"
         )
     return (
         f"{rate} to ended, retries included. Reads and read time: data files as the server counts them; the time is "
@@ -218,28 +215,28 @@ CORRELATION = (
     "Does throughput move with the stall? Correlation of per-second changes; a bar that spans zero shows no connection."
 )
 GATES = (
-    "What must hold for the figures to stand for this workload. A step that fails a gate is marked, and not compared "
+    "Conditions under which the figures represent this workload. A step that fails a gate is marked, and not compared "
     "unless it is only slower than the limits."
 )
 STEADINESS = (
-    "Figures are those of a steady state or they depend on when they were taken. Shares are of the mean over the "
-    "measured interval."
+    "Without a steady state, figures depend on the time of measurement. Shares are of the mean over the measured "
+    "interval."
 )
-NO_ROW_WAITS = "No session was seen waiting for another’s row."
+NO_ROW_WAITS = "No sampled session waited for another’s row."
 TRANSACTIONS = (
     "Latency in milliseconds from scheduled to ended, retries included. Rolled back: as the workload intends; failed: "
     "given up."
 )
 STATEMENTS = (
-    "Latency in milliseconds from sent to answered, of executions that ended well. Rows: returned, or changed "
-    "where none are. Transactions also begin and commit, which is no row here."
+    "Latency: milliseconds from the request to the answer, of successful executions. Rows: the rows returned, or the "
+    "rows changed if a statement returns none. The begin and the commit of a transaction have no row here."
 )
 _AGREE = (
     f"Counts and bytes should agree within {percent(COUNTS_AGREE).replace(' ', NBSP)}; those that do not are marked."
 )
 AGREEMENT = (
     f"{_AGREE} Mean times are comparable only from 2{NBSP}ms and below 70{NBSP}% CPU: on a fast device the server’s "
-    "clock also holds scheduling."
+    "times include scheduling."
 )
 RATES = (
     "Rates are over the seconds between a source’s own first and last sample in the measured interval. Δ: device "
@@ -259,24 +256,23 @@ def conditions_held(held: int, checked: int, names: Sequence[str]) -> str:
 
 # Runs of queries, and probes. ---------------------------------------------------------------------------------
 
-PARALLEL = "Each query with 1, 2 and more processes or threads at work on it, as far as the server gave them to it."
-STREAM_WAITS = (
-    "What the sessions of the streams were doing, seen several times a second; the workers of a query are not among "
-    "them."
-)
+PARALLEL = "Each query with 1, 2 and more processes or threads, as far as the server granted them."
+STREAM_WAITS = "States of the streams’ sessions, sampled several times a second; without the workers of a query."
 PLANS = "Plans are in the folder “plans” of each record, by query and hash."
-AGREEMENT_OF_QUERIES = f"{_AGREE} On the embedded engine temporary files are not direct: their reads are in neither."
+AGREEMENT_OF_QUERIES = (
+    f"{_AGREE} On the embedded engine temporary files are not direct: neither count includes their reads."
+)
 NO_QUERY_FAILED = "No query failed, and none took longer than its timeout."
 PROBE_CURVES = (
-    "A closed loop for each point: so many I/Os are under way all the time. Once the rate no longer grows, more of "
-    "them only wait longer."
+    "A closed loop for each point: a constant number of I/Os is outstanding. Once the rate no longer grows, more "
+    "outstanding I/Os only wait longer."
 )
 
 # Terminals. ---------------------------------------------------------------------------------------------------
 
 
 def similar_runs(others: int) -> str:
-    return f"Much the same in {others} other run{'s' * (others > 1)} of it."
+    return f"Similar in {others} other run{'s' * (others > 1)}."
 
 
 def not_shown(columns: Sequence[str]) -> str:

@@ -26,24 +26,23 @@ def _(jump_s: float) -> str:
     way = "ahead" if jump_s > 0 else "back"
     return (
         f"The server’s clock jumped {number(abs(jump_s))} s {way} while this step was measured: one of the machines "
-        "stood still, or its clock was set."
+        "was suspended, or its clock was set."
     )
 
 
 @says(ReadKind.FEW_SAMPLES)
 def _(sources: list[str], seconds: float, measured_s: float) -> str:
     return (
-        "Samples at the ends of the measured interval were further apart than planned, which leaves "
-        f"{number(seconds)} s open: {listed(sources)}. Rates may be off by {percent(seconds / measured_s)}, times per "
-        "I/O are not."
+        f"Samples at the ends of the measured interval were further apart than planned, which leaves {number(seconds)} "
+        f"s uncertain: {listed(sources)}. Rates may be off by {percent(seconds / measured_s)}, times per I/O are not."
     )
 
 
 @says(ReadKind.DATED_ROUGHLY)
 def _(sources: list[str], seconds: float, measured_s: float) -> str:
     return (
-        f"The server took long to answer at the ends of the measured interval, and when it counted is not known better "
-        f"than to {number(seconds)} s: {listed(sources)}. Rates may be off by {percent(seconds / measured_s)}, times "
+        "The server answered slowly at the ends of the measured interval, so the time of its counts is known only to "
+        f"within {number(seconds)} s: {listed(sources)}. Rates may be off by {percent(seconds / measured_s)}, times "
         "per I/O are not."
     )
 
@@ -56,8 +55,8 @@ def _(database: str | None, state: str, reason: int | None, after_s: float, meas
     part = "only a part" if after_s < measured_s else "perhaps only a part"  # seen once the interval was over
     remedy = resume_command(state, reason).rstrip(";")
     return (
-        f"Query Store{place} was seen {state}{cause} {when}, and counts nothing then: its statements and waits are "
-        f"{part} of those that there were. For the next run, {remedy}."
+        f"Query Store{place} was {state}{cause} {when}, and counts nothing in that state: its statements and waits are "
+        f"{part} of the actual ones. For the next run, {remedy}."
     )
 
 
@@ -67,8 +66,8 @@ def _(database: str | None, option: str, before: str, now: str, after_s: float, 
     when = f"after {number(after_s)} of the {number(measured_s)} s measured" if after_s else "as measuring began"
     part = "waits" if option == "WAIT_STATS_CAPTURE_MODE" else "statements and waits"
     return (
-        f"{option} of Query Store{place}, which was {before} as the run began, was seen {now} {when}: its {part} are "
-        "perhaps only a part of those that there were. Let nobody change it during a run."
+        f"{option} of Query Store{place}, which was {before} as the run began, was {now} {when}: its {part} are "
+        "perhaps only a part of the actual ones. Do not change it during a run."
     )
 
 
@@ -76,9 +75,9 @@ def _(database: str | None, option: str, before: str, now: str, after_s: float, 
 def _(plans: int, procedures: list[str]) -> str:
     left = "1 plan" if plans == 1 else f"{plans:,} plans"
     return (
-        f"{left} of statements in {first_three(procedures)} left the plan cache while executed, with what was counted "
-        "since the sample before: these statements were executed at least as often as is shown. Query Store keeps "
-        "such counts (`observe: [query_store]`)."
+        f"{left} of statements in {first_three(procedures)} left the plan cache during execution, with their counts "
+        "since the previous sample: these statements were executed at least as often as shown. Query Store keeps such "
+        "counts (`observe: [query_store]`)."
     )
 
 
@@ -96,12 +95,12 @@ def _(
 # How to read tables of a run’s transactions, errors and collectors. -------------------------------------------
 
 READS_SAMPLED = (
-    "I/Os that a transaction’s own session asked for, from a random sample of transactions (“counted”): one may "
-    "bring several blocks, and what others read for it is not in it."
+    "I/Os requested by a transaction’s own session, from a random sample of transactions (“counted”). One I/O may "
+    "read several blocks, and reads by other processes on its behalf are not included."
 )
 READS_BY_PROCEDURE = (
-    "Pages of 8 KiB, as the plan cache counted them for the procedures that a transaction calls, for each that "
-    "ended. Where a plan left the cache it is too little: “Procedures” tells how many executions are covered."
+    "Pages of 8 KiB per completed transaction, as the plan cache counted them for its procedures. The number is too "
+    "low if a plan left the cache: “Procedures” shows how many executions are covered."
 )
 
 
@@ -111,11 +110,11 @@ def too_few(samples: int) -> str:
 
 
 RUNS = (
-    "Pool set and reached: the memory cap as configured, and as the server reported it. Growth: of the database "
-    "over the run. Cost: CPU of all collectors, as a share of one core. Dated: samples have the server’s time, "
-    "whose offset and drift from the driver’s clock are known to so many milliseconds."
+    "Pool set and reached: the memory cap as configured, and as the server reported it. Growth: of the database over "
+    "the run. Cost: CPU of all collectors, as a share of one core. Dated: precision in milliseconds of the samples’ "
+    "times, from the offset and drift of the server’s clock against the driver’s."
 )
-TRIED_AGAIN = "Calls that failed by deadlock, serialisation or lock timeout were tried again, at most ten times."
+TRIED_AGAIN = "Calls that failed by deadlock, serialisation or lock timeout were retried, at most ten times."
 
 
 # The wording of what happened in a run beside its figures.
@@ -132,13 +131,13 @@ def _(load: str, waiting: int, given_up: int) -> str:
     begun = (
         f"{waiting:,} were due and not yet started when their rate changed or the run ended: the streams fell behind"
     )
-    ended = f"{given_up:,} were given up under way, and are in no rate"
+    ended = f"{given_up:,} were given up while running, and are in no rate"
     return f"Queries of {load}: {'; '.join([begun] * bool(waiting) + [ended] * bool(given_up))}."
 
 
 @says(RunKind.DEFERRED_WAITED)
 def _(transactions: int, cleared_by_next: bool) -> str:
-    then = ": the next run begins by clearing away what they leave open" if cleared_by_next else ""
+    then = ": the next run begins by clearing their open work" if cleared_by_next else ""
     return (
         f"{transactions:,} transactions of the background sessions were not due yet, or not begun, when the run "
         f"ended{then}."
@@ -148,9 +147,11 @@ def _(transactions: int, cleared_by_next: bool) -> str:
 @says(RunKind.EXECUTORS_LOST)
 def _(executors: int, within_s: float, unreported: Mapping[str, int] | None) -> str:
     lost = "1 executor process was" if executors == 1 else f"{executors:,} executor processes were"
-    text = f"{lost} lost, with what {'its' if executors == 1 else 'their'} users did in about the last {within_s:g} s"
+    text = (
+        f"{lost} lost, with the work of {'its' if executors == 1 else 'their'} users in about the last {within_s:g} s"
+    )
     if unreported is None:
-        return f"{text}: how many commits that were is not known, because the database was not counted afterwards."
+        return f"{text}: the number of lost commits is unknown, because the database was not counted afterwards."
     counts = [f"{number:,} {plural(name)}" for name, number in unreported.items()]
     return f"{text}: the database counts {listed(counts)} more than were reported."
 
@@ -158,22 +159,22 @@ def _(executors: int, within_s: float, unreported: Mapping[str, int] | None) -> 
 # The wording of cautions that come from the server itself.
 
 SENTENCES: Mapping[Kind, str] = {
-    ReadKind.HISTOGRAM_FULL: "The histogram is full: other durations than those in it may be missing.",
+    ReadKind.HISTOGRAM_FULL: "The histogram is full: further durations may be missing.",
     ReadKind.HISTOGRAM_LOST_EVENTS: "The server ran out of buffers and lost {events:,.0f} of the events.",
     ReadKind.HISTOGRAM_UNIT_UNKNOWN: (
         "Its unit is not known: the file counters are missing, or match neither milliseconds nor microseconds."
     ),
     ReadKind.NOT_READ: (
         "Not read for up to {seconds:,.0f} of the {measured_s:,.0f} s measured: {sources:listed}. Figures are over "
-        "the time that was seen, and changes within a gap do not show."
+        "the observed time, and changes within a gap are invisible."
     ),
     ReadKind.QUERY_STORE_DROPPED: (
         "Query Store dropped counts of {procedures:first_three} while they rose, as it does to stay within "
-        "MAX_STORAGE_SIZE_MB or when it is cleared: executions are at least what is shown."
+        "MAX_STORAGE_SIZE_MB or when it is cleared: executions are at least as many as shown."
     ),
     ReadKind.COUNTERS_RESTARTED: (
-        "The counters of {sources:listed} restarted while this step was measured, as when somebody resets them: what "
-        "they had counted is lost, and tables leave out what is only a part."
+        "The counters of {sources:listed} restarted while this step was measured, as after a reset: their earlier "
+        "counts are lost, and tables omit partial values."
     ),
     ReadKind.ACTIVE_FITS_DRAM: (
         "The active set ({facts:active}) fits into the array’s DRAM ({dram_bytes:size}), which may have answered "
@@ -183,7 +184,7 @@ SENTENCES: Mapping[Kind, str] = {
         "The active set ({facts:active}) fits into the flash {flash:both} ({flash_bytes:size}). Once the flash is warm "
         "no read waits for disks. Larger data may behave differently."
     ),
-    RunKind.SAMPLES_MISSED: "{collector}: {samples:,} samples were left out, because earlier ones took too long.",
+    RunKind.SAMPLES_MISSED: "{collector}: {samples:,} samples were skipped, because earlier ones took too long.",
     RunKind.SAMPLES_INCOMPLETE: "{collector}: {lacks}.",
     RunKind.CLOCKS_APART: (
         "The clocks of the load machines were compared to within {apart_ms:,.0f} ms only: a second of the record is "
@@ -194,26 +195,26 @@ SENTENCES: Mapping[Kind, str] = {
     ),
     RunKind.UNFINISHED: "{transactions:,} transactions did not end, even cancelled: their outcome is unknown.",
     RunKind.EXECUTORS_SILENT: (
-        "{executors:,} executor processes had to be killed at the end: what their users did last is unknown."
+        "{executors:,} executor processes had to be killed at the end: the last work of their users is unknown."
     ),
-    RunKind.MAINTENANCE_FAILED: "The {maintenance} beside the users failed: {server_said:as_reason}.",
+    RunKind.MAINTENANCE_FAILED: "The {maintenance} during the load failed: {server_said:as_reason}.",
     ServerKind.NODES_UNEVEN: (
         "In {steps:named} pages stayed only {share:percent} as long in the memory of one NUMA node as in that of "
-        "another: the buffer pool was not used evenly, and a larger one may not help all users alike."
+        "another: the buffer pool was not used evenly, and a larger one may not help all users equally."
     ),
     ServerKind.REPLICA_BEHIND: (
-        "In {steps:named} a synchronous replica was not synchronized for {share:percent} of the time: commits did "
-        "not wait for it then, and were faster than they are when it is."
+        "In {steps:named} a synchronous replica was not synchronized for {share:percent} of the time: commits did not "
+        "wait for it then, and were faster than with a synchronized replica."
     ),
     ServerKind.STATISTICS_UPDATED: (
-        "Statistics were counted anew while {steps:named} was measured ({statistics:first_three}): that was read from "
-        "the same storage, and queries were planned anew. Warm up longer, or say `auto_update_statistics: off` below "
+        "Statistics were updated while {steps:named} was measured ({statistics:first_three}): the update read from "
+        "the same storage, and queries were planned again. Warm up longer, or set `auto_update_statistics: off` below "
         "`database`."
     ),
     ServerKind.AUTOVACUUM: (
-        "In {steps:named} autovacuum did up to {write_share:share} of the writes and {read_share:share} of the "
-        "reads of data files, which are in its figures though no transaction asked for them. How much it does is a "
-        "matter of which tables were due: measure for longer, or raise their thresholds."
+        "In {steps:named} autovacuum did up to {write_share:share} of the writes and {read_share:share} of the reads "
+        "of data files, which are in its figures although no transaction caused them. Its work depends on which "
+        "tables were due: measure longer, or raise their thresholds."
     ),
 }
 
@@ -222,8 +223,8 @@ SENTENCES: Mapping[Kind, str] = {
 def _(steps: list[str] | None, files: list[str], times: int) -> str:
     often = "once" if times == 1 else f"{times:,} times"
     return (
-        f"Files grew {often} while {scope(steps)} was measured ({listed(files)}): who needs the space waits until it "
-        "is there, and a log is zeroed first. Make files large enough beforehand."
+        f"Files grew {often} while {scope(steps)} was measured ({listed(files)}): sessions that need the space wait "
+        "for it, and a log is zeroed first. Make files large enough beforehand."
     )
 
 
@@ -231,8 +232,8 @@ def _(steps: list[str] | None, files: list[str], times: int) -> str:
 def _(steps: list[str] | None, most: int) -> str:
     queries = "1 query" if most == 1 else f"up to {most:,} queries"
     return (
-        f"In {scope(steps)} {queries} waited for memory to sort and join in (memory grants pending): that time is "
-        "neither the storage’s nor the buffer pool’s."
+        f"In {scope(steps)} {queries} waited for memory for sorts and joins (memory grants pending): neither storage "
+        "nor the buffer pool causes that time."
     )
 
 
@@ -240,8 +241,8 @@ def _(steps: list[str] | None, most: int) -> str:
 def _(steps: list[str] | None, deadlocks: int) -> str:
     counted = "1 deadlock" if deadlocks == 1 else f"{deadlocks:,} deadlocks"
     return (
-        f"The server counted {counted} in {scope(steps)}: work was undone and done again, and its reads and waits are "
-        "in the figures."
+        f"The server counted {counted} in {scope(steps)}: work was rolled back and repeated, and its reads and waits "
+        "are in the figures."
     )
 
 
@@ -250,9 +251,9 @@ def _(recovery: str, used_share: float | None, database: str | None) -> str:
     so_far = "" if used_share is None else f" It was {percent(used_share)} full at most."
     model = "The database’s recovery model" if database is None else f"The recovery model of the database {database}"
     return (
-        f"{model} is {recovery}: its log is kept until it is backed up, so that it fills and "
-        f"then grows while it is measured, or the run ends with error 9002.{so_far} ALTER DATABASE … SET RECOVERY "
-        "SIMPLE, or back up the log on a schedule, and say that you did."
+        f"{model} is {recovery}: its log is kept until it is backed up, so that it fills and then grows during the "
+        f"measurement, or the run ends with error 9002.{so_far} ALTER DATABASE … SET RECOVERY SIMPLE, or back up the "
+        "log on a schedule, and note that with the results."
     )
 
 
@@ -260,90 +261,90 @@ def _(recovery: str, used_share: float | None, database: str | None) -> str:
 def _(databases: list[str]) -> str:
     place = f" in {listed(databases)}" if databases else ""
     return (
-        f"AUTO_CLOSE is on{place}: a database closes once no session is in it, and its pages leave the memory. What a "
-        "run found in the cache may be less than what was put there before. Run ALTER DATABASE … SET AUTO_CLOSE OFF."
+        f"AUTO_CLOSE is on{place}: a database closes when its last session ends, and its pages leave memory. A run may "
+        "have found less in the cache than was loaded before. Run ALTER DATABASE … SET AUTO_CLOSE OFF."
     )
 
 
 # How to read the tables of the server’s counters. -------------------------------------------------------------
 
 FILES = (
-    "Means are stall ÷ count of the measured interval. The server counts stalls in whole milliseconds and with "
-    "the wait for a CPU in them: below 1 ms they say little."
+    "Means are stall ÷ count of the measured interval. The server counts stalls in whole milliseconds, including the "
+    "wait for a CPU: below 1 ms they are imprecise."
 )
 PROCESSES = (
-    "Reads and writes of data files by the process that did them, extensions of files among the writes. Sessions: of "
-    "users, and of all others. Autovacuum hands in its counts table by table, each when it is done with it: a step has "
-    "the work of the vacuums that ended in it."
+    "Reads and writes of data files by the process that did them, extensions of files among the writes. Sessions: "
+    "those of users, and all others. Autovacuum reports its counts after each table: a step has the work of the "
+    "vacuums that ended in it."
 )
 MEMORY = (
-    "Page life: the least seen of the server’s estimate of how long a page stays, also by NUMA node if there are "
-    "several. Ahead: of the pages read, those read before they were asked for. Lazy writes, checkpoint and "
-    "background: pages written to make room, by checkpoints, and by the background writer (indirect checkpoints)."
-    " Free list stalls: a read had to wait for a free page. Total and target: of the whole server, at the "
-    "interval’s end. Pool: what held pages of databases, on average, and is the axis of charts; stolen: what the "
-    "server used for anything else (plans, locks, grants)."
+    "Page life: the lowest sample of the server’s estimate of a page’s time in memory, also by NUMA node if there are "
+    "several. Ahead: share of the pages read before they were requested. Lazy writes, checkpoint and background: "
+    "pages written to make room, by checkpoints, and by the background writer (indirect checkpoints). Free list "
+    "stalls: a read had to wait for a free page. Total and target: of the whole server, at the interval’s end. Pool: "
+    "mean memory for pages of databases, the axis of charts; stolen: memory that the server used for anything else "
+    "(plans, locks, grants)."
 )
 LOG_AND_TEMPDB = (
-    "Waits: commits that waited for a flush, and how long. Used: the most seen. Grown: how often its files grew. "
-    "Kept by: what most often kept the log from being reused. Pending and runnable (waiting for a CPU): means of "
-    "samples at random instants. Deadlocks: of the whole server. Blocked: sessions that waited for a lock, on "
-    "average. Grants pending: queries that waited for memory, the most seen."
+    "Waits: commits that waited for a flush, and their time. Used: the highest sample. Grown: number of times its "
+    "files grew. Kept by: the most frequent reason for not reusing the log. Pending and runnable (waiting for a CPU): "
+    "means of samples at random instants. Deadlocks: of the whole server. Blocked: sessions that waited for a lock, "
+    "on average. Grants pending: queries that waited for memory, the highest sample."
 )
 LOGS = (
-    "Every database has a log of its own. The table above has them together, and of the space used that of the fullest "
-    "log; its columns are explained there."
+    "Every database has its own log. The table above has their sums, and the used space of the fullest log; it "
+    "explains the columns."
 )
 REPLICAS = (
-    "As the primary saw them. Not sent: log that was still to go to the replica. Not redone: log that it had and "
-    "had not applied. Synchronized: of the samples. Delayed: commits that waited for replicas, and how long each "
-    "waited (Transaction Delay ÷ Mirrored Write Transactions)."
+    "As reported by the primary. Not sent: log still to be sent to the replica. Not redone: log received but not yet "
+    "applied. Synchronized: share of the samples. Delayed: commits that waited for replicas, and the wait of each "
+    "(Transaction Delay ÷ Mirrored Write Transactions)."
 )
-POOL_CONTENTS = "As of the last sample in the measured interval. Mean read: of these very pages."
+POOL_CONTENTS = "From the last sample in the measured interval. Mean read: of these pages only."
 SERVER_WAITS = (
-    "All tasks of the server together: 1,000 ms/s is one task that always waits. Resource: wait − signal. Signal:"
-    " what was waited for had come, and the task waited for a CPU. Waits that hold nobody up are left out."
+    "All tasks of the server together: 1,000 ms/s is one task that always waits. Resource: wait − signal. Signal: the "
+    "wait for a CPU once the resource was available. Waits that delay no session are omitted."
 )
 ROW_WAITS = (
-    "Sessions that waited at a moment, on average, for a lock on one of the table’s rows or pages; per user: as a"
-    " share of the virtual users, beside whom background sessions wait too."
+    "Mean number of sessions that waited for a lock on one of the table’s rows or pages; per user: as a share of the "
+    "virtual users, although background sessions wait too."
 )
 ROW_WAITS_COUNTED = " Latches: sessions that waited for a page in memory. Reads: for a page to come from disk."
 PROCEDURES = (
-    "Reads and writes are pages of 8 KiB. Covered: executions the server still had the counts of, of the "
-    "transactions that ended; a plan that left the cache took its counts along, and retries make it more than "
-    "all."
+    "Reads and writes are pages of 8 KiB. Covered: executions that the server still counted, as a share of the "
+    "completed transactions. A plan that left the cache took its counts along, and retries raise the share above 100 "
+    "%."
 )
 QUERY_STORE = (
-    "Query Store counts statements, not calls, and keeps the counts of plans that left the cache. Reads and "
-    "writes are pages of 8 KiB. Waits are by its own categories, all sessions together: Buffer IO is a read, Tran"
-    " Log IO a log write. ≥: it did not count all the time."
+    "Query Store counts statements, not calls, and keeps the counts of plans that left the cache. Reads and writes "
+    "are pages of 8 KiB. Waits are by its own categories, all sessions together: Buffer IO is a read, Tran Log IO a "
+    "log write. ≥: it was not counting all the time."
 )
-VOLUMES = "Everything on the volume counts, whoever did it. Times are weighted by the I/Os of each second."
-BLOCKED = "Users’ sessions that waited at a moment, on average, for a session that was in the other procedure."
+VOLUMES = "All I/O on the volume counts, by any program. Times are weighted by the I/Os of each second."
+BLOCKED = "Mean number of users’ sessions that waited for a session in the other procedure."
 DEADLOCKS = (
-    "As the server’s session system_health wrote them down, warm-up included; the victims were tried again. A "
-    "graph is a file in the run’s folder, which Management Studio draws."
+    "As recorded by the server’s session system_health, warm-up included; the victims were retried. Each graph is a "
+    "file in the run’s folder that Management Studio draws."
 )
 
 
 def statements(top: int) -> str:
     """Return the explanation of the table of the `top` statements by each measure."""
     return (
-        f"The {top} statements that read most, that computed most, and that waited most (beyond its CPU time) as the "
-        "plan cache counted them. Plans: the beginnings of SQL Server’s hashes of their shapes, the one executed most "
+        f"The {top} statements with the most reads, the most CPU time and the longest waits (beyond CPU time), as the "
+        "plan cache counted them. Plans: the beginnings of SQL Server’s hashes of their shapes, the most executed "
         "first; each plan is a file in the record’s folder `plans`, which Management Studio opens. ≥: a plan left the "
-        "cache meanwhile."
+        "cache during the interval."
     )
 
 
 def io_latency(units: Sequence[str]) -> str:
     """Return the explanation of the percentiles of I/Os, whose durations are multiples of a unit."""
     return (
-        "Every I/O by its duration, as the server saw it: the percentile is the least duration that so many I/Os did "
-        "not exceed, from the difference of the histogram between the ends of the measured interval. Covered: of the "
-        f"I/Os that the file counters counted. Durations are whole numbers of {' or '.join(units)}; < means less than "
-        "one."
+        "Every I/O by its duration, as the server measured it: the percentile is the shortest duration that this "
+        "share of the I/Os did not exceed, from the difference of the histogram between the ends of the measured "
+        "interval. Covered: share of the I/Os in the file counters. Durations are whole numbers of "
+        f"{' or '.join(units)}; < means less than one."
     )
 
 

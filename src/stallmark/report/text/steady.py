@@ -26,17 +26,15 @@ def method(judged: Steadiness) -> str:
         return "Not judged."
     return (
         f"Means of {judged.batches} batches of {judged.batch_s} s each (correlation of neighbours {judged.alike:.2f}, "
-        f"which raises the variance {judged.inflation:.1f}-fold): Mann-Kendall test for a trend with Sen’s slope "
-        "and its 95 % interval, Pettitt’s test for a change of level, MSER-5 for a warm-up at the beginning. "
-        f"Unsteady is what is significant (p < {UNSTEADY_P:g} each) and moves the mean by more than "
-        f"{percent(DRIFT)} over the interval."
+        f"which raises the variance {judged.inflation:.1f}-fold): Mann-Kendall test for a trend with Sen’s slope and "
+        "its 95 % interval, Pettitt’s test for a change of level, MSER-5 for a warm-up at the beginning. A step is "
+        f"unsteady if a test is significant (p < {UNSTEADY_P:g} each) and the mean moves by more than {percent(DRIFT)} "
+        "over the interval."
     )
 
 
 SENTENCES: Mapping[Kind, str] = {
-    SteadyKind.TOO_FEW_SECONDS: (
-        "{seconds} s are too short to tell whether it was steady: at least {needed_s} s are needed."
-    ),
+    SteadyKind.TOO_FEW_SECONDS: ("{seconds} s are too short to judge steadiness: at least {needed_s} s are needed."),
     SteadyKind.STEADY_LATE: (
         "It became steady only {warm_up_s} s into the {seconds} s measured, which moved the mean of {of:term} by "
         "{shift:signed}."
@@ -51,7 +49,7 @@ SENTENCES: Mapping[Kind, str] = {
     ),
     CycleKind.NO_CHECKPOINT: (
         "No checkpoint was counted in the {measured_s} s measured: writes per transaction and reads per write are "
-        "of part of a checkpoint cycle, and a longer interval would have others."
+        "from part of a checkpoint cycle, and a longer interval would give other values."
     ),
     CycleKind.IRREGULAR: (
         "The {cycles} whole checkpoint cycles in the {measured_s} s measured cover only {covered_s} s: checkpoints "
@@ -63,15 +61,15 @@ SENTENCES: Mapping[Kind, str] = {
 @says(SteadyKind.NOTHING_DONE)
 def _(of: Rate) -> str:
     observed = f"{term(of)} was 0" if of == Rate.TPS else "no transaction was committed or rolled back"
-    return f"It cannot be told whether it was steady: {observed}."
+    return f"Steadiness cannot be judged: {observed}."
 
 
 @says(SteadyKind.NOT_TOLD)
 def _(of: Rate, seconds: int, drift: float, drift_low: float, drift_high: float) -> str:
     may = f"may have changed by anything from {signed(drift_low)} to {signed(drift_high)}"
     if max(-drift_low, drift_high) > NO_RANGE:
-        may = "scatters too much"
-    return f"{seconds} s are too short to tell whether it was steady: {term(of)} {may}."
+        may = "varies too much"
+    return f"{seconds} s are too short to judge steadiness: {term(of)} {may}."
 
 
 @says(SteadyKind.STEADY)
@@ -89,8 +87,8 @@ def _(
 def _(cycles: int, measured_s: int, needed: int) -> str:
     held = f"{cycles} whole checkpoint cycle{'' if cycles == 1 else 's'}" if cycles else "no whole checkpoint cycle"
     return (
-        f"The {measured_s} s measured held {held}, and at least {needed} are needed: how much was written, and when, "
-        "partly depends on where measuring began."
+        f"The {measured_s} s measured contained {held}, and at least {needed} are needed: the amount and time of "
+        "writes partly depend on where measuring began."
     )
 
 
@@ -111,13 +109,13 @@ FORMATS: Mapping[str, Format] = {"chance": _chance}
 
 # How to read the tables of steadiness and of the service level. -----------------------------------------------
 
-MEAN_ONLY = "Mean only: no percentile of single reads is known, and a mean shows no percentile."
+MEAN_ONLY = "Mean only: no percentile of single reads is known, and a mean does not imply one."
 
 
 def cycles_shown(by: CyclesBy, resolution_s: float) -> str:
     """Return the method of recognising checkpoint cycles, and their effect on the figures."""
     return (
-        f"Checkpoint cycles: from {term(by)}, read every {resolution_s:g} s. Figures are over whole cycles where there "
+        f"Checkpoint cycles: from {term(by)}, read every {resolution_s:g} s. Figures are over whole cycles if there "
         "are three or more."
     )
 
@@ -125,7 +123,7 @@ def cycles_shown(by: CyclesBy, resolution_s: float) -> str:
 # Why a rule makes a command fail: a threshold of a scenario, or one of `--fail-if`.
 
 GIVEN_UP = "given up"
-_MORE = "make more runs (`stallmark plan` says how many)"
+_MORE = "make more runs (`stallmark plan` computes how many)"
 
 
 def threshold_missed(text: str, measured: str) -> str:
@@ -137,7 +135,7 @@ def not_known(text: str, name: str, reason: str, steps: int) -> str:
     return f"{text} is not known in {name}{more}: {reason}"
 
 
-def no_verdict_reason(step: StepSummary, measured: bool, incomplete_because: str | None) -> str:
+def missing_verdict_reason(step: StepSummary, measured: bool, incomplete_because: str | None) -> str:
     """Return the reason why a threshold has no verdict in a step."""
     if not measured:
         return "it was not measured there"
@@ -194,7 +192,7 @@ def _pair_doubt(rule: Rule, pair: PairComparison) -> str:
     if low is None or high is None:
         return f"{names}: the interval of the difference is not known"
     return (
-        f"{names}: the difference lies between {_signed(low)} and {_signed(high)}, so it is not known to be within "
+        f"{names}: the difference is between {_signed(low)} and {_signed(high)}, which does not show that it is within "
         f"{_percent(rule.limit)}: {_MORE}"
     )
 

@@ -26,7 +26,7 @@ class _Words(NamedTuple):
 
 _WORDS = {
     GateKind.MIX: _Words(
-        "each transaction type has its share of the deck, within 1 % or what chance explains",
+        "each transaction type has its share of the deck, within 1 % or chance",
         "{value:finely} off ({transaction:display_name})",
         "≤ {limit:finely}{by_chance:chance}",
     ),
@@ -55,7 +55,7 @@ _WORDS = {
     ),
     GateKind.CONSISTENCY: _Words("every consistency condition holds after the run", "{facts:checked}", "all"),
     GateKind.COMPLETED: _Words(
-        "the database counts what the driver saw committed, up to unknown outcomes",
+        "the database counts the commits that the driver saw, apart from unknown outcomes",
         "{facts:completed}",
         "{limit:more_allowed}",
     ),
@@ -125,7 +125,7 @@ def _(value: float, limit: float, checked: int, broken: Sequence[str], refused: 
 
 @says(GateKind.COMPLETED)
 def _(value: float, limit: float, transaction: str, counted: int, seen: int, silent_executors: int) -> str:
-    lost, more = "commits were lost, or somebody changed the data", "some were done twice, or by somebody else"
+    lost, more = "commits were lost, or another program changed the data", "some were done twice, or by another program"
     return (
         f"The database counts {counted:,} {plural(transaction)}, the driver saw {seen:,} committed{_doubtful(limit)}: "
         f"{lost if counted < seen else more}."
@@ -169,25 +169,24 @@ SENTENCES: Mapping[Kind, str] = {
         "it ended."
     ),
     GateKind.ABORTS: (
-        "Transactions got in each other’s way: {value:finely} were aborted by deadlocks, serialisation failures or "
-        "lock timeouts ({limit:finely} allowed{facts:mostly}), and what a transaction did before it was aborted counts "
-        "as load."
+        "Transactions conflicted: {value:finely} were aborted by deadlocks, serialisation failures or lock timeouts "
+        "({limit:finely} allowed{facts:mostly}), and the work of a transaction before its abort counts as load."
     ),
     GateKind.LOCKS: (
-        "Users spent {value:finely} of their time waiting for each other’s locks ({limit:percent} allowed), and asked "
-        "the storage for nothing meanwhile. Use more customers or fewer users."
+        "Users spent {value:finely} of their time waiting for each other’s locks ({limit:percent} allowed), without "
+        "loading the storage. Use more customers or fewer users."
     ),
     ValidityKind.RUN_INCOMPLETE: "{said}",
     ValidityKind.LOADS_MISSED: (
-        "This step went on without {loads:listed}, which had ended early: it is another load than was planned."
+        "This step continued without {loads:listed}, which had ended early: it is not the planned load."
     ),
     ValidityKind.SERVER_STARTED: (
-        "The server was restarted, or the address led to another one: its start at {after_s:.0f} s is another than at "
-        "{before_s:.0f} s. What limits it is not judged from this step."
+        "The server was restarted, or the address led to another one: its start time at {after_s:.0f} s differs from "
+        "that at {before_s:.0f} s. The limits of the server are not judged from this step."
     ),
     ValidityKind.CONNECTIONS_LOST: (
-        "The server was lost: {lost:,} connections of {users:,} users broke within {within_s} s, as in a "
-        "restart, a failover or a break of the network. What limits it is not judged from this step."
+        "The server was lost: {lost:,} connections of {users:,} users broke within {within_s} s, as in a restart, a "
+        "failover or a break of the network. The limits of the server are not judged from this step."
     ),
     ValidityKind.COUNTERS_BEGAN_AGAIN: (
         "The counters of {of:counters} restarted while this step was measured, so their totals are unknown."
@@ -197,7 +196,7 @@ SENTENCES: Mapping[Kind, str] = {
     ),
     ValidityKind.FOREIGN_CPU: (
         "Other programs kept {share:percent} of the CPUs of the server’s machine busy, while the server waited for "
-        "CPUs, or hardly any was free."
+        "CPUs, or almost none was free."
     ),
     ValidityKind.NOT_CONNECTED: (
         "{connected_users:number} of {users} users were connected on average while this step was measured: a longer "
@@ -220,7 +219,7 @@ SENTENCES: Mapping[Kind, str] = {
     ServiceLevelKind.READS_NOT_KNOWN: "Not known: {why:clause}.",
     ServiceLevelKind.NO_HISTOGRAM: "No histogram of single reads covers this step.",
     ServiceLevelKind.TOO_FEW_READS: "The histogram holds only {reads:,} reads, too few for a {percentile}.",
-    ServiceLevelKind.READS_NOT_MEASURED: "How long reads of the data files took was not measured.",
+    ServiceLevelKind.READS_NOT_MEASURED: "The duration of reads of the data files was not measured.",
     ServiceLevelKind.NOTHING_READ: "Nothing was read from the data files.",
 }
 FORMATS: Mapping[str, Format] = {
@@ -253,21 +252,25 @@ def _(changes: int, stopped: bool) -> str:
 def _(of: CounterSource) -> str:
     setting = "track_wal_io_timing" if of == CounterSource.LOG else "track_io_timing"
     return (
-        f"The server did not time {_COUNTERS[of]} for a part of this step, though it did in this run ({setting} was "
-        "off): how long that I/O took is unknown. Leave the setting on."
+        f"The server did not time {_COUNTERS[of]} for a part of this step ({setting} was off), although it did "
+        "otherwise in this run: the duration of that I/O is unknown. Leave the setting on."
     )
 
 
 @says(ValidityKind.FOREIGN_IO)
 def _(share: float, with_writes: bool) -> str:
     counted = "bytes read and written" if with_writes else "reads"
-    return f"Somebody else used the storage: {percent(share)} of the {counted} did not belong to this run."
+    return f"Other programs used the storage: {percent(share)} of the {counted} did not belong to this run."
 
 
 @says(ValidityKind.TRANSACTIONS_FAILED)
 def _(share: float, transaction: str = "", said: str = "", code: str = "") -> str:
-    words = f" Most often the server said of {display_name(transaction)}: {as_reason(said)} ({code})." if said else ""
-    return f"{percent(share)} of the transactions failed; the latencies are those of the others only.{words}"
+    words = (
+        (f" The most frequent error was that of {display_name(transaction)}: {as_reason(said)} ({code}).")
+        if said
+        else ""
+    )
+    return f"{percent(share)} of the transactions failed; the latencies are those of the others.{words}"
 
 
 @says(ValidityKind.LATE_STARTS)

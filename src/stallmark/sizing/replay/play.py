@@ -224,6 +224,7 @@ class Player:
 
         `progress` receives the elapsed seconds. Raise StallmarkError if fio fails.
         """
+        # fio reads its lists before the first I/O is due, which takes time for each.
         start = _START_S + _START_S_PER_IO * sum(map(len, streams.values()))
         scratch = Path(gettempdir()) / f"{_SCRATCH}{os.getpid()}"
         remove_stale_scratch()
@@ -232,6 +233,7 @@ class Player:
             jobs = [
                 (name, part)
                 for name, due in streams.items()
+                # One thread for the log: a server writes it in order.
                 for part in deal(due, 1 if name == "log" else self._threads(due))
             ]
             order = [*self._common(start + seconds + _END_S)]

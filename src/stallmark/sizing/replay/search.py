@@ -68,6 +68,7 @@ def judge_level(
     streams = {name: [without_warm_up(play[name]) for play in played] for name in played[0]}
     windows = [_window(span, streams, asked) for span in spans]
     limits = _worst_limits([window.limits for window in windows])
+    # A growing backlog breaks a level even if the reads that ended were fast.
     backlog = any(window.behind for window in windows)
     [verdict] = [Verdict(limit.verdict) for limit in limits if (limit.percentile is None) == (decides == "mean")] or [
         Verdict.HELD
