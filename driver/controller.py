@@ -1,5 +1,6 @@
 """The controller of one run: it starts the conductor, follows the timeline, and writes what arrives into the record."""
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -10,8 +11,17 @@ from select import select
 import msgspec
 
 from stallmark.driver.channel import Closed, start_child
-from stallmark.driver.load import ExpectedMachines, LoadSpec, Step, Timeline, background_sessions, pack_executors
+from stallmark.driver.load import (
+    ExpectedMachines,
+    LoadSpec,
+    LocustPage,
+    Step,
+    Timeline,
+    background_sessions,
+    pack_executors,
+)
 from stallmark.driver.messages import (
+    ChangedByHand,
     ClocksCompared,
     ConductorOrder,
     EndLoad,
@@ -34,6 +44,7 @@ from stallmark.driver.messages import (
     Report,
     SessionLost,
     Stopped,
+    StoppedByHand,
     Waiting,
 )
 from stallmark.driver.run_state import (
@@ -41,6 +52,7 @@ from stallmark.driver.run_state import (
     ClientCpu,
     Merger,
     SteadyStateWait,
+    changed_by_hand,
     end_reason,
     late_machine_notice,
     load_suffix,
@@ -90,7 +102,8 @@ class Drive:
 
     With `expected` other machines drive the loads. Each of them knows its own way to the server: the URL `engine`,
     which may hold a password, stays here. `load_machines` then describes these machines for the manifest. With a
-    `search` steps are added until the ceiling is known; the caller passes the server's I/Os to `searched`.
+    `search` steps are added until the ceiling is known; the caller passes the server's I/Os to `searched`. On a `page`
+    of Locust somebody may change the users, which adds a step, or end the run.
     """
 
     def __init__(
@@ -101,6 +114,7 @@ class Drive:
         writer: RecordWriter,
         expected: ExpectedMachines | None = None,
         search: SearchPlan | None = None,
+        page: LocustPage | None = None,
     ):
         self._loads = loads
         self._workloads = {load.name: find_workload(load.workload) for load in loads}
@@ -114,7 +128,7 @@ class Drive:
         self._within_s = expected.within_s if expected else 0
         self._process, self._channel = start_child("stallmark.driver.locust_bridge")
         with suppress(Closed):  # `start` says how it ended
-            self._channel.send(ConductorOrder(timeline, None if expected else engine, list(loads), expected))
+            self._channel.send(ConductorOrder(timeline, None if expected else engine, list(loads), expected, page))
         self._ended = False
         self._left: dict[str, Counter[str]] = {name: Counter() for name in self._workloads}
         self._silent = self._lost = 0
@@ -198,10 +212,10 @@ class Drive:
     def _timeline(self) -> Timeline:
         return self._settling.timeline
 
-    def _apply_timeline(self, users: Sequence[int] = ()) -> None:
-        """Put a changed timeline into force, for the conductor and in the record; with `users` of each load it has one
-        step more."""
-        self._send(NewTimeline(self._timeline, list(users)))
+    def _apply_timeline(self, users: Sequence[int] = (), spawn_rate: float | None = None) -> None:
+        """Put a changed timeline into force, for the conductor and in the record; with `users` of each load its last
+        step is new."""
+        self._send(NewTimeline(self._timeline, list(users), spawn_rate))
         self._writer.update(steps=with_times(self._writer.manifest.steps, self._timeline, self._settling.waited))
         self._writer.save_manifest()
 
@@ -225,6 +239,24 @@ class Drive:
         if isinstance(judged.then, Next):
             for name, rate in search.plan.rates_at(judged.then.level).items():
                 (self._ask_for if name in self._workloads else ask)(name, rate)
+
+    def _change_by_hand(self, change: ChangedByHand | StoppedByHand) -> None:
+        """Begin a step with other users, or end the run now. A run that is ending already does so as planned."""
+        now_s = self.clock()
+        if now_s >= self._timeline.steps[-1].end_s:
+            return
+        if isinstance(change, ChangedByHand):
+            timeline = self._timeline.changed_at(now_s, sum(change.users), change.ramp_s)
+        else:
+            timeline = self._timeline.stopped_at(now_s)
+            if not any(math.floor(step.end_s) > math.ceil(step.measure_s) for step in timeline.steps):
+                raise Interrupted("stopped on Locust's page before anything was measured")
+        self._writer.update(**changed_by_hand(self._writer.manifest, timeline, self._loads, change))
+        self._settling.timeline = timeline
+        if isinstance(change, ChangedByHand):
+            self._apply_timeline(change.users, change.spawn_rate)
+        else:
+            self._apply_timeline()
 
     def finish(self) -> None:
         """Stop the users, take their last reports and end all processes. Call it whatever has happened."""
@@ -320,6 +352,8 @@ class Drive:
             case ClocksCompared(machine, within_ms) if self.load_machines:
                 known = self.load_machines[machine - 1]
                 self.load_machines[machine - 1] = known.changed(clock_within_ms=within_ms)
+            case ChangedByHand() | StoppedByHand() if not farewell:
+                self._change_by_hand(message)
             case ExecutorSilent():
                 self._silent += 1
             case NotUnderstood():

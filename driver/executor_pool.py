@@ -156,6 +156,10 @@ class LoadPool:
         self._elsewhere: int | None = None  # not told yet
         self._rests = not load.users[0]
 
+    def __len__(self) -> int:
+        """Return the number of its users."""
+        return len(self._numbers)
+
     def start_user(self) -> int:
         """Start one more user, on the executor that has fewest; returns its number."""
         given_back = self._given_back

@@ -84,6 +84,21 @@ class Timeline:
         """Return a timeline with one more step, out of the time that was reserved for it."""
         return self._ending_with(step, self.steps)
 
+    def changed_at(self, second: float, users: int, ramp_s: float) -> "Timeline":
+        """Return a timeline whose present step ends then. One with these users follows until the planned end, in place
+        of all later steps; it is measured once its ramp is over."""
+        end_s = self.steps[-1].end_s
+        measure_s = min(second + ramp_s, end_s)
+        stopped = self.stopped_at(second)
+        step = Step(step_name(users, stopped.steps), users, second, ramp_s, measure_s, end_s)
+        return replace(stopped, steps=(*stopped.steps, step))
+
+    def stopped_at(self, second: float) -> "Timeline":
+        """Return a timeline that ends then, with its present step. No step waits for a steady state any more."""
+        *before, last = self.steps[: self.index_at(second) + 1]
+        cut = replace(last, measure_s=min(last.measure_s, second), end_s=second)
+        return Timeline((*before, cut))
+
     def without_reserve(self) -> "Timeline":
         """Return a timeline to which no step is added any more."""
         return replace(self, reserve_s=0.0)
@@ -117,10 +132,14 @@ def consecutive_steps(users: Iterable[int], *, ramp_s: float, warm_up_s: float, 
     for count in users:
         begin = steps[-1].end_s if steps else 0.0
         measure = begin + ramp_s + warm_up_s
-        before = sum(step.users == count for step in steps)
-        name = f"{count} users" + (f" ({before + 1})" if before else "")
-        steps.append(Step(name, count, begin, ramp_s, measure, measure + measure_s))
+        steps.append(Step(step_name(count, steps), count, begin, ramp_s, measure, measure + measure_s))
     return tuple(steps)
+
+
+def step_name(users: int, before: Sequence[Step]) -> str:
+    """Return the name of a step with these users after those `before`."""
+    again = sum(step.users == users for step in before)
+    return f"{users} users" + (f" ({again + 1})" if again else "")
 
 
 # The load machines of a run: those it waits for, what they must agree on, and which of them this one is.
@@ -192,6 +211,14 @@ class ThisMachine:
 ALONE = ThisMachine()
 
 
+class LocustPage(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
+    """The address of Locust's page on the conductor. Who changes the load there needs the `token`."""
+
+    host: str
+    port: int
+    token: str
+
+
 # The loads of a run: what the users of each are to do, how many there are in every step, and the processes for it.
 
 USERS_PER_EXECUTOR = 16  # threads of one interpreter share its lock; two processes gave 1.1 × one at 30 users
@@ -226,7 +253,7 @@ class LoadSpec(msgspec.Struct, array_like=True, forbid_unknown_fields=True, froz
     """The name under which the server knows the sessions."""
 
     at_most: int = 0
-    """The users that a search may ask for in a later step."""
+    """The users that a search, or somebody on Locust's page, may ask for in a later step."""
     definition: dict[str, Any] | None = None
     """The definition of a user's workload; None for one of ours."""
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from stallmark.driver.load import ExpectedMachines, LoadPart, LoadSpec, RunFacts, Timeline
+from stallmark.driver.load import ExpectedMachines, LoadPart, LoadSpec, LocustPage, RunFacts, Timeline
 from stallmark.driver.rows import Rows
 
 
@@ -29,6 +29,7 @@ class ConductorOrder(Message):
     engine: str | None
     loads: list[LoadSpec]
     expected: ExpectedMachines | None = None
+    page: LocustPage | None = None
 
 
 class ExecutorOrder(Message):
@@ -69,10 +70,12 @@ class Go(Message):
 
 
 class NewTimeline(Message):
-    """A timeline in place of the one before. Where it has one step more, `users` are those of each load in it."""
+    """A timeline in place of the one before. Its last step is new if there are `users`, those of each load in it. They
+    start and stop at the `spawn_rate`, per second, or during the step's ramp."""
 
     timeline: Timeline
     users: list[int] = []
+    spawn_rate: float | None = None
 
 
 class EndLoad(Message):
@@ -276,6 +279,19 @@ class ClocksCompared(Message):
 
     machine: int
     within_ms: float
+
+
+class ChangedByHand(Message):
+    """Somebody asked for these users of each load on Locust's page, started and stopped at a rate per second, so that
+    they are there after `ramp_s`."""
+
+    users: list[int]
+    spawn_rate: float
+    ramp_s: float
+
+
+class StoppedByHand(Message):
+    """Somebody ended the load on Locust's page."""
 
 
 class NotUnderstood(Message):

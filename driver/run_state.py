@@ -13,6 +13,7 @@ import psutil
 
 from stallmark.driver.load import LoadSpec, Step, Timeline, WarmUpLimits
 from stallmark.driver.messages import (
+    ChangedByHand,
     ExecutorDied,
     Incomplete,
     LateMachine,
@@ -21,6 +22,7 @@ from stallmark.driver.messages import (
     MessagesLost,
     NotUnderstood,
     SessionLost,
+    StoppedByHand,
 )
 from stallmark.driver.rows import RowMerger, Rows, TransactionRow
 from stallmark.driver.searched_load import Judgement, SearchPlan
@@ -279,6 +281,29 @@ def users_in(judged: Judgement, plan: SearchPlan, loads: Sequence[LoadSpec], end
         return []
     level = judged.then.level
     return [0 if load.name in ended else plan.users_at(load.name, level, load.users[0]) for load in loads]
+
+
+def changed_by_hand(
+    made: Manifest, timeline: Timeline, loads: Sequence[LoadSpec], change: ChangedByHand | StoppedByHand
+) -> dict[str, Any]:
+    """Return the fields of the manifest that change with the timeline, once somebody has changed the load: its last
+    step is new, or ends the run."""
+    last = len(timeline.steps) - 1
+    if isinstance(change, StoppedByHand):
+        steps = made.steps[: last + 1]
+        counts = {load.name: load.counts[: last + 1] for load in made.loads}
+        steps = (*steps[:-1], steps[-1].changed(stopped_by_hand=True))
+    else:
+        users: Counter[str] = Counter()
+        for load, number in zip(loads, change.users, strict=True):
+            users[load.name] += number
+        before, added = made.steps[:last], timeline.steps[last]
+        step = before[-1].changed(
+            name=added.name, users=added.users, waited=None, spawn_rate=change.spawn_rate, stopped_by_hand=False
+        )
+        steps = (*before, step)
+        counts = {load.name: (*load.counts[:last], users.get(load.name, load.counts[last - 1])) for load in made.loads}
+    return {"steps": steps, "loads": tuple(load.changed(counts=counts[load.name]) for load in made.loads)}
 
 
 def manifest_changes(made: Manifest, judged: Judgement, plan: SearchPlan) -> dict[str, Any]:

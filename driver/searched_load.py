@@ -259,7 +259,8 @@ class SearchedLoad:
             )
             never = unended * sum(done)
             # Arrivals that never ended are slow. They count in the last second, for want of a time of their own.
-            slow[-1], done[-1] = slow[-1] + never, done[-1] + never
+            if seconds:  # a measured interval of 1 s may hold no whole second: the level is then measured longer
+                slow[-1], done[-1] = slow[-1] + never, done[-1] + never
             limit, allowed = transactions.limit, transactions.limit.allowed
             seen = judge(slow, done, allowed, enough(allowed))
             seen_limits.append(

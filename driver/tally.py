@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from operator import itemgetter
 
 import numpy as np
 
@@ -42,8 +43,8 @@ def statement_table(transactions: Sequence[Sequence[int]]) -> np.ndarray:
     for column, name in enumerate(("statement", "rows", "started", "answered")):
         table[name] = numbers[:, column]
     table["ended"] = np.repeat(
-        np.fromiter((transaction[-1] for transaction in transactions), np.int64),
-        np.fromiter((len(transaction) // 4 for transaction in transactions), np.int64),
+        np.fromiter(map(itemgetter(-1), transactions), np.int64, len(transactions)),
+        np.fromiter(map(len, transactions), np.int64, len(transactions)) // 4,
     )
     return table
 

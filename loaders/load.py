@@ -61,6 +61,8 @@ class Buildable(Deployable, Protocol):
     def data_version(self) -> int: ...
     @property
     def setup(self) -> str: ...
+    @property
+    def is_given(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ def recognise(engine: Engine, workload: Buildable, scale: Scale, seed: int) -> R
         if entries.identity.is_of_another_version(wanted):
             remove = f"db remove {shlex.quote(str(data.parent))}" if data else "db remove --yes --server URL"
             raise StallmarkError(
-                f"The database was built by data version {_versions(entries.identity, wanted)}: `stallmark {remove}` "
+                f"The database was built by {_versions(entries.identity, wanted)}: `stallmark {remove}` "
                 "removes it, and then the same command builds it again."
             )
         drop = f"remove {data.parent}" if data else "drop this one"
@@ -133,11 +135,14 @@ def recognise(engine: Engine, workload: Buildable, scale: Scale, seed: int) -> R
 
 
 def _versions(stored: Identity, wanted: Identity) -> str:
-    """Return the versions of the first workload whose differ: "2 of the brokerage, and this Stallmark has 3"."""
+    """Return the versions of the first workload whose differ: "data version 2 of the brokerage, and this Stallmark has
+    3"."""
     parts = parts_of(stored.workload)
+    if max(stored.version, wanted.version) >= 100 ** len(parts):  # that of a user's data, by which no part is known
+        return "another setup.sql than the folder has now"
     versions = zip(parts, *(versions_in(identity.version, len(parts)) for identity in (stored, wanted)), strict=True)
     name, theirs, ours = next(version for version in versions if version[1] != version[2])
-    return f"{theirs} of the {name}, and this Stallmark has {ours}"
+    return f"data version {theirs} of the {name}, and this Stallmark has {ours}"
 
 
 def foreign_object(engine: Engine, workload: Buildable) -> str | None:

@@ -86,6 +86,8 @@ class AnyScenario(Titled):
         yield from self._way_back_mistakes()
         yield from self._place_mistakes()
         for workload, design in self.designs().items():
+            if given := [part.name for part in find_workload(workload).parts if part.is_given]:
+                yield f"database places what Stallmark builds, and that of {given[0]} is yours: remove it"
             try:
                 design.check_tables(find_workload(workload).metadata)
             except StallmarkError as error:

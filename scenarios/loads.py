@@ -10,20 +10,20 @@ cells: [1, 2, 4]                                 # or: numbers of copies of all 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from stallmark.scenarios.database import DatabaseChoice, Seed, WorkloadChoice
 from stallmark.scenarios.load import Load, RawLoad, StreamsLoad, UsersLoad
 from stallmark.scenarios.search import Search
-from stallmark.scenarios.section import Rising
+from stallmark.scenarios.section import Rising, refusing
 from stallmark.scenarios.timed import PlannedStep, Searched, TimedScenario
 from stallmark.scenarios.variant import Variant
 from stallmark.schema.placement.design import Design
 from stallmark.schema.several import joined, parts_of
-from stallmark.transactions import WORKLOADS, find_workload
+from stallmark.transactions import find_workload, known_name
 
 LoadName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=20)]
 
@@ -40,7 +40,7 @@ LoadChoice = Annotated[
     | Annotated[RawLoad, Tag("raw I/O")],
     Discriminator(_kind),
 ]
-WorkloadName = Literal[WORKLOADS]  # type: ignore[valid-type]
+WorkloadName = Annotated[str, AfterValidator(refusing(known_name))]
 Cells = Annotated[int, Field(ge=1, le=64, strict=True)]
 
 
@@ -72,6 +72,7 @@ class LoadsScenario(TimedScenario):
             yield "no load has users who execute transactions: add one, such as {workload: bank, users: 10}"
         if self.cells and self.alone:
             yield "alone and cells are two experiments: leave one of them out"
+        yield from self._folder_mistakes()
         yield from self._load_search_mistakes()
         yield from self._search_mistakes()
         lengths = {name: len(counts) for name, load in self.loads.items() if len(counts := _counts(load)) > 1}
@@ -88,6 +89,21 @@ class LoadsScenario(TimedScenario):
                 yield f"variant {variant.name!r} is without any load that has users: leave one"
         yield from self.curve_mistakes("reads per transaction cannot be told of several loads at once")
         yield from self._database_mistakes(parts_of(self.contents.name))
+
+    def _folder_mistakes(self) -> Iterator[str]:
+        """Yield the mistake of two folders of one name, or of copies of a load whose data are the user's."""
+        own = {name: load for name, load in self.loads.items() if isinstance(load, UsersLoad) and load.sql}
+        for (first, load), (other, another) in combinations(own.items(), 2):
+            if load.workload == another.workload and load.sql != another.sql:
+                yield (
+                    f"the SQL of {first} and that of {other} are both called {load.workload}: write another `name:` in "
+                    "the workload.yaml of one"
+                )
+        if self.cells and own:
+            yield (
+                f"cells are copies of loads, each on data of its own, and the data of {next(iter(own))} are yours: "
+                "write `users: [10, 20]` in place of cells"
+            )
 
     def _database_mistakes(self, wanted: Sequence[str]) -> Iterator[str]:
         """Yield the mistakes of `databases` that are not those of the workloads that are wanted."""

@@ -3,8 +3,9 @@
 import difflib
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from ruamel.yaml.scanner import RoundTripScanner
 
 from stallmark import capabilities
 from stallmark.errors import StallmarkError, as_sentence, mistake
+from stallmark.quantities import write_duration
 from stallmark.scenarios.database import BESIDE
 from stallmark.scenarios.model import SHIPPED, AnyScenario, ProbeScenario, model_for
 from stallmark.scenarios.validation_errors import Keys, sentences, shortened
@@ -154,25 +156,82 @@ def read_scenario(name_or_path: str, overrides: Sequence[str] = ()) -> AnyScenar
     return scenario
 
 
-def read_any_scenario(name_or_path: str, overrides: Sequence[str] = ()) -> AnyScenario | ProbeScenario:
+@dataclass(frozen=True)
+class LoadOptions:
+    """The options of `stallmark run` that pgbench, k6 and Locust have too; None leaves what the scenario says."""
+
+    users: int | None = None
+    duration_s: float | None = None
+    rate: float | None = None
+
+    def apply(self, document: dict, changed: Iterable[Keys] = ()) -> dict[Keys, str]:
+        """Change a scenario's document, in which keys were `changed` before; return each key with its option.
+
+        Raise StallmarkError, a sentence, if the scenario has no such number, or several.
+        """
+        options = {
+            ("users",): ("--users", self.users),
+            ("measure",): ("--duration", self.duration_s and write_duration(self.duration_s)),
+            ("arrivals",): ("--rate", self.rate and f"{self.rate:g}"),
+        }
+        kind = given.get("kind", "poisson") if isinstance(given := document.get("arrivals"), dict) else "poisson"
+        origins: dict[Keys, str] = {}
+        for keys, (option, value) in options.items():
+            if value is None:
+                continue
+            if {keys, (*keys, "rate")}.intersection(changed):
+                raise StallmarkError(f"{option} and --set {keys[0]} are one thing: leave one of them out.")
+            _refuse_option(document, option, value)
+            origins[keys] = f"{option} {value}"
+            document[keys[0]] = value
+        if self.rate is not None:
+            document |= {"arrivals": {"kind": kind, "rate": self.rate}, "think_time": None}
+        return origins
+
+
+def _refuse_option(document: Mapping[str, Any], option: str, value: Any) -> None:
+    name = document.get("name")
+    change = {"--users": f"users={value}", "--rate": f"arrivals={{kind: poisson, rate: {value}}}"}.get(option)
+    if "queries" in document or not ("loads" in document or "workload" in document):
+        raise StallmarkError(f"{option} is of users who execute transactions, and {name} has none: leave it out.")
+    if change and isinstance(loads := document.get("loads"), dict):
+        of_users = [
+            load for load, given in loads.items() if isinstance(given, dict) and not {"raw", "streams"} & {*given}
+        ]
+        raise StallmarkError(
+            f"{option} is of one load, and {name} has {', '.join(map(str, loads))}: name the load, as in "
+            f"--set 'loads.{next(iter(of_users), '…')}.{change}'."
+        )
+    if option == "--users" and isinstance(users := document.get("users"), list) and len(users) > 1:
+        raise StallmarkError(
+            f"{name} varies its users ({', '.join(map(str, users))}), and --users is one number: write --set "
+            f"users={value} if that is meant."
+        )
+
+
+def read_any_scenario(
+    name_or_path: str, overrides: Sequence[str] = (), options: LoadOptions = LoadOptions()
+) -> AnyScenario | ProbeScenario:
     """Read a scenario shipped under that name, or from that file. Raises StallmarkError.
 
     `overrides` are `key=value` with dots between keys, the value in YAML, as in `workload.scale.branches=10`.
     """
     path = locate(name_or_path)
     document = _load(path)
-    origins = {_override(document, override): override for override in overrides}
+    origins = {_override(document, override): f"--set {shortened(override)}" for override in overrides}
+    origins |= options.apply(document, origins)
     try:
         return model_for(document).model_validate(document, context={BESIDE: path.parent})
     except ValidationError as error:
         raise StallmarkError("\n".join(sentences(error, document, path, origins))) from None
 
 
-def read_document(document: Mapping[str, Any], overrides: Sequence[str] = ()) -> AnyScenario:
-    """Read a scenario that is not in a file; `overrides` as in `read_any_scenario`. Raises StallmarkError."""
+def read_document(
+    document: Mapping[str, Any], overrides: Sequence[str] = (), options: LoadOptions = LoadOptions()
+) -> AnyScenario:
+    """Read a scenario that is not in a file, with changes as in `read_any_scenario`. Raises StallmarkError."""
     given = dict(document)
-    for override in overrides:
-        _override(given, override)
+    options.apply(given, [_override(given, override) for override in overrides])
     try:
         return model_for(given).model_validate(given)  # type: ignore[return-value]
     except ValidationError as error:

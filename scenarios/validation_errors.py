@@ -34,7 +34,7 @@ _NO_MAPPING = ("model_type", "model_attributes_type", "dataclass_type", "dict_ty
 def sentences(error: ValidationError, document: Any, path: Path, overrides: Mapping[Keys, str]) -> list[str]:
     """Return a sentence for each mistake in `document`, which was read from `path`.
 
-    `overrides` has the keys that came from the command line, each with what was written there.
+    `overrides` has the keys that came from the command line, each with the option that was written there.
     """
     problems = [_Problem(item, document) for item in error.errors()]
     meant = {(*problem.keys[:-1], problem.near) for problem in problems if problem.kind in _UNKNOWN}
@@ -148,7 +148,7 @@ def shortened(text: str) -> str:
 def _place(keys: Keys, document: Any, path: Path, overrides: Mapping[Keys, str]) -> str:
     for length in range(len(keys), 0, -1):
         if keys[:length] in overrides:
-            return f"--set {shortened(overrides[keys[:length]])}"
+            return overrides[keys[:length]]
     line = _line(document, keys)
     return f"{path}, line {line}" if line else str(path)
 

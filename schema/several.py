@@ -27,8 +27,9 @@ def versions_in(version: int, parts: int) -> list[int]:
 
 
 def version_of(parts: Sequence[int]) -> int:
-    """Return the one version of workloads with these: it changes with each."""
+    """Return the one version of workloads with these: it changes with each. That of a user's data has six digits, so
+    the whole is cut to what a column of a database takes."""
     version = 0
     for part in parts:
         version = 100 * version + part
-    return version
+    return version % 10**9

@@ -42,6 +42,10 @@ class WorkloadsTogether(Workload):
         return version_of([part.data_version for part in self.parts_together])
 
     @property
+    def is_given(self) -> bool:
+        return all(part.is_given for part in self.parts_together)
+
+    @property
     def setup(self) -> str:
         return "\nGO\n".join(filter(None, (part.setup for part in self.parts_together)))
 

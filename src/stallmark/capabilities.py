@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-NAMES = ("attach", "lab", "live", "machines", "own_sql", "profile", "sizing")
+NAMES = ("attach", "by_hand", "lab", "live", "machines", "own_sql", "profile", "sizing")
 
 Place = str
 """The place of a part: "module:name", or a module alone."""
@@ -38,6 +38,8 @@ class Capability:
     result."""
     master: Place | None = None
     """The class of the conductor's Locust runner that commands load machines."""
+    page: Place | None = None
+    """The class of the page on which somebody changes the load of a run by hand, in the conductor."""
     measurements: Place | None = None
     """A function that summarises the attached measurements from a run's record, transactions per second and
     intervals."""

@@ -165,6 +165,14 @@ def beside(given: Given, ended_s: int) -> list[StepSummary]:
     return summarise([LoadRecord(Record(folder), "bank")]).steps
 
 
+def with_last_step(given: Given, **keys: Any) -> StepSummary:
+    """The only step of a record that has these keys in its manifest."""
+    folder = make_run(given.folder() / "run", STEADY)
+    [planned] = Record(folder).manifest.steps
+    changed(folder, steps=[planned.changed(**keys)])
+    return only_step(folder)
+
+
 def until(given: Given, second: float) -> StepSummary:
     """A record whose view of files was read until then."""
     folder = make_run(given.folder() / "run", STEADY)
@@ -181,6 +189,10 @@ CASES |= {
     ValidityKind.RUN_INCOMPLETE: (lambda given: marked(given, "It was stopped."), lambda given: marked(given, None)),
     ValidityKind.ENDED_EARLY: (lambda given: cut(given, 25.0), lambda given: cut(given, None)),
     ValidityKind.LOADS_MISSED: (lambda given: beside(given, 3 * STEP_S - 9), lambda given: beside(given, 3 * STEP_S)),
+    ValidityKind.BY_HAND: (
+        lambda given: with_last_step(given, spawn_rate=2.0),
+        lambda given: with_last_step(given, spawn_rate=None),
+    ),
     ValidityKind.COUNTERS_INCOMPLETE: (lambda given: until(given, 25.0), lambda given: until(given, 99.0)),
     ValidityKind.STORAGE_ERROR: (lambda given: logged(given, LINE), logged),
 }

@@ -104,6 +104,14 @@ def test_steps_neither_overlap_nor_are_shorter_than_planned() -> None:
     assert all(step.end_s - step.measure_s >= PLAN.measure_s for step in steps)
 
 
+@pytest.mark.parametrize("warm_up_s", [0, 0.5])
+def test_an_interval_without_a_whole_second_is_measured_longer(warm_up_s: float) -> None:
+    world = World(23, replace(PLAN, warm_up_s=warm_up_s, measure_s=1))
+    timeline = world.run()
+    assert world.answer and world.answer.outcome is Outcome.FOUND
+    assert all(step.end_s - step.measure_s > 1 for step in timeline.steps)
+
+
 def test_what_was_given_up_took_longer_than_any_limit() -> None:
     world = World(math.inf, gives_up=0.06)
     world.run()

@@ -22,7 +22,7 @@ from support.tool import Tool
 
 from stallmark.cli.main import main
 from stallmark.experiment.estimate import estimate
-from stallmark.scenarios.read import read_any_scenario
+from stallmark.scenarios.read import LoadOptions, read_any_scenario
 
 COMMANDS = shell_commands()
 FIRST = (
@@ -54,9 +54,9 @@ SHORTER = {
     "bank": ("--users", "2", "--warm-up", "1s", "--measure", "1s"),
 }
 """The options added besides, by the name of the scenario or workload."""
-OWN_SQL = ("--set", "warm_up=0s", "--set", "measure=1s")
-"""The options added in place of those of `run`, if the load is SQL of a user's own."""
-SMALLER = {"branches=20": "branches=1"}
+OWN_SQL = ("--set", "warm_up=0s")
+"""The option added in place of those of `run`, if the load is SQL of a user's own."""
+SMALLER = {"branches=20": "branches=1", "10s": "1s", "5s": "1s"}
 
 LONG_S = {"minutes": 60, "days": 86_400}
 REASONS = {
@@ -76,7 +76,7 @@ REASONS = {
     "a cloud": r"^stallmark profile --from |^(aws|az) ",
     "pip-audit": r"pip-audit",
     "the sizing of": r"^stallmark size ",
-    "someone who looks": r"--web|live$",
+    "someone who looks": r"--web|--locust-web|live$",
     "an experiment that ended early": r"--resume",
     "someone who confirms": r"db remove",
 }
@@ -138,7 +138,7 @@ def _run(command: Shell, tool: Tool, *more: str) -> None:
     made.unlink(missing_ok=True)
     shortened = (*SHORT.get(words[0], ()), *SHORTER.get(words[1], ())) if words[0] in SHORT else ()
     if words[0] == "run" and words[1] in ("--sql", "-f", "own-sql-example"):
-        shortened = OWN_SQL
+        shortened = OWN_SQL if "--duration" in words else (*OWN_SQL, "--duration", "1s")
     code, said = tool.run_beside(*words, *shortened, *(more if words[0] == "run" else ()))
     if "--fail-if" in words:
         assert code == 5 and made.read_text().startswith("#"), f"{command}: {said}"
@@ -164,12 +164,16 @@ def test_the_command_line_takes_it(command: Shell, tool: Tool, monkeypatch: pyte
         assert found
         at, context = found, _parsed(found, name, words, context)
     if (unit := re.match("minutes|days", command.needs or "")) and at.name == "run":
-        scenario = read_any_scenario(context.params["scenario"], context.params["overrides"])
+        scenario = read_any_scenario(context.params["scenario"], context.params["overrides"], _options(context))
         assert estimate(scenario).total_s > LONG_S[unit[0]], f"{command} is short enough to run"
     elif unit:
         assert at.name in ("probe", "build", "check", "characterise") or context.params.get("deep"), command
     elif at.name == "run" and (named := context.params["scenario"]):
-        read_any_scenario(named, context.params["overrides"])
+        read_any_scenario(named, context.params["overrides"], _options(context))
+
+
+def _options(context: click.Context) -> LoadOptions:
+    return LoadOptions(*(context.params[name] for name in ("users", "duration", "rate")))
 
 
 @pytest.mark.parametrize("command", [one for one in COMMANDS if one.words[0] == "make"], ids=str)

@@ -8,10 +8,11 @@ import pytest
 from rich.console import Console
 from support.market_workload import WORKLOAD as MARKET
 
+from stallmark.driver.opening import open_workload
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
-from stallmark.experiment.run import commit_counts, open_run
+from stallmark.experiment.run import commit_counts
 from stallmark.experiment.runner import Runner
 from stallmark.experiment.work import _transactions
 from stallmark.record.manifest.workload import Counted, Follows, Opening
@@ -26,12 +27,12 @@ SCALE = {"branches": 1}
 def test_a_run_begins_with_what_opens_it_and_then_is_counted(bank: EmbeddedEngine):
     [(before,)] = bank.query("SELECT COUNT(*) FROM bank.history")
     [(balance,)] = bank.query("SELECT abalance FROM bank.accounts WHERE aid = 1")
-    assert open_run(bank, MARKET, SCALE, 1) == Opening(name="settle", done={"balance": balance + 100})
+    assert open_workload(bank, MARKET, SCALE, 1) == Opening(name="settle", done={"balance": balance + 100})
     assert commit_counts(bank, MARKET) == {"echo": before + 1}
 
 
 def test_nothing_opens_the_bank(bank: EmbeddedEngine):
-    assert open_run(bank, find_workload("bank"), SCALE, 1) is None
+    assert open_workload(bank, find_workload("bank"), SCALE, 1) is None
 
 
 def test_what_cannot_open_is_said(bank: EmbeddedEngine):
@@ -40,7 +41,7 @@ def test_what_cannot_open_is_said(bank: EmbeddedEngine):
     with pytest.raises(
         StallmarkError, match=r"settle, which a run of support.market_workload begins with, failed: .*brokerage"
     ):
-        open_run(bank, elsewhere, SCALE, 1)
+        open_workload(bank, elsewhere, SCALE, 1)
 
 
 def test_a_number_that_is_not_there_yet_is_none_at_all(bank: EmbeddedEngine):

@@ -12,8 +12,8 @@ from support.remote import free_port
 from werkzeug.test import Client
 
 from stallmark.errors import StallmarkError
-from stallmark.live.access import Access, PageAddress
 from stallmark.live.server import Ending, LivePage, make_app
+from stallmark.web_access import Access, PageAddress
 
 HERE = PageAddress("127.0.0.1", 8089)
 

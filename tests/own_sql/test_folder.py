@@ -56,7 +56,7 @@ def test_another_text_is_another_version(tmp_path):
 
 
 def test_a_scenario_holds_the_definition(tmp_path):
-    scenario = read_document(document(str(STARTER), 3, 5.0))
+    scenario = read_document(document(str(STARTER)))
     again = Scenario.model_validate(json.loads(json.dumps(scenario.model_dump(mode="json"))))
     assert again == scenario
     loads = {

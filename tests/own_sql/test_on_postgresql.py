@@ -67,6 +67,7 @@ def test_a_quick_run_is_recorded_and_its_report_needs_no_folder(shop, engine, tm
     assert {one["name"] for one in run["steps"][0]["transactions"]} >= {"rent_film", "browse_films"}
     executed = {one["name"]: one for one in run["steps"][0]["own_statements"]}
     assert executed["browse_films 1"]["executions"] > 0 and 9 < executed["browse_films 1"]["rows"] <= 10
+    assert executed["rent_film 2"]["rows"] == 1, "changed"
     assert executed["browse_films 1"]["text"].startswith("SELECT film_id") and executed["rent_film 2"]["line"] == 3
     again = stallmark("report", next((tmp_path / "runs").iterdir()), "--json")
     assert again.exit_code == 0 and json.loads(again.stdout)["runs"][0]["steps"]

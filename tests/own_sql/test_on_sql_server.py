@@ -4,7 +4,7 @@ import random
 
 import pytest
 from support.mssql_server import engine, says_it_is, server
-from support.tds.answers import Error, Rows
+from support.tds.answers import Count, Error, Rows
 from support.tds.datatypes import INT
 from support.tds.script import Script
 from support.tds.tokens import Column
@@ -91,6 +91,16 @@ def test_its_trial_is_rolled_back(engine, server, script):
         "COMMIT TRANSACTION" in text for text in texts
     )
     assert "ROLLBACK TRANSACTION" in texts[-1]
+
+
+def test_changed_rows_are_counted_where_none_are_returned(engine, script):
+    script.sql("UPDATE t", Count(3))
+    script.sql("UPDATE u", Count(2), Rows([Column("id", INT)], [(1,)]))
+    session = engine.session(10)
+    for name in ("t", "u"):
+        session.prepare(name, f"UPDATE {name} SET a = 1")
+    assert getattr(session.call("t", ()), "changed", None) == 3
+    assert session.call("u", ()) == [(1,)]
 
 
 def test_rows_of_all_results_are_counted(engine, script):

@@ -5,7 +5,7 @@ from support.command_line import stallmark
 
 from stallmark.own_sql.folder import read_definition
 from stallmark.own_sql.run_options import document
-from stallmark.scenarios.read import read_document
+from stallmark.scenarios.read import LoadOptions, read_document
 
 
 def test_a_new_workload_is_a_copy_and_replaces_nothing(tmp_path):
@@ -19,7 +19,7 @@ def test_a_new_workload_is_a_copy_and_replaces_nothing(tmp_path):
 
 def test_a_quick_run_is_a_scenario_that_set_changes(tmp_path):
     (tmp_path / "look.sql").write_text("SELECT 1")
-    scenario = read_document(document(str(tmp_path), 7, 12.0, rate=50.0), ("warm_up=1s", "call_timeout=5s"))
+    scenario = read_document(document(str(tmp_path)), ("warm_up=1s", "call_timeout=5s"), LoadOptions(7, 12.0, 50.0))
     assert (scenario.users, scenario.measure, scenario.reset) == ([7], 12.0, "continue")
     assert (scenario.warm_up, scenario.call_timeout, scenario.arrivals.rate) == (1.0, 5.0, 50.0)
 
@@ -27,7 +27,6 @@ def test_a_quick_run_is_a_scenario_that_set_changes(tmp_path):
 @pytest.mark.parametrize(
     ("given", "code", "named"),
     [
-        (("--users", "3"), 2, "belong to --sql or -f"),
         (("--sql", "a", "-f", "b.sql"), 2, "two loads"),
         (("--sql", "a", "-D", "x=1"), 2, "--define"),
         (("-f", "b.sql", "-D", "x"), 2, "name=value"),

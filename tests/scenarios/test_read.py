@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
-from stallmark.scenarios.read import locate, read_any_scenario, read_scenario, shipped
+from stallmark.scenarios.read import LoadOptions, locate, read_any_scenario, read_scenario, shipped
 
 # Words of the libraries, which a user should never read.
 JARGON = re.compile(r"Input should|valid (dict|list|int|number|string)|instance of|pydantic|Traceback|Mapping\[|loc=")
@@ -325,3 +325,39 @@ def test_a_file_that_still_says_how_long_it_takes_is_read_as_if_it_did_not(tmp_p
         file = tmp_path / f"{name}.yaml"
         file.write_text(locate(name).read_text() + "takes: 3 minutes\n")
         assert read_any_scenario(str(file)) == read_any_scenario(name)
+
+
+# The options of `stallmark run` that other load tools have too.
+
+
+def test_options_of_other_tools_change_the_scenario(path):
+    plain = read_any_scenario(path)
+    changed = read_any_scenario(path, options=LoadOptions(30, 60.0))
+    assert (changed.users, changed.measure, changed.arrivals) == ([30], 60, plain.arrivals)
+    assert changed.model_copy(update={"users": plain.users, "measure": plain.measure}) == plain
+    open_loop = read_any_scenario(path, ("think_time.mean=1s",), LoadOptions(rate=50))
+    assert (open_loop.arrivals.kind, open_loop.arrivals.rate, open_loop.think_time) == ("poisson", 50, None)
+    evenly = read_any_scenario(path, ("arrivals.kind=fixed",), LoadOptions(rate=2.5))
+    assert (evenly.arrivals.kind, evenly.arrivals.rate) == ("fixed", 2.5)
+    loads = read_any_scenario("htap", options=LoadOptions(duration_s=5.0))
+    assert loads.measure == 5 and loads.loads == read_any_scenario("htap").loads
+
+
+@pytest.mark.parametrize(
+    ("scenario", "overrides", "options", "reason"),
+    [
+        ("user-ramp", (), {"users": 3}, "varies its users (1, 10, 20, 50, 100)"),
+        ("htap", (), {"users": 3}, "--set 'loads.brokerage.users=3'"),
+        ("io-blender", (), {"rate": 3.0}, "--set 'loads.mail.arrivals={kind: poisson, rate: 3}'"),
+        ("power-memory-storage", (), {"duration_s": 5.0}, "--duration is of users who execute transactions"),
+        ("saturation", (), {"users": 3}, "--users is of users who execute transactions"),
+        ("demo", ("users=5",), {"users": 3}, "--users and --set users are one thing"),
+        ("demo", ("arrivals.rate=5",), {"rate": 3.0}, "--rate and --set arrivals are one thing"),
+        ("demo", (), {"users": 20_000}, "--users 20000: users"),
+        ("ceiling", (), {"users": 3}, "search finds the number of users"),
+    ],
+)
+def test_an_option_that_a_scenario_has_no_place_for_is_one_sentence(scenario, overrides, options, reason):
+    with pytest.raises(StallmarkError) as refused:
+        read_any_scenario(scenario, overrides, LoadOptions(**options))
+    assert reason in str(refused.value) and "\n" not in str(refused.value)

@@ -47,7 +47,7 @@ from stallmark.analysis.step_summary import (
     WaitFigures,
 )
 from stallmark.analysis.validity.driver_bound import driver_bound
-from stallmark.analysis.validity.invalid import foreign_share, invalid_findings, server_lost, storage_errors
+from stallmark.analysis.validity.invalid import by_hand, foreign_share, invalid_findings, server_lost, storage_errors
 from stallmark.analysis.validity.service_level import Validity, foreign_cpu_share, judge_reads
 from stallmark.record.devices import emulated_roles, storage_label
 from stallmark.record.manifest.storage import Device, Role
@@ -205,6 +205,7 @@ def summarise_step(
         ),
         validity=StepValidity(
             invalid=[
+                *by_hand(record.whole.manifest.steps),
                 *lost,
                 *invalid_findings(load, io, interval, step, errors.summaries(interval), bool(bound), foreign_cpu),
                 *(gate.failure for gate in gates if gate.failure and gate.voids),

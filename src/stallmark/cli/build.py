@@ -6,7 +6,16 @@ import os
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import err, escape, json_option, out, print_markup, target_options, workload_options
+from stallmark.cli.common import (
+    escape,
+    json_option,
+    out,
+    print_markup,
+    progress_console,
+    quiet_option,
+    target_options,
+    workload_options,
+)
 from stallmark.experiment.progress import Show
 
 
@@ -22,8 +31,9 @@ from stallmark.experiment.progress import Show
 @click.option(
     "--part", metavar="K/N", help="Share to load on this machine, such as 1/3, when several machines load the database."
 )
+@quiet_option
 @json_option
-def build(choice, scenario, target, workers: int | None, part: str | None, as_json: bool) -> None:
+def build(choice, scenario, target, workers: int | None, part: str | None, quiet: bool, as_json: bool) -> None:
     """Build a database, or complete one whose build was interrupted.
 
     WORKLOAD is {workloads}, several of them in one database as bank+mail, in one each as
@@ -39,7 +49,7 @@ def build(choice, scenario, target, workers: int | None, part: str | None, as_js
     from stallmark.transactions import find_workload
 
     share = BatchShare.parse(part) if part else None
-    show = Show(err)
+    show = Show(progress_console(quiet))
     with target.engine(choice, scenario) as engine:
         for sentence in locations(engine):
             show.say(sentence)

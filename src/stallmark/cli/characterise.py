@@ -16,6 +16,8 @@ from stallmark.cli.common import (
     out_option,
     page_file,
     print_markup,
+    progress_console,
+    quiet_option,
     target_options,
     timezone_option,
 )
@@ -52,10 +54,11 @@ POOL_SHARE = 0.02
     help="HTML file to write [default: locality.html in RUN, none with --json].",
 )  # fmt: skip
 @timezone_option()
+@quiet_option
 @json_option
 def characterise(
     load: tuple[str, ...], scale: str, seed: int | None, users: int | None, pools: tuple[str, ...],
-    warm_up: float | None, measure: float | None, target, out_dir: Path, page: Path | None, as_json: bool,
+    warm_up: float | None, measure: float | None, target, out_dir: Path, page: Path | None, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Show how a load reads: by size of memory, across the data, by table and by transaction.
 
@@ -87,7 +90,7 @@ def characterise(
             "then `stallmark characterise` with its records, which shows the reads by size of memory."
         )
     scenario = scenario_for(load[0], scale, seed, list(dict.fromkeys(pools)), given)
-    folder, holds = _run(scenario, target, out_dir)
+    folder, holds = _run(scenario, target, out_dir, quiet)
     show_locality([folder], page or folder / "locality.html", as_json)
     if not holds:
         sys.exit(CONDITION_BROKEN)
@@ -146,12 +149,12 @@ def _smallest_pool(choice) -> str:
     return f"{POOL_SHARE:.0%}".replace("%", " %") if enough else f"{MINIMUM_POOL_BYTES >> 20}MiB"
 
 
-def _run(scenario: "Scenario", target, out_dir: Path) -> tuple[Path, bool]:
+def _run(scenario: "Scenario", target, out_dir: Path, quiet: bool) -> tuple[Path, bool]:
     """Run the scenario; return the folder of its records, and True if the data stayed consistent."""
     from stallmark.cli.show import ShowInSentences
     from stallmark.experiment.runner import Runner
 
-    show = ShowInSentences(err)
+    show = ShowInSentences(progress_console(quiet))
     with target.engine(scenario.contents, scenario) as engine:
         runner = Runner(scenario, engine, out_dir, show)
         finished = runner.run()

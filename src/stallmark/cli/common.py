@@ -35,6 +35,11 @@ out = Terminal(emoji=False)  # ":x:" in a path is no picture
 err = Terminal(stderr=True, emoji=False)
 
 
+def progress_console(quiet: bool) -> Terminal:
+    """Return the console for progress: standard error, or none."""
+    return Terminal(quiet=True) if quiet else err
+
+
 def print_markup(console: Console, markup: str) -> None:
     """Print a sentence: broken between words on a terminal, in one line in a file or a pipe."""
     console.print(markup, highlight=False, soft_wrap=not console.is_terminal)
@@ -258,6 +263,7 @@ junit_option = click.option(
     metavar="FILE",
     help="Also write a JUnit file for CI: each limit, and whether it was kept.",
 )
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="Show the result alone, without progress.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON to standard output.")
 
 
@@ -282,3 +288,19 @@ def experiment_options(command: Callable) -> Callable:
     out_dir = out_option("Folder to search for the latest experiment.")
     exists = click.Path(path_type=Path, exists=True)
     return click.argument("folder", metavar="[RUNS/…]", required=False, type=exists)(out_dir(command))
+
+
+def page_option(name: str, *, help: str, default: str | None = None) -> Callable:
+    """An option for the address of a page that this machine serves, as a PageAddress."""
+    return click.option(
+        name, metavar="[HOST:]PORT", callback=_as_address, default=default, show_default=True, help=help
+    )
+
+
+def _as_address(context: click.Context, option: click.Parameter, text: str | None):
+    from stallmark.web_access import PageAddress
+
+    try:
+        return PageAddress.parse(text) if text else None
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, option) from None

@@ -157,7 +157,7 @@ def _in_server(engine: "Engine") -> dict[str, Any] | None:
 
 def _in_words(facts: dict[str, Any]) -> str:
     text = [
-        f"{part['workload']}, {', '.join(f'{name} {format.exact(value)}' for name, value in _measures(part).items())}"
+        ", ".join([part["workload"], *(f"{name} {format.exact(value)}" for name, value in _measures(part).items())])
         for part in facts["holds"]
     ] or ["content not noted by the version that built it"]
     text.append(format.size(facts["bytes"]))

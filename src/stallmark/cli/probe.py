@@ -9,7 +9,15 @@ import click
 from click.core import ParameterSource
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import as_bytes, err, json_option, out_option, parsing, timezone_option
+from stallmark.cli.common import (
+    as_bytes,
+    json_option,
+    out_option,
+    parsing,
+    progress_console,
+    quiet_option,
+    timezone_option,
+)
 from stallmark.cli.document import Outputs
 from stallmark.cli.report import show_report
 from stallmark.errors import StallmarkError
@@ -49,10 +57,11 @@ def _depths(text: str) -> tuple[int, ...]:
 @click.option("--i-know", is_flag=True, help="Allow PLACE to be an existing file or device, which is only read.")
 @out_option("Folder for the record.")
 @timezone_option()
+@quiet_option
 @json_option
 def probe(
     place: Path, size_bytes: int, names: tuple[str, ...], depths: tuple[int, ...], seconds: float, i_know: bool,
-    out_dir: Path, as_json: bool,
+    out_dir: Path, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Measure raw storage without a database, as SQLIO does, with fio (Windows: diskspd).
 
@@ -69,7 +78,7 @@ def probe(
     from stallmark.storage.probe.probe_file import existing_file
     from stallmark.storage.probe.tool import find_tool
 
-    show = Show(err)
+    show = Show(progress_console(quiet))
     # Not created: a forgotten mount would make us measure the disk under the mount point.
     if not place.exists():
         raise StallmarkError(f"The folder {place} does not exist: name a folder on the storage to measure.")

@@ -1,5 +1,6 @@
 """`stallmark run`: run a scenario."""
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,14 +11,16 @@ import click
 
 from stallmark.cli.command import Extensible
 from stallmark.cli.common import (
-    Terminal,
     err,
     escape,
     json_option,
     junit_option,
     markdown_option,
     out_option,
+    parsing,
     print_markup,
+    progress_console,
+    quiet_option,
     target_options,
     timezone_option,
 )
@@ -25,12 +28,24 @@ from stallmark.cli.document import Outputs
 from stallmark.cli.exit_codes import CONDITION_BROKEN, INCOMPLETE, VERDICT
 from stallmark.cli.report import show_report
 from stallmark.errors import CallFailed, StallmarkError, as_reason, as_sentence, in_words
+from stallmark.experiment.by_hand import LoadByHand
 from stallmark.experiment.companions import Follower, LoadMachines, OwnExperiment, QuickScenario
 from stallmark.experiment.progress import Phase, Show
 from stallmark.stopping import StopSignal
 
 if TYPE_CHECKING:
     from stallmark.scenarios.model import AnyScenario
+
+
+@parsing
+def as_duration(text: str) -> float:
+    """Parse a duration option; a bare number is in seconds, as pgbench has it."""
+    from stallmark.quantities import parse_seconds
+
+    seconds = float(text) if re.fullmatch(r"\d+(\.\d+)?", text) else parse_seconds(text)
+    if seconds < 1:
+        raise ValueError(f"{text} is not a measured time: write 1s or more")
+    return seconds
 
 
 @click.command(cls=Extensible)
@@ -47,20 +62,29 @@ if TYPE_CHECKING:
     "--device", "devices", multiple=True, metavar="NAME=FOLDER[,LOG]",
     help="Device to run the variants on, such as new=/mnt/new/db; repeatable.",
 )  # fmt: skip
+@click.option("-c", "--users", type=click.IntRange(1, 10_000), help="Number of virtual users [--sql, -f: 10].")
+@click.option(
+    "-T", "--duration", callback=as_duration, metavar="TIME", help="Measured time of each step [--sql, -f: 60s]."
+)
+@click.option(
+    "-R", "--rate", type=click.FloatRange(0, min_open=True), metavar="PER_S",
+    help="Arrival rate of transactions, independent of the server.",
+)  # fmt: skip
 @out_option("Folder for the run records.")
 @click.option(
     "--resume", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="RUNS/…",
     help="Continue an experiment that ended early: make its missing runs.",
 )  # fmt: skip
-@click.option("--quiet", "-q", is_flag=True, help="Show the result alone, without progress.")
+@quiet_option
 @markdown_option
 @junit_option
 @timezone_option()
 @json_option
 def run(
-    scenario: str | None, target, overrides: tuple[str, ...], devices: tuple[str, ...], out_dir: Path,
-    resume: Path | None, quiet: bool, markdown: str | None, junit: Path | None, as_json: bool,
-    added: Sequence[Follower | LoadMachines | OwnExperiment | QuickScenario],
+    scenario: str | None, target, overrides: tuple[str, ...], devices: tuple[str, ...], users: int | None,
+    duration: float | None, rate: float | None, out_dir: Path, resume: Path | None, quiet: bool, markdown: str | None,
+    junit: Path | None, as_json: bool,
+    added: Sequence[Follower | LoadByHand | LoadMachines | OwnExperiment | QuickScenario],
 ) -> None:  # fmt: skip
     """Run a SCENARIO: one of `stallmark list`, or your own YAML file."""
     from stallmark.cli.show import ShowInSentences
@@ -68,30 +92,32 @@ def run(
     from stallmark.experiment.runner import Runner
     from stallmark.experiment.storage_work import carry_out_at_end
     from stallmark.scenarios.model import ProbeScenario, on_devices
-    from stallmark.scenarios.read import read_any_scenario, read_document
+    from stallmark.scenarios.read import LoadOptions, read_any_scenario, read_document
 
     outputs = Outputs(None, as_json, markdown=markdown, junit=junit)
     outputs.refuse()
-    show, begun = ShowInSentences(Terminal(quiet=True) if quiet else err), None
+    options = LoadOptions(users, duration, rate)
+    show, begun = ShowInSentences(progress_console(quiet)), None
     model: AnyScenario | ProbeScenario
     quick = next((addition for addition in added if isinstance(addition, QuickScenario)), None)
     # --sql and -f build a scenario themselves, so there must not be a second one.
     if quick and (scenario or resume):
         raise click.UsageError("A scenario specifies its own load: leave out --sql and -f, or the scenario.")
     if resume:
-        if scenario or overrides or devices:
+        if scenario or overrides or devices or options != LoadOptions():
             raise click.UsageError(
-                "--resume continues with the scenario in that folder: leave out SCENARIO, --set and --device."
+                "--resume continues with the scenario of those runs: leave out SCENARIO and options that change it."
             )
         begun = EarlierExperiment.read(resume)
         model = begun.scenario
     elif scenario:
-        model = read_any_scenario(scenario, overrides)
+        model = read_any_scenario(scenario, overrides, options)
     elif quick:
-        model = read_document(quick.document, overrides)
+        model = read_document(quick.document, overrides, options)
     else:
         raise click.UsageError("Name a scenario (`stallmark list`), or --resume RUNS/… an experiment.")
     machines = next((addition for addition in added if isinstance(addition, LoadMachines)), None)
+    by_hand = next((addition for addition in added if isinstance(addition, LoadByHand)), None)
     followers = [addition for addition in added if isinstance(addition, Follower)]
     own = [addition for addition in added if isinstance(addition, OwnExperiment) and addition.takes(model)]
     if (markdown or junit) and (own or isinstance(model, ProbeScenario)):
@@ -101,8 +127,10 @@ def run(
         )
     # A capability's own experiment has its own runs: options about ours do not apply.
     if own:
-        if devices or followers:
-            raise StallmarkError(f"{model.name} is of one place and has no live page: leave --device and --web out.")
+        if devices or followers or by_hand:
+            raise StallmarkError(
+                f"{model.name} is of one place and has no page: leave --device, --web and --locust-web out."
+            )
         own[0].run(model, target, out_dir, show, machines, as_json)
         return
     if isinstance(model, ProbeScenario):
@@ -110,7 +138,7 @@ def run(
             raise StallmarkError(f"{model.name} probes storage: its variants name their folders, not --device.")
         from stallmark.cli.probe import run_probe_scenario
 
-        run_probe_scenario(model, target, out_dir, show, as_json, others=bool(machines or followers))
+        run_probe_scenario(model, target, out_dir, show, as_json, others=bool(machines or followers or by_hand))
         return
     if devices:
         model = on_devices(model, devices)
@@ -121,7 +149,7 @@ def run(
     runner, state, because = None, "stopped", "Stallmark ended unexpectedly"
     try:
         with target.engine(model.contents, model) as engine:
-            runner = Runner(model, engine, out_dir, show, machines, begun)
+            runner = Runner(model, engine, out_dir, show, machines, begun, by_hand)
             for follower in followers:
                 follower.begin(runner.folder, model, show)
             try:

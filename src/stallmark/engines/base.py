@@ -68,6 +68,14 @@ class OwnIO(NamedTuple):
     writes: int  # without the log
 
 
+class Changed(list[tuple]):
+    """An answer without rows, with the number of rows that its statements changed."""
+
+    def __init__(self, changed: int):
+        super().__init__()
+        self.changed = changed
+
+
 class Session(Protocol):
     """One virtual user's connection: prepared statements, one round trip each, autocommit.
 
@@ -88,8 +96,8 @@ class Session(Protocol):
     def call(
         self, name: str, parameters: Sequence[Any], *, commits: bool = True, last: bool = False
     ) -> Sequence[tuple]:
-        """Execute a prepared statement and return its rows. With `last` it ends the transaction around it: that is
-        committed with it, unless it fails.
+        """Execute a prepared statement and return its rows, or `Changed` without any. With `last` it ends the
+        transaction around it: that is committed with it, unless it fails.
 
         Raises CallFailed. The class is UNKNOWN_OUTCOME where the server may or may not have committed: the connection
         broke while a call that `commits` was under way, or such a call was given up (timeout, `cancel`) and the server
@@ -237,7 +245,7 @@ class Engine(ABC):
     """The abilities, by the variant's key that requires them."""
 
     by_workload: Mapping[str, "Engine"] = MappingProxyType({})
-    """The engines of databases that hold one workload each. Empty where all are in the database of this engine."""
+    """The engine of each workload's database; those of users may share one. Empty if all are in this engine's own."""
 
     @abstractmethod
     def database_name(self) -> str:
@@ -257,7 +265,7 @@ class Engine(ABC):
 
     def databases(self) -> tuple["Engine", ...]:
         """Return the engines of the databases that are ours, each of one database."""
-        return tuple(self.by_workload.values()) or (self,)
+        return tuple(dict.fromkeys(self.by_workload.values())) or (self,)
 
     def database_of(self, workload: str) -> "Engine":
         """Return the engine of the database that holds a workload."""

@@ -1,19 +1,25 @@
 """Questions to all databases of ours on a server together: those of workloads that have one each, or the one."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import replace
 
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine, ServerSettings
 
 
-def with_databases(engine: Engine, workloads: Iterable[str]) -> list[str]:
+def with_databases(engine: Engine, workloads: Iterable[str], users_own: Container[str] = ()) -> list[str]:
     """Give the engine a database for each workload, and return their names: its own followed by the workload's. On an
-    embedded server, which no one else uses, the workload's name alone."""
-    prefix = "" if engine.is_local else f"{engine.database_name()}_"
-    names = {workload: f"{prefix}{workload}" for workload in workloads}
-    engine.by_workload = {workload: engine.on_database(name) for workload, name in names.items()}
-    return list(names.values())
+    embedded server, which no one else uses, the workload's name alone. On other servers, a user's own SQL stays in the
+    engine's own database."""
+    own = engine.database_name()
+    prefix = "" if engine.is_local else f"{own}_"
+    names = {
+        workload: own if workload in users_own and not engine.is_local else f"{prefix}{workload}"
+        for workload in workloads
+    }
+    databases = {name: engine.on_database(name) for name in names.values()}
+    engine.by_workload = {workload: databases[name] for workload, name in names.items()}
+    return list(databases)
 
 
 def make_databases(engine: Engine, names: Iterable[str]) -> None:

@@ -14,6 +14,7 @@ from stallmark.engines.base import Engine
 from stallmark.engines.several import copied
 from stallmark.errors import StallmarkError
 from stallmark.experiment import raw_loads, storage_work
+from stallmark.experiment.by_hand import LoadByHand
 from stallmark.experiment.work import most_sessions, search_plan
 from stallmark.loaders.databases import foreign_object
 from stallmark.loaders.ledger import Entry
@@ -31,11 +32,17 @@ _OWN_FILES = 100  # of an executor, beside a connection for each of its users an
 
 
 def refuse_what_cannot_be(
-    scenario: AnyScenario, engine: Engine, out: Path, machines: int = 1, *, goes_by: str | None = None
+    scenario: AnyScenario,
+    engine: Engine,
+    out: Path,
+    machines: int = 1,
+    by_hand: LoadByHand | None = None,
+    *,
+    goes_by: str | None = None,
 ) -> None:
     """Raise StallmarkError for whatever can be known to fail before the first byte is loaded. `machines`: how many
-    machines the load comes from; `goes_by`: a figure of the server's I/O that decides how it goes on, beside those that
-    the scenario names."""
+    machines the load comes from; `by_hand`: how it is changed meanwhile; `goes_by`: a figure of the server's I/O that
+    decides how it goes on, beside those that the scenario names."""
     _refuse_what_the_engine_cannot(scenario, engine)
     if isinstance(scenario.reset, OwnReset):
         _refuse_own_reset(scenario, scenario.reset, engine)
@@ -46,9 +53,9 @@ def refuse_what_cannot_be(
     refuse_places(scenario, engine)
     if isinstance(scenario, TimedScenario):
         _refuse_raw(scenario, engine)
-        _refuse_more_users_than_sessions(scenario, engine, machines)
+        _refuse_more_users_than_sessions(scenario, engine, machines, by_hand)
         if machines == 1:
-            _refuse_more_users_than_files(scenario)
+            _refuse_more_users_than_files(scenario, by_hand)
         _refuse_unseen_io(scenario, engine, goes_by or _io_needed(scenario))
     if isinstance(scenario, QueryScenario):
         _refuse_streams(scenario, engine)
@@ -137,7 +144,10 @@ def refuse_pool_sizes(scenario: AnyScenario, engine: Engine, loaded_bytes: int |
         if pool is None:
             continue
         is_estimated = pool.share is not None and loaded_bytes is None
-        data_bytes = round(_AT_MOST * _expected_bytes(scenario, engine)) if is_estimated else loaded_bytes or 0
+        expected = _expected_bytes(scenario, engine) if is_estimated else 0
+        if expected is None:
+            continue
+        data_bytes = round(_AT_MOST * expected) if is_estimated else loaded_bytes or 0
         if (size := pool.resolve(data_bytes)) < smallest_bytes:
             least = smallest_bytes // 1024**2
             sized = " Scenarios that end in -sqlserver have its sizes." if engine.dialect == "mssql" else ""
@@ -156,7 +166,7 @@ def refuse_pool_sizes(scenario: AnyScenario, engine: Engine, loaded_bytes: int |
 
 def refuse_places(scenario: AnyScenario, engine: Engine, loaded_bytes: int | None = None) -> None:
     """Refuse folders of variants that are not there or have no room; a size that is not known yet is estimated."""
-    size_bytes = _expected_bytes(scenario, engine) if loaded_bytes is None else loaded_bytes
+    size_bytes = (_expected_bytes(scenario, engine) or 0) if loaded_bytes is None else loaded_bytes
     for variant in scenario.variants:
         if variant.place:
             try:
@@ -165,8 +175,12 @@ def refuse_places(scenario: AnyScenario, engine: Engine, loaded_bytes: int | Non
                 raise StallmarkError(f"Variant {variant.name!r}: {error}") from None
 
 
-def _expected_bytes(scenario: AnyScenario, engine: Engine) -> int:
-    return expected_bytes(engine.dialect, find_workload(scenario.contents.name), scenario.contents.scale)
+def _expected_bytes(scenario: AnyScenario, engine: Engine) -> int | None:
+    """Return the estimated size of the data; None if a part is a user's own, whose size is known once it is there."""
+    workload = find_workload(scenario.contents.name)
+    if any(part.is_given for part in workload.parts):
+        return None
+    return expected_bytes(engine.dialect, workload, scenario.contents.scale)
 
 
 def refuse_impossible_devices(scenario: AnyScenario, loaded_bytes: int | None) -> None:
@@ -222,7 +236,8 @@ def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> Non
         raise StallmarkError(f"{scenario.name} runs queries, and `during` is beside users: leave it out.")
     if engine.by_workload:
         _refuse_of_one_database(scenario)
-    if find_workload(scenario.contents.name).is_given and not engine.is_local and scenario.reset == "restore":
+    has_users_own = any(part.is_given for part in find_workload(scenario.contents.name).parts)
+    if has_users_own and not engine.is_local and scenario.reset == "restore":
         raise StallmarkError(
             f"{scenario.name} asks for `reset: restore`, but the database is yours, and Stallmark keeps no copy: "
             "write `reset: {restore: FILE}` with your backup, or `reset: continue`."
@@ -245,17 +260,17 @@ def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> Non
 
 def _refuse_own_reset(scenario: AnyScenario, reset: OwnReset, engine: Engine) -> None:
     """Refuse a backup or a command that cannot bring back the user's database."""
-    if not find_workload(scenario.contents.name).is_given:
+    if not any(part.is_given for part in find_workload(scenario.contents.name).parts):
         raise StallmarkError(
             f"{scenario.name} asks for `reset: {{…}}`, which is of a database of your own: write `reset: restore`."
         )
-    if not reset.restore:
-        storage_work.refuse_impossible_hook("reset", reset)
-        return
     if engine.by_workload:
         raise StallmarkError(
             f"{scenario.name} has several databases, and `reset` restores one: write `reset: continue`."
         )
+    if not reset.restore:
+        storage_work.refuse_impossible_hook("reset", reset)
+        return
     backup = required(engine.user_backup)
     if not engine.is_shared:
         raise StallmarkError(
@@ -292,19 +307,22 @@ def _refuse_of_one_database(scenario: AnyScenario) -> None:
             )
 
 
-def _refuse_more_users_than_sessions(scenario: TimedScenario, engine: Engine, machines: int) -> None:
+def _refuse_more_users_than_sessions(
+    scenario: TimedScenario, engine: Engine, machines: int, by_hand: LoadByHand | None
+) -> None:
     if (most := engine.most_users()) is None:
         return
-    users, background, streams = most_sessions(scenario, machines)
+    users, background, streams = most_sessions(scenario, machines, by_hand)
     if users + background + streams <= most:
         return
     all_background = [find_workload(load.workload).background for load in users_loads(scenario)]
     executed_by = dict.fromkeys(work.executed_by for work in all_background if work.sessions_per_user)
     others = f" and {background:,} sessions of {' and '.join(executed_by)}" if background else ""
     others += f" and {streams:,} streams of queries" if streams else ""
+    fewer = "ask for fewer (--most-users)" if by_hand else "ask for fewer"
     raise StallmarkError(
         f"{scenario.name} asks for {users:,} users{others}, but the server takes {most:,} beside our own sessions: "
-        f"ask for fewer, or {_remedy_for_sessions(engine)}."
+        f"{fewer}, or {_remedy_for_sessions(engine)}."
     )
 
 
@@ -314,10 +332,10 @@ def _remedy_for_sessions(engine: Engine) -> str:
     return f"raise {engine.users_limited_by()}"
 
 
-def _refuse_more_users_than_files(scenario: TimedScenario) -> None:
+def _refuse_more_users_than_files(scenario: TimedScenario, by_hand: LoadByHand | None) -> None:
     """Refuse more users than this machine's executors may have connections: each counts as an open file."""
     most = most_open_files()
-    users, background, _ = most_sessions(scenario)
+    users, background, _ = most_sessions(scenario, by_hand=by_hand)
     if most is None or math.ceil((users + background) / (cores := os.cpu_count() or 1)) + _OWN_FILES <= most:
         return
     raise StallmarkError(

@@ -1,21 +1,20 @@
 """The base of all runs of a variant, whatever drives the server: prepare, watch during the load, check, record."""
 
-import random
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from stallmark.collectors import collectors_for, drop_left_behind, storage_alarm
 from stallmark.collectors.sampler import Sampler
 from stallmark.driver.controller import Interrupted
+from stallmark.driver.opening import open_workload
 from stallmark.engines import several
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
@@ -26,6 +25,7 @@ from stallmark.experiment.progress import Phase, Show
 from stallmark.experiment.storage_work import StorageWork, carry_out_hook
 from stallmark.experiment.work import Work
 from stallmark.loaders import ledger
+from stallmark.loaders.databases import databases
 from stallmark.loaders.ledger import Entry
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Condition, Memory, Outage, Took
@@ -39,43 +39,15 @@ from stallmark.stopping import StopSignal, later
 from stallmark.storage.emulator import PROBE_FOLDER
 from stallmark.storage.probe.probe_file import remove_leftovers
 from stallmark.transactions import checks, find_workload
-from stallmark.transactions.workload import Transaction, WorkloadContext
 from stallmark.transactions.workload import Workload as TransactionWorkload
 
-# The opening transaction that a workload executes once before a run, and the counters in the database that the run is
-# checked against.
-
-WITHIN_S = 600.0  # many orders may be left over
-
-
-def open_run(engine: Engine, workload: TransactionWorkload, scale: Mapping[str, Any], seed: int) -> Opening | None:
-    """Execute the workload's opening transaction; return its name and its result, or None without one.
-
-    Raises StallmarkError when it fails.
-    """
-    if workload.users.opening is None:
-        return None
-    shared = workload.users.share(WorkloadContext(scale, seed, engine.query, _post))
-    opening = workload.users.opening(shared)
-    session = engine.session(WITHIN_S)
-    try:
-        workload.prepare(session, [workload.users.opening])
-        opening.execute(session, opening.inputs(random.Random(seed)))
-    except CallFailed as error:
-        raise StallmarkError(f"{opening.name}, which a run of {workload.name} begins with, failed: {error}.") from None
-    finally:
-        session.close()
-    return Opening(name=opening.name, done=dict(opening.done))
+# The counters in the database that a run is checked against.
 
 
 def commit_counts(engine: Engine, workload: TransactionWorkload) -> dict[str, int]:
     """Return the commits that the database itself has counted, by the transaction's name."""
     counts = {kind.name: engine.query(query)[0][0] for kind, query in workload.users.counted.items()}
     return {name: int(number or 0) for name, number in counts.items()}
-
-
-def _post(kind: type[Transaction], inputs: tuple, after_s: float) -> None:
-    raise AssertionError(f"{kind.name} would follow from an opening transaction: no session would execute it")
 
 
 WATCH_EVERY_S = 15.0
@@ -175,13 +147,12 @@ class AnyRun(ABC):
         with telling_blockers(engine, self._show.say):
             drop_left_behind(engine)
             self._mend()
-            # Nothing is written into a user's own database on a server.
-            if engine.is_local or not self._workload.is_given:
-                ledger.note_driven(engine)
             contents = scenario.contents
+            for database, _, _ in databases(engine, self._workload, contents.scale):  # in a user's own nothing is noted
+                ledger.note_driven(database)
             for part in self._workload.parts:
                 own = engine.database_of(part.name)
-                self._openings[part.name] = open_run(own, part, contents.scale, contents.seed)
+                self._openings[part.name] = open_workload(own, part, contents.scale, contents.seed)
                 self._counted[part.name] = commit_counts(own, part)
         engine.devices.use(scenario.emulated_arrays_of(self._variant, self._order.loaded.loaded_bytes))
         if "io_trace" in scenario.observe:
@@ -200,7 +171,10 @@ class AnyRun(ABC):
         if scenario.start_cache == "cold":
             self._notes.extend(required(engine.caches).empty())
         elif scenario.start_cache == "prefilled":
-            required(engine.prefill).fill(*schemas_of(self._workload.metadata))
+            schemas = schemas_of(self._workload.metadata)
+            if any(part.is_given for part in self._workload.parts):
+                schemas = [*engine.schemas_in_use()]
+            required(engine.prefill).fill(*schemas)
         several.checkpoint(engine)
         return Memory(
             configured_bytes=wanted,

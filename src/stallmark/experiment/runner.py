@@ -14,6 +14,7 @@ from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, NotGivenBack, ServerLost, StallmarkError, as_reason, as_sentence, in_words
 from stallmark.experiment.build_progress import show_build
+from stallmark.experiment.by_hand import LoadByHand
 from stallmark.experiment.companions import LoadMachines
 from stallmark.experiment.estimate import Estimate, estimate
 from stallmark.experiment.manifest import EndNote, Place, PreparedStorage
@@ -38,7 +39,7 @@ from stallmark.experiment.storage_work import StorageWork
 from stallmark.experiment.target import advice_on_unseen
 from stallmark.experiment.user_run import Run
 from stallmark.loaders import ledger
-from stallmark.loaders.databases import build, missing
+from stallmark.loaders.databases import build, databases, missing, read_entry
 from stallmark.loaders.ledger import Entry
 from stallmark.record.files import exclusive_folder
 from stallmark.record.reader import Record
@@ -88,6 +89,7 @@ class Runner:
         show: Show,
         machines: LoadMachines | None = None,
         begun: EarlierExperiment | None = None,
+        by_hand: LoadByHand | None = None,
     ):
         """With `begun`, make only the runs that it lacks, into its folder."""
         self._begun = begun
@@ -95,6 +97,7 @@ class Runner:
         self._engine = engine
         self._show = show
         self._machines = machines
+        self._by_hand = by_hand
         if begun:
             self._experiment, self.folder = begun.last.experiment, begun.folder
         else:
@@ -115,7 +118,9 @@ class Runner:
 
     def _run(self, check: Callable[[], None]) -> ExperimentEnd:
         machines = self._machines.count if self._machines else 1
-        refuse_what_cannot_be(self._scenario, self._engine, self.folder.parent, machines)
+        if self._by_hand:
+            self._by_hand.refuse(self._scenario)
+        refuse_what_cannot_be(self._scenario, self._engine, self.folder.parent, machines, self._by_hand)
         taken = f"Another Stallmark is making the runs of {self.folder}: wait for it or stop it."
         with exclusive_folder(self.folder, taken=taken):
             if self._begun:
@@ -225,20 +230,20 @@ class Runner:
             for load in users_loads(self._scenario):
                 if not (workload := find_workload(load.workload)).is_given:
                     continue
-                workload.examine(self._engine.database_of(workload.name), load.most_users)
+                most = self._by_hand.most_users(load.most_users) if self._by_hand else load.most_users
+                workload.examine(self._engine.database_of(workload.name), most)
 
     def _make(self, order: RunOrder) -> AnyRun:
         if isinstance(self._scenario, QueryScenario):
             return QueryRun(self._scenario, self._engine, order)
         assert isinstance(self._scenario, TimedScenario)
-        return Run(self._scenario, self._engine, order, self._expected)
+        return Run(self._scenario, self._engine, order, self._expected, self._by_hand)
 
     def _expect(self) -> Estimate:
         """Return the expected duration of the experiment, and show it before the first run."""
         scenario, choice = self._scenario, self._scenario.contents
         workload = find_workload(choice.name)
-        is_given = workload.is_given and not self._engine.is_local
-        to_build = 0.0 if is_given else missing(self._engine, workload, choice.scale, choice.seed)
+        to_build = missing(self._engine, workload, choice.scale, choice.seed)
         copies = (
             [required(database.backup) for database in several.copied(self._engine)]
             if scenario.reset == "restore"
@@ -259,8 +264,8 @@ class Runner:
         """Load the database unless it exists; append sentences for the records to `advices`."""
         choice, to_be_copied = self._scenario.contents, self._scenario.reset == "restore"
         workload = find_workload(choice.name)
-        if workload.is_given and not self._engine.is_local:
-            return ledger.user_data_entry(workload.name, workload.data_version, several.bytes_used(self._engine))
+        if not list(databases(self._engine, workload, choice.scale)):
+            return read_entry(self._engine, workload)
         loading = show_build(self._show, f"Loading {choice}")
         with loading as progress, telling_blockers(self._engine, self._show.say):
             workers = os.cpu_count() or 1
@@ -279,11 +284,9 @@ class Runner:
             advices.append(built.caution)
         if not built.complete:
             raise StallmarkError(f"Another build is still loading {choice}: run again when it has ended.")
-        loaded = ledger.read(self._engine)
-        assert loaded
         if to_be_copied:
             self._keep_copies()
-        return loaded
+        return read_entry(self._engine, workload)
 
     def _keep_copies(self) -> None:
         for database in several.copied(self._engine):

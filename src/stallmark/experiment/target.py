@@ -11,6 +11,7 @@ from pathlib import Path
 import platformdirs
 
 import stallmark
+from stallmark import format
 from stallmark.engines import open_engine
 from stallmark.engines.base import Engine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
@@ -125,8 +126,8 @@ class Target:
 
     def folder(self, choice: WorkloadChoice) -> Path:
         scale = "-".join(f"{value:g}-{measure}" for measure, value in sorted(choice.scale.items()))
-        if (workload := find_workload(choice.name)).is_given:
-            scale = f"{workload.data_version:06d}"
+        given = [part for part in find_workload(choice.name).parts if part.is_given]
+        scale = "-".join(filter(None, (scale, *(f"{part.data_version:06d}" for part in given))))
         seed = f"-seed-{choice.seed}" if loader_for(choice.name).seeded else ""
         return self.data_dir or home() / "embedded" / f"{choice.name}-{scale}{seed}"
 
@@ -134,19 +135,28 @@ class Target:
         """Return True if the embedded database does not exist yet; False for a URL, as only the server knows."""
         return not self.url and not EmbeddedServer(self.folder(choice)).exists
 
-    def _refuse_writing(self, databases: Iterable[Engine], choice: WorkloadChoice) -> None:
+    def _refuse_writing(self, engine: Engine, databases: Iterable[Engine], choice: WorkloadChoice) -> None:
         """Raise StallmarkError if a database cannot be written, or has other users' objects without `may_share`."""
-        workload = find_workload(choice.name)
-        if workload.is_given and all(kind.reads_only for kind in workload.transactions):
-            return
-        schemas = schemas_of(workload.metadata)
         for database in databases:
-            if reason := database.not_writable_reason(schemas):
-                raise StallmarkError(reason)
-            if workload.is_given and not self.may_share:
+            parts = [part for part in find_workload(choice.name).parts if engine.database_of(part.name) is database]
+            given = [part for part in parts if part.is_given]
+            if given and (ours := [part.name for part in parts if not part.is_given]):
+                choices = ", ".join(f"{part.name}: {{}}" for part in parts)
                 raise StallmarkError(
-                    f"{workload.name} writes into the database {database.database_name()}, whose rows are not "
-                    "Stallmark's: add --shared if a load may change them."
+                    f"{ours[0]} would be built in the database {database.database_name()}, which is yours: write "
+                    f"`databases: {{{choices}}}`, and it gets one of its own."
+                )
+            if given and all(kind.reads_only for part in given for kind in part.transactions):
+                continue
+            if reason := database.not_writable_reason(
+                [schema for part in parts for schema in schemas_of(part.metadata)]
+            ):
+                raise StallmarkError(reason)
+            if given and not self.may_share:
+                raise StallmarkError(
+                    f"{format.listed([part.name for part in given])} writes into the database "
+                    f"{database.database_name()}, whose rows are not Stallmark's: add --shared if a load may change "
+                    "them."
                 )
             if not self.may_share:
                 refuse_others(database)
@@ -171,7 +181,8 @@ class Target:
                 engine.is_shared = self.may_share
                 if engine.caches:
                     engine.caches.allowed = self.may_drop_caches
-                names = with_databases(engine, parts_of(choice.name)) if are_apart(choice.name) else []
+                users_own = {part.name for part in find_workload(choice.name).parts if part.is_given}
+                names = with_databases(engine, parts_of(choice.name), users_own) if are_apart(choice.name) else []
                 if scenario:
                     _finish_restores(engine, scenario)
                 is_absent = bool(scenario and not names and is_to_be_made(engine, scenario))
@@ -181,12 +192,12 @@ class Target:
                 if not make and not all(exist):
                     raise StallmarkError(f"{choice} is absent: run `stallmark build` first.")
                 if make:
-                    self._refuse_writing(compress(engine.databases(), exist), choice)
+                    self._refuse_writing(engine, compress(engine.databases(), exist), choice)
                     if scenario:  # the first change of the server
                         place(engine, scenario)
                     make_databases(engine, names)
                     # A new database has what its template has.
-                    self._refuse_writing(compress(engine.databases(), map(not_, exist)), choice)
+                    self._refuse_writing(engine, compress(engine.databases(), map(not_, exist)), choice)
                 yield engine
             return
         places = [variant.place for variant in scenario.variants if variant.place] if scenario else []

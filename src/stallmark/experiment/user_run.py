@@ -17,6 +17,7 @@ from stallmark.driver.searched_load import IOSample, SearchedLoad
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed
+from stallmark.experiment.by_hand import LoadByHand
 from stallmark.experiment.progress import Phase
 from stallmark.experiment.query_run import RunningStreams
 from stallmark.experiment.raw_loads import RawLoads
@@ -181,34 +182,45 @@ class LoadsBeside:
 
 
 class Run(AnyRun):
-    """A run of loads. With `expected` the users are on other machines."""
+    """A run of loads. With `expected` the users are on other machines; `by_hand`, somebody changes their number."""
 
     _scenario: TimedScenario
 
-    def __init__(self, scenario: TimedScenario, engine: Engine, order: RunOrder, expected: ExpectedMachines | None):
+    def __init__(
+        self,
+        scenario: TimedScenario,
+        engine: Engine,
+        order: RunOrder,
+        expected: ExpectedMachines | None,
+        by_hand: LoadByHand | None = None,
+    ):
         super().__init__(scenario, engine, order)
         self._timeline = scenario.timeline(self._variant)
         planned = scenario.steps_of(self._variant)
         self._planned = {step.name: plan for step, plan in zip(self._timeline.steps, planned, strict=True)}
-        self._expected = expected
+        self._plan = planned[0]
+        self._expected, self._by_hand = expected, by_hand
 
     def _plan_of(self, step: str) -> PlannedStep:
-        """Return the size of each load in a step. In a step that a search has added, only the searched load differs
-        from the first.
+        """Return the size of each load in a step. In a step that was added meanwhile, by a search or by hand, only
+        users differ from the step before.
         """
-        return self._planned.get(step) or self._planned[self._timeline.steps[0].name]
+        self._plan = self._planned.get(step, self._plan)
+        return self._plan
 
     def _work(self) -> Work:
-        return work_of_loads(self._scenario, self._variant, self._engine.dialect)
+        return work_of_loads(self._scenario, self._variant, self._engine.dialect, self._by_hand)
 
     def _drive(self, writer: RecordWriter) -> str | None:
         if expected := self._expected:
             waited_for = RecordedMachines(count=expected.count, host=expected.host, port=expected.port)
             writer.update(expected_machines=waited_for)
             writer.save_manifest()
-        loads = with_databases(load_specs(self._scenario, self._variant, self._order.place.repeat), self._engine)
+        specs = load_specs(self._scenario, self._variant, self._order.place.repeat, self._by_hand)
+        loads = with_databases(specs, self._engine)
         search = search_plan(self._scenario, self._variant)
-        drive = Drive(self._timeline, self._engine.spec(), loads, writer, self._expected, search)
+        page = self._by_hand.page if self._by_hand else None
+        drive = Drive(self._timeline, self._engine.spec(), loads, writer, self._expected, search, page)
         sink = io_sink(writer.append, drive.searched) if drive.searched else writer.append
         sampler = Sampler(self._collectors, sink, drive.clock)
         beside = LoadsBeside(self._scenario, self._variant, self._engine, writer, drive.clock)
@@ -249,6 +261,8 @@ class Run(AnyRun):
                 beside.prepare(lambda note: self._show.advance(0, note))
                 self._show.advance(0, "starting")
                 drive.start(self._show.say)
+                if self._by_hand:
+                    self._by_hand.announce(self._show.say)
                 if drive.load_machines:
                     writer.update(load_machines=drive.load_machines)
                     writer.update(**on_machines(writer.manifest, drive.background_sessions()))

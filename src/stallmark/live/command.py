@@ -1,7 +1,6 @@
 """The command `stallmark live`, and the options that show an experiment in a browser."""
 
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -10,34 +9,19 @@ from typing import TYPE_CHECKING
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import err, escape, experiment_options, print_markup
+from stallmark.cli.common import err, escape, experiment_options, page_option, print_markup
 from stallmark.errors import StallmarkError
 from stallmark.experiment.companions import Follower
 from stallmark.stopping import StopSignal, ask
 
 if TYPE_CHECKING:
     from stallmark.experiment.progress import Show
-    from stallmark.live.access import PageAddress
     from stallmark.live.server import LivePage
     from stallmark.scenarios.model import AnyScenario
+    from stallmark.web_access import PageAddress
 
 
 # The options about the live page, and the page that `stallmark run --web` shows.
-
-
-def web_option(*, help: str, default: str | None = None) -> Callable:
-    return click.option(
-        "--web", metavar="[HOST:]PORT", callback=_as_address, default=default, show_default=True, help=help
-    )
-
-
-def _as_address(context: click.Context, option: click.Parameter, text: str | None):
-    from stallmark.live.access import PageAddress
-
-    try:
-        return PageAddress.parse(text) if text else None
-    except ValueError as error:
-        raise click.BadParameter(str(error), context, option) from None
 
 
 class Shown(Follower):
@@ -61,7 +45,9 @@ class Shown(Follower):
 
 
 @click.command()
-@web_option(help="Show the run live in a browser, with metrics for Prometheus; a non-local address requires a token.")
+@page_option(
+    "--web", help="Show the run live in a browser, with metrics for Prometheus; a non-local address requires a token."
+)
 def make_shown(web: "PageAddress | None") -> Shown | None:
     return Shown(web) if web else None
 
@@ -69,7 +55,9 @@ def make_shown(web: "PageAddress | None") -> Shown | None:
 # `stallmark live`: show an experiment in a browser, while another process runs it or after it has ended.
 @click.command(cls=Command)
 @experiment_options
-@web_option(default="8089", help="Port of the page; any non-local address requires a token, which is printed.")
+@page_option(
+    "--web", default="8089", help="Port of the page; any non-local address requires a token, which is printed."
+)
 def live(folder: Path | None, out_dir: Path, web: "PageAddress") -> None:
     """Show an experiment in a browser, from its records, even if it was started without --web."""
     from stallmark.experiment.status import experiment_of, newest

@@ -6,18 +6,17 @@ import time
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 
-from flask import Flask, Response, abort, jsonify, redirect, render_template, request
+from flask import Flask, Response, abort, jsonify, render_template, request
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
-from werkzeug.wrappers import Response as AnyResponse
 
 from stallmark.errors import StallmarkError
 from stallmark.experiment.status import State
 from stallmark.live import metrics
 from stallmark.live import wording as text
-from stallmark.live.access import Access, PageAddress
 from stallmark.live.state import lines, state
 from stallmark.live.view import MEANS, View
 from stallmark.redact import visible
+from stallmark.web_access import Access, PageAddress
 
 FRESH_S = 0.5
 """A look at the experiment serves everybody who asks within it."""
@@ -93,7 +92,7 @@ class LivePage:
         self._thread.start()
         address = self.access.address
         needed = self._stoppable or not address.is_here
-        return f"{address.url}?token={self.access.token}" if needed else address.url
+        return self.access.url if needed else address.url
 
     def close(self, complete: bool, because: str) -> None:
         """Let the pages that are open know how it ended, and serve them no longer."""
@@ -117,19 +116,7 @@ class LivePage:
 def make_app(view: View, access: Access, ending: Ending, stop: Callable[[], None] | None) -> Flask:
     app = Flask(__name__, static_folder=None, template_folder="page")
     app.json.ensure_ascii = False  # type: ignore[attr-defined]  # for `visible`
-    cookie = f"stallmark-{access.address.port}"
-
-    @app.before_request
-    def admit() -> AnyResponse | None:
-        if not access.knows_host(request.host) or not access.is_own(dict(request.headers), request.host):
-            abort(403)
-        if access.fits(request.args.get("token")):
-            answer = redirect("/")
-            answer.set_cookie(cookie, access.token, httponly=True, samesite="Strict")
-            return answer
-        if not access.may_see(request.cookies.get(cookie), request.headers.get("Authorization")):
-            abort(401)
-        return None
+    access.guard(app)
 
     @app.after_request
     def protect(answer: Response) -> Response:
@@ -141,7 +128,7 @@ def make_app(view: View, access: Access, ending: Ending, stop: Callable[[], None
 
     @app.get("/")
     def page() -> str:
-        token = access.token if stop and access.fits(request.cookies.get(cookie)) else ""
+        token = access.token if stop and access.fits(request.cookies.get(access.cookie)) else ""
         return render_template("live.html", text=text, means=MEANS, token=token, scenario=view.scenario)
 
     @app.get("/<name>.<any(css, js):kind>")

@@ -30,7 +30,7 @@ def check_sql(folder: str | None, target, scripts: tuple[str, ...], defined: tup
     if bool(folder) == bool(scripts):
         raise click.UsageError("Name a FOLDER, or scripts with -f.")
     given = folder or scripts_definition(scripts, defined)
-    choice = read_document(document(given, 1, 60.0)).contents
+    choice = read_document(document(given)).contents
     workload = find_workload(choice.name)
     with target.engine(choice, make=False) as engine:
         if engine.is_local:

@@ -7,22 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import parsing
 from stallmark.errors import StallmarkError
 from stallmark.experiment.companions import QuickScenario
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-WARM_UP = "3s"
-
-
-@parsing
-def as_duration(text: str) -> float:
-    """Parse a duration option; a bare number is in seconds, as pgbench has it."""
-    from stallmark.quantities import parse_seconds
-
-    return float(text) if re.fullmatch(r"\d+(\.\d+)?", text) else parse_seconds(text)
 
 
 @click.command(cls=Command)
@@ -31,39 +20,27 @@ def as_duration(text: str) -> float:
     "-f", "--file", "scripts", multiple=True, metavar="FILE[@WEIGHT]", help="Drive a script of pgbench; repeatable.",
 )  # fmt: skip
 @click.option("-D", "--define", "defined", multiple=True, metavar="NAME=VALUE", help="Set a variable of the scripts.")
-@click.option("-c", "--users", type=click.IntRange(1, 10_000), help="Users of --sql or -f [default: 10].")
-@click.option("-T", "--duration", callback=as_duration, metavar="TIME", help="Measured time of both [default: 60s].")
-@click.option("-R", "--rate", type=click.FloatRange(0, min_open=True), help="Transactions per second of --sql or -f.")
-def sql_options(
-    folder: str | None, scripts: "Sequence[str]", defined: "Sequence[str]", users: int | None, duration: float | None,
-    rate: float | None,
-) -> QuickScenario | None:  # fmt: skip
+def sql_options(folder: str | None, scripts: "Sequence[str]", defined: "Sequence[str]") -> QuickScenario | None:
     """Without a SCENARIO, `--sql FOLDER` or `-f FILE` drives SQL of your own."""
-    if not (folder or scripts):
-        if defined or users or duration or rate:
-            raise click.UsageError("--users, --duration, --rate and --define belong to --sql or -f: name one of them.")
-        return None
     if folder and scripts:
         raise click.UsageError("--sql and -f are two loads: name one of them.")
-    if folder and defined:
+    if defined and not scripts:
         raise click.UsageError("--define sets variables of scripts: name them with -f.")
-    given: Any = folder or scripts_definition(scripts, defined)
-    return QuickScenario(document(given, users or 10, duration or 60.0, rate))
+    given = folder or (scripts_definition(scripts, defined) if scripts else None)
+    return QuickScenario(document(given)) if given else None
 
 
-def document(sql: Any, users: int, duration_s: float, rate: float | None = None) -> dict[str, Any]:
+def document(sql: Any) -> dict[str, Any]:
     """Return the scenario of a quick run."""
-    arrivals = {"arrivals": {"kind": "poisson", "rate": rate}} if rate else {}
     return {
         "name": "own-sql",
         "title": "SQL of your own",
         "workload": {"sql": sql},
-        "users": users,
-        "warm_up": WARM_UP,
-        "measure": f"{duration_s:g}s",
+        "users": 10,
+        "warm_up": "3s",
+        "measure": "60s",
         "reset": "continue",
         "variants": [{"name": "as it is"}],
-        **arrivals,
     }
 
 

@@ -191,11 +191,11 @@ class OwnStatements(OwnTransaction):
         if self._alone:
             began = _now()
             try:
-                rows = len(session.call(self._alone, inputs))
+                rows = session.call(self._alone, inputs)
             except CallFailed as error:
                 self._report((self._place, FAILED, began, _now()))
                 raise _name_statement(error, self.name, self._lines[0]) from None
-            self._report((self._place, rows, began, _now()))
+            self._report((self._place, _row_count(rows), began, _now()))
             return Outcome.COMMITTED
         if not self._is_one:
             return self._make_calls(session, inputs, commits=True)
@@ -233,7 +233,7 @@ class OwnStatements(OwnTransaction):
                     count = session.count(name, pick(values), commits=commits)
                 else:
                     rows = session.call(name, pick(values), commits=commits)
-                    count = len(rows)
+                    count = _row_count(rows)
                 ended = _now()
                 reported += place + number, count, began, ended
                 began = ended
@@ -246,7 +246,7 @@ class OwnStatements(OwnTransaction):
             raise _name_statement(error, self.name, self._lines[number]) from None
         finally:
             if reported:
-                self._report(reported)
+                self._report(tuple(reported))  # the garbage collector forgets tuples of numbers
         return Outcome.COMMITTED
 
 
@@ -268,6 +268,11 @@ def _results(
                 names.append(None if name in hidden else name)
                 kept.setdefault(source["result"] - 1, []).append(source["column"] - 1 + offset)
     return kept, names
+
+
+def _row_count(answer: Sequence[tuple]) -> int:
+    """Return the number of rows that a statement returned or, if none, changed."""
+    return len(answer) or getattr(answer, "changed", 0)
 
 
 def _name_statement(error: CallFailed, transaction: str, line: int) -> CallFailed:
@@ -321,11 +326,11 @@ class PgbenchScript(OwnTransaction):
         if self._alone:
             began = _now()
             try:
-                count = len(session.call(self._alone[0], inputs))
+                rows = session.call(self._alone[0], inputs)
             except CallFailed:
                 self._report((self._place, FAILED, began, _now()))
                 raise
-            self._report((self._place, count, began, _now()))
+            self._report((self._place, _row_count(rows), began, _now()))
             return Outcome.COMMITTED
         variables = self._variables = dict(inputs[0])
         is_open = False
@@ -347,7 +352,7 @@ class PgbenchScript(OwnTransaction):
                             count = session.count(name, parameters, commits=commits)
                             continue
                         rows = session.call(name, parameters, commits=commits)
-                        count = len(rows)
+                        count = _row_count(rows)
                     finally:
                         reported += self._place + number, count, began, _now()
                     is_open = is_open and not ends
@@ -372,7 +377,7 @@ class PgbenchScript(OwnTransaction):
             raise CallFailed(ErrorClass.OTHER, "", f"{self.name}.sql: {reason}") from None
         finally:
             if reported:
-                self._report(reported)
+                self._report(tuple(reported))
         return Outcome.COMMITTED
 
     def _set_row(self, session: Session, step: Query, rows: Sequence[tuple]) -> None:

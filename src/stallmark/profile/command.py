@@ -1,5 +1,6 @@
 """The command `stallmark profile`."""
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,15 +10,17 @@ from typing import TYPE_CHECKING, Literal
 import click
 from click.core import ParameterSource
 from rich.cells import set_cell_size
+from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
 from stallmark.cli.command import Command
 from stallmark.cli.common import (
     as_seconds,
-    err,
     json_option,
     print_markup,
+    progress_console,
+    quiet_option,
     schedule_options,
     server_option,
     timezone_option,
@@ -29,8 +32,9 @@ if TYPE_CHECKING:
     from stallmark.profile.collection import CollectionProgress
     from stallmark.record.profile.interval_table import FileClass
 
-_LINE_EVERY_S = 900.0
-"""The seconds between lines of progress in a file or a pipe."""
+_LINES = 20
+"""Lines of progress in a file or a pipe: as many over a profile, and more over a long one."""
+_MOST_APART_S = 900.0
 
 
 @click.command(cls=Command)
@@ -69,11 +73,12 @@ _LINE_EVERY_S = 900.0
 )
 @schedule_options
 @click.option("--anonymous", is_flag=True, help="Leave out the names of databases, files and hosts.")
+@quiet_option
 @json_option
 def profile(
     server: str | None, planned_s: float | None, folder: Path, files: tuple[Path, ...], classes: tuple[str, ...],
     names: tuple[str, ...], zone: str | None, dates: Literal["month-first", "day-first"] | None, start: str | None,
-    interval_s: float | None, anonymous: bool, as_json: bool,
+    interval_s: float | None, anonymous: bool, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Record the counters of a production server every 15 seconds, without changing anything.
 
@@ -100,7 +105,7 @@ def profile(
 
     source = source_for(server, anonymous=anonymous)
     try:
-        with _progress_line() as show_progress:
+        with _progress_line(planned_s, progress_console(quiet)) as show_progress:
             Collection(source, folder, planned_s, anonymous, show=show_progress).run()
     finally:
         if folder.is_dir() and last_sample(folder) > 0:
@@ -138,24 +143,26 @@ def _names(mapped: Sequence[str]) -> dict[str, str]:
 
 
 @contextmanager
-def _progress_line() -> "Iterator[Callable[[CollectionProgress], None]]":
-    """Yield a function that shows the progress: one line redrawn with each sample or, in a file, a new line from time
-    to time."""
-    if not err.is_terminal:
-        last_s = [0.0]
+def _progress_line(planned_s: float, console: Console) -> "Iterator[Callable[[CollectionProgress], None]]":
+    """Yield a function that shows the progress: one line redrawn with each sample or, in a file, a new line with the
+    first rates and from time to time."""
+    if not console.is_terminal:
+        due_s = -math.inf  # a clock that has no beginning: it may be near 0 after the machine has started
 
         def write_line(progress: "CollectionProgress") -> None:
-            if time.monotonic() - last_s[0] >= _LINE_EVERY_S or progress.trouble:
-                last_s[0] = time.monotonic()
-                print_markup(err, _in_words(progress))
+            nonlocal due_s
+            has_rates = progress.reads_per_s is not None or progress.writes_per_s is not None
+            if progress.trouble or (has_rates and time.monotonic() >= due_s):
+                due_s = time.monotonic() + min(_MOST_APART_S, planned_s / _LINES)
+                print_markup(console, _in_words(progress))
 
         yield write_line
         return
-    with Live(console=err, auto_refresh=False, transient=True) as live:
+    with Live(console=console, auto_refresh=False, transient=True) as live:
 
         def draw(progress: "CollectionProgress") -> None:
             line = _in_words(progress)
-            fits = line if len(line) < err.width else set_cell_size(line, max(1, err.width - 2)) + "…"
+            fits = line if len(line) < console.width else set_cell_size(line, max(1, console.width - 2)) + "…"
             live.update(Text(fits, no_wrap=True), refresh=True)
 
         yield draw

@@ -120,7 +120,7 @@ OWN_STATEMENTS = pa.schema(
         _LOAD,
         column("statement", pa.string(), "transaction, and number in its file; the manifest has the text"),
         column("executions", pa.int32(), "ended well, those of transactions tried again included", "executions"),
-        column("rows", pa.int64(), "rows returned, summed", "rows"),
+        column("rows", pa.int64(), "returned, or changed by those that return none, summed", "rows"),
         column("errors", pa.int32(), "ended with an error", "executions"),
         column("latency_us", pa.int64(), "sent to answered whole, summed over executions that ended well"),
         column("latency_gaps", pa.list_(pa.int16()), "histogram of latency in µs: distances of its buckets", "buckets"),

@@ -328,6 +328,16 @@ def test_series_of_two_hosts_in_names_of_grafana_are_refused(import_texts):
     assert import_texts(text, zone="UTC", names={names[0]: "reads_per_s"}).io("reads") == [30]
 
 
+def test_collectl_as_csv(import_texts):
+    """`collectl -P --sep ,` of a published file: the date has no marks between its parts."""
+    text = "#Date,Time,[DSK:sda]Name,[DSK:sda]Reads,[DSK:sda]RKBytes,[DSK:sda]Writes\n"
+    text += "20130802,16:07:51.285,sda,112.5,8,1\n20130802,16:07:52.285,sda,40,8,1\n"
+    found = import_texts(text, zone="UTC", names={"[DSK:sda]Reads": "reads_per_s"})
+    assert found.io("reads") == pytest.approx([40]) and found.ends() == ["02 16:07:52"]
+    with pytest.raises(StallmarkError, match="is in KB/s, and read_bytes_per_s in B/s"):
+        import_texts(text, zone="UTC", names={"[DSK:sda]RKBytes": "read_bytes_per_s"})
+
+
 def test_commas_between_thousands_are_no_decimals(import_texts):
     """Grafana 5.4 wrote them (its issue 14578)."""
     rows = ("10:00:00+11:00;1,721", "11:00:00+11:00;2,042", "12:00:00+11:00;98.5")

@@ -98,6 +98,7 @@ def test_a_file_that_is_cut_gives_the_series_that_are_whole(import_texts):
     text = answer((disk("reads_completed"), [0, 15]), (disk("writes_completed"), [0, 15]))
     found = import_texts(text[:-60])
     assert found.io("reads") == [15] and found.io("writes") == [None] and found.manifest.notes
+    assert "writes" in found.manifest.missing["disk counters"]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +106,7 @@ def test_a_file_that_is_cut_gives_the_series_that_are_whole(import_texts):
     [
         (answer(({"device": "sda", "instance": "a:1"}, [1, 2])), "have no names"),
         (answer(({"__name__": "up"}, [1, 1])), "does not have two points"),
-        (answer((disk("reads_completed"), [1])), "does not have two points"),
+        (answer((disk("reads_completed"), [1])), "not have two points that count of node_disk_reads"),
         (answer(*((disk("reads_completed", instance=at), [1, 2]) for at in ("a:1", "b:1"))), "“a:1” and “b:1”"),
         (answer(*((disk("reads_completed", job=job), [1, 2]) for job in ("infra", "node"))),
          r'of job “infra” and “node”: .*`curl .*instance="db1:9100",job="infra"'),

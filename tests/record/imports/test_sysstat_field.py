@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import subprocess
 
 import pytest
 from tests.support import recorders
@@ -255,6 +256,19 @@ def test_several_devices_of_lvm_alone_may_be_one_on_the_other(import_texts):
     assert import_texts(reports(device("dm-0"))).io("reads") == [1500, 1500]
 
 
+@pytest.mark.parametrize(("kib", "is_refused"), [("900.00", False), ("1900.00", True)])
+def test_a_device_of_an_unknown_kind_that_does_more_than_the_disks_is_refused(import_texts, kib, is_refused):
+    """qbd0 of a cloud did 35,000 times the I/O of the disks beside it; with less it may be stacked on them."""
+    text = reports(SDA, f"qbd0 100.00 {kib} 2.00 50.00 400.00 1.00")
+    if is_refused:
+        with pytest.raises(StallmarkError, match=r"qbd0 is of a kind .* more bytes than sda.*--class qbd0=data"):
+            import_texts(text)
+        found = import_texts(text, classes={"qbd0": FileClass.DATA})
+        assert found.io("read_bytes", "data") == [1900 * 1024 * 15] * 2
+    else:
+        assert import_texts(text).io("reads") == [1500, 1500]
+
+
 def test_what_is_left_out_is_named_with_its_reason(import_texts):
     found = import_texts(reports(SDA, device("sda1"), device("dm-0"), device("loop0"), device("vg-data")))
     assert found.manifest.notes[-1].endswith(
@@ -277,6 +291,27 @@ def test_iostat_behind_the_names_of_hosts_is_refused_with_the_way_to_cut_them(im
     text = "".join(f"db01: {line}\n" for line in reports(SDA).splitlines())
     with pytest.raises(StallmarkError, match="iostat with more before each line: cut that off, as with `sed"):
         import_texts(text)
+
+
+def test_iostat_behind_times_is_refused_with_the_way_to_keep_them(import_texts, tmp_path):
+    """As `iostat -x 15 | ts '%F %T'` writes it."""
+    text = "".join(
+        f"2026-03-02 10:00:{15 * place:02d} {line}\n"
+        for place in range(3)
+        for line in f"{CPU}{COLUMNS}{SDA}\n".splitlines()
+    )
+    with pytest.raises(StallmarkError, match=r"with a time before each line: .*`sed -E '.*' FILE > new`") as refused:
+        import_texts(text)
+    (tmp_path / "FILE").write_text(text)
+    command = str(refused.value).partition("`")[2].partition("`")[0]
+    subprocess.run(command, shell=True, check=True, cwd=tmp_path)
+    assert import_texts(tmp_path / "new", zone="UTC").io("reads") == [1500, 1500]
+
+
+def test_samples_of_sadf_without_their_seconds_last_from_one_to_the_next(import_texts):
+    stamps = [{"date": "2026-03-02", "time": f"10:0{minute}:00", "utc": 1} for minute in range(3)]
+    found = import_texts(sadf([{"timestamp": stamp, "disk": [DISK]} for stamp in stamps]))
+    assert found.io("read_bytes") == [100 * 1024 * 60] * 2
 
 
 def test_a_file_without_a_whole_report_is_refused(import_texts):

@@ -82,6 +82,8 @@ def test_each_io_of_iostat_counts_once(machine: Machine, zeros: bool, cut: bool)
     assert len(truth) >= len(machine.reads) - (cut and not zeros)
     assert found["reads"] == pytest.approx(truth, abs=0.01 * STEP_S * 8)
     assert found["read_bytes"] == pytest.approx([ios * 8192 for ios in truth], abs=0.01 * STEP_S * 8 * 1024)
+    as_json = imported(recorders.iostat_json(machine.moments))
+    assert as_json["reads"] == pytest.approx(machine.reads, abs=0.01 * STEP_S * 8)
     without = recorders.iostat_text(machine.moments, zeros=zeros, times=False)
     assert imported(without, schedule=Schedule(BEGIN, STEP_S))["reads"][: len(truth)] == found["reads"]
 

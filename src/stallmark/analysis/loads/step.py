@@ -43,7 +43,13 @@ class LoadsKind(FindingKind):
 # One load in one step of one run: its figures, from the summaries that there are of users, raw I/O and streams.
 
 Kind = Literal["users", "streams", "raw"]
-_OF_THE_STEP = (ValidityKind.ENDED_EARLY, ValidityKind.FOREIGN_IO, ValidityKind.FOREIGN_CPU, ValidityKind.STORAGE_ERROR)
+_OF_THE_STEP = (
+    ValidityKind.BY_HAND,
+    ValidityKind.ENDED_EARLY,
+    ValidityKind.FOREIGN_IO,
+    ValidityKind.FOREIGN_CPU,
+    ValidityKind.STORAGE_ERROR,
+)
 """Reasons that void a step for every load in it."""
 
 

@@ -26,7 +26,7 @@ class OwnStatementSummary:
     executions: int
     per_s: float
     errors: int
-    rows: float | None  # returned, per execution
+    rows: float | None  # returned, or changed where none are, per execution
     latency_mean_ms: float | None
     latency_ms: dict[str, float | None]  # keys as of a transaction: sent to answered whole
     logical_reads: float | None = None  # pages asked for, per execution; None if the server does not tell

@@ -28,6 +28,14 @@ from stallmark.stats.thresholds import (
 )
 
 
+def by_hand(steps: Sequence[Step]) -> Iterator[Finding]:
+    """Yield a finding if somebody changed the load of the run by hand: nobody can repeat it, and the steps that were
+    planned end as chance has it."""
+    changes = sum(step.spawn_rate is not None for step in steps)
+    if any(step.is_by_hand for step in steps):
+        yield invalid(ValidityKind.BY_HAND, changes=changes, stopped=steps[-1].stopped_by_hand)
+
+
 # The server that was lost while a step was measured: started again, replaced, or not reached.
 def server_lost(
     load: Load, errors: Errors, starts: np.ndarray, begin_s: float, interval: Interval

@@ -11,6 +11,7 @@ class ValidityKind(Kind):
     RUN_INCOMPLETE = "run_incomplete"
     ENDED_EARLY = "ended_early"
     LOADS_MISSED = "loads_missed"
+    BY_HAND = "changed_by_hand"
     SERVER_STARTED = "server_started"
     CONNECTIONS_LOST = "connections_lost"
     COUNTERS_BEGAN_AGAIN = "counters_began_again"

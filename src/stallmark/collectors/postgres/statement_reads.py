@@ -38,8 +38,6 @@ class StatementReads(PostgresCollector):
         self._alike: list[str] = []
 
     def unavailable(self) -> str | None:
-        if self.major < 16:
-            return f"PostgreSQL {self.major} does not tell the identity of a prepared statement: that needs 16."
         with self.engine.cursor() as cursor:
             schema = cursor.execute(_SCHEMA).fetchone()
             if schema is None and self.engine.is_local:

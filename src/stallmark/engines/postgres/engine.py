@@ -373,13 +373,18 @@ def _timeout(seconds: float) -> str:
 _RELATIONS_TO_PREFILL = """
 SELECT CASE c.relkind WHEN 'i' THEN 'index' ELSE 'table' END,
        coalesce(i.indrelid, c.oid)::regclass::text,
-       (SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = c.oid),
+       (SELECT string_agg(pg_get_indexdef(c.oid, n, false), ', ' ORDER BY n) FROM generate_series(1, i.indnkeyatts) n),
+       coalesce(pg_get_expr(i.indpred, i.indrelid), 'true'),
        pg_relation_size(c.oid) / current_setting('block_size')::int,
        current_setting('block_size')::int
   FROM pg_class c
   JOIN pg_namespace n ON n.oid = c.relnamespace
+  JOIN pg_am m ON m.oid = c.relam
   LEFT JOIN pg_index i ON i.indexrelid = c.oid
- WHERE n.nspname = ANY(%s) AND c.relkind IN ('r', 'i') AND pg_relation_size(c.oid) > 0
+ WHERE n.nspname = ANY(%s)
+   AND (c.relkind = 'r' AND m.amname = 'heap' OR c.relkind = 'i' AND m.amname = 'btree' AND i.indisvalid)
+   AND has_table_privilege(coalesce(i.indrelid, c.oid), 'SELECT')
+   AND pg_relation_size(c.oid) > 0
  ORDER BY c.relkind, pg_relation_size(c.oid)
 """
 
@@ -389,7 +394,7 @@ class PostgresPrefill(Prefill):
         self._engine = engine
 
     def fill(self, *schemas: str) -> int:
-        """Fill the pool with the indexes, then the tables of `schemas`, until it is full.
+        """Fill the pool with the B-tree indexes, then the tables of `schemas`, until it is full.
 
         A plain sequential scan would pass through a ring of 256 KiB and leave nothing behind; a scan by tuple
         identifier range has no ring. Return the bytes that now can be in the pool.
@@ -399,14 +404,15 @@ class PostgresPrefill(Prefill):
         with self._engine.cursor() as cursor:
             cursor.execute("SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off")
             cursor.execute("SET max_parallel_workers_per_gather = 0")
-            for kind, relation, columns, pages, page_bytes in cursor.execute(
+            for kind, relation, columns, predicate, pages, page_bytes in cursor.execute(
                 _RELATIONS_TO_PREFILL, [list(schemas)]
             ).fetchall():
                 pages = min(pages, (budget - used) // page_bytes)
                 if pages <= 0:
                     break
                 if kind == "index":
-                    cursor.execute(f"SELECT count(*) FROM (SELECT {columns} FROM {relation} ORDER BY {columns}) t")
+                    ordered = f"SELECT {columns} FROM {relation} WHERE {predicate} ORDER BY {columns}"
+                    cursor.execute(f"SELECT count(*) FROM ({ordered}) t")
                 else:
                     cursor.execute(f"SELECT count(*) FROM {relation} WHERE ctid < '({pages},0)'::tid")
                 used += pages * page_bytes

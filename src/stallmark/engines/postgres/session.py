@@ -10,7 +10,7 @@ import psycopg
 from psycopg import pq
 
 from stallmark.engines import sql_file
-from stallmark.engines.base import Isolation, OwnIO, Session
+from stallmark.engines.base import Changed, Isolation, OwnIO, Session
 from stallmark.errors import CallFailed, ErrorClass
 
 # PostgreSQL's errors as ours.
@@ -339,7 +339,7 @@ class PostgresSession(Session):
 
     def _rows(self, name: str, result: pq.abc.PGresult) -> Sequence[tuple]:
         if result.status == _DONE:
-            return []
+            return Changed(result.command_tuples or 0)
         decoders = self._decoders.get(name)
         if decoders is None:
             decoders = [(c, _DECODERS.get(result.ftype(c), bytes.decode)) for c in range(result.nfields)]

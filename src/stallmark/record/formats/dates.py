@@ -20,6 +20,7 @@ _STAMP = re.compile(
     r"(?:T|,?\s+)(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<whole>\d{2})(?:[.,](?P<part>\d{1,9}))?)?"
     r"\s*(?P<half>[AaPp]\.?[Mm]\.?)?\s*(?P<zone>Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)?"
 )
+_COMPACT = re.compile(r"^(\d{4})(\d\d)(\d\d)(?=[T ]\d)")
 _EPOCH = re.compile(r"\d{10}(\.\d+)?|\d{13}|\d{16}|\d{19}")
 _OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})?")
 _AMERICAN = re.compile(r"\d{4},?\s.*[AP]\.?M\.?$", re.I)  # other locales with AM and PM write two digits of the year
@@ -31,7 +32,7 @@ _PLACES = {YEAR_FIRST: (0, 1, 2), MONTH_FIRST: (2, 0, 1), DAY_FIRST: (2, 1, 0)}
 
 def is_time(text: str) -> bool:
     """Return whether a cell is a date with a time; numbers that may count seconds do not qualify."""
-    return _STAMP.fullmatch(text.strip()) is not None
+    return _STAMP.fullmatch(_COMPACT.sub(r"\1-\2-\3", text.strip())) is not None
 
 
 def is_epoch(text: str) -> bool:
@@ -41,7 +42,7 @@ def is_epoch(text: str) -> bool:
 
 def moment_of(stamp: str, order: str) -> datetime | None:
     """Return the time of a stamp in an order of day and month, or None if the stamp does not fit that order."""
-    stamp = stamp.strip()
+    stamp = _COMPACT.sub(r"\1-\2-\3", stamp.strip())
     if is_epoch(stamp):
         whole, _, part = stamp.partition(".")
         micro = int((part + "000000")[:6]) + int(whole) * 10**6 // 10 ** (len(whole) - 10)

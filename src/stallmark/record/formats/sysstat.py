@@ -13,6 +13,7 @@ anywhere if its writer was killed (253).
 
 import math
 import re
+from collections import Counter as CounterOf
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
@@ -44,15 +45,9 @@ _COARSE_MB = 0.01  # the last digit
 _ROUNDED = 3.0  # ten shares of a CPU, each without decimals
 _KIB = {"B": 1 / 1024, "k": 1.0, "M": 1024.0, "G": 1024.0**2, "T": 1024.0**3, "P": 1024.0**4}
 """The units of --human."""
-_UNITS = {
-    "rkB/s": "KiB/s", "wkB/s": "KiB/s", "dkB/s": "KiB/s", "kB_read/s": "KiB/s", "kB_wrtn/s": "KiB/s",
-    "rMB/s": "MiB/s", "wMB/s": "MiB/s", "dMB/s": "MiB/s", "MB_read/s": "MiB/s", "MB_wrtn/s": "MiB/s",
-    "r_await": "ms", "w_await": "ms", "d_await": "ms", "f_await": "ms", "await": "ms", "svctm": "ms",
-    "rareq-sz": "KiB", "wareq-sz": "KiB", "dareq-sz": "KiB",
-    "rrqm": "%", "wrqm": "%", "drqm": "%", "util": "%", "tps": "1/s",
-    "disk tps": "1/s", "disk rkB": "KiB/s", "disk wkB": "KiB/s", "disk dkB": "KiB/s", "disk await": "ms",
-    "disk areq-sz": "KiB", "disk util-percent": "%", "io tps": "1/s", "io io-reads rtps": "1/s",
-    "io io-writes wtps": "1/s",
+_UNITS = {  # patterns of a counter with its object
+    r".*MB(_\w+)?/s": "MiB/s", r".*kB(_\w+)?/s|disk \wkB": "KiB/s", r".*(await|svctm)": "ms", r".*[rwd]?areq-sz": "KiB",
+    r"[rwd]rqm|(disk )?util(-percent)?|(avg-cpu|cpu-load).*": "%", r".*/s|(disk |io )?tps|io .*tps": "1/s",
 }  # fmt: skip
 Pairs = Iterator[tuple[Counter, float]]
 
@@ -60,7 +55,7 @@ Pairs = Iterator[tuple[Counter, float]]
 @lru_cache(1 << 16)
 def _counter(object: str, counter: str, instance: str) -> Counter:
     label = f"{object} {counter}".strip()
-    unit = _UNITS.get(label) or ("%" if object in (CPU, *CPU_LOADS) else "1/s" if counter.endswith("/s") else "")
+    unit = next((unit for pattern, unit in _UNITS.items() if re.fullmatch(pattern, label)), "")
     return Counter(f"{instance} {label}".strip(), object, counter, instance, unit)
 
 
@@ -186,8 +181,8 @@ class Sadf(_Json):
             when = sample.get("timestamp")
             if not isinstance(when, dict) or not (when.get("date") and when.get("time")):
                 continue  # a restart or a comment of an older version
-            seconds = when.get("interval") or 0
-            if not _is_number(seconds) or seconds > _SINCE_START_S:
+            seconds = when.get("interval")
+            if seconds is not None and (not _is_number(seconds) or seconds > _SINCE_START_S):
                 continue
             words = str(when.get("tz") or ("UTC" if when.get("utc") else ""))
             if known and words != self.zone_words:
@@ -195,7 +190,7 @@ class Sadf(_Json):
                 raise StallmarkError(f"{self.path} mixes times of {zones}: write it again with {AS_SADF}.")
             known, self.zone_words, self.zone = True, words, UTC if words == "UTC" else None
             pairs = ((counter, value) for counter, value in self._pairs(sample) if has(counter))
-            yield Sample(f"{when['date']} {when['time']}", pairs, float(seconds))
+            yield Sample(f"{when['date']} {when['time']}", pairs, None if seconds is None else float(seconds))
 
     def _pairs(self, node: dict[str, Any], *path: str, instance: str = "") -> Pairs:
         """Yield every number. In an array the first member of each object names the instance:
@@ -220,32 +215,29 @@ class Sadf(_Json):
 class IostatText(_Iostat):
     def samples(self, has: Has = lambda _: True) -> Iterator[Sample]:
         self.notes, self.remarks = [], []
-        place, cut, unknown, header, lost, before, end = 0, 0, 0, True, False, _Report(), _Report()
+        header, lost, before, end = True, False, _Report(), _Report()
+        place, faults = 0, CounterOf[str]()
         for report, following in pairwise(chain(self._reports(), [end])):
             header |= report.begins
             if not (report.stamp or report.headers):
                 continue
             stamp = self._stamp(place, report.stamp, header)
             place += 1
-            if (
-                stamp
-                and report.headers
-                and report.whole
-                and (following is not end or report.ended or report.is_like(before))
-            ):
+            is_ended = following is not end or report.ended or report.is_like(before)
+            if stamp and report.headers and report.whole and is_ended:
                 yield Sample(stamp, [pair for pair in self._pairs(report) if has(pair[0])], begins=header or lost)
                 header = lost = False
             else:
-                unknown, cut, lost = unknown + (not stamp), cut + bool(stamp), True
+                lost = True
+                faults["that are cut or damaged" if stamp else "without a time that can be read"] += 1
             before = report
-        if place == unknown:
+        if place == faults["without a time that can be read"]:
             raise StallmarkError(
                 f"{self.path} has no times that can be read: run iostat with -t, as in {AS_TEXT}; {_BY_HAND}."
             )
-        if place == unknown + cut:
+        if place == faults.total():
             raise StallmarkError(f"{self.path} has no complete report: two consecutive ones are needed.")
-        counts = {"that are cut or damaged": cut, "without a time that can be read": unknown}
-        self.notes += [f"reports {fault}: {count}" for fault, count in counts.items() if count]
+        self.notes += [f"reports {fault}: {count}" for fault, count in faults.items() if count]
 
     def _pairs(self, report: "_Report") -> Pairs:
         yield from self._cpu_pairs(CPU, report.cpu)

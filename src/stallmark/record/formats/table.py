@@ -32,7 +32,7 @@ _LINES = 60  # lines in which the header is searched
 _EMPTY = pa.array(["", "-", "--", "n/a", "na", "nan", "null", "none", "undefined"])
 _FILE = "file"  # a column of this name always distinguishes rows
 _RULE = re.compile(r"[-,;|\s]*--[-,;|\s]*")  # sqlcmd draws one below the header
-_DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
+_DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|20\d{6}")
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?")
 _TIME_NAME = re.compile(r"time|date|epoch|stamp", re.I)
 _HOST_NAME = re.compile(
@@ -47,7 +47,7 @@ _UNITS = {  # keys match the text in brackets
 }  # fmt: skip
 _INSIDE = {
     r"(?i)\b[uµμ]s/op|(^|_)usec_|_us$": "us", r"(?i)_ms$|\bms/op": "ms", r"(?i)\bop/s\b|iops\b": "1/s",
-    r"(?<![A-Za-z])B/s\b": "B/s",
+    r"(?<![A-Za-z])B/s\b": "B/s", r"KBytes$|\bkB/s\b": "KB/s",
 }  # fmt: skip
 
 
@@ -82,14 +82,13 @@ class Table(Recorded):
         table = self._cells(rows, layout)
         cut = len(rows) - table.num_rows
         parts = [pc.utf8_trim_whitespace(table[str(column)]) for column in layout.times]
-        stamps = pc.binary_join_element_wise(*parts, " ").to_numpy() if len(parts) > 1 else parts[0].to_numpy()
+        stamps = (pc.binary_join_element_wise(*parts, " ") if len(parts) > 1 else parts[0]).to_pylist()
         numbers, texts = _sorted_out(table, layout)
-        moments, first_seen, place = np.unique(stamps, return_index=True, return_inverse=True)
-        moments, row_places = moments[np.argsort(first_seen)], np.argsort(np.argsort(first_seen))[place]
-        instance = self._instance_column(table, layout, texts, row_places)
-        if instance is None:
-            moments, row_places = stamps, np.arange(len(stamps))
+        instance = self._instance_column(table, layout, texts, stamps)
         labels = [""] * len(stamps) if instance is None else table[str(instance)].fill_null("").to_pylist()
+        rows_of_time: dict[object, list[int]] = {}
+        for row, stamp in enumerate(stamps):
+            rows_of_time.setdefault(row if instance is None else stamp, []).append(row)
         self.texts = [layout.header[column] for column in texts if column != instance]
         self.hosts = sorted(_hosts(table, layout, texts))
         self.host = self.hosts[0] if len(self.hosts) == 1 else ""
@@ -107,17 +106,15 @@ class Table(Recorded):
             counter = Counter(f"{label} {layout.header[column]}".strip(), "", name, label, unit)
             return counter if has(counter) else None
 
-        def row_values(rows: np.ndarray) -> Iterator[tuple[Counter, float]]:
-            for row in rows.tolist():
+        def row_values(rows: list[int]) -> Iterator[tuple[Counter, float]]:
+            for row in rows:
                 for column, values in counted:
                     counter = counter_for(labels[row].strip(), column)
                     if counter is not None and np.isfinite(values[row]):
                         yield counter, float(values[row])
 
-        order = np.argsort(row_places, kind="stable")
-        bounds = np.searchsorted(row_places[order], np.arange(len(moments) + 1))
-        for number, stamp in enumerate(moments.tolist()):
-            yield Sample(stamp, row_values(order[bounds[number] : bounds[number + 1]]), begins=number == 0)
+        for place, own in enumerate(rows_of_time.values()):
+            yield Sample(stamps[own[0]], row_values(own), begins=place == 0)
 
     def _layout(self, lines: list[str]) -> _Layout:
         """Find the header: the first line whose successor has a time in a column. Raise StallmarkError without one."""
@@ -148,9 +145,7 @@ class Table(Recorded):
         except pa.ArrowInvalid as error:
             raise StallmarkError(f"{self.path} cannot be read as CSV: {' '.join(str(error).split())}.") from None
 
-    def _instance_column(
-        self, table: pa.Table, layout: _Layout, texts: list[int], row_places: np.ndarray
-    ) -> int | None:
+    def _instance_column(self, table: pa.Table, layout: _Layout, texts: list[int], stamps: list[str]) -> int | None:
         """Return the first column that distinguishes rows of one time, text before numbers, or None if every time has
         one row.
 
@@ -158,16 +153,14 @@ class Table(Recorded):
         """
         if _FILE in layout.header and (column := layout.header.index(_FILE)) in texts:
             return column
-        if len(np.unique(row_places)) == len(row_places):
+        if len(set(stamps)) == len(stamps):
             return None
         others = [c for c in range(len(layout.header)) if c not in texts and c not in layout.times]
         for column in [*texts, *others]:
-            labels, codes = np.unique(table[str(column)].fill_null("").to_numpy(), return_inverse=True)
-            if len(labels) <= len(row_places) / 2 and len(np.unique(row_places * len(labels) + codes)) == len(
-                row_places
-            ):
+            labels = table[str(column)].fill_null("").to_pylist()
+            if len(set(labels)) <= len(labels) / 2 and len(set(zip(stamps, labels, strict=True))) == len(labels):
                 return column
-        if (np.diff(row_places) != 0).all():
+        if all(stamp != following for stamp, following in pairwise(stamps)):
             return None  # a local clock that was put back: the same times once more, later in the file
         raise StallmarkError(f"{self.path} has several rows of one time, and no column that distinguishes them.")
 

@@ -214,12 +214,14 @@ def _missing(recording: Recording, intervals: Intervals, source: Source) -> dict
     if not of_files:
         missing["disk counters"] = "the files have no I/O of disks"
     elif lacking := [name for name in IO if name not in of_files]:
-        reason = "sar counts a device's reads and writes together" if source == "sar" else "not in the files"
+        reason = (
+            "sar counts a device's reads and writes together" if source == "sar" else "without a value in the files"
+        )
         missing["disk counters"] = f"{', '.join(lacking)}: {reason}"
     of_server = {name.partition(".")[2] for name in known if name.startswith("server.")}
     if not of_server - {"cpu_s"}:
         missing["database counters"] = "the files have no counters of the database server"
     elif lacking := [name for name in (*COUNTS, *STATES) if name not in of_server and f"server.{name}" not in missing]:
-        missing["database counters"] = f"{', '.join(lacking)}: not in the files"
+        missing["database counters"] = f"{', '.join(lacking)}: without a value in the files"
     missing["waits"] = f"{'the file' if source == 'csv' else source} does not record what the server waits for"
     return missing

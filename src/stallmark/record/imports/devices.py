@@ -38,6 +38,7 @@ KINDS = [
 _PATH = next(kind.pattern for kind in KINDS if kind.role == "path")
 NUMBERED = re.compile(r"dev\d+-\d+$")
 _EXTENDED = 259
+_BEYOND = 1.5
 _PART_MINORS = 16  # minor numbers per virtual disk, by virtio_blk.c
 
 
@@ -110,16 +111,26 @@ def canonical(name: str) -> str:
     return _plain(name.lower()).rstrip("\\")
 
 
-def classify(names: Collection[str], recording: Recording, wanted: Wanted) -> dict[str, FileClass]:
-    """Return the classes of the devices that count: the given ones, or those of all disks.
+def classify(moved: Mapping[str, float], recording: Recording, wanted: Wanted) -> dict[str, FileClass]:
+    """Return the classes of the devices that count, of those that `moved` bytes: the given ones, or those of all disks.
 
-    Raise StallmarkError for more than a machine can have.
+    Raise StallmarkError for more devices than a machine can have, or for one of an unknown kind that may be a disk.
     """
-    recording.devices |= set(names)
+    names = moved.keys()
+    recording.devices |= names
     if len(names) > MOST_DEVICES:
         raise StallmarkError(f"The file has over {MOST_DEVICES:,} devices: it is damaged, or of many machines.")
     if not wanted.classes:
-        return dict.fromkeys(sorted(choose_disks(names).counted), FileClass.DEVICE)
+        counted = choose_disks(names).counted
+        unknown = [name for name in names - counted if role_of(_plain(name), frozenset()) == "unknown"]
+        busiest = max((name for name in unknown if not NUMBERED.match(name)), key=lambda name: moved[name], default="")
+        # With fewer bytes it may be stacked on the disks, and would count twice.
+        if busiest and moved[busiest] > _BEYOND * sum(moved[name] for name in counted):
+            raise StallmarkError(
+                f"{busiest} is of a kind that is not known, and moved more bytes than {some_names(counted)}, which "
+                f"count: choose those that count, as in --class {busiest}=data."
+            )
+        return dict.fromkeys(sorted(counted), FileClass.DEVICE)
     given = {canonical(name): (name, held) for name, held in wanted.classes.items()}
     classes = {name: given[canonical(name)] for name in names if canonical(name) in given}
     recording.mapped |= {own for own, _ in classes.values()}

@@ -70,6 +70,33 @@ class _Known(NamedTuple):
 
 def read(path: Path, recording: Recording, wanted: Wanted) -> None:
     """Add all series of one file; raise StallmarkError if it has no known metric."""
+    known = _read_known(path, recording)
+    # Without given classes, each column is of one label's devices.
+    labels = {entry.column: entry.label for label in reversed(_DEVICES) for entry in known if entry.label == label}
+    of_devices = [entry for entry in known if entry.label and (wanted.classes or entry.label == labels[entry.column])]
+    moved = dict.fromkeys((entry.device for entry in of_devices), 0.0)
+    for entry in of_devices:
+        moved[entry.device] += float(np.ptp(entry.values)) if entry.column.endswith("bytes") else 0.0
+    classes = classify(moved, recording, wanted)
+    series = [
+        entry.series(f"{classes[entry.device]}.{entry.column}", f"{entry.label} {entry.device}", entry.device)
+        for entry in of_devices
+        if entry.device in classes
+    ]
+    for entry in known:
+        if not entry.label:
+            database = entry.labels.get("database") or entry.labels.get("datname") or ""
+            series.append(entry.series(f"server.{entry.column}", _engine(entry.metric) or "cpu", database))
+    recording.engine = next((engine for entry in known if (engine := _engine(entry.metric))), recording.engine)
+    if cores := {entry.labels.get("cpu") or entry.labels.get("core") for entry in known if entry.column == "cpu_s"}:
+        recording.cores = len(cores)
+        recording.note(WHOLE_MACHINE)
+    add_series(series, recording, path.name)
+    note_uncounted(moved, classes, recording, path.name)
+
+
+def _read_known(path: Path, recording: Recording) -> list[_Known]:
+    """Return the series of known metrics that count and have two points. Raise StallmarkError if none does."""
     names, known = Counter[str](), list[_Known]()
     others: dict[str, Labels] = {}
     points: dict[frozenset[tuple[str, str]], list[np.ndarray]] = {}
@@ -80,47 +107,25 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
         if names.total() > MOST_SERIES:
             raise StallmarkError(f"{path} has more than {MOST_SERIES:,} series: ask for one machine's.")
         name = name.replace("wmi_", "windows_", 1) if name.startswith("wmi_") else name
-        if name not in METRICS:
-            continue
-        _refuse_other(path, name, labels, others)
-        points.setdefault(frozenset({**labels, "__name__": name}.items()), []).append(np.stack([times, values]))
+        if name in METRICS:
+            _refuse_other(path, name, labels, others)
+            points.setdefault(frozenset({**labels, "__name__": name}.items()), []).append(np.stack([times, values]))
     for identity, parts in points.items():
         labels = dict(identity)
-        name = labels["__name__"]
         times, values, disordered = _ordered(*np.concatenate(parts, axis=1))  # of documents that were appended
         if disordered:
             recording.note(
                 f"{path.name}: points that were not in the order of time are sorted, and double ones left out."
             )
         if len(times) > 1 and not any(labels.get(key, "").lower() in texts for key, texts in _LEFT_OUT.items()):
-            label, entries = METRICS[name]
+            label, entries = METRICS[name := labels["__name__"]]
             known += [_Known(name, column, label, labels, times, values * factor) for column, factor in entries]
         recording.host = recording.host or re.sub(r":\d+$", "", labels.get("instance", "")) or None
-    known = [entry for entry in known if _NEW_NAMES.get(entry.metric) not in names]
-    # Without given classes, each column is of one label's devices.
-    labels = {entry.column: entry.label for label in reversed(_DEVICES) for entry in known if entry.label == label}
-    of_devices = [entry for entry in known if entry.label and (wanted.classes or entry.label == labels[entry.column])]
-    devices = {entry.device for entry in of_devices}
-    classes = classify(devices, recording, wanted)
-    series = [
-        entry.series(f"{classes[entry.device]}.{entry.column}", f"{entry.label} {entry.device}", entry.device)
-        for entry in of_devices
-        if entry.device in classes
-    ]
-    for entry in known:
-        if not entry.label:
-            database = entry.labels.get("database") or entry.labels.get("datname") or ""
-            series.append(entry.series(f"server.{entry.column}", _engine(entry.metric) or "cpu", database))
-    if not series:
-        raise StallmarkError(_nothing(path, names))
-    recording.engine = next((engine for entry in known if (engine := _engine(entry.metric))), recording.engine)
-    if cores := {entry.labels.get("cpu") or entry.labels.get("core") for entry in known if entry.column == "cpu_s"}:
-        recording.cores = len(cores)
-        recording.note(WHOLE_MACHINE)
-    add_series(series, recording, path.name)
-    note_uncounted(devices, classes, recording, path.name)
     if not query.whole:
         recording.note(f"{path.name} is cut: its last series is left out.")
+    if known := [entry for entry in known if _NEW_NAMES.get(entry.metric) not in names]:
+        return known
+    raise StallmarkError(_nothing(path, names))
 
 
 def _refuse_other(path: Path, name: str, labels: Labels, others: dict[str, Labels]) -> None:
@@ -159,6 +164,11 @@ def _nothing(path: Path, names: Counter[str]) -> str:
         return (
             f"The series of {path} have no names, as after rate(): query the counters themselves, as in "
             "node_disk_reads_completed_total."
+        )
+    if few := sorted(METRICS.keys() & names.keys()):
+        return (
+            f"{path} does not have two points that count of {', '.join(few[:3])}: ask for a longer time, as in "
+            f"{as_json()}."
         )
     examples = f" (it has {', '.join(sorted(named)[:3])})" if named else ""
     return (

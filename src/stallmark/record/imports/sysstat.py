@@ -42,7 +42,8 @@ def read(file: Recorded, recording: Recording, wanted: Wanted) -> None:
         recording.devices.add(ALL_DISKS)
         columns = {f"{ALL_DISKS}.{column}": amounts for column, amounts in of_all.amounts.items()}
     devices = {device: entity for (_, device), entity in entities.items()}
-    classes = classify(devices, recording, wanted)
+    moved = {device: _bytes_moved_by(entity) for device, entity in devices.items()}
+    classes = classify(moved, recording, wanted)
     columns |= _add_up(devices, classes, Sums(recording, name, len(samples.seconds)))
     if cpu and "idle" in cpu[0].amounts and recording.cores is not None:
         away = sum(np.nan_to_num(cpu[0].amounts.get(mode, 0.0)) for mode in ("iowait", "steal"))
@@ -69,6 +70,10 @@ def _forget_wrapped(entity: Entity) -> bool:
     for amounts in entity.amounts.values():
         amounts[wrapped] = np.nan
     return bool(wrapped.any())
+
+
+def _bytes_moved_by(device: Entity) -> float:
+    return sum(float(np.nansum(amounts)) for column, amounts in device.amounts.items() if column.endswith("bytes"))
 
 
 def _is_idle(device: Entity) -> np.ndarray:

@@ -127,7 +127,8 @@ class Step(ManifestPart):
     `end_s` is the measured interval. `rate`: transactions per second of an open loop, all users together. `alone`: the
     load that runs by itself in it; `cells`: the copies of every load; `beside`: in the record of one load, the others
     that ran; `missed`: those of them that had not run to its end; `streams`: those of queries at the same time as its
-    users."""
+    users. `spawn_rate`: somebody began it on Locust's page, with so many users started or stopped per second;
+    `stopped_by_hand`: and ended it there, and the run with it."""
 
     name: str
     users: int
@@ -146,6 +147,13 @@ class Step(ManifestPart):
     beside: tuple[str, ...] = ()
     missed: tuple[str, ...] = ()
     streams: int = 0
+    spawn_rate: float | None = None
+    stopped_by_hand: bool = False
+
+    @property
+    def is_by_hand(self) -> bool:
+        """Return whether somebody decided when it began or ended."""
+        return self.spawn_rate is not None or self.stopped_by_hand
 
 
 class Follows(ManifestPart):

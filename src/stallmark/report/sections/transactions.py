@@ -226,7 +226,7 @@ def _statement_blocks(experiment: ExperimentSummary) -> list[Block]:
     if not tables:
         return []
     if len(experiment.steps) == 1:
-        return [Title("Statements"), Shown(tables[0][1], "Statements")]
+        return [Title("Statements"), Shown(tables[0][1], "Statements, in the order of their files")]
     folds = [
         Fold(f"Statements: {name}", [Shown(table, f"Statements of {name}")], open=len(tables) <= 3)
         for name, table in tables

@@ -231,8 +231,8 @@ TRANSACTIONS = (
     "given up."
 )
 STATEMENTS = (
-    "Latency in milliseconds from sent to answered, of executions that ended well. Rows: returned, so none of a "
-    "statement that changes rows and returns nothing. Transactions also begin and commit, which is no row here."
+    "Latency in milliseconds from sent to answered, of executions that ended well. Rows: returned, or changed "
+    "where none are. Transactions also begin and commit, which is no row here."
 )
 _AGREE = (
     f"Counts and bytes should agree within {percent(COUNTS_AGREE).replace(' ', NBSP)}; those that do not are marked."

@@ -242,6 +242,13 @@ def _(measured_s: int, planned_s: float | None) -> str:
     return f"The run ended early: this step was measured for {measured_s} s{planned}."
 
 
+@says(ValidityKind.BY_HAND)
+def _(changes: int, stopped: bool) -> str:
+    did = ["changed the users" + (f" {changes:,} times" if changes > 1 else "")] if changes else []
+    did += ["ended the run"] if stopped else []
+    return f"Somebody {listed(did)} on Locust’s page: the run is exploratory, so it has no verdict."
+
+
 @says(ValidityKind.NOT_TIMED)
 def _(of: CounterSource) -> str:
     setting = "track_wal_io_timing" if of == CounterSource.LOG else "track_io_timing"
@@ -288,6 +295,7 @@ MARKS: Mapping[Kind, str] = {
     ValidityKind.RUN_INCOMPLETE: "incomplete",
     ValidityKind.ENDED_EARLY: "cut short",
     ValidityKind.LOADS_MISSED: "another load",
+    ValidityKind.BY_HAND: "by hand",
     ValidityKind.SERVER_STARTED: "server lost",
     ValidityKind.CONNECTIONS_LOST: "server lost",
     ValidityKind.DRIVER_OVERHEAD: "driver-bound",

@@ -1,9 +1,9 @@
-"""Access to the live page: where it listens, whom it answers, and whose word it takes to stop.
+"""Access to the pages of a run: where they listen, whom they answer, and whose word they take to change the run.
 
 A page of another site could have the browser ask, by a name that resolves to this machine (DNS rebinding), by a form or
 by a script. So the name that was asked for must be one of this machine, and a page that asks must be ours. To see the
-experiment needs no more on this machine, elsewhere the token of the address that was printed. To stop it needs that
-token everywhere: others may be logged in to this machine.
+experiment needs no more on this machine, elsewhere the token of the address that was printed. To stop it, or to change
+its load, needs that token everywhere: others may be logged in to this machine.
 """
 
 import hmac
@@ -12,7 +12,12 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from flask import Flask
+    from werkzeug.wrappers import Response
 
 HERE = ("localhost", "127.0.0.1", "::1")
 
@@ -53,6 +58,32 @@ class PageAddress:
 class Access:
     address: PageAddress
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
+
+    @property
+    def url(self) -> str:
+        """Return the URL to open, with the token, which the browser then keeps in a cookie."""
+        return f"{self.address.url}?token={self.token}"
+
+    @property
+    def cookie(self) -> str:
+        """Return the name of the cookie; pages on several ports of a machine share its name, and so its cookies."""
+        return f"stallmark-{self.address.port}"
+
+    def guard(self, app: "Flask") -> None:
+        """Have an application answer those alone who may see it."""
+        from flask import abort, redirect, request
+
+        @app.before_request
+        def admit() -> "Response | None":
+            if not self.knows_host(request.host) or not self.is_own(dict(request.headers), request.host):
+                abort(403)
+            if self.fits(request.args.get("token")):
+                answer = redirect("/")
+                answer.set_cookie(self.cookie, self.token, httponly=True, samesite="Strict")
+                return answer
+            if not self.may_see(request.cookies.get(self.cookie), request.headers.get("Authorization")):
+                abort(401)
+            return None
 
     def knows_host(self, asked: str) -> bool:
         """Return True if the `Host` of a request is this machine, by address or by one of its own names. The port is

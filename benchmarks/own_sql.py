@@ -1,0 +1,122 @@
+"""The brokerage's Trade-Status as a user would write it, in SQL of one's own, beside the built-in one.
+
+    python -m benchmarks.own_sql trade-status 5     so many rounds, on the embedded server
+
+Both execute the same SELECT for accounts of one distribution: built in as a function, and in a folder as a statement.
+Contestants alternate; the figures are medians of the ratios within each round. Equal: latency and logical reads.
+"""
+
+import csv
+import random
+import re
+import statistics
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.brokerage import LARGE_POOL, WORK
+from benchmarks.driver import drive_load
+
+from stallmark.analysis.read.throughput import Latencies
+from stallmark.driver.load import LoadSpec
+from stallmark.engines import sql_file
+from stallmark.engines.abilities import PAGE_BYTES
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded.server import EmbeddedServer
+from stallmark.loaders.load import build
+from stallmark.own_sql.folder import MOST_FILE_ROWS, read_definition
+from stallmark.transactions import define, find_workload
+from stallmark.transactions.workload import WorkloadContext
+
+USERS, SECONDS, WARM_UP_S = 8, 10, 3
+SCALE: dict[str, Any] = {"customers": 1000, "days": 1, "compressibility": 2}
+NAME = "trade_status"
+SETTINGS = """\
+name: own_brokerage
+parameters:
+  account: {file: accounts.csv}
+"""
+
+
+class Figures(NamedTuple):
+    """Logical reads: pages, of sampled transactions."""
+
+    tps: float
+    mean_ms: float
+    p50_ms: float
+    p90_ms: float
+    p99_ms: float
+    cpu_us: float
+    logical_reads: float
+
+
+def write_folder(engine: EmbeddedEngine, folder: Path) -> Path:
+    """Write the folder as a user would: the function's SELECT, and accounts drawn as the built-in transaction draws."""
+    folder.mkdir(parents=True, exist_ok=True)
+    package = find_workload("brokerage").package
+    body = re.search(r"AS \$\$\n(.*?)\n\$\$;", sql_file.read(package, f"{NAME}.postgresql"), re.DOTALL)
+    assert body
+    (folder / f"{NAME}.sql").write_text(body[1].replace("p_account", ":account") + ";\n")
+    (folder / "workload.yaml").write_text(SETTINGS)
+    context = find_workload("brokerage").users.share(WorkloadContext(SCALE, 1, engine.query, lambda *_: None))
+    choices = context.choices(random.Random(1))
+    with (folder / "accounts.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["account"])
+        rows.writerows([next(choices).account] for _ in range(MOST_FILE_ROWS))
+    return folder
+
+
+def measured(engine: EmbeddedEngine, workload: str, definition: Any, seed: int) -> Figures:
+    scale = {} if definition else SCALE
+    load = LoadSpec(
+        workload, workload, scale, {NAME: 1}, (USERS,), seed, call_timeout_s=60, definition=definition
+    )  # fmt: skip
+    record = drive_load(engine, WORK / "own-record", load, WARM_UP_S, SECONDS)
+
+    def rows(table: str) -> list[dict[str, Any]]:
+        return [row for row in record.table(table).to_pylist() if WARM_UP_S <= row["second"] < WARM_UP_S + SECONDS]
+
+    def total(table: str, column: str) -> int:
+        return sum(row[column] for row in rows(table))
+
+    latency = Latencies.empty()
+    for batch in record.batches("transactions", ["second", "latency_gaps", "latency_counts"]):
+        inside = [WARM_UP_S <= second < WARM_UP_S + SECONDS for second in batch.column("second").to_pylist()]
+        kept = batch.filter(inside)
+        latency.merge(kept.column("latency_gaps"), kept.column("latency_counts"))
+    done, sampled = total("transactions", "committed"), total("transaction_io", "sampled")
+    blocks = total("transaction_io", "hits") + total("transaction_io", "read_bytes") / PAGE_BYTES
+    percentiles = [latency.percentile_ms(share) or 0.0 for share in (0.5, 0.9, 0.99)]
+    mean_ms, cpu_us = total("transactions", "latency_us") / done / 1000, total("users", "cpu_us") / done
+    return Figures(done / SECONDS, mean_ms, *percentiles, cpu_us, blocks / sampled)
+
+
+def written(values: Iterable[float]) -> str:
+    return ", ".join(f"{key} {value:.4g}" for key, value in zip(Figures._fields, values, strict=True))
+
+
+def main(rounds: int) -> None:
+    engine = EmbeddedEngine(EmbeddedServer(WORK / "own-brokerage"), "brokerage")
+    try:
+        build(engine, find_workload("brokerage"), SCALE, 1, workers=2)
+        engine.memory.cap(LARGE_POOL)
+        engine.prefill.fill("brokerage")
+        own = define(read_definition(str(write_folder(engine, WORK / "own-folder"))))
+        ratios: list[list[float]] = []
+        for number in range(rounds):
+            contestants = [("brokerage", None), (own.name, own.definition)]
+            in_turn = contestants[::-1] if number % 2 else contestants
+            found = {name: measured(engine, name, definition, number) for name, definition in in_turn}
+            for name, figures in found.items():
+                print(f"round {number + 1}, {name}: {written(figures)}", flush=True)
+            ratios.append([own / built for own, built in zip(found[own.name], found["brokerage"], strict=True)])
+            print(f"  own to built in: {written(ratios[-1])}", flush=True)
+        print(f"median of own to built in: {written([statistics.median(one) for one in zip(*ratios, strict=True)])}")
+    finally:
+        engine.close()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[2]) if len(sys.argv) > 2 else 5)

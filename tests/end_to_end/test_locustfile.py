@@ -1,0 +1,118 @@
+"""Our users in a locustfile of a user's own: alone, with workers, and what is refused."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.remote import free_port
+
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+
+PAGE = Path(__file__).parents[2] / "docs/change-the-load.md"
+OWN = """
+from locust import User, constant, task
+
+class Visitor(User):
+    wait_time = constant(0.05)
+
+    @task
+    def look(self):
+        self.environment.events.request.fire(
+            request_type="own", name="look", response_time=1.0, response_length=0, exception=None, context={}
+        )
+"""
+
+
+def stallmarks(keys: str = "most_users = 8", tasks: str = "") -> str:
+    return (
+        f"from stallmark.driver.locustfile import StallmarkUser\n\nclass Broker(StallmarkUser):\n    {keys}\n"
+        f"    think_time_s = 0.02\n    weight = 3\n{tasks}"
+    )
+
+
+@pytest.fixture
+def locust(tmp_path):
+    """Run Locust without its page, as its users do; return how it ended and its statistics by name."""
+
+    def run(locustfile: str, *options: str, server: str, users: int = 8) -> tuple[subprocess.CompletedProcess, dict]:
+        (tmp_path / "locustfile.py").write_text(locustfile)
+        command = [sys.executable, "-m", "locust", "-f", "locustfile.py", "--headless", "--json"]
+        done = subprocess.run(
+            [*command, "-u", str(users), "-r", "20", "-t", "12s", *options],
+            cwd=tmp_path, env=os.environ | {"STALLMARK_SERVER": server}, capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+        # Every worker writes a list as well, of what it has not sent.
+        decoder, said, rows = json.JSONDecoder(), done.stdout.lstrip(), []
+        while said.startswith("["):
+            more, end = decoder.raw_decode(said)
+            rows, said = max(rows, more, key=len), said[end:].lstrip()
+        return done, {row["name"]: row for row in rows}
+
+    return run
+
+
+def transfers(bank: EmbeddedEngine) -> int:
+    return bank.query("SELECT count(*) FROM bank.history")[0][0]
+
+
+PORT = str(free_port())
+WORKERS = ("--processes", "2", "--master-bind-port", PORT, "--master-port", PORT)
+
+
+@pytest.mark.parametrize("options", [(), WORKERS])
+def test_our_users_run_beside_those_of_a_locustfile(new_bank, locust, options):
+    before = transfers(new_bank)
+    done, requests = locust(OWN + stallmarks(), *options, server=new_bank.spec())
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "transfer" in requests, done.stdout + done.stderr
+    transfer = requests["transfer"]
+    # All that was committed is counted; Locust's last report of a worker may come too late.
+    counted, committed = transfer["num_requests"], transfers(new_bank) - before
+    assert committed > 20 and (counted == committed if not options else 0.5 * committed < counted <= committed)
+    assert transfer["method"] == "Broker" and transfer["num_failures"] == 0
+    assert 0 < transfer["total_response_time"] / counted < 1000 and transfer["response_times"]
+    assert requests["look"]["num_requests"] > 10
+
+
+def test_more_users_than_were_prepared_for_are_refused(new_bank, locust):
+    done, requests = locust(stallmarks("most_users = 2"), server=new_bank.spec(), users=5)
+    assert "prepared for 2 users" in done.stdout + done.stderr and requests["transfer"]["num_requests"] > 20
+
+
+@pytest.mark.parametrize(
+    ("locustfile", "server", "words"),
+    [
+        (stallmarks(), "", "has no server"),
+        (stallmarks(), "postgresql://nobody@127.0.0.1:1/none", "127.0.0.1"),
+        (stallmarks(), "host=/nowhere dbname=none", "nowhere"),
+        (stallmarks('server = "mysql://me@host"'), "", "mysql"),
+    ],
+)
+def test_what_cannot_be_is_said_in_one_sentence(locust, locustfile, server, words):
+    done, _ = locust(locustfile, server=server)
+    said = done.stdout + done.stderr
+    assert words in said and done.returncode == 1 and "Traceback" not in said, said
+
+
+def test_tasks_of_its_own_are_refused(new_bank, locust):
+    tasks = "    @task\n    def more(self):\n        pass\n"
+    done, _ = locust("from locust import task\n" + stallmarks(tasks=tasks), server=new_bank.spec())
+    assert "tasks of its own" in done.stderr + done.stdout and done.returncode == 1
+
+
+def test_a_database_of_another_kind_is_refused(new_bank, locust):
+    other = new_bank.on_database("postgres")
+    done, _ = locust(stallmarks(), server=other.spec())
+    assert "stallmark db build" in done.stderr + done.stdout and done.returncode == 1
+
+
+def test_the_example_of_the_docs_runs(new_bank, locust):
+    [example] = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    example = example.replace('server = "postgresql://me@db.example/brokerage"', f"server = {new_bank.spec()!r}")
+    done, requests = locust(example, "--host", "http://127.0.0.1:9", server="")
+    assert requests["transfer"]["num_requests"] > 20, done.stdout + done.stderr
+    assert requests["/"]["num_failures"] > 0  # nobody listens there
