@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, Tag
 
@@ -14,6 +14,7 @@ from stallmark.scenarios.load import ServiceLevelChoice
 from stallmark.scenarios.probe import PreconditionChoice, Probed
 from stallmark.scenarios.run_order import Order, PlannedRun, run_order
 from stallmark.scenarios.section import MAPPING, MOST_VARIANTS, WORD, EachOnce, NamedApart, Titled, WordOrMapping
+from stallmark.scenarios.settings import Settings
 from stallmark.scenarios.variant import (
     Cost,
     Hook,
@@ -42,6 +43,9 @@ class AnyScenario(Titled):
     buffer_pool: PoolOrCurve | None = None
     """The memory for pages of all variants, as a size or as a share of the data as loaded: `2GiB`, `10 %`; or a curve
     of sizes, `{curve: auto, from: 2 %, to: 100 %}`. Without it the server keeps its own."""
+    settings: Settings = {}
+    """Settings of the server while it is measured, by their own names: `{work_mem: 64MB}`. They are given back at the
+    end, also after a kill."""
     emulated_array: EmulatedArrays | None = None
     """A disk array emulated under the embedded PostgreSQL, for all variants that have none of their own."""
     array: Array | None = None
@@ -137,6 +141,10 @@ class AnyScenario(Titled):
 
     def pool_of(self, variant: Variant) -> PoolSize | None:
         return variant.buffer_pool or (self.buffer_pool if isinstance(self.buffer_pool, PoolSize) else None)
+
+    def setting_for(self, variant: Variant, key: str) -> Any:
+        """Return the value that a variant gives to a key of `Engine.variant_settings`; None if it leaves it alone."""
+        return {**self.settings, **variant.settings} or None if key == "settings" else getattr(variant, key)
 
     def emulates(self, variant: Variant) -> bool:
         return isinstance(variant.emulated_array or self.emulated_array, EmulatedArrays)

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 from ruamel.yaml import YAML
-from ruamel.yaml.constructor import DuplicateKeyError
+from ruamel.yaml.constructor import DuplicateKeyError, RoundTripConstructor, SafeConstructor
 from ruamel.yaml.error import MarkedYAMLError, ReusedAnchorWarning, YAMLError
 from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, NodeEvent, ScalarEvent
 from ruamel.yaml.parser import RoundTripParser
@@ -54,6 +54,8 @@ def load(text: str, *, with_lines: bool = False) -> Any:
         raise NotYaml(f"it has more than {LONGEST:,} characters, and a scenario has a few thousand")
     yaml = YAML() if with_lines else YAML(typ="safe", pure=True)
     yaml.Scanner, yaml.Parser = _LimitedScanner, _LimitedParser
+    if with_lines:
+        yaml.Constructor = _PlainConstructor
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ReusedAnchorWarning)  # refused
@@ -134,6 +136,13 @@ class _LimitedParser(RoundTripParser):
         if isinstance(event, ScalarEvent) and not event.style and len(event.value) > LONGEST_NUMBER:
             return _TOO_LONG.format(len(event.value)) if _NUMBER.fullmatch(event.value) else None
         return None
+
+
+class _PlainConstructor(RoundTripConstructor):
+    """A constructor that keeps a word with an anchor, `&all true`, as the truth that it is: not as a number."""
+
+
+_PlainConstructor.add_constructor("tag:yaml.org,2002:bool", SafeConstructor.construct_yaml_bool)
 
 
 def shipped() -> list[str]:

@@ -12,6 +12,7 @@ from stallmark.quantities import Pool, PoolSize, Seconds, parse_share
 from stallmark.redact import holds_secret
 from stallmark.scenarios.array import Array, EmulatedArrays
 from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
+from stallmark.scenarios.settings import Settings
 from stallmark.stats.curve_search import CurveSpec
 
 # The `variants:` of a scenario, and the `before:` hook that reconfigures the array for one.
@@ -138,6 +139,8 @@ class Variant(Section):
     """Facts of the real array in this variant, which override those of the scenario."""
     before: Hook | None = None
     """The command or request that changes the array to this variant's, after a run of another variant."""
+    settings: Settings = {}
+    """Settings of the server, over those of the scenario: `{work_mem: 64MB, synchronous_commit: off}`."""
     row_versioning: Annotated[bool, Field(strict=True)] | None = None
     """SQL Server: whether READ COMMITTED reads row versions (READ_COMMITTED_SNAPSHOT) or locks what it reads."""
     resource_pool: ResourcePool | None = None

@@ -6,13 +6,14 @@ import pytest
 from support.comparisons import QUIET, made, only, with_manifest, with_step
 from support.findings import facts_of
 
-from stallmark.analysis.compare.settings import DifferenceKind
+from stallmark.analysis.compare.settings import DifferenceKind, IntentKind
 from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.finding import invalid
 from stallmark.analysis.read.server_summary import StatementSummary
 from stallmark.analysis.steady import Steadiness
 from stallmark.analysis.validity.invalid import CounterSource, ValidityKind
+from stallmark.errors import StallmarkError
 
 NEVER = Steadiness("never_became_steady", "", "TPS", 600, "", trend_p=0.015, change_p=0.5)
 STEADY = Steadiness("steady", "", "TPS", 600, "", trend_p=0.5, change_p=0.5)
@@ -217,6 +218,117 @@ def test_a_setting_that_a_variant_has_as_it_wants_is_intended(sound, a, b, diffe
 
     found = check(only([versioned(run) for run in made(sound, **QUIET)]), CheckKind.SETTINGS)
     assert [one.facts["name"] for one in found.found.facts["differences"]] == [name] * differs
+
+
+OFF, ON, NO_JIT = {"synchronous_commit": "off"}, {"synchronous_commit": "on"}, {"jit": "off"}
+
+
+def with_settings(runs, there, *, scenario=None, variant=None, names=None):
+    """Runs whose server had the settings `there` by side, and whose scenario and variants chose some, by side."""
+
+    def changed(run):
+        side, manifest = run.steps[0].variant, run.manifest
+        server = manifest.server.changed(settings=manifest.server.settings | there[side], names=names or {})
+        wanted = manifest.variant.changed(settings=(variant or {}).get(side, {}))
+        of_all = manifest.scenario.changed(settings=(scenario or {}).get(side, {}))
+        return with_manifest(run, server=server, variant=wanted, scenario=of_all)
+
+    return [changed(run) for run in runs]
+
+
+def settings_at_fault(pair):
+    found = check(pair, CheckKind.SETTINGS)
+    return [] if found.passed else [one.facts["name"] for one in found.found.facts["differences"]]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "at_fault"),
+    [
+        ({}, ["synchronous_commit"]),  # changed by hand
+        ({"variant": {"A": ON, "B": OFF}}, []),
+        ({"variant": {"B": OFF}}, []),  # A has the server's own
+        ({"scenario": {"A": ON, "B": ON}, "variant": {"B": OFF}}, []),
+        ({"scenario": {"A": ON, "B": OFF}}, []),  # of two experiments
+        ({"variant": {"A": OFF, "B": OFF}}, ["synchronous_commit"]),  # the server did not take one
+    ],
+)
+def test_settings_may_differ_as_they_were_chosen(sound, chosen, at_fault):
+    runs = with_settings(made(sound, **QUIET), {"A": ON, "B": OFF}, **chosen)
+    assert settings_at_fault(only(runs)) == at_fault
+
+
+def test_a_chosen_setting_excuses_no_other(sound):
+    there = {"A": ON | {"jit": "on"}, "B": OFF | {"jit": "off"}}
+    runs = with_settings(made(sound, **QUIET), there, variant={"A": ON, "B": OFF})
+    assert settings_at_fault(only(runs)) == ["jit"]
+
+
+def test_a_setting_may_have_another_name_in_the_record(sound):
+    name = "database delayed durability"
+    there = {"A": {name: "DISABLED"}, "B": {name: "FORCED"}}
+    chosen = {"B": {"DELAYED_DURABILITY": "FORCED"}}
+    runs = with_settings(made(sound, **QUIET), there, variant=chosen, names={"DELAYED_DURABILITY": name})
+    assert settings_at_fault(only(runs)) == []
+    [of_a, of_b] = [facts_of(side.differs, IntentKind.SETTING) for side in compare_runs(runs).sides]
+    assert of_a == [] and of_b == [{"name": "DELAYED_DURABILITY", "value": "FORCED"}]
+    by_hand = with_settings(made(sound, **QUIET), there)
+    assert settings_at_fault(only(by_hand, varied=[name])) == []
+
+
+def test_the_value_that_the_server_had_is_shown(sound):
+    chosen, memory = {"work_mem": "65536kB"}, {"work_mem": "64MB"}
+    runs = with_settings(made(sound, **QUIET), {"A": memory, "B": memory}, scenario={"A": chosen})
+    [of_a, of_b] = [facts_of(side.differs, IntentKind.SETTING) for side in compare_runs(runs).sides]
+    assert of_a == [{"name": "work_mem", "value": "64MB"}] and of_b == []
+
+
+@pytest.mark.parametrize(
+    ("there", "varied", "at_fault"),
+    [
+        ({"A": ON, "B": OFF}, ["synchronous_commit"], []),
+        ({"A": ON | {"jit": "on"}, "B": OFF | {"jit": "off"}}, ["synchronous_commit"], ["jit"]),
+        ({"A": ON | {"jit": "on"}, "B": OFF | {"jit": "off"}}, ["synchronous_commit", "jit"], []),
+    ],
+)
+def test_what_was_varied_by_hand_may_differ(sound, there, varied, at_fault):
+    runs = with_settings(made(sound, **QUIET), there)
+    assert settings_at_fault(only(runs, varied=varied)) == at_fault
+    if not at_fault:
+        of_a = compare_runs(runs, varied=varied).sides[0]
+        assert {one["name"] for one in facts_of(of_a.differs, IntentKind.SETTING)} == set(varied)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("synchronous_comit", "no report .* lists .*did you mean synchronous_commit"),
+        ("nothing", "no report .* lists a setting of that name"),
+        ("jit", "is on in every run"),
+    ],
+)
+def test_what_was_not_varied_is_refused(sound, name, why):
+    """A setting that is the same on both sides is no cause of a difference."""
+    runs = with_settings(made(sound, **QUIET), {"A": ON | {"jit": "on"}, "B": OFF | {"jit": "on"}})
+    with pytest.raises(StallmarkError, match=f"--varied {name}: .*{why}"):
+        compare_runs(runs, varied=[name])
+
+
+def test_a_setting_that_is_the_same_on_both_sides_is_not_said_to_differ(sound):
+    runs = with_settings(made(sound, **QUIET), {"A": ON, "B": OFF}, scenario={"A": NO_JIT, "B": NO_JIT})
+    assert settings_at_fault(only(runs)) == ["synchronous_commit"]
+
+
+def test_experiments_whose_settings_were_varied_are_the_sides(sound):
+    """They have the same variants, which would otherwise be the sides, each with runs of both settings."""
+    runs = []
+    for experiment, there in (("before", ON), ("after", OFF)):
+        runs += [
+            with_manifest(run, experiment=experiment)
+            for run in with_settings(made(sound, **QUIET), {"A": there, "B": there})
+        ]
+    compared = compare_runs(runs, varied=["synchronous_commit"])
+    assert [(pair.a, pair.b) for pair in compared.pairs] == [("A, before", "A, after"), ("B, before", "B, after")]
+    assert not any(settings_at_fault(pair) for pair in compared.pairs)
 
 
 def planned(run, *plans, procedure="bank.transfer"):

@@ -235,6 +235,7 @@ INTENTS: dict[IntentKind, dict[str, Any]] = {
     IntentKind.LOG_DEVICE: {"devices": {"wal": {"name": "vdb"}}},
     IntentKind.ROW_VERSIONING: {"variant": {"row_versioning": True}},
     IntentKind.RESOURCE_POOL: {"variant": {"resource_pool": {"cpu_percent": 50}}},
+    IntentKind.SETTING: {"variant": {"settings": {"work_mem": "64MB"}}},
     IntentKind.DURING: {"variant": {"during": {"backup": "/backup"}}},
 }
 for intent, parts in INTENTS.items():

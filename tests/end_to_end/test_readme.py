@@ -79,6 +79,7 @@ REASONS = {
     "someone who looks": r"--web|--locust-web|live$",
     "an experiment that ended early": r"--resume",
     "someone who confirms": r"db remove",
+    "two experiments": r"--varied",
 }
 """The things that may be missing here, with a mark of commands that need them. Beside these: time."""
 

@@ -32,7 +32,7 @@ WRONG = [
         "emulated_array: bare",
         "xyz: bare",
         ", line 18: unknown key variants.1.xyz: there are name, buffer_pool, emulated_array, place, array, before, "
-        "row_versioning, resource_pool, during, without.",
+        "settings, row_versioning, resource_pool, during, without.",
     ),
     # wrong units
     ("measure: 10s", "measure: 10", ", line 9: measure: 10 has no unit: write 10s or 10min."),

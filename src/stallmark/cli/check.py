@@ -66,6 +66,7 @@ def check(choice, scenario, target, quick: bool, with_answers: bool, as_json: bo
         if state.state != "complete":
             raise StallmarkError(f"{choice} is {state}: run `stallmark build` first.")
         entry = databases.read_entry(engine, workload)
+        # Conditions of a freshly loaded database are skipped if load was driven against it since.
         findings = checks.run(engine, workload, entry.identity.scale, driven=entry.driven, scans=not quick)
         # The keys that a user's own tables should have are unknown.
         if not workload.is_given:

@@ -31,6 +31,10 @@ from stallmark.errors import StallmarkError
     help="Kind of the sides to compare [default: variants if there are several].",
 )  # fmt: skip
 @click.option(
+    "--varied", multiple=True, metavar="SETTING",
+    help="A setting of the server that was changed by hand between the sides, by its name in the report.",
+)  # fmt: skip
+@click.option(
     "--out", "target", type=click.Path(path_type=Path),
     help="HTML file to write [default: comparison.html in RUN, none with --json or --markdown -].",
 )  # fmt: skip
@@ -44,8 +48,8 @@ from stallmark.errors import StallmarkError
 @timezone_option()
 @json_option
 def compare(
-    runs: tuple[Path, ...], baseline: str | None, between: str | None, target: Path | None, markdown: str | None,
-    junit: Path | None, rule: str | None, as_json: bool,
+    runs: tuple[Path, ...], baseline: str | None, between: str | None, varied: tuple[str, ...], target: Path | None,
+    markdown: str | None, junit: Path | None, rule: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Compare variants over their runs: better, worse, no difference shown, or not comparable.
 
@@ -66,7 +70,10 @@ def compare(
     outputs = Outputs(target, as_json, markdown=markdown, junit=junit)
     outputs.refuse()
     experiments = summarise_each(runs)
-    compared, failed = make_each(experiments, lambda experiment: compare_runs(experiment.runs, between, baseline))  # type: ignore[arg-type]
+    compared, failed = make_each(
+        experiments,
+        lambda experiment: compare_runs(experiment.runs, between, baseline, varied),  # type: ignore[arg-type]
+    )
     # One load that cannot be compared does not hide the others; it fails the rule below.
     for name, error in failed.items():
         print_markup(err, escape(f"{name}: {error}"))

@@ -6,6 +6,7 @@ An ability is an object, or `Missing` with the reason why the engine lacks it.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar
 
 from stallmark.errors import StallmarkError
@@ -267,11 +268,27 @@ class Placement(Ability):
     """The right to place the files of a new database, which `schema.placement` then uses."""
 
 
+class Recorded(NamedTuple):
+    """Values of settings that variants have chosen. `names`: the names in a record of those that a scenario calls by
+    another one."""
+
+    values: Mapping[str, str] = MappingProxyType({})
+    names: Mapping[str, str] = MappingProxyType({})
+
+
 class VariantSetting(Ability, ABC):
     """A setting of the server or database that a variant has as it wants, and that is given back afterwards."""
 
     was_made: bool = False
     """It has been changed since this engine was opened."""
+
+    def check(self, wanted: Any) -> None:
+        """Raise StallmarkError if it cannot be made as a variant wants it; leave the server as it is."""
+        return None
+
+    def recorded(self) -> "Recorded":
+        """Return the values that the server has now, as far as `settings` of the engine leaves them out."""
+        return Recorded()
 
     @abstractmethod
     def make(self, wanted: Any) -> None:

@@ -49,13 +49,15 @@ class ServerSettings:
     """Names and values of a server's settings.
 
     `placement` holds the places and sizes of data files, `momentary` values of the moment of reading, and `unreadable`
-    the parts that the server refused, each with its words.
+    the parts that the server refused, each with its words. `names`: the names in `configuration` of settings that a
+    scenario calls by another one.
     """
 
     configuration: dict[str, str]
     placement: dict[str, str] = field(default_factory=dict)
     momentary: dict[str, str] = field(default_factory=dict)
     unreadable: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
 
 
 class OwnIO(NamedTuple):

@@ -46,8 +46,8 @@ def copied(engine: Engine) -> tuple[Engine, ...]:
 
 
 def settings(engine: Engine) -> ServerSettings:
-    """Return the settings of the server with those of all its databases: of a second one, what differs from the first
-    one, behind its name."""
+    """Return the settings of the server with those of all its databases, and those that variants have chosen: of a
+    second database, what differs from the first one, behind its name."""
     first, *others = engine.databases()
     settings = first.settings()
     for other in others:
@@ -59,6 +59,10 @@ def settings(engine: Engine) -> ServerSettings:
             momentary=settings.momentary | dict(_differing(name, own.momentary, settings.momentary)),
             unreadable=settings.unreadable | dict(_differing(name, own.unreadable, settings.unreadable)),
         )
+    chosen = [setting.recorded() for setting in engine.variant_settings.values() if setting]
+    for recorded in chosen:
+        settings.configuration.update(recorded.values)
+        settings.names.update(recorded.names)
     return settings
 
 

@@ -79,6 +79,7 @@ def manifest(
             product=identity.product,
             version=identity.version_text,
             settings=settings.configuration,
+            names=settings.names,
             placement=settings.placement,
             momentary=settings.momentary,
             unreadable=settings.unreadable,

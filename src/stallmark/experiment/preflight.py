@@ -61,6 +61,7 @@ def refuse_what_cannot_be(
         _refuse_streams(scenario, engine)
         _refuse_cores(scenario, engine)
     _refuse_unwritable(out)
+    _refuse_settings(scenario, engine)
 
 
 def advice(scenario: AnyScenario, machines: int) -> list[str]:
@@ -229,7 +230,7 @@ def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> Non
         ("observe: io_trace", engine.tracing, "io_trace" in scenario.observe),
     ]
     for key, setting in engine.variant_settings.items():
-        asked.append((key, setting, any(getattr(variant, key) is not None for variant in variants)))
+        asked.append((key, setting, any(scenario.setting_for(variant, key) is not None for variant in variants)))
     for kind in {variant.during.kind for variant in variants if variant.during}:
         asked.append((f"during: {kind}", engine.maintenance[kind], True))
     if isinstance(scenario, QueryScenario) and any(variant.during for variant in variants):
@@ -256,6 +257,18 @@ def _refuse_what_the_engine_cannot(scenario: AnyScenario, engine: Engine) -> Non
                 f"{scenario.name} asks for `observe: {name}`, which only SQL Server has: remove it, or name such a "
                 "server with --server."
             )
+
+
+def _refuse_settings(scenario: AnyScenario, engine: Engine) -> None:
+    """Refuse settings that the server would not take: only it knows. The last, as one of ours is restarted for it."""
+    for variant in scenario.variants:
+        for key, setting in engine.variant_settings.items():
+            wanted = scenario.setting_for(variant, key)
+            if setting and wanted is not None:
+                try:
+                    setting.check(wanted)
+                except StallmarkError as error:
+                    raise StallmarkError(f"Variant {variant.name!r}: {error}") from None
 
 
 def _refuse_own_reset(scenario: AnyScenario, reset: OwnReset, engine: Engine) -> None:

@@ -164,7 +164,7 @@ class AnyRun(ABC):
         elif engine.memory:
             engine.memory.give_back()
         for name, setting in engine.variant_settings.items():
-            if (wanted_so := getattr(self._variant, name)) is not None:
+            if (wanted_so := scenario.setting_for(self._variant, name)) is not None:
                 required(setting).make(wanted_so)
             elif setting:
                 setting.give_back()

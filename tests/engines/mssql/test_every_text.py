@@ -5,6 +5,7 @@ import re
 import pytest
 from support.tsql import parsers, texts
 
+CHOSEN = "src/stallmark/engines/mssql/chosen_settings.py: ALTER DATABASE 1"
 # Strings that look like a statement and are none, by the name `texts` gives them.
 NO_STATEMENTS = {
     "src/stallmark/collectors/mssql/io_latency.py: ALTER ANY EVENT SESSION": "a permission",
@@ -12,6 +13,10 @@ NO_STATEMENTS = {
     "src/stallmark/engines/mssql/settings.py: CREATE ANY DATABASE": "a permission",
     # tests/schema/test_tempdb.py and test_placement.py parse what these become.
     "schema/placement/mssql.py: WITH (x)": "the end of a statement",
+    # tests/engines/mssql/test_chosen_settings.py parses what these become.
+    f"{CHOSEN} SET x x WITH NO_WAIT": "an option and its value are put in",
+    f"{CHOSEN} SET x = x WITH NO_WAIT": "an option and its value are put in",
+    f"{CHOSEN} SET TARGET_RECOVERY_TIME = x SECONDS WITH N": "a number is put in",
 }
 # T-SQL that sqlfluff 4.5 does not know. Microsoft's parser takes all of it.
 UNKNOWN_TO_SQLFLUFF = {
@@ -19,6 +24,7 @@ UNKNOWN_TO_SQLFLUFF = {
     r"\b(BACKUP|RESTORE) ": "no BACKUP to a file, no RESTORE",
     r"\b(CREATE|DROP) EVENT SESSION\b": "no event sessions",
     r"\b(RESOURCE (GOVERNOR|POOL)|WORKLOAD GROUP)\b": "no Resource Governor",
+    r"\bSCOPED CONFIGURATION SET x = x\b": "no name that is put in",
     r"\bSET LOCK_TIMEOUT x\b": "no number that is put in",
 }
 

@@ -1,6 +1,8 @@
 """The settings and the storage of two runs: intended differences, and differences that forbid a comparison."""
 
+import difflib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +13,7 @@ from stallmark.analysis.points import group
 from stallmark.analysis.probe.drift import DRIFTED, SAME, UNKNOWN, Drift, drift
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
+from stallmark.errors import StallmarkError
 from stallmark.record.devices import data_device_label, dram_of, is_data_emulated
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Scenario
@@ -49,6 +52,7 @@ class IntentKind(Kind):
     LOG_DEVICE = "made_with_log_device"
     ROW_VERSIONING = "made_with_row_versioning"
     RESOURCE_POOL = "made_with_resource_pool"
+    SETTING = "made_with_setting"
     DURING = "made_with_maintenance"
 
 
@@ -96,6 +100,8 @@ def intended_differences(manifest: Manifest) -> Iterator[Finding]:
         yield info(IntentKind.ROW_VERSIONING, on=manifest.variant.row_versioning)
     if pool := manifest.variant.resource_pool:
         yield info(IntentKind.RESOURCE_POOL, limits=pool.facts())
+    for name, value in settings_in_effect(manifest).items():
+        yield info(IntentKind.SETTING, name=name, value=value)
     if during := manifest.variant.during:
         yield info(IntentKind.DURING, maintenance=during.kind)
     for part, value in (manifest.array.facts() if manifest.array else {}).items():
@@ -109,6 +115,21 @@ def intended_differences(manifest: Manifest) -> Iterator[Finding]:
             folder=_folder(manifest, "wal"),
             with_data=log.name is not None and log == data,
         )
+
+
+def settings_in_effect(manifest: Manifest) -> dict[str, str]:
+    """Return the settings that the scenario chose for this run, with the values that the server had."""
+    known = manifest.server.settings
+    return {name: known.get(recorded_name(manifest, name), value) for name, value in _chosen(manifest).items()}
+
+
+def recorded_name(manifest: Manifest, name: str) -> str:
+    """Return the name in a record of a setting that a scenario may call by another one."""
+    return manifest.server.names.get(name, name)
+
+
+def _chosen(manifest: Manifest) -> dict[str, str]:
+    return {**(manifest.scenario.settings or {}), **(manifest.variant.settings or {})}
 
 
 def _folder(manifest: Manifest, role: Role) -> str | None:
@@ -137,10 +158,14 @@ def undeclared_differences(a: Manifest, b: Manifest) -> Iterator[Finding]:
     for key, names in OF_A_VARIANT.items():
         if getattr(a.variant, key) != getattr(b.variant, key):
             declared.update(names)
+    left, right = _chosen(a), _chosen(b)
+    for name in left.keys() | right.keys():
+        if left.get(name) != right.get(name):
+            declared |= {recorded_name(a, name), recorded_name(b, name)}
     yield from _settings(a.server.settings, b.server.settings, declared)
-    left, right = a.memory.reached_bytes, b.memory.reached_bytes
-    if pool and left and right and abs(right / left - 1) > POOL_REACHED:
-        yield invalid(DifferenceKind.POOL, a=left, b=right)
+    reached_a, reached_b = a.memory.reached_bytes, b.memory.reached_bytes
+    if pool and reached_a and reached_b and abs(reached_b / reached_a - 1) > POOL_REACHED:
+        yield invalid(DifferenceKind.POOL, a=reached_a, b=reached_b)
 
 
 _SAME: dict[DifferenceKind, Callable[[Manifest], Any]] = {
@@ -193,6 +218,33 @@ def _settings(a: Mapping[str, str], b: Mapping[str, str], declared: Collection[s
         left, right = a.get(name), b.get(name)
         if left != right and left is not None and right is not None:
             yield invalid(DifferenceKind.SETTING, name=name, a=left, b=right)
+
+
+def with_varied(runs: Sequence[RunSummary], names: Collection[str]) -> list[RunSummary]:
+    """Return the runs as if their scenarios had chosen these settings, which somebody changed by hand between them.
+
+    Raise StallmarkError for a setting that no run has, or that is the same in all of them.
+    """
+    chosen = list(runs)
+    for name in names:
+        values = [run.manifest.server.settings.get(recorded_name(run.manifest, name)) for run in runs]
+        known_values = {value for value in values if value is not None}
+        if not known_values:
+            known = {known for run in runs for known in (*run.manifest.server.settings, *run.manifest.server.names)}
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f": did you mean {near[0]}?" if near else ""
+            raise StallmarkError(f"--varied {name}: no report of these runs lists a setting of that name{hint or '.'}")
+        if len(known_values) == 1:
+            raise StallmarkError(f"--varied {name}: it is {known_values.pop()} in every run that has it: leave it out.")
+        pairs = zip(chosen, values, strict=True)
+        chosen = [run if value is None else _choosing(run, name, value) for run, value in pairs]
+    return chosen
+
+
+def _choosing(run: RunSummary, name: str, value: str) -> RunSummary:
+    variant = run.manifest.variant
+    changed = variant.changed(settings={**(variant.settings or {}), name: value})
+    return replace(run, manifest=run.manifest.changed(variant=changed))
 
 
 def _declared_pool(manifest: Manifest) -> Any:

@@ -4,7 +4,7 @@ A verdict is on one metric, which the scenario declares before anything runs. Wh
 Holm's correction is among them. All other metrics explain, and are corrected among themselves.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
@@ -15,7 +15,7 @@ from stallmark.analysis.cause.evidence import Cause
 from stallmark.analysis.cause.explain import explain
 from stallmark.analysis.compare.checks import changed_plans, checks
 from stallmark.analysis.compare.claims import decide
-from stallmark.analysis.compare.settings import folders_on_one_disk, intended_differences, warming_up
+from stallmark.analysis.compare.settings import folders_on_one_disk, intended_differences, warming_up, with_varied
 from stallmark.analysis.compare.sides import (
     Between,
     Pairing,
@@ -64,9 +64,15 @@ once a second and neighbouring seconds share their fate (M. Conway, Management S
 
 
 def compare_runs(
-    runs: Sequence[RunSummary], between: Between | None = None, baseline: str | None = None
+    runs: Sequence[RunSummary],
+    between: Between | None = None,
+    baseline: str | None = None,
+    varied: Collection[str] = (),
 ) -> ComparisonSummary:
-    """Compare runs. Raise StallmarkError without two sides, or without a step that two sides share."""
+    """Compare runs. Raise StallmarkError without two sides, or without a step that two sides share.
+
+    `varied`: settings of the server that were changed by hand between the sides.
+    """
     if any(run.queries is not None for run in runs):
         raise StallmarkError("Runs of queries are compared by `stallmark report`, query by query.")
     if any(run.manifest.search for run in runs):
@@ -81,6 +87,8 @@ def compare_runs(
     if not whole:
         because = f": {runs[0].incomplete_because}" if runs and runs[0].incomplete_because else ""
         raise StallmarkError(f"There is nothing to compare: no run was measured to its end{because}.")
+    if varied:
+        whole, between = with_varied(whole, varied), between or _sides_compared(whole)
     all_sides = with_again(sides(whole, between))
     chosen = chosen_pairs(all_sides, baseline, between)
     metric = declared_metric(chosen[0][0].runs)
@@ -105,6 +113,15 @@ def compare_runs(
         ],
         left_out=left_out,
     )
+
+
+def _sides_compared(runs: Sequence[RunSummary]) -> Between | None:
+    """Return the sides of runs whose settings were changed by hand: experiments, where all have the same variants."""
+    variants: dict[str, set[str]] = {}
+    for run in runs:
+        variants.setdefault(experiment(run), set()).add(variant(run))
+    alike = all(names == variants[experiment(runs[0])] for names in variants.values())
+    return "experiments" if alike and len(variants) > 1 else None
 
 
 def _wanted_sides(

@@ -11,7 +11,7 @@ from stallmark.engines import sql_file
 from stallmark.engines.abilities import Backup, BackupOptions, Folders, UserBackup
 from stallmark.engines.mssql import lock, odbc
 from stallmark.engines.mssql.server import SQL_SERVER_2022, SQL_SERVER_2025, Server
-from stallmark.engines.mssql.variant_settings import Journal
+from stallmark.engines.mssql.variant_settings import MssqlJournal
 from stallmark.errors import CallFailed, NotGivenBack, StallmarkError, as_reason
 from stallmark.format import size
 
@@ -267,8 +267,8 @@ class MssqlBackup(Backup):
         return self._server.on_database("master")
 
     @property
-    def _journal(self) -> Journal:
-        return Journal(self._master, f"restore.{self._server.address.database}")
+    def _journal(self) -> MssqlJournal:
+        return MssqlJournal(self._master, f"restore.{self._server.address.database}")
 
 
 def _query_by_name(server: Server, statement: str) -> list[dict[str, Any]]:

@@ -10,10 +10,12 @@ from typing import Any
 from stallmark.engines import sql_file
 from stallmark.engines.abilities import Examined, NoDevices, Placement, ServerSession, VariantSetting
 from stallmark.engines.base import Engine, ServerSettings
+from stallmark.engines.journal import give_back_each
 from stallmark.engines.mssql import lock, server, settings
 from stallmark.engines.mssql.backup import MssqlBackup, MssqlUserBackup
 from stallmark.engines.mssql.bulk import INSERTED_INSTEAD, BulkCopyWriter, Copier, InsertWriter, NoBulkCopy
 from stallmark.engines.mssql.caches import MssqlCaches, MssqlPrefill, maintenance
+from stallmark.engines.mssql.chosen_settings import MssqlSettings
 from stallmark.engines.mssql.examine import UPDATEABILITY, examine
 from stallmark.engines.mssql.memory import MssqlMemory, target_bytes
 from stallmark.engines.mssql.odbc import api, failed
@@ -60,6 +62,7 @@ class MssqlEngine(Server, Engine):
         self._settings: dict[str, VariantSetting] = {
             "row_versioning": RowVersioning(self),
             "resource_pool": ResourcePool(self),
+            "settings": MssqlSettings(self),
         }
         self.variant_settings = self._settings
         self.maintenance = maintenance(self)
@@ -268,18 +271,11 @@ class MssqlEngine(Server, Engine):
             self._give_back(check)
 
     def _give_back(self, check: Callable[[], None]) -> None:
-        left, stop = [], None
+        left: list[str] = []
+        stop = None
         try:
             with undisturbed():  # Ctrl-C while one is given back must not keep the others
-                for name, setting in self._settings.items():
-                    try:
-                        setting.give_back()
-                    except NotGivenBack as error:
-                        left.append(str(error))
-                    except (CallFailed, StallmarkError) as error:  # the server is away, and its journal with it
-                        if setting.was_made:
-                            how = "is still as the variant had it, which the next run gives back"
-                            left.append(f"`{name}` {how}. {error}")
+                left = give_back_each(self._settings)
         except StopSignal as stopped:
             stop = stopped
         try:

@@ -15,7 +15,7 @@ from stallmark.engines.abilities import Memory
 from stallmark.engines.mssql import lock
 from stallmark.engines.mssql.server import Server
 from stallmark.engines.mssql.settings import PERFORMANCE
-from stallmark.engines.mssql.variant_settings import Journal
+from stallmark.engines.mssql.variant_settings import MssqlJournal
 from stallmark.errors import CallFailed, ErrorClass, NoConnection, NotGivenBack, RunLockTaken, StallmarkError
 from stallmark.stopping import undisturbed
 
@@ -54,7 +54,7 @@ class Capped(NamedTuple):
     remedy: str
 
     @classmethod
-    def from_setting(cls, megabytes: int, server: Server, journal: Journal) -> "Capped":
+    def from_setting(cls, megabytes: int, server: Server, journal: MssqlJournal) -> "Capped":
         statements, name = "; ".join(_statements(journal.read())), server.name()
         where = "" if journal.is_on_server else " from this machine"
         return cls(
@@ -111,14 +111,14 @@ class MssqlMemory(Memory):
         if self._capped and (elsewhere := self._leads_elsewhere(self._capped)):
             raise StallmarkError(f"{elsewhere[0].upper()}{elsewhere[1:]}: the run ends, because it is another server.")
         megabytes = size_bytes // MIB
-        options, journal = _options(self._server), self._journal()
-        _refuse_pending(options, ours=journal.read())
-        if megabytes < (least := options[_FLOOR].value):
+        known, journal = options(self._server), self._journal()
+        refuse_pending(known, journal.read(), _CAP)
+        if megabytes < (least := known[_FLOOR].value):
             raise StallmarkError(
                 f"A cap of {megabytes:,} MB is below the server's `{_FLOOR}`, which is {least:,}: choose a larger one, "
                 f"or EXEC sp_configure '{_FLOOR}', 0; RECONFIGURE."
             )
-        journal.note({name: options[name].value for name in (_CAP, _ADVANCED)})
+        journal.note({name: known[name].value for name in (_CAP, _ADVANCED)})
         self._capped = Capped.from_setting(megabytes, self._server, journal)
         too_much = max(0, _counters(self._server).get("Total Server Memory (KB)", 0) - size_bytes)
         if too_much > size_bytes and self._may_drop():
@@ -127,8 +127,8 @@ class MssqlMemory(Memory):
         within_s = REACHED_WITHIN_S + MORE_FOR_A_GIB_S * too_much // 1024**3
         deadline = time.monotonic() + within_s
         while True:
-            known = _counters(self._server)
-            total, target = known.get("Total Server Memory (KB)"), known.get("Target Server Memory (KB)")
+            counters = _counters(self._server)
+            total, target = counters.get("Total Server Memory (KB)"), counters.get("Target Server Memory (KB)")
             if total is None or target is None:
                 raise StallmarkError(
                     "The server does not report its memory usage: GRANT "
@@ -153,7 +153,7 @@ class MssqlMemory(Memory):
         if original := journal.read():
             by_hand = journal.removal_hint
             try:
-                _refuse_pending(_options(self._server), ours=original)
+                refuse_pending(options(self._server), original, _CAP)
                 _configure(self._server, original)
             except (CallFailed, StallmarkError) as error:
                 reason = error.message if isinstance(error, CallFailed) else str(error).rstrip(".")
@@ -221,8 +221,8 @@ class MssqlMemory(Memory):
         name = self._server.name()
         return None if name == capped.on else f"the connection leads to {name} since, as after a failover"
 
-    def _journal(self) -> Journal:
-        return Journal(self._server, "memory")
+    def _journal(self) -> MssqlJournal:
+        return MssqlJournal(self._server, "memory")
 
 
 def target_bytes(server: Server) -> int | None:
@@ -254,21 +254,23 @@ _SAME = {_CAP: (0, 2147483647), _FLOOR: (0, 8, 16)}
 """Values of an option that mean the same to the server: it shows one as configured and another in use."""
 
 
-def _options(server: Server) -> dict[str, Option]:
-    options = {name: Option(value, in_use, bool(dynamic)) for name, value, in_use, dynamic in server.query(_OPTIONS)}
-    if missing := [name for name in (_CAP, _FLOOR, _ADVANCED) if name not in options]:
+def options(server: Server) -> dict[str, Option]:
+    """Return the options of sp_configure. Raise StallmarkError if this login does not see those of memory."""
+    known = {name: Option(value, in_use, bool(dynamic)) for name, value, in_use, dynamic in server.query(_OPTIONS)}
+    if missing := [name for name in (_CAP, _FLOOR, _ADVANCED) if name not in known]:
         raise StallmarkError(
             f"The server does not show this login its option `{missing[0]}` (sys.configurations): GRANT VIEW SERVER "
             "STATE TO it."
         )
-    return options
+    return known
 
 
-def _refuse_pending(options: dict[str, Option], ours: Collection[str]) -> None:
-    """Refuse while other settings are pending: RECONFIGURE would install them all, including other people's."""
+def refuse_pending(known: dict[str, Option], ours: Collection[str], setting: str) -> None:
+    """Refuse to change a setting while others are pending: RECONFIGURE would install them all, including other
+    people's."""
     pending = {
         name: option
-        for name, option in options.items()
+        for name, option in known.items()
         if option.is_pending and name not in ours and not {option.value, option.in_use} <= {*_SAME.get(name, ())}
     }
     if pending:
@@ -277,7 +279,7 @@ def _refuse_pending(options: dict[str, Option], ours: Collection[str]) -> None:
             for name, option in pending.items()
         )
         raise StallmarkError(
-            f"Someone has changed options of the server without RECONFIGURE ({options_text}), and setting `{_CAP}` "
+            f"Someone has changed options of the server without RECONFIGURE ({options_text}), and setting `{setting}` "
             "would install them too: RECONFIGURE, or set them back with sp_configure, first."
         )
 
@@ -285,7 +287,7 @@ def _refuse_pending(options: dict[str, Option], ours: Collection[str]) -> None:
 def _configure(server: Server, values: dict[str, int]) -> None:
     for statement in _statements(values):
         server.execute(statement)
-    in_use = _options(server)[_CAP].in_use
+    in_use = options(server)[_CAP].in_use
     if in_use != values[_CAP] and not {in_use, values[_CAP]} <= {*_SAME[_CAP]}:
         raise StallmarkError(
             f"`{_CAP}` was set to {values[_CAP]} and the server still uses {in_use}: RECONFIGURE had no effect."
@@ -293,9 +295,20 @@ def _configure(server: Server, values: dict[str, int]) -> None:
 
 
 def _statements(values: dict[str, int]) -> list[str]:
-    """Return the statements that set the cap, an advanced option: those must be shown meanwhile."""
-    steps = [(_ADVANCED, 1), (_CAP, values[_CAP]), (_ADVANCED, values[_ADVANCED])]
-    return [f"EXEC sp_configure '{name}', {int(value)}; RECONFIGURE" for name, value in steps]
+    return statements(_CAP, values[_CAP], values[_ADVANCED])
+
+
+def statements(name: str, value: int, advanced: int) -> list[str]:
+    """Return the statements that set an option. Advanced ones must be shown meanwhile; then they are as `advanced`
+    says."""
+    steps = [(_ADVANCED, 1), (name, value), (_ADVANCED, advanced)]
+    return [f"EXEC sp_configure '{option}', {int(number)}; RECONFIGURE" for option, number in steps]
+
+
+def advanced_before(server: Server) -> int:
+    """Return whether advanced options are shown, or were before the memory was capped."""
+    noted = MssqlJournal(server, "memory").read()
+    return int(noted.get(_ADVANCED, options(server)[_ADVANCED].value))
 
 
 def _counters(server: Server) -> dict[str, int]:

@@ -185,10 +185,10 @@ def read(server: Server) -> ServerSettings:
     placement: dict[str, str] = {}
     unreadable: dict[str, str] = {}
     for part in PARTS:
-        if not _is_known(server, part):
+        if not is_known(server, part):
             continue
         try:
-            values = _part(server, part)
+            values = read_part(server, part)
         except CallFailed as error:
             unreadable[part] = error.message
             continue
@@ -217,13 +217,14 @@ def read(server: Server) -> ServerSettings:
     return ServerSettings(configuration, placement, momentary, unreadable)
 
 
-def _is_known(server: Server, part: str) -> bool:
+def is_known(server: Server, part: str) -> bool:
     """Return True if this version has the objects of a part."""
     since = part.partition(".")[2]
     return not since or server.has_version(int(since))
 
 
-def _part(server: Server, part: str) -> dict[str, str]:
+def read_part(server: Server, part: str) -> dict[str, str]:
+    """Return the names and values of one part. Raise CallFailed."""
     application = "stallmark-user" if part in AS_A_USER else "stallmark-collector"
     with server.cursor(application) as cursor:
         rows = cursor.execute(sql_file.read(__package__, part)).fetchall()

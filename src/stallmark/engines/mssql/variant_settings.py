@@ -1,28 +1,14 @@
 """The settings that a variant changes on a server: tempdb, row versioning, a resource pool. Each is noted first."""
 
-import json
-import os
-import re
 import time
 from collections.abc import Iterable
-from functools import cached_property
-from pathlib import Path
-from typing import Any
-
-import platformdirs
 
 from stallmark.engines import sql_file
 from stallmark.engines.abilities import VariantSetting
+from stallmark.engines.journal import Journal
 from stallmark.engines.mssql import odbc
 from stallmark.engines.mssql.server import ENTERPRISE, MANAGED_INSTANCE, SQL_SERVER_2025, STANDARD, Server
 from stallmark.errors import CallFailed, NotGivenBack, StallmarkError
-
-# A note on the server of what a run changes there: written before the change, kept until it is put right.
-#
-# The server itself keeps it, as an extended property of `master`: there it outlives this process and the machine or
-# container it ran on, a restart of the server, and a restore of the database that is driven. Where this login may not
-# write there, it is a file on this machine, and only a Stallmark on this machine knows of it.
-
 
 _READ = """\
 SELECT CAST(value AS nvarchar(3750)) AS value
@@ -33,65 +19,36 @@ _NOTE = "EXEC sys.sp_addextendedproperty @name = ?, @value = ?"
 _REMOVE = "EXEC sys.sp_dropextendedproperty @name = ?"
 
 
-class Journal:
-    """One note on `what`. `server` is on any database that can be opened."""
+class MssqlJournal(Journal):
+    """A note in an extended property of `master`. `server` is on any database that can be opened."""
 
     def __init__(self, server: Server, subject: str):
+        super().__init__(subject)
         self._server = server
         self._master = None if server.is_azure_database else server.on_database("master")
-        self._name = f"stallmark.{subject}"
 
-    def note(self, original: dict[str, Any]) -> None:
-        """Store the original values. An earlier note stays, because only that one has the true original."""
-        if self.read():
-            return
-        text = json.dumps(original)
-        if self._master:
-            try:
-                self._master.query(_NOTE, [self._name, text])
-                return
-            except CallFailed:  # no right to, or longer than a property may be
-                pass
-        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = self._file.with_suffix(".new")
-        draft.touch(mode=0o600)  # it names a server and its settings, which are nobody else's business
-        with draft.open("w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(self._file)
-
-    def read(self) -> dict[str, Any]:
-        """Return the original values; empty without a note."""
-        if text := self._on_server():
-            return json.loads(text)
-        return json.loads(self._file.read_text()) if self._file.exists() else {}
-
-    def remove(self) -> None:
-        if self._master and self.is_on_server:
-            self._master.query(_REMOVE, [self._name])
-        self._file.unlink(missing_ok=True)
-
-    @property
-    def is_on_server(self) -> bool:
-        return self._on_server() is not None
-
-    @property
-    def removal_hint(self) -> str:
-        """Return the way to remove the note, for someone who has restored its settings by hand."""
-        if self.is_on_server:
-            return f"EXEC master.sys.sp_dropextendedproperty @name = {odbc.text(self._name)}"
-        return f"remove {self._file}"
-
-    def _on_server(self) -> str | None:
+    def _read_on_server(self) -> str | None:
         notes = self._master.query(_READ, [self._name]) if self._master else []
         return notes[0][0] if notes else None
 
-    @cached_property
-    def _file(self) -> Path:
-        server = (self._master or self._server).name()
-        folder = Path(os.environ.get("STALLMARK_STATE") or platformdirs.user_state_dir("stallmark"))
-        return folder / "changed-settings" / (re.sub(r"[^\w.-]", "_", f"{server}.{self._name}") + ".json")
+    def _write_on_server(self, text: str) -> bool:
+        if not self._master:
+            return False
+        try:
+            self._master.query(_NOTE, [self._name, text])
+        except CallFailed:  # no right to, or longer than a property may be
+            return False
+        return True
+
+    def _remove_on_server(self) -> None:
+        if self._master:
+            self._master.query(_REMOVE, [self._name])
+
+    def _removal_statement(self) -> str:
+        return f"EXEC master.sys.sp_dropextendedproperty @name = {odbc.text(self._name)}"
+
+    def _server_name(self) -> str:
+        return (self._master or self._server).name()
 
 
 # The statements that give tempdb its files back after a scenario has placed them.
@@ -116,8 +73,8 @@ def tempdb_restore_hint(server: Server, statements: list[str]) -> str:
     )
 
 
-def _tempdb_journal(server: Server) -> Journal:
-    return Journal(server, "tempdb")
+def _tempdb_journal(server: Server) -> MssqlJournal:
+    return MssqlJournal(server, "tempdb")
 
 
 # READ_COMMITTED_SNAPSHOT as a variant has it, and as it was afterwards. A note on the server outlives a killed run.
@@ -171,24 +128,30 @@ class RowVersioning(VariantSetting):
         return states[0][0], bool(states[0][1])
 
     def _set(self, name: str, wanted: bool) -> None:
-        deadline = time.monotonic() + ALONE_WITHIN_S
-        while True:
-            self._server.close_idle()
-            try:
-                self._server.execute(_statement(name, wanted))
-                return
-            except CallFailed as error:
-                if error.code not in _IN_USE:
-                    raise
-                if time.monotonic() > deadline:
-                    raise StallmarkError(
-                        f"The database {name} has other sessions, and READ_COMMITTED_SNAPSHOT can only change without "
-                        "them: end them, and run again."
-                    ) from None
-            time.sleep(1)
+        alter_database(self._server, name, _statement(name, wanted), "READ_COMMITTED_SNAPSHOT")
 
-    def _journal(self) -> Journal:
-        return Journal(self._server, "row_versioning")
+    def _journal(self) -> MssqlJournal:
+        return MssqlJournal(self._server, "row_versioning")
+
+
+def alter_database(server: Server, database: str, statement: str, option: str) -> None:
+    """Execute an ALTER DATABASE, which may need the database for itself. Raise StallmarkError while others are in it,
+    whose sessions are not ended."""
+    deadline = time.monotonic() + ALONE_WITHIN_S
+    while True:
+        server.close_idle()
+        try:
+            server.execute(statement)
+            return
+        except CallFailed as error:
+            if error.code not in _IN_USE:
+                raise
+            if time.monotonic() > deadline:
+                raise StallmarkError(
+                    f"Others are in the database {database}, and {option} is set only while nobody else is: end their "
+                    "sessions, and run again."
+                ) from None
+        time.sleep(1)
 
 
 def _statement(database: str, wanted: bool) -> str:
@@ -273,5 +236,5 @@ class ResourcePool(VariantSetting):
             ) from error
         journal.remove()
 
-    def _journal(self) -> Journal:
-        return Journal(self._server, "resource_pool")
+    def _journal(self) -> MssqlJournal:
+        return MssqlJournal(self._server, "resource_pool")

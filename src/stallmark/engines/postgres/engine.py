@@ -1,10 +1,9 @@
 """PostgreSQL 16 and later: any server by URL. The embedded one builds on this."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 import psycopg
@@ -27,12 +26,15 @@ from stallmark.engines.abilities import (
     VariantSetting,
 )
 from stallmark.engines.base import Engine, Login, ServerIdentity, ServerSettings
+from stallmark.engines.journal import give_back_each
 from stallmark.engines.postgres import address, lock
 from stallmark.engines.postgres.queries import PostgresQueries, maintenance
 from stallmark.engines.postgres.restore import Archive
 from stallmark.engines.postgres.session import PostgresSession, as_call_failed, classify, first_line
+from stallmark.engines.postgres.settings import PostgresSettings
 from stallmark.engines.reach import find_server, is_here, shares_paths
-from stallmark.errors import CallFailed, ErrorClass, NoConnection, StallmarkError
+from stallmark.errors import CallFailed, ErrorClass, NoConnection, NotGivenBack, StallmarkError
+from stallmark.stopping import StopSignal, later
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -109,12 +111,6 @@ class PostgresEngine(Engine):
     backup: Backup | Missing = Missing(
         "the files of a server reached by URL cannot be copied back: use `reset: continue`"
     )
-    variant_settings: Mapping[str, VariantSetting | Missing] = MappingProxyType(
-        {
-            "row_versioning": Missing("PostgreSQL's readers always see row versions"),
-            "resource_pool": Missing("PostgreSQL has no Resource Governor"),
-        }
-    )
     placement: Placement | Missing = Missing(
         "data and WAL directories of a server reached by URL are the server's own business: a scenario can name its "
         "tablespaces"
@@ -123,6 +119,12 @@ class PostgresEngine(Engine):
 
     def __init__(self, url: str):
         self.prefill = PostgresPrefill(self)
+        self._settings = PostgresSettings(self, lambda: self.on_database(SYSTEM_DATABASE))
+        self.variant_settings: Mapping[str, VariantSetting | Missing] = {
+            "row_versioning": Missing("PostgreSQL's readers always see row versions"),
+            "resource_pool": Missing("PostgreSQL has no Resource Governor"),
+            "settings": self._settings,
+        }
         self.user_backup: UserBackup | Missing = Archive(self)
         self.maintenance = maintenance(self.connect)
         self._url = url.replace("postgresql+psycopg://", "postgresql://", 1)
@@ -303,8 +305,32 @@ class PostgresEngine(Engine):
         [(most, limited_by)] = self.query(sql_file.read(__package__, "most_connections"), one_database)
         return most, limited_by
 
-    def hold(self) -> AbstractContextManager[Callable[[], None]]:
-        return lock.hold(self)
+    @contextmanager
+    def hold(self) -> Iterator[Callable[[], None]]:
+        """Hold a lock in the database while a run lasts. Settings that a killed run has left are given back first."""
+        with lock.hold(self) as check:
+            try:
+                self._settings.give_back()
+                yield check
+            except BaseException as reason:
+                for sentence in self._give_back():  # beside the reason for which the run ends, not instead of it
+                    reason.add_note(sentence)
+                raise
+            if left := self._give_back():
+                raise NotGivenBack(" ".join(left))
+
+    def _give_back(self) -> list[str]:
+        left: list[str] = []
+        try:
+            with later():
+                left = give_back_each({"settings": self._settings})
+        except StopSignal as stopped:
+            for sentence in left:
+                stopped.add_note(sentence)
+            raise
+        finally:
+            self._settings.release()
+        return left
 
     def blockers(self) -> list[ServerSession]:
         return [ServerSession(*row) for row in self.query(sql_file.read(__package__, "blockers"))]

@@ -28,31 +28,31 @@ class _Server(NamedTuple):
 
 
 @contextmanager
-def hold(engine: PostgresServer) -> Iterator[Callable[[], None]]:
-    """Hold the lock by a session: it ends with it, whatever happens to this process.
+def hold(engine: PostgresServer, name: str = RUN_LOCK) -> Iterator[Callable[[], None]]:
+    """Hold a lock by a session: it ends with it, whatever happens to this process.
 
     Yield a check that it is still held, which raises ServerLost when it is gone.
     """
     connection = engine.connect("stallmark-run")
     try:
         with as_call_failed():
-            is_ours, server = _answer(connection, "pg_try_advisory_lock"), _identify_server(connection)
+            is_ours, server = _answer(connection, "pg_try_advisory_lock", name), _identify_server(connection)
         if not is_ours:
-            raise RunLockTaken(_taken_message(engine))
+            raise RunLockTaken(_taken_message(engine, name))
         try:
             yield lambda: _check(engine, connection, server)
         except BaseException as reason:
-            if lost := _unlock(engine, connection):
+            if lost := _unlock(engine, connection, name):
                 reason.add_note(lost)
             raise
-        if lost := _unlock(engine, connection):
+        if lost := _unlock(engine, connection, name):
             raise StallmarkError(lost)
     finally:
         connection.close()
 
 
-def _answer(connection: psycopg.Connection, function: str) -> bool:
-    row = connection.execute(f"SELECT {function}(hashtext('{RUN_LOCK}'))").fetchone()
+def _answer(connection: psycopg.Connection, function: str, name: str) -> bool:
+    row = connection.execute(f"SELECT {function}(hashtext('{name}'))").fetchone()
     return row == (True,)
 
 
@@ -65,13 +65,13 @@ def _identify_server(connection: psycopg.Connection) -> _Server:
     return server
 
 
-def holders(engine: PostgresServer) -> list[ServerSession]:
+def holders(engine: PostgresServer, name: str = RUN_LOCK) -> list[ServerSession]:
     """Return the sessions that have the lock."""
-    return [ServerSession(*row) for row in engine.query(sql_file.read(__package__, "lock_holders"), [RUN_LOCK])]
+    return [ServerSession(*row) for row in engine.query(sql_file.read(__package__, "lock_holders"), [name])]
 
 
-def _taken_message(engine: PostgresServer) -> str:
-    holder = next(iter(holders(engine)), None)
+def _taken_message(engine: PostgresServer, name: str) -> str:
+    holder = next(iter(holders(engine, name)), None)
     if holder is None:  # it has ended meanwhile
         return f"Another Stallmark drives {engine.location}: two runs would disturb each other: wait for it."
     end = f"SELECT pg_terminate_backend({holder.number})"
@@ -86,14 +86,14 @@ def _taken_message(engine: PostgresServer) -> str:
     )
 
 
-def _unlock(engine: PostgresServer, connection: psycopg.Connection) -> str | None:
+def _unlock(engine: PostgresServer, connection: psycopg.Connection, name: str) -> str | None:
     """Release the lock; return a sentence if this session had lost it. A closed session releases the lock when its
     process ends: too late for a command that asks at once.
     """
     if connection.pgconn.transaction_status == pq.TransactionStatus.ACTIVE:  # the server hangs
         return None
     with suppress(psycopg.OperationalError):  # then it went with its session
-        if not _answer(connection, "pg_advisory_unlock"):
+        if not _answer(connection, "pg_advisory_unlock", name):
             return (
                 f"The lock on {engine.location} that every run takes was lost before the end: another run may have "
                 "begun meanwhile, so do not rely on these figures: run again."

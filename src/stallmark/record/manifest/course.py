@@ -71,6 +71,10 @@ class ScenarioPart(ManifestPart):
     __pydantic_extra__: dict[str, JsonValue] = Field(init=False)
 
 
+Settings = dict[str, str]
+"""Settings of the server, by their own names."""
+
+
 class Scenario(ScenarioPart):
     name: str = ""
     title: str = ""
@@ -78,6 +82,7 @@ class Scenario(ScenarioPart):
     primary: str | None = None
     order: Literal["alternating", "abba", "blocks"] | None = None
     buffer_pool: str | dict[str, JsonValue] | None = None
+    settings: Settings | None = None
     database: dict[str, JsonValue] | None = None
     observe: list[str] | None = None
     thresholds: list[str] | None = None
@@ -107,6 +112,7 @@ class During(ManifestPart):
 class Variant(ScenarioPart):
     name: str = ""
     buffer_pool: str | None = None
+    settings: Settings | None = None
     row_versioning: bool | None = None
     resource_pool: ResourcePool | None = None
     during: During | None = None
@@ -121,12 +127,14 @@ POSTGRESQL = "PostgreSQL"
 class Server(ManifestPart):
     """The database server. `settings`: its configuration, in its own names; `placement`: where data lie and how large
     files are; `momentary`: what describes the moment of reading; `unreadable`: parts that it did not tell, each with
-    its words. `at_own_address`: it was reached at an address of the driver's machine, which a tunnel has as well; None
-    where that is not known. `shared`: it was driven although others may have tables and sessions in its database."""
+    its words. `names`: the names in `settings` of those that the scenario calls by another one. `at_own_address`: it
+    was reached at an address of the driver's machine, which a tunnel has as well; None where that is not
+    known. `shared`: it was driven although others may have tables and sessions in its database."""
 
     product: str = ""
     version: str = ""
-    settings: dict[str, str] = {}
+    settings: Settings = {}
+    names: dict[str, str] = {}
     placement: dict[str, str] = {}
     momentary: dict[str, str] = {}
     unreadable: dict[str, str] = {}

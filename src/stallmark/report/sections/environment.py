@@ -5,6 +5,7 @@ from itertools import groupby
 from typing import Any
 
 from stallmark import format
+from stallmark.analysis.compare.settings import settings_in_effect
 from stallmark.analysis.compare.sides import variant
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.probe.against_database import AgainstProbe
@@ -32,7 +33,7 @@ from stallmark.report.document import (
     table_blocks,
 )
 from stallmark.report.sections.timeline import active_figures
-from stallmark.report.table import Cell, Rows, Table, fields, named_rows, number, word
+from stallmark.report.table import Cell, Rows, Table, fields, if_known, named_rows, number, word
 from stallmark.report.text import device as device_words
 from stallmark.report.text import sentence
 from stallmark.report.text import server as read_words
@@ -95,6 +96,7 @@ def runs(experiment: ExperimentSummary) -> Table:
         word("status", lambda run: Cell("incomplete", "bad") if run.incomplete_because else "complete"),
         number("pool set", lambda run: run.manifest.memory.configured_bytes, format.size),
         number("reached", _reached_size),
+        if_known(word("settings chosen", _settings_chosen)),
         word("cache", lambda run: run.manifest.cache_start or format.NONE),
         number("growth", _database_growth),
         number("cost", lambda run: run.collector_cost_share, format.share),
@@ -107,6 +109,10 @@ def ends(experiment: ExperimentSummary) -> list[Words]:
     """Return the reasons for incomplete runs."""
     incomplete = [run for run in experiment.runs if run.incomplete_because]
     return [Words(f"{run.title}: {run.incomplete_because}", "footnote bad") for run in incomplete]
+
+
+def _settings_chosen(run: RunSummary) -> str:
+    return ", ".join(f"{name} {value}" for name, value in settings_in_effect(run.manifest).items()) or format.NONE
 
 
 def _reached_size(run: RunSummary) -> str | Cell:

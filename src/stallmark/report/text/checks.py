@@ -51,6 +51,7 @@ SENTENCES: Mapping[Kind, str] = {
     ),
     # What the sides were made with.
     IntentKind.POOL: "buffer pool {reached_bytes:size}",
+    IntentKind.SETTING: "{name} {value}",
     IntentKind.DURING: "a {maintenance} beside the users",
     IntentKind.DATA_DEVICE: "data on {device:labelled}{folder:in_brackets}",
     # What they differ in.

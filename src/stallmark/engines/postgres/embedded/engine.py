@@ -12,7 +12,19 @@ from typing import Any
 
 import psutil
 
-from stallmark.engines.abilities import Backup, Caches, Folders, Memory, Missing, Placement, ServerArrays, Tracing
+from stallmark.engines.abilities import (
+    Backup,
+    Caches,
+    Folders,
+    Memory,
+    Missing,
+    Placement,
+    Recorded,
+    ServerArrays,
+    Tracing,
+    VariantSetting,
+)
+from stallmark.engines.postgres import settings
 from stallmark.engines.postgres.embedded import copies
 from stallmark.engines.postgres.embedded.copies import bytes_in, shares_blocks
 from stallmark.engines.postgres.embedded.ownership import MARKER, is_of
@@ -169,6 +181,42 @@ class EmbeddedBackup(Backup):
         return 0 if shares_blocks(self._server.folder) else size_bytes
 
 
+class EmbeddedSettings(VariantSetting):
+    """Settings on the command line of the server, which is restarted: they end with it, whatever happens to us."""
+
+    def __init__(self, engine: "EmbeddedEngine"):
+        self._engine = engine
+        self._names: set[str] = set()
+
+    def check(self, wanted: Mapping[str, str]) -> None:
+        settings.refuse_reserved(self._engine, wanted, is_ours=True)
+        try:
+            self.make(wanted)  # PostgreSQL judges some values, and values together, at its start alone
+        finally:
+            self.give_back()
+            self._engine.server.start()
+        self._names.update(wanted)
+
+    def recorded(self) -> Recorded:
+        values = settings.read(self._engine, self._names)
+        return Recorded({name: setting.value for name, setting in values.items()})
+
+    def make(self, wanted: Mapping[str, str]) -> None:
+        server = self._engine.server
+        if wanted == server.settings:
+            return
+        server.stop()
+        server.settings = wanted
+        try:
+            server.start()
+        except StallmarkError as error:
+            server.settings = {}
+            raise StallmarkError(f"With `settings: {{{settings.in_words(wanted)}}}`: {error}") from None
+
+    def give_back(self) -> None:
+        self.make({})
+
+
 class EmbeddedDevices(ServerArrays):
     def __init__(self, server: EmbeddedServer):
         self._server = server
@@ -239,6 +287,7 @@ class EmbeddedEngine(PostgresEngine):
         self.placement = Placement()
         self.devices = EmbeddedDevices(server)
         self.tracing = EmbeddedTracing(server)
+        self.variant_settings = {**self.variant_settings, "settings": EmbeddedSettings(self)}
         admin = PostgresEngine(server.url(SYSTEM_DATABASE))
         if not admin.has_database(database):
             admin.make_database(database)

@@ -88,6 +88,7 @@ class EmbeddedServer:
     buffer_pool_bytes: int = 128 * 1024**2
     sessions: int = 0  # connections for users and their background sessions
     models: Mapping[str, ArrayModel] | None = None  # "data" and "wal": emulated arrays
+    settings: Mapping[str, str] = field(default_factory=dict, init=False)  # of a variant, from the next start on
     devices: EmulatedArrays | None = field(default=None, init=False)
     trace: IoTrace | None = field(default=None, init=False)
     _placed: Folders | None = field(default=None, init=False)
@@ -328,6 +329,7 @@ class EmbeddedServer:
             "listen_addresses": "127.0.0.1" if self.port else "",
             "port": str(self.port or 5432),
             "unix_socket_directories": str(self.socket_folder),
+            **self.settings,
         }
         argv = [*as_other_user(), str(binary("postgres")), "-D", str(self.data)]
         for name, value in settings.items():

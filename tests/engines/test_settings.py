@@ -1,0 +1,268 @@
+"""Settings that a variant chooses on PostgreSQL: embedded and by URL, judged by the server, read back, given back."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+from support.remote import PASSWORD, Remote, remote
+
+from stallmark.engines import several
+from stallmark.engines.postgres import settings
+from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.engine import PostgresEngine
+from stallmark.errors import NotGivenBack, RunLockTaken, StallmarkError
+
+__all__ = ["remote"]
+pytestmark = pytest.mark.usefixtures("clean")
+
+
+def asked(remote: Remote, sql: str, database: str = "postgres") -> list[tuple]:
+    """Rows by a superuser."""
+    with psycopg.connect(remote.url().replace("/work", f"/{database}"), autocommit=True) as connection:
+        rows = connection.execute(sql)
+        return rows.fetchall() if rows.description else []
+
+
+def there(remote: Remote, *names: str) -> list[str]:
+    """The values that a new session has."""
+    return [asked(remote, f"SELECT current_setting('{name}')")[0][0] for name in names]
+
+
+def entries(remote: Remote) -> dict[str, str]:
+    rows = asked(remote, "SELECT name, setting FROM pg_file_settings WHERE sourcefile LIKE '%auto.conf'")
+    return dict(rows)
+
+
+def notes(remote: Remote) -> list[dict]:
+    """Notes that the server has."""
+    rows = asked(
+        remote, "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = 'stallmark_settings'"
+    )
+    return [json.loads(text) for (text,) in rows]
+
+
+@pytest.fixture
+def clean(remote: Remote, tmp_path, monkeypatch) -> Iterator[None]:
+    monkeypatch.setenv("STALLMARK_STATE", str(tmp_path / "state"))
+    yield
+    asked(remote, "ALTER SYSTEM RESET ALL")
+    asked(remote, "DROP SCHEMA IF EXISTS stallmark_settings")
+    asked(remote, "SELECT pg_reload_conf()")
+
+
+@pytest.fixture
+def server(remote: Remote) -> PostgresEngine:
+    return PostgresEngine(remote.url())
+
+
+@contextmanager
+def killed(server: PostgresEngine) -> Iterator[None]:
+    """Let go of locks alone, as the end of our process would."""
+    try:
+        yield
+    finally:
+        server.variant_settings["settings"].release()
+
+
+WANTED = {"work_mem": "64MB", "synchronous_commit": "off", "checkpoint_timeout": "30min"}
+
+
+def test_settings_are_made_read_back_and_given_back(remote, server):
+    asked(remote, "ALTER SYSTEM SET work_mem = '8MB'")
+    asked(remote, "SELECT pg_reload_conf()")
+    before, chosen = entries(remote), server.variant_settings["settings"]
+    with server.hold():
+        chosen.check(WANTED)
+        chosen.check({"random_page_cost": "1.1"})
+        assert entries(remote) == before and not notes(remote), "to ask leaves nothing"
+        chosen.make(WANTED)
+        assert there(remote, *WANTED) == list(WANTED.values())
+        recorded = several.settings(server).configuration
+        assert {name: recorded[name] for name in WANTED} == WANTED and recorded["random_page_cost"] == "4"
+        assert notes(remote)[0]["work_mem"] == "8MB"
+        chosen.make({"work_mem": "65536kB", "random_page_cost": "1.1"})
+        assert there(remote, *WANTED, "random_page_cost") == ["64MB", "on", "5min", "1.1"]
+        assert several.settings(server).configuration["work_mem"] == "64MB", "as the server writes it"
+        chosen.give_back()
+        assert there(remote, "work_mem", "random_page_cost") == ["8MB", "4"]
+        chosen.make(WANTED)
+    assert entries(remote) == before and not notes(remote)
+    assert there(remote, *WANTED) == ["8MB", "on", "5min"]
+
+
+def test_after_a_kill_the_next_run_gives_back(remote, server):
+    with killed(server):
+        server.variant_settings["settings"].make(WANTED)
+    assert notes(remote) and there(remote, "work_mem") == ["64MB"]
+    with PostgresEngine(remote.url()).hold():
+        assert there(remote, *WANTED) == ["4MB", "on", "5min"]
+    assert not notes(remote) and not entries(remote)
+
+
+def test_a_run_on_another_database_leaves_those_of_a_living_run_alone(remote, server):
+    other = server.on_database("postgres")
+    with server.hold():
+        server.variant_settings["settings"].make(WANTED)
+        with other.hold():
+            assert there(remote, "work_mem") == ["64MB"]
+            with pytest.raises(RunLockTaken):
+                other.variant_settings["settings"].check({"work_mem": "5MB"})
+        assert there(remote, "work_mem") == ["64MB"] and notes(remote)
+    assert there(remote, "work_mem") == ["4MB"] and not notes(remote)
+
+
+def test_a_run_whose_server_was_restarted_gives_back(remote, server):
+    with pytest.raises(StallmarkError, match="the server was restarted"), server.hold() as check:
+        server.variant_settings["settings"].make(WANTED)
+        remote.stop()
+        remote.start()
+        assert there(remote, "work_mem") == ["64MB"]
+        check()
+    assert there(remote, "work_mem") == ["4MB"] and not notes(remote)
+
+
+def test_a_server_that_is_away_at_the_end_is_said_and_put_right_later(remote, server):
+    with pytest.raises(NotGivenBack, match="still as the variant had it") as left, server.hold():
+        server.variant_settings["settings"].make(WANTED)
+        remote.stop()
+    assert PASSWORD not in str(left.value)
+    remote.start()
+    with PostgresEngine(remote.url()).hold():
+        assert there(remote, "work_mem") == ["4MB"]
+
+
+def test_the_note_is_on_this_machine_where_the_server_takes_none(remote, tmp_path):
+    for statement in (
+        "GRANT ALTER SYSTEM ON PARAMETER work_mem TO plain",
+        "GRANT SELECT ON pg_file_settings TO plain",
+        "GRANT EXECUTE ON FUNCTION pg_show_all_file_settings() TO plain",
+        "GRANT EXECUTE ON FUNCTION pg_reload_conf() TO plain",
+    ):
+        asked(remote, statement, "work")
+    server = PostgresEngine(remote.url("plain"))
+    with pytest.raises(StallmarkError, match="GRANT ALTER SYSTEM ON PARAMETER jit TO it"), server.hold():
+        server.variant_settings["settings"].check({"jit": "off"})
+    with killed(server):
+        server.variant_settings["settings"].make({"work_mem": "64MB"})
+    assert not notes(remote) and len(list((tmp_path / "state").rglob("*.json"))) == 1
+    with PostgresEngine(remote.url()).hold():
+        assert there(remote, "work_mem") == ["4MB"]
+    assert not list((tmp_path / "state").rglob("*.json"))
+    asked(remote, "REVOKE SELECT ON pg_file_settings FROM plain", "work")
+    with pytest.raises(StallmarkError, match="GRANT SELECT ON pg_file_settings"), server.hold():
+        server.variant_settings["settings"].check({"work_mem": "5MB"})
+
+
+REFUSED = [
+    ({"work_mm": "1MB"}, "`work_mm` is not a setting of PostgreSQL 18.* did you mean work_mem"),
+    ({"no_such_thing_at_all": "1"}, "is not a setting of PostgreSQL 18.*SHOW ALL"),
+    ({"work_mem": "64XB"}, "invalid value for parameter .work_mem"),
+    ({"work_mem": "5"}, "outside the valid range"),
+    ({"random_page_cost": "cheap"}, "invalid value"),
+    ({"synchronous_commit": "maybe"}, "invalid value"),
+    ({"shared_buffers": "1GB"}, "is what `buffer_pool` sets"),
+    ({"track_io_timing": "off"}, "is needed by what Stallmark measures"),
+    ({"statement_timeout": "5s"}, "set by each session of Stallmark"),
+    ({"search_path": "public"}, "set by each session of Stallmark"),
+    ({"max_connections": "10"}, "connections of the users"),
+    ({"block_size": "4096"}, "nobody can change it"),
+    ({"data_directory": "/tmp"}, "keeps its files"),
+    ({"session_replication_role": "replica"}, "keep transactions from writing"),
+    ({"shared_preload_libraries": "auto_explain"}, "a list of names"),
+]
+OF_OTHERS = [
+    ({"fsync": "off"}, "let a crash damage the database"),
+    ({"full_page_writes": "off"}, "let a crash damage the database"),
+    ({"max_wal_senders": "3"}, "needs a restart.*--varied max_wal_senders"),
+]
+
+
+@pytest.mark.parametrize(("wanted", "why"), [*REFUSED, *OF_OTHERS])
+def test_what_a_server_of_others_does_not_take_is_refused(remote, server, wanted, why):
+    with pytest.raises(StallmarkError, match=f"(?s){why}"), server.hold():
+        server.variant_settings["settings"].check({"jit": "off"} | wanted)
+    assert not entries(remote) and not notes(remote) and there(remote, "jit") == ["on"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "back", "why"),
+    [
+        ("ALTER ROLE boss SET work_mem = '9MB'", "ALTER ROLE boss RESET ALL", "ALTER ROLE boss SET"),
+        ("ALTER DATABASE work SET work_mem = '9MB'", "ALTER DATABASE work RESET ALL", "ALTER DATABASE work SET"),
+    ],
+)
+def test_a_setting_that_counts_more_is_named(remote, server, statement, back, why):
+    asked(remote, statement)
+    try:
+        with pytest.raises(StallmarkError, match=f"given by {why}.*more than ALTER SYSTEM"), server.hold():
+            server.variant_settings["settings"].check({"work_mem": "64MB"})
+    finally:
+        asked(remote, back)
+
+
+def test_settings_of_the_command_line_stay(remote, server):
+    """An `fsync` of a scenario is refused for another reason; on the command line is nothing else that is not."""
+    [asked_for] = settings.read(server, ["fsync"]).values()
+    with pytest.raises(StallmarkError, match="given by the server's command line"):
+        server.variant_settings["settings"]._refuse_ineffective(asked_for)
+
+
+def test_an_edit_that_the_server_has_not_read_is_not_installed(remote, server, tmp_path):
+    path = remote.folder / "data" / "postgresql.conf"
+    before = path.read_text()
+    try:
+        asked(remote, "SELECT pg_sleep(1.1)")  # a file's time is in whole seconds
+        path.write_text(before + "\nwork_mem = '99MB'\n")
+        with pytest.raises(StallmarkError, match=r"Someone has changed .*postgresql\.conf.*pg_reload"), server.hold():
+            server.variant_settings["settings"].check({"jit": "off"})
+        assert there(remote, "work_mem") == ["4MB"]
+    finally:
+        path.write_text(before)
+
+
+# The embedded server: on its command line, so that nothing is left whatever happens.
+
+
+@pytest.fixture
+def embedded(make_server) -> EmbeddedEngine:
+    return EmbeddedEngine(make_server(), "bank")
+
+
+def test_the_embedded_server_is_restarted_with_them(embedded):
+    chosen = embedded.variant_settings["settings"]
+    wanted = {"work_mem": "64MB", "max_wal_size": "1GB", "io_method": "worker", "fsync": "off"}
+    own = [embedded.query(f"SHOW {name}")[0][0] for name in wanted]
+    chosen.check(wanted)
+    assert [embedded.query(f"SHOW {name}")[0][0] for name in wanted] == own, "to ask leaves nothing"
+    chosen.make(wanted)
+    started = embedded.process()
+    chosen.make(dict(wanted))
+    assert embedded.process() == started, "what is so already is not touched"
+    recorded = several.settings(embedded).configuration
+    assert {name: recorded[name] for name in wanted} == wanted
+    embedded.memory.cap(64 << 20)
+    assert embedded.query("SHOW work_mem") == [("64MB",)], "it outlives a change of the pool"
+    chosen.give_back()
+    assert [embedded.query(f"SHOW {name}")[0][0] for name in wanted] == own
+
+
+@pytest.mark.parametrize(
+    ("wanted", "why"),
+    [
+        *REFUSED,
+        ({"debug_io_direct": ""}, "page cache"),
+        ({"max_wal_senders": "3"}, "max_wal_senders: 3.*requires"),  # which only a start judges
+    ],
+)
+def test_what_the_embedded_server_does_not_take_is_refused(embedded, wanted, why):
+    with pytest.raises(StallmarkError, match=f"(?s){why}"):
+        embedded.variant_settings["settings"].check({"work_mem": "5MB"} | wanted)
+    assert embedded.query("SHOW work_mem") == [("4MB",)], "it answers as before"
+
+
+def test_every_reserved_setting_is_one(server):
+    known = {name for (name,) in server.query("SELECT name FROM pg_settings")}
+    reserved = {name for names in (settings.RESERVED | settings.RESERVED_OF_OTHERS).values() for name in names}
+    assert reserved <= known
