@@ -106,7 +106,7 @@ def run(
     if resume:
         if scenario or overrides or devices or options != LoadOptions():
             raise click.UsageError(
-                "--resume continues with the scenario of those runs: leave out SCENARIO and options that change it."
+                "--resume continues with the earlier runs' scenario: leave out SCENARIO and options that change it."
             )
         begun = EarlierExperiment.read(resume)
         model = begun.scenario
