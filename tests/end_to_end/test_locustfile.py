@@ -29,7 +29,7 @@ class Visitor(User):
 
 def stallmarks(keys: str = "most_users = 8", tasks: str = "") -> str:
     return (
-        f"from stallmark.driver.locustfile import StallmarkUser\n\nclass Broker(StallmarkUser):\n    {keys}\n"
+        f"from stallmark.driver.locust import StallmarkUser\n\nclass Broker(StallmarkUser):\n    {keys}\n"
         f"    think_time_s = 0.02\n    weight = 3\n{tasks}"
     )
 

@@ -1,6 +1,6 @@
 """Virtual users of Stallmark for a locustfile of one's own, beside the users that it has already:
 
-    from stallmark.driver.locustfile import StallmarkUser
+    from stallmark.driver.locust import StallmarkUser
 
     class Broker(StallmarkUser):
         server = "postgresql://me@db/shop"
