@@ -33,4 +33,4 @@ def open_workload(engine: Engine, workload: Workload, scale: Mapping[str, Any], 
 
 
 def _post(kind: type[Transaction], inputs: tuple, after_s: float) -> None:
-    raise AssertionError(f"{kind.name} would follow from what opens a run: nobody would execute it")
+    raise AssertionError(f"{kind.name} would follow from an opening transaction: no session would execute it")

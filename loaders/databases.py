@@ -34,13 +34,14 @@ def databases(engine: Engine, workload: BuildableParts, scale: Scale) -> Iterato
 
 
 def read_entry(engine: Engine, workload: BuildableParts) -> Entry:
-    """Return the entry of all databases as they are loaded; that of a user's own has its size now. Call it when all
-    are complete."""
+    """Return the entry of all databases as loaded, once all are complete; that of a user's own database has its present
+    size."""
     built = [database for database, _, _ in databases(engine, workload, {})]
     entries = [entry for database in built if (entry := ledger.read(database))]
     given = [part for part in workload.parts if engine.database_of(part.name) not in built]
     sizes = {database: database.bytes_used() for database in engine.databases() if database not in built}
-    for part in given:  # several may be in one database: its size counts once
+    # Several workloads may share a database, whose size counts once.
+    for part in given:
         size = sizes.pop(engine.database_of(part.name), 0)
         entries.append(ledger.user_data_entry(part.name, part.data_version, size))
     return ledger.merge_entries(entries, apart=bool(engine.by_workload))

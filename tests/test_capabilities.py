@@ -92,7 +92,7 @@ def test_a_sizing_is_refused_by_name_and_its_runs_are_shown_without_the_capabili
     for command in ("report", "status"):
         done = without("sizing", "-m", "stallmark.cli.main", command, str(sizing))
         assert done.returncode == 3 and not done.stdout and "a sizing" in done.stderr
-        assert ("which this Stallmark lacks" in done.stderr) == (command == "report")
+        assert ("which this installation does not support" in done.stderr) == (command == "report")
     [stand_in] = {path.parent.parent for path in sizing.glob("*/*/manifest.json")}
     done = without("sizing", "-m", "stallmark.cli.main", "report", str(stand_in), "--json")
     assert done.returncode == 0 and json.loads(done.stdout)

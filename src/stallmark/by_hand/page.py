@@ -131,7 +131,7 @@ class Page:
         try:
             users, spawn_rate = int(request.form["user_count"]), float(request.form["spawn_rate"])
             if request.form.get("run_time"):
-                raise StallmarkError("The scenario says how long the run lasts: leave the run time out.")
+                raise StallmarkError("The scenario determines the length of the run: leave the run time out.")
             self._change(users, spawn_rate)
         except ValueError:
             return _answer("Write whole users, and a number of users to start per second.", success=False)

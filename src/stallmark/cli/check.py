@@ -68,7 +68,8 @@ def check(choice, scenario, target, quick: bool, with_answers: bool, as_json: bo
         entry = databases.read_entry(engine, workload)
         # Conditions of a freshly loaded database are skipped if load was driven against it since.
         findings = checks.run(engine, workload, entry.identity.scale, driven=entry.driven, scans=not quick)
-        if not workload.is_given:  # of a user's tables nobody says which keys they are to have
+        # The keys that a user's own tables should have are unknown.
+        if not workload.is_given:
             findings.insert(0, checks.keys(engine, workload))
         if with_answers:
             findings += answers(engine.database_of("warehouse"), choice)

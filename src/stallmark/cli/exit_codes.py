@@ -64,7 +64,7 @@ def sentence_and_code(error: BaseException, *, unread: bool) -> tuple[str, int]:
             return escape(sentence[0].upper() + sentence[1:]), error.exit_code
         case click.Abort():
             return _error("There was no answer, so nothing was done."), FAILED
-        case BrokenPipeError():  # from one of our processes, unless the reader of the output has gone
+        case BrokenPipeError():  # one of our processes, unless the reader of the output has gone
             if unread:
                 return "", CUT_OFF
         case MemoryError():

@@ -62,15 +62,13 @@ def as_duration(text: str) -> float:
     "--device", "devices", multiple=True, metavar="NAME=FOLDER[,LOG]",
     help="Device to run the variants on, such as new=/mnt/new/db; repeatable.",
 )  # fmt: skip
-@click.option(
-    "-c", "--users", type=click.IntRange(1, 10_000), help="Virtual users of the scenario's load [--sql, -f: 10]."
-)
+@click.option("-c", "--users", type=click.IntRange(1, 10_000), help="Number of virtual users [--sql, -f: 10].")
 @click.option(
     "-T", "--duration", callback=as_duration, metavar="TIME", help="Measured time of each step [--sql, -f: 60s]."
 )
 @click.option(
     "-R", "--rate", type=click.FloatRange(0, min_open=True), metavar="PER_S",
-    help="Transactions that arrive per second, whatever the server does.",
+    help="Arrival rate of transactions, independent of the server.",
 )  # fmt: skip
 @out_option("Folder for the run records.")
 @click.option(
@@ -108,7 +106,7 @@ def run(
     if resume:
         if scenario or overrides or devices or options != LoadOptions():
             raise click.UsageError(
-                "--resume continues with the scenario in that folder: leave out SCENARIO and options that change it."
+                "--resume continues with the earlier runs' scenario: leave out SCENARIO and options that change it."
             )
         begun = EarlierExperiment.read(resume)
         model = begun.scenario

@@ -205,7 +205,7 @@ class Folders:
     """Folders of the server's machine for the files of a database."""
 
     data: str
-    log: str | None = None  # by default with the data
+    log: str | None = None  # default: with the data
     filegroups: Mapping[str, str] = field(default_factory=dict)  # SQL Server: those outside `data`, by name
 
 

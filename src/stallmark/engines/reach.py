@@ -70,7 +70,7 @@ def _connect(addresses: Iterable[tuple[Any, ...]]) -> list[int] | None:
         for family, kind, protocol, _, address in addresses:
             try:
                 trial = sockets.enter_context(socket.socket(family, kind, protocol))
-            except OSError as error:  # for instance an IPv6 address on a machine without IPv6
+            except OSError as error:  # such as an IPv6 address on a machine without IPv6
                 errors.append(error.errno or 0)
                 continue
             trial.setblocking(False)
@@ -101,7 +101,7 @@ def _instance_port(host: str, instance: str) -> int | None:
     with ExitStack() as sockets:
         asked = sockets.enter_context(selectors.DefaultSelector())
         for family, kind, protocol, _, address in socket.getaddrinfo(host, BROWSER_PORT, type=socket.SOCK_DGRAM):
-            with suppress(OSError):  # for instance an IPv6 address on a machine without IPv6
+            with suppress(OSError):  # such as an IPv6 address on a machine without IPv6
                 browser = sockets.enter_context(socket.socket(family, kind, protocol))
                 browser.connect(address)  # so that a refusal is heard
                 browser.setblocking(False)

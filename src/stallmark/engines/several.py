@@ -9,8 +9,8 @@ from stallmark.engines.base import Engine, ServerSettings
 
 def with_databases(engine: Engine, workloads: Iterable[str], users_own: Container[str] = ()) -> list[str]:
     """Give the engine a database for each workload, and return their names: its own followed by the workload's. On an
-    embedded server, which no one else uses, the workload's name alone. Workloads of a user's own SQL stay in the
-    engine's own database elsewhere."""
+    embedded server, which no one else uses, the workload's name alone. On other servers, a user's own SQL stays in the
+    engine's own database."""
     own = engine.database_name()
     prefix = "" if engine.is_local else f"{own}_"
     names = {

@@ -108,7 +108,7 @@ def _place(engine: MssqlEngine, choice: WorkloadChoice, design: Design) -> None:
         plan = LoadPlan(loader.groups(loader.scale(choice.scale)))
         tables = size.with_article_bytes(metadata, plan.article_bytes)
         mssql_placement.make_database(engine, sized(design, tables, plan.rows))
-    if design.tempdb:  # that the scenario may change the server was asked when it was read
+    if design.tempdb:  # the permission `change_server` was checked when the scenario was read
         mssql_existing.place(engine, design.tempdb, change_server=True)
     mssql_existing.refuse_other(engine, design, metadata)
 

@@ -26,9 +26,9 @@ from stallmark.scenarios.model import AnyScenario, QueryScenario, TimedScenario
 from stallmark.scenarios.variant import OwnReset, Variant
 from stallmark.transactions import find_workload
 
-_AT_MOST = 1.25  # of the size that is estimated: a database that is not loaded yet is larger by no more
+_AT_MOST = 1.25  # times the estimated size: a database is larger by no more once it is loaded
 
-_OWN_FILES = 100  # of an executor, beside a connection for each of its users and background sessions
+_OWN_FILES = 100  # an executor's files other than the connections of its users and background sessions
 
 
 def refuse_what_cannot_be(

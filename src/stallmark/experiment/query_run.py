@@ -162,6 +162,7 @@ class QueryRun(AnyRun):
         """Return the number of refresh sets still needed: by this run, and by later ones that begin at its end."""
         sets = {"power": 1, "throughput": self._scenario.streams, "each": 0}
         runs = len(self._scenario.run_order()) - self._order.place.sequence + 1
+        # Sets that later runs will use must exist now, unless each run starts from the loaded data.
         executions = sum(sets[phase] for phase in self._queries.phases)
         return executions * (runs if self._scenario.reset == "continue" else 1)
 
@@ -177,6 +178,7 @@ class QueryRun(AnyRun):
                 self._watch,
                 self._show.bar(f"{self._title}: running", None, progress.Phase.MEASURING),
             ):
+                # From here on an emulated array is slow: preparation was done at full speed.
                 self._engine.devices.engage()
                 writer.update(started=now())
                 writer.save_manifest()

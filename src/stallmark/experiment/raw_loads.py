@@ -49,14 +49,17 @@ def refuse_impossible(plans: Mapping[str, tuple[RawPlan, int]], engine: Engine, 
     for name, (plan, cells) in plans.items():
         on_array = emulated and plan.folder is None
         try:
+            # I/Os at a rate are made by our own program, which needs no fio.
             if not plan.rate_iops:
                 find_tool("fio", emulated=on_array)
         except StallmarkError as error:
             raise StallmarkError(f"The raw load {name} cannot run: {error}") from None
         folder = _folder(name, plan, engine)
+        # An emulated array has its own model of memory.
         if not on_array:
             refuse_memory(folder)
         remove_leftovers(folder)
+        # Files of several loads may share a disk, so sizes are added by device.
         existing = folder if folder.exists() else folder.parent
         _, size = needed.get(existing.stat().st_dev, (existing, 0))
         needed[existing.stat().st_dev] = existing, size + cells * plan.size_bytes

@@ -67,9 +67,9 @@ class RunOrder:
     original_pool_bytes: int | None
     check: Callable[[], None]
     """Raises StallmarkError when our lock on the server is lost."""
-    notes: Sequence[str]  # for the record
+    notes: Sequence[str]  # stored in the record
     storage: StorageWork
-    prepared: PreparedStorage  # for the record
+    prepared: PreparedStorage  # stored in the record
     opened: Callable[[], None]
     """Called when the record exists."""
     show: Show

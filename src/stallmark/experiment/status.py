@@ -179,6 +179,7 @@ def status_of(
     whole = [record.manifest for record in records if record.incomplete_because is None]
     state, because, silent_s = _state(records, planned, len(whole))
     now = _now(last, lately) if last.manifest.status == "running" else None
+    # An ended or silent experiment has no time left: nothing is going to happen.
     live = state in (State.RUNNING, State.BETWEEN)
     to_make = set(range(1, planned + 1)) - {manifest.sequence or 1 for manifest in whole}
     return Status(
@@ -209,6 +210,7 @@ def _asks(
 def _state(records: Sequence[Record], planned: int, whole: int) -> tuple[State, str | None, float | None]:
     last = records[-1]
     if last.manifest.status == "running":
+        # A live run writes every second, so its newest file shows if the process still works.
         silent_s = max(0.0, time.time() - max(path.stat().st_mtime for path in last.folder.iterdir()))
         return State.SILENT if silent_s > SILENT_S else State.RUNNING, None, silent_s
     if whole == planned:

@@ -105,6 +105,7 @@ def _serve_one(channel: Channel, engine: Engine, show: Show) -> None:
                 show.say("The run has begun.")
             case NotUnderstood() as message:
                 show.say(not_understood_notice(message))
+            # Before the beginning it is no loss: the master only waits for machines.
             case MasterLost() if begun:
                 show.say("The master went away: the load here was ended.")
             case Finished():

@@ -76,10 +76,12 @@ def begin(
     """Return the writer of the next session. Raise StallmarkError for a folder of another server."""
     session = Session(started=moment_at(now))
     if is_profile(folder):
+        # A killed session has no end yet, and its gap would grow with every later session.
         earlier = _with_end(folder, read_profile(folder), now)
         _refuse_another(folder, earlier, address, opened, anonymous)
         manifest = earlier.changed(planned_s=planned_s, sessions=(*earlier.sessions, session))
     else:
+        # A salt of its own: marks of two profiles cannot be compared.
         salt = secrets.token_hex(8)
         manifest = ProfileManifest(
             source="server",
@@ -110,6 +112,7 @@ def _with_end(folder: Path, manifest: ProfileManifest, now: float) -> ProfileMan
     *before, last = manifest.sessions
     clocks = read_raw(folder, "samples").column("clock")
     seen = clocks[-1].as_py() if len(clocks) else seconds_at(last.started)
+    # The last sample is the last sign of life; a clock that was set must not put it outside the session.
     ended = min(max(seen, seconds_at(last.started)), now)
     sessions = (*before, last.changed(ended=moment_at(ended), end="killed"))
     return manifest.changed(sessions=sessions, gaps=manifest.closed_gaps(ended))

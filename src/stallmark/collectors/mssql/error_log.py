@@ -110,6 +110,7 @@ class ErrorLog(MssqlCollector):
     def sample(self, now: float) -> list[Row]:
         lines = _count_lines(self.connection.rows(self.sql))
         numbered = self._by_its_procedure(sql_file.read(__package__, "error_log.numbers"))
+        # The procedure filters the log on the server, which may have millions of lines.
         for words in _SEARCHED:
             lines |= _count_lines(self.connection.rows(numbered.format(words=words)))
         new = Counter() if self._known is None else lines - self._known
@@ -120,6 +121,7 @@ class ErrorLog(MssqlCollector):
             for (time, number, text), times in _errors(new)
             for _ in range(times)
         ]
+        # The first error is the cause; later ones may be its consequences.
         if rows and self.alarm is None:
             self.alarm = (
                 f"the server's error log tells of trouble with its storage: {rows[0]['text']} "

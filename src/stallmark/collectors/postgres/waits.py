@@ -120,6 +120,7 @@ class RowLocks(PostgresCollector):
         waiting: Counter[tuple[str | None, ...]] = Counter()
         for row in self._with_tables(self.connection.rows(self.sql)):
             waiting[(row["relation"],)] += row["users"]
+        # A sample without a waiting user counts too: the mean is over all samples.
         return self._polled.add(now, waiting or Counter({(None,): 0}))
 
     def finish(self) -> list[Row]:
@@ -134,6 +135,7 @@ class RowLocks(PostgresCollector):
         met = {(row["database"], row["number"]) for row in rows if row["number"] is not None}
         if not met <= self._tables.keys():
             relations = self._catalogues.rows(sql_file.read(__package__, "row_locks.tables"))
+            # A table that was dropped meanwhile stays unknown, and is not looked up again.
             self._tables = dict.fromkeys(met, _UNKNOWN)
             self._tables |= {(table["database"], table["number"]): table["relation"] for table in relations}
         named = [row | {"relation": self._tables.get((row["database"], row["number"]), _UNKNOWN)} for row in rows]

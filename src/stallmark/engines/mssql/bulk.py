@@ -36,7 +36,7 @@ class Copier:
 
     def __init__(self, server: Server):
         """Raise NoBulkCopy."""
-        if server.is_babelfish:  # its bulk copy silently fills one column
+        if server.is_babelfish:  # the bulk copy silently fills one column
             raise NoBulkCopy(f"the bulk copy of {server.identity().product} is not trusted")
         if not server.address.bulk_copy:
             raise NoBulkCopy("it is switched off (?BulkCopy=no)")
@@ -58,7 +58,7 @@ class Copier:
             raise NoBulkCopy(
                 f"mssql-python {mssql_python.__version__} is not known: pip install 'mssql-python==1.16.*'"
             ) from None
-        except Exception as error:  # its own kinds, and RuntimeError for the server's errors
+        except Exception as error:  # the driver's own kinds, and RuntimeError for the server's errors
             raise NoBulkCopy(f"mssql-python cannot log in ({_sentence(error)})") from None
 
     def copy(self, table: str, rows: "pa.Table") -> None:

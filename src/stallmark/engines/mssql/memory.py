@@ -240,7 +240,7 @@ def _may_pass(error: BaseException) -> bool:
 class Option(NamedTuple):
     """A row of sys.configurations."""
 
-    value: int  # as configured
+    value: int  # configured value
     in_use: int  # since the last RECONFIGURE or start
     is_dynamic: bool
 

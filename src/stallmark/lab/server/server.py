@@ -65,6 +65,7 @@ def up(order: ServerOrder, show: Show, *, accept_eula: bool, ready_within_s: flo
     failure = f"SQL Server {order.version} could not be started"
     with credentials.lock():
         known, first_known = credentials.password(), credentials.first_password()
+        # A server that is started again keeps its passwords: its master database has them.
         password, first_password = known or new_password(), first_known or new_password()
         # Raises for a missing ODBC driver before anything is downloaded.
         server = MssqlEngine(url(order.port, "master", password))
@@ -92,6 +93,7 @@ def up(order: ServerOrder, show: Show, *, accept_eula: bool, ready_within_s: flo
                 with later(), suppress(StallmarkError), refusals_as_errors(failure):
                     if running:
                         running.remove(force=True)
+                    # An existing volume has an earlier server's data, and stays.
                     if new_volume:
                         client.volumes.get(order.volume).remove()
                     # In other cases files with these passwords may be left on the volume.

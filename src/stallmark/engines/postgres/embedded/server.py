@@ -255,7 +255,7 @@ class EmbeddedServer:
             self.snapshot.restore(self.data, self._wal)
         for name in self.models or {}:
             if self.devices:
-                self.devices.empty_flash(name)  # its contents belong to files that are gone
+                self.devices.empty_flash(name)  # the contents belong to files that no longer exist
 
     def bring_home(self) -> None:
         """Move the data back into the server's own folder: the next start restores it. Do nothing if it does."""
