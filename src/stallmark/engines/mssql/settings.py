@@ -53,7 +53,8 @@ FILES = Right("VIEW ANY DEFINITION", "VIEW ANY DEFINITION", instead=("ALTER ANY 
 
 _VIEWS = {
     PERFORMANCE: (
-        "dm_db_file_space_usage dm_db_log_space_usage dm_exec_connections dm_exec_procedure_stats dm_exec_query_plan "
+        "dm_db_file_space_usage dm_db_log_space_usage dm_exec_connections dm_exec_plan_attributes "
+        "dm_exec_procedure_stats dm_exec_query_plan "
         "dm_exec_query_plan_stats dm_exec_query_stats dm_exec_requests dm_exec_session_wait_stats dm_exec_sessions "
         "dm_exec_sql_text dm_exec_text_query_plan dm_hadr_availability_replica_states dm_hadr_database_replica_states "
         "dm_io_pending_io_requests dm_io_virtual_file_stats dm_os_buffer_descriptors "
