@@ -152,6 +152,6 @@ def test_streams_take_sessions_as_users_do(tmp_path):
     )
     few = EmbeddedEngine.__new__(EmbeddedEngine)
     few.most_users = lambda: 16  # type: ignore[method-assign]
-    _refuse_more_users_than_sessions(read_scenario(str(path)), few, 1)  # type: ignore[arg-type]
+    _refuse_more_users_than_sessions(read_scenario(str(path)), few, 1, None)  # type: ignore[arg-type]
     with pytest.raises(StallmarkError, match="5 users and 5 sessions of the market emulator and 7 streams of queries"):
-        _refuse_more_users_than_sessions(read_scenario(str(path), ["loads.reports.streams=7"]), few, 1)  # type: ignore[arg-type]
+        _refuse_more_users_than_sessions(read_scenario(str(path), ["loads.reports.streams=7"]), few, 1, None)  # type: ignore[arg-type]
