@@ -147,7 +147,8 @@ def local_time(when: str | float) -> datetime:
 
 def _clock(when: str | float, precision: str) -> str:
     local = local_time(when)
-    twice = local.replace(fold=1 - local.fold).utcoffset() != local.utcoffset()  # as in the night when summer ends
+    # An hour comes twice in the night when summer time ends: only the offset tells the two apart.
+    twice = local.replace(fold=1 - local.fold).utcoffset() != local.utcoffset()
     return (local if twice else local.replace(tzinfo=None)).isoformat(" ", precision)
 
 

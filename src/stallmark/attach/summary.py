@@ -25,7 +25,7 @@ from stallmark.stats.dependence import Correlation, correlate_changes
 KINDS = ("read_latency", "write_latency", "IOPS", "throughput", "queue", "cache_hits")
 """Kinds that the report draws, one chart each, in this order."""
 
-_OTHERWISE = {  # where a tool counts reads and writes apart
+_OTHERWISE = {  # kinds whose reads and writes a tool may count apart
     "IOPS": ("read_IOPS", "write_IOPS"),
     "throughput": ("read_throughput", "write_throughput"),
 }
@@ -163,14 +163,14 @@ class AttachKind(Kind):
 class ExternalCounter:
     """A counter measured by another tool. `t` and `values` hold its samples, seconds since the run started."""
 
-    kind: str  # what it says of storage: "read_latency", "write_latency", "IOPS", "throughput", "queue", "cache_hits"
-    name: str  # as its tool calls it
+    kind: str  # kind of quantity: "read_latency", "write_latency", "IOPS", "throughput", "queue", "cache_hits"
+    name: str  # the tool's own name
     instance: str
     unit: str
     t: np.ndarray
     values: np.ndarray
-    mean: float | None  # of the samples within measured intervals
-    correlation: Correlation | None  # of its changes with those of TPS over the same intervals
+    mean: float | None  # mean of the samples within measured intervals
+    correlation: Correlation | None  # correlation of changes with those of TPS
 
 
 @dataclass(frozen=True)
@@ -185,11 +185,11 @@ class ExternalSummary:
     span: tuple[str, str]  # UTC, ISO 8601
     samples: int
     interval_s: float
-    counters: list[ExternalCounter]  # at most six
+    counters: list[ExternalCounter]  # six at most
     others: list[str]  # counters that are not drawn
-    notes: list[str]  # what was left out of the file
-    remarks: list[str]  # what was converted
-    hint: Finding | None  # where another offset would fit clearly better
+    notes: list[str]  # parts of the file that were left out
+    remarks: list[str]  # conversions of the file's values
+    hint: Finding | None  # another offset that fits clearly better, or None
 
 
 def read_external(record: Record, tps: np.ndarray, intervals: Sequence[Interval]) -> list[ExternalSummary]:

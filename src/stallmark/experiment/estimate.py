@@ -14,8 +14,8 @@ from stallmark.transactions import find_workload
 # and checked is the workload's own fact.
 #
 # Measured with the embedded PostgreSQL 18.4 on two cores of a virtual machine (x86-64, Debian 12, a disk that reads 390
-# and writes 740 MB/s) which others used as well. So builds and copies are by their CPU time, spread over two cores, and
-# what belongs to a run is half of what it took at a load of 13. Bytes are those of the tables with their keys
+# and writes 740 MB/s) which others used as well. So builds and copies are by their CPU time, spread over two cores,
+# and what belongs to a run is half of what it took at a load of 13. Bytes are those of the tables with their keys
 # (`loaders.load.expected_bytes`). What this machine's earlier experiments took corrects all of them (status.py).
 
 MIB = 1024**2

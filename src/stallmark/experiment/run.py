@@ -148,7 +148,8 @@ class AnyRun(ABC):
             drop_left_behind(engine)
             self._mend()
             contents = scenario.contents
-            for database, _, _ in databases(engine, self._workload, contents.scale):  # in a user's own nothing is noted
+            # A user's own database is not among these: Stallmark notes nothing in it.
+            for database, _, _ in databases(engine, self._workload, contents.scale):
                 ledger.note_driven(database)
             for part in self._workload.parts:
                 own = engine.database_of(part.name)

@@ -85,7 +85,7 @@ LATELY_S = 10
 class State(StrEnum):
     RUNNING = "running"
     BETWEEN = "between runs"  # the next one is being prepared, or nobody is there to make it
-    SILENT = "silent"  # its record has not grown for SILENT_S
+    SILENT = "silent"  # the run's record has not grown for SILENT_S
     COMPLETE = "complete"
     ENDED = "ended early"
 

@@ -247,7 +247,7 @@ class OwnStatements(OwnTransaction):
         except CallFailed as error:
             reported += place + number, FAILED, began, _now()
             raise _name_statement(error, self.name, self._lines[number]) from None
-        except IndexError:  # of the first row: the trial before the load meets it
+        except IndexError:  # a column that the first row lacks; the trial before the load meets it
             raise StallmarkError(
                 f"{self.name}.sql, line {self._lines[number]}: it returns {len(rows[0])} columns, and a parameter is "
                 f"of column {1 + max(self._results[number])}: change `column`."

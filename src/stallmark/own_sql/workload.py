@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sqlalchemy import MetaData
 
 _VERSIONS = 10**6
-_SESSIONS_PER_USER = 0.001  # for what comes at intervals: one session for each process, up to 1,000 users
+_SESSIONS_PER_USER = 0.001  # at intervals: one session per process, up to 1,000 users
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,8 @@ class OwnWorkload(Workload):
         return list(statement_facts(self.definition, dialect))
 
     def examine(self, engine: Engine, users: int) -> None:
-        from stallmark.own_sql.examine import MANY_ROWS, examine  # which an executor does not need
+        # Imported here because an executor, which imports this module, never examines.
+        from stallmark.own_sql.examine import MANY_ROWS, examine
 
         counted = [statement.name for statement in examine(engine, self, users) if (statement.rows or 0) > MANY_ROWS]
         define({**self.definition, "counted": counted})

@@ -60,7 +60,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             yield file
         os.replace(draft, path)
     except BaseException as error:
-        with suppress(OSError):  # its folder may take no change any more
+        with suppress(OSError):  # the folder may be read-only by now
             draft.unlink(missing_ok=True)
         if isinstance(error, OSError) and not error.filename:
             raise with_path(error, path) from error
@@ -73,7 +73,7 @@ def sweep(folder: Path) -> None:
         number = draft.stem.rpartition("-")[2]
         # A draft of a living process is still being written.
         if number.isdecimal() and not psutil.pid_exists(int(number)):
-            with suppress(OSError):  # its folder may take no change any more
+            with suppress(OSError):  # the folder may be read-only by now
                 draft.unlink()
 
 
@@ -151,8 +151,8 @@ class Reserve:
 
 # A file of JSON that holds one part of a record as a model: read in sentences, written whole.
 #
-# Its last key is the checksum of all others, so that no damage gives other figures. It is that of their values: a file
-# that was merely laid out anew has the same. Files from before there were checksums have none.
+# Its last key is the checksum of all others, so that no damage gives other figures. The checksum covers values, not
+# text: a file that was merely reformatted has the same. Files from before there were checksums have none.
 
 CHECKSUM = "checksum"
 Model = TypeVar("Model", bound=BaseModel)

@@ -278,8 +278,8 @@ def read_pieces(
     strings = [field.name for field in layout.schema if pa.types.is_string(field.type)]
     # Arrow takes several times the memory of a batch to read its lists.
     at_once = max(1, min(ROWS_AT_ONCE, _PIECE_BYTES * footer.num_rows // max(1, layout.bytes)))
-    # Not mapped: what was read of a mapped file counts as memory until all of it was. In one thread: each has memory of
-    # its own, and two cores are used better by two records.
+    # Not mapped: what was read of a mapped file counts as memory until all of it was. In one thread: each has
+    # memory of its own, and two cores are used better by two records.
     options = {"read_dictionary": strings, "memory_map": False, "pre_buffer": False}
     with (
         readable(path, remedy=remedy),

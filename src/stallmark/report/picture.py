@@ -102,7 +102,7 @@ class PictureRow:
     low: float | None  # 95 % interval over runs
     high: float | None
     response_ms: float | None
-    parts_ms: list[float] = field(default_factory=list)  # in the order of CAUSES
+    parts_ms: list[float] = field(default_factory=list)  # ordered as CAUSES
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from stallmark.analysis.read.waits import WaitParts
 #
 # A backend times its I/O from the request until it runs again. What a block device counts (/proc/diskstats) begins when
 # a request has been allocated. So a request that is throttled (a cgroup's limit), waits for a tag, or is in a stacked
-# or a network file system has not reached the counters: that time is storage too, above the device. CPUs account only
-# for the time in which the server's processes ran or were runnable, less the time in which their sessions were seen at
-# a CPU. If the processes are not known, the machine's CPUs give a bound, and time within it stays undivided.
+# or a network file system has not reached the counters: that time is storage too, above the device. CPUs account
+# only for the time in which the server's processes ran or were runnable, less the time in which their sessions were
+# seen at a CPU. If the processes are not known, the machine's CPUs give a bound, and time within it stays undivided.
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,10 @@ from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 
 # The bulk copy of `mssql-python`: a TDS stack of its own, written in Rust, beside the ODBC driver's.
 #
-# It has failed to log in where the ODBC driver could (mssql-python #600, #750) and under concurrent loads (#595), and
-# its `bulkcopy_arrow` logs in for every table that it is given. So it logs in once for all pieces, with the connection
-# that `bulkcopy_arrow` itself would make and drop: an internal of mssql-python, without which there is no bulk copy.
+# It has failed to log in where the ODBC driver could (mssql-python #600, #750) and under concurrent loads (#595),
+# and its `bulkcopy_arrow` logs in for every table that it is given. So it logs in once for all pieces, with the
+# connection that `bulkcopy_arrow` itself would make and drop: an internal of mssql-python, without which there is no
+# bulk copy.
 
 
 LOGIN_WITHIN_S = 60  # many loaders log in at once

@@ -227,7 +227,7 @@ def _applied(function: Callable[..., Value], arguments: Sequence[Expression]) ->
         try:
             return _constant(evaluate({}, random.Random()))
         except functions.ExpressionError:
-            pass  # at run time, as in pgbench, and only if it is reached
+            pass  # the error is raised at run time, as in pgbench, and only if the expression is reached
     return Expression(evaluate, names)
 
 
