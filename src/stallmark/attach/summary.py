@@ -129,6 +129,7 @@ def _sum(reads: Sampled | None = None, writes: Sampled | None = None) -> Sampled
     if reads is None or writes is None:
         return reads or writes
     same = (reads.source, reads.instance, reads.unit) == (writes.source, writes.instance, writes.unit)
+    # Without common times a sum would add different moments: reads alone are at least right.
     if not same or not np.array_equal(reads.t, writes.t):
         return reads
     names = (reads.counter, writes.counter)
@@ -272,6 +273,7 @@ def _step(begin: np.ndarray, end: np.ndarray, intervals: Sequence[Interval]) -> 
     """Return the index of the measured interval in which each sample lies wholly; -1 for none."""
     result = np.full(len(end), -1)
     for interval in intervals:
+        # Times are differences of large floats: a sample at the border must not fall out by rounding.
         result[(begin >= interval.begin - 1e-6) & (end <= interval.end + 1e-6)] = interval.index
     return result
 
@@ -288,6 +290,7 @@ def _hint(entry: External, chosen: Sequence[Sampled], tps: np.ndarray, intervals
     for counter in chosen:
         now = correlate(counter, every, tps, intervals)
         for lag in range(-LAGS_S, LAGS_S + 1):
+            # A shift of less than a sample cannot be told from none.
             if abs(lag) < max(2.0, every):
                 continue
             lagged = correlate(counter, every, tps, intervals, lag)

@@ -117,6 +117,7 @@ class Page:
 
         # Locust's own lets every site read its answers.
         app.after_request_funcs[None] = [_protect]
+        # All views of Locust's that change the load are replaced; those without a use here answer 404.
         ours = {
             "swarm": self._swarm,
             "stop": self._end,

@@ -58,8 +58,7 @@ def read_folder(folder: Path) -> dict[str, Any]:
     chosen = dict.fromkeys(texts, None) if given is None else given
     if missing := [name for name in chosen if name not in texts]:
         raise StallmarkError(f"{folder / FILE}: {missing[0]} has no file {missing[0]}.sql: write it, or leave it out.")
-    # A file that nobody lists is an error, not weight 0: one that is added later would otherwise never run, and nobody
-    # would notice.
+    # A file that is not listed is an error, not weight 0: one that is added later would otherwise silently never run.
     if unnamed := [name for name in texts if name not in chosen]:
         raise StallmarkError(f"{folder / FILE} leaves out {unnamed[0]}.sql: add `{unnamed[0]}: 1`, or 0 to rest it.")
     name = re.sub(r"[^a-z0-9_-]+", "_", folder.resolve().name.lower()).strip("_-")
