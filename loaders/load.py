@@ -220,7 +220,8 @@ def _prepare(engine: Engine, ddl: Ddl, identity: Identity, recognition: Recognit
     deploy.create_tables(engine, OWN_TABLES)
     if recognition.state == "absent":
         if engine.backup:
-            engine.backup.drop()  # it is of another database than the one that begins here
+            # The copy is of another database than the one that begins here.
+            engine.backup.drop()
         ledger.write(engine, identity)
     deploy.create_tables(engine, ddl.tables)
 

@@ -113,6 +113,7 @@ def exclusive_folder(folder: Path, *, taken: str) -> Iterator[None]:
     try:
         with suppress(OSError):  # the file system has no locks
             try:
+                # A held lock is an OSError as well, so it becomes a sentence before `suppress` can swallow it.
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise StallmarkError(taken) from None
@@ -135,6 +136,7 @@ class Reserve:
     def __init__(self, folder: Path):
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 (closed by `free`)
         try:
+            # The space must be taken: a file that is merely made longer takes none until it is written.
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(self._file.fileno(), 0, RESERVED_BYTES)
             else:
@@ -194,6 +196,7 @@ def read_model(kind: type[Model], folder: Path, file: str, title: str, newest: i
     path = folder / file
     content = read_json(path, absent=f"{folder} is not a {title}: it has no {file}.", remedy=remedy)
     format = content.get("format") if isinstance(content, dict) else None
+    # Not isinstance, as a bool is an int too, and `true` is not a format.
     if type(format) is int and format > newest:
         raise StallmarkError(
             f"{folder} has {title} format {format} and this version reads format {newest}: update Stallmark."

@@ -68,6 +68,7 @@ def box(x: float, y: float, width: float, height: float, fill: str, **more: str 
 
 def stamp(right: float, y: float, says: str) -> list[dict]:
     """Return a word in a frame, flush right."""
+    # Without a script an SVG cannot measure its text: the width is an estimate.
     width = 10.4 * len(says) + 14
     return [
         box(right - width, y - 15, width, 21, "none", stroke=WARN, stroke_width=1.5, **{"class": "warn-line"}),
@@ -179,6 +180,7 @@ def _row(point: Point, name: str, colour: str, doubts: set[str], apart: bool) ->
     low = high = None
     # An interval over fewer runs would promise a precision that it does not have.
     if len(runs) >= REPLICATES:
+        # The interval of a mean is that of the differences from zero.
         low, high = map(float, paired(np.zeros(len(runs)), np.array(runs)).interval())
     budgets = [step.cause.budget for step in point.steps if step.cause and step.cause.budget]
     # Parts of some runs alone would not add up to the mean over all runs.

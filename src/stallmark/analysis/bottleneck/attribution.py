@@ -194,7 +194,8 @@ def make_budget(
     parts = dict.fromkeys(PARTS, 0.0) | {name: seen.get(name, 0.0) * per_transaction for name in _SERVED}
     served = sum(parts.values())
     within = response_ms - queue_ms
-    if served > within:  # samples vary, but their sum cannot exceed the response time
+    # Samples vary, but their sum cannot exceed the response time.
+    if served > within:
         parts = {name: ms * within / served for name, ms in parts.items()}
     parts["queue"] = queue_ms
     parts["client"] = max(0.0, within - served)

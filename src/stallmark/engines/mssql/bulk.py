@@ -46,7 +46,8 @@ class Copier:
             import mssql_python
         except ImportError:
             raise NoBulkCopy("mssql-python is missing: pip install 'stallmark[sqlserver]'") from None
-        mssql_python.pooling(enabled=False)  # else the session that only names the server would stay
+        # Pooled, the session that only names the server would stay.
+        mssql_python.pooling(enabled=False)
         try:
             connection = mssql_python.connect(server.address.copier_string(), timeout=LOGIN_WITHIN_S)
             try:
@@ -74,7 +75,8 @@ class Copier:
                 column_mappings=rows.column_names,
                 table_lock=True,
                 keep_nulls=True,
-                check_constraints=True,  # else SQL Server lets everything in, and trusts them no more
+                # Otherwise SQL Server lets every row in, and no longer trusts its constraints.
+                check_constraints=True,
             )
         except Exception as error:
             raise CallFailed(ErrorClass.OTHER, "", f"{_sentence(error)} ({SWITCH} inserts rows instead)") from None

@@ -162,7 +162,8 @@ class Table(Recorded):
             if len(set(labels)) <= len(labels) / 2 and len(set(zip(stamps, labels, strict=True))) == len(labels):
                 return column
         if all(stamp != following for stamp, following in pairwise(stamps)):
-            return None  # a local clock that was put back: the same times once more, later in the file
+            # A local clock that was put back: the same times come once more, later in the file.
+            return None
         raise StallmarkError(f"{self.path} has several rows of one time, and no column that distinguishes them.")
 
 

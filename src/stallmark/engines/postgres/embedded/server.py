@@ -255,7 +255,8 @@ class EmbeddedServer:
             self.snapshot.restore(self.data, self._wal)
         for name in self.models or {}:
             if self.devices:
-                self.devices.empty_flash(name)  # the contents belong to files that no longer exist
+                # The flash holds contents of files that no longer exist.
+                self.devices.empty_flash(name)
 
     def bring_home(self) -> None:
         """Move the data back into the server's own folder: the next start restores it. Do nothing if it does."""
