@@ -246,7 +246,8 @@ def _now(record: Record, lately: Lately) -> Now:
 def _lately(record: Record) -> dict[str, float | None]:
     try:
         series = summarise_run(record, "now").series
-    except ValueError:  # the record grew between the reading of two columns
+    except ValueError:
+        # The record grew between the reading of two columns.
         return {}
     return {"tps": _mean_lately(series.tps), "read_ms": _mean_lately(series.read_ms)}
 
