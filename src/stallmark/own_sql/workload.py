@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sqlalchemy import MetaData
 
 _VERSIONS = 10**6
-_SESSIONS_PER_USER = 0.001  # at intervals: one session per process, up to 1,000 users
+_SESSIONS_PER_USER = 0.001  # one session per process at intervals, up to 1,000 users
 
 
 @dataclass(frozen=True)
