@@ -233,6 +233,7 @@ def _shapes(made: Picture, frame: Frame, top: int) -> tuple[list[dict], int]:
     # Up to eight rows keep their height; more share the height of eight, as far as text stays readable.
     row_height = frame.row if frame.wrapped or len(made.rows) <= 8 else max(28, frame.row * 8 // len(made.rows))
     bar = frame.bar if row_height == frame.row else row_height - 10
+    # Without any throughput the scale does not matter, but it must not be zero.
     fastest = max((max([row.rate or 0.0, row.high or 0.0, *row.runs]) for row in made.rows), default=0.0) or 1.0
     slowest = max((row.response_ms or 0.0 for row in made.rows), default=0.0) or 1.0
     explained = all(row.parts_ms or row.response_ms is None for row in made.rows)
