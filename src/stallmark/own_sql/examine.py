@@ -182,10 +182,10 @@ class _TrialSession(Session):
         try:
             if name in self._read_results:
                 rows = self._session.call(name, parameters, commits=False)
-            else:  # there may be millions, and only their number is asked for
+            else:
                 # There may be millions of rows, and the trial needs only their number: a `range` has that length and no
                 # memory.
-                rows = range(self._session.count(name, parameters, commits=False))
+                rows = range(self._session.count(name, parameters, commits=False))  # type: ignore[assignment]
         except CallFailed as error:
             self.failure = error
             raise
