@@ -1,15 +1,18 @@
-"""The brokerage's Trade-Status as a user would write it, in SQL of one's own, beside the built-in one.
+"""A user's own SQL against what executes the same: our built-in transaction, and pgbench.
 
-    python -m benchmarks.own_sql trade-status 5     so many rounds, on the embedded server
+    python -m benchmarks.own_sql trade-status 5     Trade-Status as a user would write it, and built in
+    python -m benchmarks.own_sql pgbench 5          pgbench's built-in scripts, by us and by pgbench, in memory
 
-Both execute the same SELECT for accounts of one distribution: built in as a function, and in a folder as a statement.
-Contestants alternate; the figures are medians of the ratios within each round. Equal: latency and logical reads.
+The number is that of rounds, on the embedded server. Contestants alternate; the figures are medians of the ratios
+within each round.
 """
 
 import csv
 import random
 import re
+import resource
 import statistics
+import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -23,9 +26,12 @@ from stallmark.driver.load import LoadSpec
 from stallmark.engines import sql_file
 from stallmark.engines.abilities import PAGE_BYTES
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded.programs import binary
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
+from stallmark.engines.several import make_databases
 from stallmark.loaders.load import build
 from stallmark.own_sql.folder import MOST_FILE_ROWS, read_definition
+from stallmark.own_sql.run_options import scripts_definition
 from stallmark.transactions import define, find_workload
 from stallmark.transactions.workload import WorkloadContext
 
@@ -97,7 +103,9 @@ def written(values: Iterable[float]) -> str:
     return ", ".join(f"{key} {value:.4g}" for key, value in zip(Figures._fields, values, strict=True))
 
 
-def main(rounds: int) -> None:
+def trade_status(rounds: int) -> None:
+    """Compare Trade-Status as a statement of a folder with the built-in function: the same SELECT, for accounts of the
+    same distribution. Equal: latency and logical reads."""
     engine = EmbeddedEngine(EmbeddedServer(WORK / "own-brokerage"), "brokerage")
     try:
         build(engine, find_workload("brokerage"), SCALE, 1, workers=2)
@@ -118,5 +126,74 @@ def main(rounds: int) -> None:
         engine.close()
 
 
+# pgbench's scripts.
+
+SCRIPTS = ("select-only", "simple-update", "tpcb-like")
+PGBENCH_SCALE = 20
+
+
+def pgbench(engine: EmbeddedEngine, *options: str | Path) -> subprocess.CompletedProcess[str]:
+    connection = ("-h", engine.server.socket_folder, "-U", "stallmark", engine.database_name())
+    return subprocess.run([binary("pgbench"), *options, *connection], capture_output=True, text=True, check=True)
+
+
+def by_pgbench(engine: EmbeddedEngine, script: Path) -> tuple[float, float]:
+    """Return pgbench's TPS, and its CPU in µs per transaction."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    options = ("-n", "-M", "prepared", "-c", str(USERS), "-j", "2", "-T", str(SECONDS), "-D", f"scale={PGBENCH_SCALE}")
+    answer = pgbench(engine, *options, "-f", script).stdout
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    tps, count = (float(re.search(words + r"([\d.]+)", answer)[1]) for words in ("tps = ", "actually processed: "))
+    return tps, (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / count * 1e6
+
+
+def by_us(engine: EmbeddedEngine, script: Path, seed: int) -> tuple[float, float]:
+    """Return our TPS, and the executors' CPU in µs per transaction."""
+    own = define(read_definition(scripts_definition([str(script)], [f"scale={PGBENCH_SCALE}"])))
+    [name] = own.definition["transactions"]
+    load = LoadSpec(own.name, own.name, {}, {name: 1}, (USERS,), seed, call_timeout_s=60, definition=own.definition)
+    record = drive_load(engine, WORK / "own-record", load, WARM_UP_S, SECONDS)
+    inside = range(WARM_UP_S, WARM_UP_S + SECONDS)
+    committed, cpu_us = (
+        sum(row[column] for row in record.table(table).to_pylist() if row["second"] in inside)
+        for table, column in (("transactions", "committed"), ("users", "cpu_us"))
+    )
+    return committed / SECONDS, cpu_us / committed
+
+
+def scripts(rounds: int) -> None:
+    """Compare us with pgbench on its own scripts, on data in memory. Commits do not wait for the disk: it would hide
+    the cost of both."""
+    engine = EmbeddedEngine(EmbeddedServer(WORK / "own-pgbench"), "bench")
+    try:
+        make_databases(engine, ["bench"])
+        engine.memory.cap(LARGE_POOL)
+        engine.execute("ALTER DATABASE bench SET synchronous_commit = off")
+        pgbench(engine, "-i", "-q", "-s", str(PGBENCH_SCALE))
+        for name in SCRIPTS:
+            script = WORK / f"{name}.sql"
+            script.write_text(
+                subprocess.run([binary("pgbench"), f"--show-script={name}"], capture_output=True, text=True).stderr
+            )
+            ratios = []
+            for number in range(rounds):
+                if number % 2:
+                    theirs, ours = by_pgbench(engine, script), by_us(engine, script, number)
+                else:
+                    ours, theirs = by_us(engine, script, number), by_pgbench(engine, script)
+                ratios.append(ours[0] / theirs[0])
+                print(
+                    f"{name}, round {number + 1}: ours {ours[0]:,.0f} TPS {ours[1]:.1f} µs, "
+                    f"pgbench {theirs[0]:,.0f} TPS {theirs[1]:.1f} µs, ratio {ratios[-1]:.3f}",
+                    flush=True,
+                )
+            print(f"{name}: median ratio {statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})")
+    finally:
+        engine.close()
+
+
+COMPARISONS = {"trade-status": trade_status, "pgbench": scripts}
+
 if __name__ == "__main__":
-    main(int(sys.argv[2]) if len(sys.argv) > 2 else 5)
+    name, rounds = (*sys.argv[1:], "5")[:2]
+    COMPARISONS[name](int(rounds))
