@@ -190,7 +190,7 @@ class LoadUsers:
         self._leaving = [user for user in self._leaving if user.is_alive() and not user.lost]
 
     def end(self) -> list[Client]:
-        """Have all users and background sessions finish their work, and return them. No user starts any more, and no
+        """Return all users and background sessions after telling them to finish. From now on no user starts and no
         transaction arrives.
         """
         self._has_ended = True

@@ -84,7 +84,7 @@ def report_trouble(environment: Environment, sentence: str) -> None:
 
 
 def load_of(kind: type[StallmarkUser], engine: Engine) -> LoadSpec:
-    """Return the load of a class of users on its database. Raise StallmarkError if they could not execute it."""
+    """Return the load that a class of users puts on its database; raise StallmarkError if it cannot do so."""
     url = without_secrets(kind.server)
     if any(task is not VirtualUserHandle.be_driven for task in kind.tasks):
         raise StallmarkError(f"{kind.__name__} has tasks of its own: give them to a class of users beside it.")

@@ -101,7 +101,7 @@ class QuerySession(Protocol):
         """Execute a query and take its whole answer. Raises CallFailed; TIMEOUT after the session's timeout."""
 
     def with_notes(self, answer: Answer) -> Answer:
-        """Return the last execution's answer with the server's measures, requested before the next one. It is not
+        """Return the last execution's answer with the server's measures. Call it before the next execution; it is not
         timed."""
         return answer
 

@@ -81,8 +81,8 @@ class DeviceLabel:
 
 
 def storage_label(manifest: Manifest) -> DeviceLabel:
-    """Return the label of the storage, as `data_device_label`. If the log alone is emulated, the label is emulated:
-    "log on 1 spindle, 2 ms; data on vda"."""
+    """Return the label of the data device, as `data_device_label` does. If only the log's device is emulated, name
+    both, marked as emulated: "log on 1 spindle, 2 ms; data on vda"."""
     data, log = manifest.devices.for_role("data"), manifest.devices.for_role("wal").emulated_array
     if log and not data.emulated_array:
         return DeviceLabel(f"log on {_spindles(log)}; data on {data_device_label(manifest).name}", emulated=True)

@@ -229,7 +229,7 @@ def _rows(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
 
 
 def _interruptible(connection: duckdb.DuckDBPyConnection, call: Callable[[], T]) -> T:
-    """Return the result of a call of DuckDB, or end it when a signal to stop arrives."""
+    """Return the result of a call of DuckDB. A signal to stop interrupts the call, and is raised."""
     ended = threading.Event()
 
     def work() -> T:

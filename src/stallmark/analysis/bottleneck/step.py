@@ -246,7 +246,8 @@ def _demands(
 
 
 def _used_cores(step: StepFigures, load: Load, io: Io, interval: Interval, cores: int | None) -> float | None:
-    """Return the cores that the run itself kept busy, by its processes or as the server noted it, or None if unknown.
+    """Return the cores that the run itself kept busy, by the CPU time of its processes, else by the server's own share.
+    None if neither is known.
     CPU time of other programs is never included."""
     if (own := cpu_of_run(load, io, interval)) is not None:
         return own.cores

@@ -251,7 +251,7 @@ class RawIo:
         return np.where(np.isnan(cells).all(axis=0), np.nan, np.nansum(cells, axis=0))
 
     def summaries(self, interval: Interval) -> list[RawLoadSummary]:
-        """Return the raw loads that ran within an interval, by name."""
+        """Return the raw loads that did I/O in an interval, sorted by name."""
         summaries = []
         for load in sorted(self.loads):
             cells = {

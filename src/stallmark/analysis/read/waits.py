@@ -86,7 +86,7 @@ class WaitParts:
     looks: np.ndarray
 
     def mean_sessions(self, interval: Interval) -> tuple[dict[str, float], int]:
-        """Return the mean number of sessions by part, and how many were sampled. Empty if too few were."""
+        """Return the mean number of sessions by part, and the number of samples; `({}, 0)` if there are too few."""
         looks = int(interval.select(self.looks).sum())
         if looks < SHARE_SAMPLES:
             return {}, 0
@@ -248,7 +248,7 @@ class DeadlockShape:
 
 
 def read_blocking(record: Record, intervals: Sequence[Interval]) -> dict[Span, list[BlockedPair]]:
-    """Return the most frequent blockers by interval. Seconds without blocking have no row."""
+    """Return the most frequent blockers of each interval, an empty list if nothing was blocked in it."""
     every = record.manifest.collectors.get("blocking")
     every_s = (every.interval_s if every else None) or 1.0
     blockers: dict[Span, Counter[tuple[str, str, str]]] = {interval.span: Counter() for interval in intervals}

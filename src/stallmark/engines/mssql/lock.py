@@ -82,7 +82,7 @@ class _Identity(NamedTuple):
 
 @contextmanager
 def hold(server: Server) -> Iterator[Callable[[], None]]:
-    """Hold the lock by a session: it ends with it, whatever happens to this process, and when the server restarts.
+    """Hold the run lock by a session. The lock ends with the session, however this process or the server ends.
 
     Yield a check that it is still held, which raises ServerLost when it is gone.
     """

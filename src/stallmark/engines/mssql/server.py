@@ -223,7 +223,7 @@ class Server:
         return connection, _state(connection)
 
     def _keep(self, connection: Any, cursor: Any, state: tuple) -> bool:
-        """Make a connection idle if its session is as it was taken; return whether it is."""
+        """Put a connection back among the idle ones, if its session has the state of before; return True if so."""
         try:
             cursor.close()  # rows that nobody fetched would keep the connection busy
             connection.clear_output_converters()  # SQLAlchemy sets them

@@ -127,8 +127,8 @@ def possible_orders(path: Path, stamps: Iterable[str]) -> tuple[list[str], str]:
 
 
 def choose_order(path: Path, stamps: Iterable[str], asked: str | None, otherwise: str = "") -> str:
-    """Return the order of day and month: the only possible one, the `asked` one (month-first, day-first) or, for a year
-    of four digits with AM or PM, that of the USA.
+    """Return the order of day and month in dates: the `asked` one (month-first, day-first), else the only possible one,
+    else month first for a year of four digits with AM or PM, as in the USA.
 
     Raise StallmarkError if it is unknown; `otherwise` is another remedy for the message.
     """

@@ -68,7 +68,7 @@ class FoundDatabase:
 
 
 def find(*places: Path) -> Iterator[FoundDatabase]:
-    """Yield the databases that are in these folders, or are these folders, by name."""
+    """Yield the databases that are these folders or are directly in them, sorted by name within each folder."""
     for place in places:
         within = sorted(place.iterdir()) if place.is_dir() else []
         for folder in [place, *within]:
