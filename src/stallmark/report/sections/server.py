@@ -121,7 +121,7 @@ def reads_section(experiment: ExperimentSummary) -> Section:
     )
 
 
-_TITLE = "Counters of the server and of the device"
+_TITLE = "Server and device counters"
 
 
 T = TypeVar("T")

@@ -82,7 +82,7 @@ SENTENCES: Mapping[Kind, str] = {
         "In {steps:named} the real device was slower than the emulated one for up to {share:percent} of the I/Os: the "
         "emulated device was slower than described."
     ),
-    CautionKind.SCATTER: "Runs may differ by more than the seconds within a run do.",
+    CautionKind.SCATTER: "Runs may differ by more than the variation of seconds within a run shows.",
     CautionKind.FEW_CHECKPOINTS: (
         "The measured interval of {steps:named} contained fewer than {CHECKPOINTS} complete checkpoint cycles: the "
         "amount and time of writes partly depend on where the interval began."
