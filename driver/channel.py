@@ -101,7 +101,8 @@ def inherited_channel(argument: str) -> Channel:
         connection = socket.fromshare(sys.stdin.buffer.read())  # type: ignore[attr-defined]
     else:
         connection = socket.socket(fileno=int(argument))
-    connection.setblocking(True)  # a parent patched by gevent hands over a non-blocking one
+    # A parent that gevent has patched hands over a non-blocking socket.
+    connection.setblocking(True)
     return Channel(connection)
 
 

@@ -310,7 +310,8 @@ class DeferredQueue:
                 self._count_left(task)
             self._later.clear()
             with suppress(Empty):
-                while due := self._due.get_nowait():  # background sessions may take from it meanwhile
+                # Background sessions may take from the queue meanwhile.
+                while due := self._due.get_nowait():
                     self._count_left(due)
             self._changed.notify()
         for _ in range(background_sessions):

@@ -193,5 +193,6 @@ class _Test:
 
 @events.init.add_listener
 def _join(environment: Environment, runner: Runner, **_: Any) -> None:
-    gevent.get_hub().loop.update_now()  # imports take seconds, by which a run time of Locust's would end early
+    # Imports take seconds, by which a run time of Locust's would end early.
+    gevent.get_hub().loop.update_now()
     _Test(environment, runner)

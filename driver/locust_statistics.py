@@ -70,7 +70,8 @@ def _as_entry(row: TransactionRow, second: int, stats: RequestStats) -> StatsEnt
     entry.num_reqs_per_sec[second] = entry.num_requests
     if row.failed:
         entry.num_fail_per_sec[second] = row.failed
-    entry.start_time = float("inf")  # the earlier one counts: that of the last reset
+    # The earlier start counts, which is that of the last reset.
+    entry.start_time = float("inf")
     entry.last_request_timestamp = second + 1
     return entry
 

@@ -138,7 +138,8 @@ def _versions(stored: Identity, wanted: Identity) -> str:
     """Return the versions of the first workload whose differ: "data version 2 of the brokerage, and this Stallmark has
     3"."""
     parts = parts_of(stored.workload)
-    if max(stored.version, wanted.version) >= 100 ** len(parts):  # that of a user's data, by which no part is known
+    # A number this large is the hash of a user's setup.sql, in which no part has a version of its own.
+    if max(stored.version, wanted.version) >= 100 ** len(parts):
         return "another setup.sql than the folder has now"
     versions = zip(parts, *(versions_in(identity.version, len(parts)) for identity in (stored, wanted)), strict=True)
     name, theirs, ours = next(version for version in versions if version[1] != version[2])
@@ -219,7 +220,8 @@ def _prepare(engine: Engine, ddl: Ddl, identity: Identity, recognition: Recognit
     deploy.create_tables(engine, OWN_TABLES)
     if recognition.state == "absent":
         if engine.backup:
-            engine.backup.drop()  # it is of another database than the one that begins here
+            # The copy is of another database than the one that begins here.
+            engine.backup.drop()
         ledger.write(engine, identity)
     deploy.create_tables(engine, ddl.tables)
 

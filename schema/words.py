@@ -114,8 +114,8 @@ def _pool(words: Iterable[str]) -> pa.StringArray:
 #
 # An article is a row of phrases of 32 characters. Most are English, and neighbouring texts have a stock of only 32 of
 # them, so that they come back within a page of 8 KiB, which is what an LZ compressor finds. The others are random
-# letters, which it cannot shorten: their share sets the ratio. Phrases follow each other at random, so that no stretch
-# of 4 KiB comes twice and deduplication finds nothing.
+# letters, which it cannot shorten: their share sets the ratio. Phrases follow each other at random, so that no
+# stretch of 4 KiB comes twice and deduplication finds nothing.
 #
 # The ratio is that of LZ4, as fast as what arrays use inline. A compressor that also codes single letters finds more:
 # zlib and zstd make 2.8:1 of 2:1.

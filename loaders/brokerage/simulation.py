@@ -160,9 +160,9 @@ _KIND_BY_PERCENT = np.repeat(np.arange(len(SHARES)), SHARES)
 # A position is what one account has of one security: a queue of holdings, each the rest of an earlier trade, in the
 # order in which those were completed. All holdings of a position have one sign: positive when bought, negative when
 # sold short. A trade against that sign uses up holdings from one end of the queue, the newest first (LIFO) or the
-# oldest first (FIFO), the last of them in part; what is left of the trade, or a trade with the sign, joins the queue at
-# its new end. Every holding that is used up in part or whole, and every one that begins, is a row of the holding
-# history.
+# oldest first (FIFO), the last of them in part; what is left of the trade, or a trade with the sign, joins the
+# queue at its new end. Every holding that is used up in part or whole, and every one that begins, is a row of the
+# holding history.
 #
 # Within a position this is strictly one after the other; positions have nothing to do with each other. So all positions
 # go on in lockstep: in each round every position that still has trades takes one step, which changes one holding, and

@@ -77,6 +77,7 @@ def _module(name: str) -> Any:
     try:
         return import_module(f"stallmark.{name}")
     except ModuleNotFoundError as error:
+        # A module that a capability itself lacks is a fault, and must not pass for a capability that was removed.
         if error.name != f"stallmark.{name}":
             raise
         return None

@@ -62,6 +62,7 @@ class CallFailed(Exception):
         self.message = message
 
     def __reduce__(self):
+        # Unpickled by default, an exception gets its message alone, and this one needs three arguments.
         return CallFailed, (self.kind, self.code, self.message)
 
 
@@ -79,12 +80,14 @@ def as_sentence(message: object) -> str:
 
 def mistake(problem: Mapping[str, Any]) -> str:
     """Return the words of one of pydantic's errors: those of the ValueError that a model raised, or its own."""
+    # pydantic's own text would put "Value error, " before the message.
     return str(problem.get("ctx", {}).get("error") or problem["msg"])
 
 
 def in_words(error: BaseException) -> str:
     """Return the message, a sentence, with the notes that were added to the error on its way."""
     notes = getattr(error, "__notes__", ())
+    # Notes are sentences, so the message before them must be one as well; a system's message has no full stop.
     text = as_sentence(as_reason(error)) if notes or isinstance(error, OSError) else str(error)
     return " ".join([text, *notes])
 

@@ -73,6 +73,7 @@ def size(value: float | None) -> str:
     """Write the size of memory and files: KiB, MiB, GiB."""
     if value is None:
         return NONE
+    # More decimals than are shown, since `short` rounds: rounded twice, the last digit could be another one.
     amount, unit = humanize.naturalsize(round(value), binary=True, format="%.6f").split()
     return f"{short(float(amount))}{NBSP}{unit}"
 
@@ -147,7 +148,8 @@ def local_time(when: str | float) -> datetime:
 
 def _clock(when: str | float, precision: str) -> str:
     local = local_time(when)
-    twice = local.replace(fold=1 - local.fold).utcoffset() != local.utcoffset()  # as in the night when summer ends
+    # An hour comes twice in the night when summer time ends: only the offset tells the two apart.
+    twice = local.replace(fold=1 - local.fold).utcoffset() != local.utcoffset()
     return (local if twice else local.replace(tzinfo=None)).isoformat(" ", precision)
 
 
@@ -251,6 +253,7 @@ def exact(value: float) -> str:
 
 def _significant(value: float, digits: int) -> str:
     """Write `digits` significant digits, and every digit before the point: never an exponent."""
+    # Rounded before the decimals are counted: 9.996 is 10.0 with three digits, and not 10.00.
     value = float(f"{value:.{digits}g}") if abs(value) < 10**digits else value
     decimals = 0 if value == 0 or abs(value) >= 10 ** (digits - 1) else digits - 1 - math.floor(math.log10(abs(value)))
     return f"{value:,.{decimals}f}".replace("-", "−")

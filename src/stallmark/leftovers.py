@@ -45,6 +45,8 @@ def leftovers_of_dead_processes() -> Iterator[Leftover]:
 def is_own(path: Path) -> bool:
     """Return True if a file exists and belongs to this user."""
     with suppress(OSError):
+        # The link itself is looked at: whoever can write to the folder may have put one there that leads to a file of
+        # ours.
         return not hasattr(os, "getuid") or path.lstat().st_uid == os.getuid()
     return False
 
@@ -59,7 +61,8 @@ def size_of(path: Path) -> int:
 
 
 def _runs(process: int) -> bool:
-    import psutil  # not for commands that find nothing here
+    # Imported late: a command that meets no leftovers is spared the import.
+    import psutil
 
     return psutil.pid_exists(process)
 

@@ -22,6 +22,7 @@ class PoolSize:
 
     def resolve(self, database_bytes: int) -> int:
         """Return it in bytes, rounded up to whole MiB: servers keep their pool in such steps."""
+        # Negated twice, a floor division rounds up, and does so in whole numbers.
         exact = self.size_bytes if self.size_bytes is not None else (self.share or 0) * database_bytes
         return -(-int(exact) // 1024**2) * 1024**2
 
@@ -52,7 +53,8 @@ def parse_size(value: Any, like: str = "64MiB or 20GiB") -> int:
     if _is_number(text) and float(text):
         raise ValueError(f"{text} has no unit: write {text}MiB or {text}GiB")
     try:
-        if not text.replace(" ", "").replace(".", "").isalnum():  # pydantic takes `25 %` for 25 bytes
+        # pydantic ignores the sign and takes `25 %` for 25 bytes.
+        if not text.replace(" ", "").replace(".", "").isalnum():
             raise ValueError
         return int(_BYTES.validate_python(text))
     except ValueError:

@@ -54,6 +54,7 @@ def parse_rule(text: str, examples: str, measures: Mapping[str, Measure]) -> Rul
     try:
         return _parse(text, measures)
     except ValueError as error:
+        # The inner message ends with a remedy of its own, and this one with the examples: only the reason is kept.
         reason = str(error).partition(": write ")[0]
         raise ValueError(f"{text!r} is not understood{reason and f' ({reason})'}: write {examples}") from None
 
@@ -73,6 +74,7 @@ def _parse(text: str, measures: Mapping[str, Measure]) -> Rule:
 
 def _limit(text: str, units: Sequence[str]) -> tuple[float, str]:
     """Return the limit, in the first of the units that it is written in."""
+    # The last unit is tried outside, so that its error reaches the user.
     for unit in units[:-1]:
         with suppress(ValueError):
             return _PARSERS[unit](text), unit

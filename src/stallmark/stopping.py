@@ -75,6 +75,7 @@ def deafen() -> None:
 def ask(place: str) -> None:
     """Stop this process as Ctrl-C does, from a thread; `place` is where it was asked for."""
     _asked_from.append(place)
+    # Ctrl-C may be ignored here, as in a shell's background: the first signal that is not stands in for it.
     _deliver((_heard() or [signal.SIGTERM])[0])
 
 
@@ -88,6 +89,8 @@ def later() -> Iterator[None]:
             yield
     finally:
         if arrived:
+            # One call for all that arrived, since they are one wish to stop. The handler may be that of a `later`
+            # around this one.
             hears = signal.getsignal(arrived[0])
             (hears if callable(hears) else _stop)(arrived[0], None)
 
@@ -138,6 +141,7 @@ def hearing(call: Callable[[], T]) -> T:
         try:
             results.append(call())
         except BaseException as error:
+            # An error that leaves a thread is lost: it is kept, and raised by the caller's thread below.
             errors.append(error)
 
     worker = threading.Thread(target=work, name=f"hearing {call}", daemon=True)
@@ -172,6 +176,7 @@ def _not_raised(ignored: "sys.UnraisableHookArgs") -> None:
 
 def _again(number: int) -> None:
     global _last_s
+    # The first delivery was lost, so this one must not pass for its repetition.
     time.sleep(AGAIN_AFTER_S)
     _last_s = float("-inf")
     _deliver(number)

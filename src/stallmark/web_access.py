@@ -32,6 +32,7 @@ class PageAddress:
     @classmethod
     def parse(cls, text: str) -> "PageAddress":
         """Parse PORT or HOST:PORT; raise ValueError."""
+        # From the right, as an IPv6 address has colons of its own.
         host, _, port = text.rpartition(":")
         host = host.removeprefix("[").removesuffix("]") or HERE[1]
         if not port.isdecimal() or not 1 <= int(port) <= 65535:
@@ -78,6 +79,7 @@ class Access:
             if not self.knows_host(request.host) or not self.is_own(dict(request.headers), request.host):
                 abort(403)
             if self.fits(request.args.get("token")):
+                # The cookie takes the token's place, and the redirect takes it out of the address bar.
                 answer = redirect("/")
                 answer.set_cookie(self.cookie, self.token, httponly=True, samesite="Strict")
                 return answer
@@ -95,6 +97,7 @@ class Access:
             return False
         if self.address.is_here:
             return name in HERE
+        # DNS rebinding needs a name, so that any address is as good as ours.
         return _is_address(name) or name in (*HERE, self.address.host.lower(), *_host_names())
 
     def may_see(self, cookie: str | None, authorization: str | None) -> bool:
@@ -106,12 +109,14 @@ class Access:
         """Return True if the request comes from our own page, a program or a followed link, not from another site's
         page. Browsers report the origin (Origin, Fetch Metadata).
         """
+        # A program such as curl sends neither header, and counts as no other site.
         origin, site = headers.get("Origin"), headers.get("Sec-Fetch-Site", "none")
         if origin is not None and origin.partition("://")[2] != host:
             return False
         return site in ("none", "same-origin") or headers.get("Sec-Fetch-Mode") == "navigate"
 
     def fits(self, token: str | None) -> bool:
+        # Takes as long for a wrong token as for the right one, so that no timing shows how much of a guess fits.
         return hmac.compare_digest((token or "").encode(), self.token.encode())
 
 

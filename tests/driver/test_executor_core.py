@@ -16,6 +16,7 @@ from stallmark.driver import executor as module
 from stallmark.driver.channel import Channel
 from stallmark.driver.executor import _pop_samples
 from stallmark.driver.messages import CannotStart, NotUnderstood, Quit, Refused, StopUser
+from stallmark.driver.tally import ENDED
 from stallmark.errors import CallFailed, ErrorClass
 
 
@@ -98,7 +99,7 @@ def test_an_executor_that_loses_the_server_while_it_starts_ends_with_a_sentence(
 def test_transactions_are_taken_when_their_second_has_ended():
     """And once: what ended later stays for the next report, though another thread came before it."""
     samples = deque((0, at, at, at, at, 0, 0) for at in (10, 25, 19, 31))
-    assert [list(_pop_samples(samples, before)["ended"]) for before in (10, 20, 30, 32)] == [
+    assert [[sample[ENDED] for sample in _pop_samples(samples, before)] for before in (10, 20, 30, 32)] == [
         [], [10], [25, 19], [31],
     ]  # fmt: skip
     assert not samples

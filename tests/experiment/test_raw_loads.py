@@ -284,7 +284,7 @@ def test_all_files_of_all_cells_must_have_room(data, monkeypatch):
 @needs_fio
 def test_a_server_elsewhere_needs_a_folder(tmp_path, data):
     plan = RawLoad(raw="web").plan()
-    with pytest.raises(StallmarkError, match=r"raw load web cannot run: .*name a folder"):
+    with pytest.raises(StallmarkError, match=r"raw load web cannot run: .*Name a folder"):
         refuse_impossible({"web": (plan, 1)}, engine(None), False)
     with pytest.raises(StallmarkError, match="not a folder that can be written to"):
         refuse_impossible({"web": (plan.changed(folder=str(tmp_path / "none")), 1)}, engine(None), False)

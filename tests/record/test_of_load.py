@@ -111,7 +111,7 @@ def test_what_was_left_of_one_load_is_not_said_of_another(tmp_path):
 
 
 def test_a_load_says_how_large_it_is_in_every_step():
-    with pytest.raises(ValidationError, match="every step"):
+    with pytest.raises(ValidationError, match="lacks its size in a step"):
         a_manifest(steps=STEPS, loads=[LOADS[0] | {"counts": [1]}])
 
 

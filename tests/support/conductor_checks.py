@@ -114,7 +114,7 @@ def test_a_machine_that_has_gone_has_no_users_and_nobody_gets_its_own(no_pause):
 def test_reports_are_passed_on_as_they_came():
     sent: list[OurMessage] = []
     here = conductor.Conductor.__new__(conductor.Conductor)
-    here._parent = SimpleNamespace(send=sent.append)
+    here._parent, here._page = SimpleNamespace(send=sent.append), None
     histogram = hdr.encode(np.array([1000], np.int64))
     rows = Rows([TransactionRow(0, "bank", "transfer", 1, 0, 0, 0, 1000, 1000, histogram, histogram)])
     report = decode(encode(Report.from_rows(rows)))

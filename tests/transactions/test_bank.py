@@ -105,7 +105,7 @@ def test_one_transfer(bank: EmbeddedEngine) -> None:
     assert bank.query("SELECT abalance FROM bank.accounts WHERE aid = 150000") == [(-30,)]
     assert bank.query("SELECT tid, tbalance FROM bank.tellers WHERE tbalance <> 0 ORDER BY tid") == [(3, 70), (4, -100)]
     assert bank.query("SELECT bid, bbalance FROM bank.branches ORDER BY bid") == [(1, -30), (2, 0)]
-    with pytest.raises(CallFailed, match="no account 900000"):
+    with pytest.raises(CallFailed, match="account 900000 does not exist"):
         Transfer(range(2)).execute(session, (900_000, 1, 1, 5))
     session.close()
 

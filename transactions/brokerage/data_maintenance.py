@@ -21,9 +21,9 @@ class Inputs(NamedTuple):
     """The inputs. A row is found by `key`, or by `symbol` and `day`."""
 
     table: str
-    key: int | None = None  # of the account, address, company or customer that has the row
-    symbol: str | None = None  # of the security that has the row
-    day: int | None = None  # of the month
+    key: int | None = None  # account, address, company or customer that has the row
+    symbol: str | None = None  # security that has the row
+    day: int | None = None  # day of the month
 
 
 class DataMaintenance(Transaction):

@@ -45,7 +45,7 @@ class TradeOrderInputs(NamedTuple):
     """The inputs. A security is identified by `symbol`, or by `company` and `issue`."""
 
     account: int
-    security: int  # its number, for the market
+    security: int  # the security's number, which the market needs
     executor: str | None
     """The tax id of someone other than the owner, who may not be permitted; None for the owner."""
     symbol: str | None

@@ -106,8 +106,7 @@ class QueryComparison:
         return self.variants[0]
 
 
-# A comparison of variants of an experiment of queries with the first: run times, plans, and the gain
-# of parallelism.
+# A comparison of variants of an experiment of queries with the first: run times, plans, and the gain of parallelism.
 
 _MEANS = (
     *("rows", "logical_reads", "physical_reads", "read_bytes", "spill_bytes", "grant_kib", "cpu_ms", "actual_dop"),

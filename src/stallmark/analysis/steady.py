@@ -32,8 +32,8 @@ from stallmark.stats.thresholds import (
 # The judgement whether the server was in a steady state while it was measured.
 #
 # It is made on the throughput of each second. In an open loop throughput is the rate of arrivals whatever the server
-# does, so there it is made on the mean latency. "Never became steady" is a result and not a fault: a cache that warms
-# for hours, a device whose spare room runs out, a queue without end.
+# does, so there it is made on the mean latency. "Never became steady" is a result and not a fault: a cache that
+# warms for hours, a device whose spare room runs out, a queue without end.
 
 
 class Judgement(StrEnum):

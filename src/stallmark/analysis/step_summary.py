@@ -184,7 +184,7 @@ class StepSummary:
     bottleneck: Bottleneck
     transactions: list[TransactionSummary]
     reads: list[TransactionReads] = field(default_factory=list)  # ordered as `transactions`
-    own_statements: list[OwnStatementSummary] = field(default_factory=list)  # in the order of files
+    own_statements: list[OwnStatementSummary] = field(default_factory=list)  # ordered as in the SQL files
     cause: StepCause | None = None
     streams: StreamsSummary | None = None  # concurrent streams of queries
     maintenance: MaintenanceSummary | None = None  # beside the users

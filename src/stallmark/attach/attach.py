@@ -147,6 +147,7 @@ def align(stamps: Sequence[str], file: Recorded, zone: str | None, offset_s: flo
             candidates.append(_align_by(order, stamps, file, zone, offset_s, runs))
         except StallmarkError as error:
             refused.append(error)
+    # The run decides how dates are read: mostly only one order of day and month overlaps it.
     fitting = [candidate for candidate in candidates if any(candidate.span.overlaps(run) for run in runs)]
     if len(fitting) > 1:
         raise StallmarkError(
@@ -166,6 +167,7 @@ def _align_by(
     """Return the samples in time by one order of day and month, without the times that occurred twice."""
     is_own = file.zone_words == "UTC"
     clock = Clock(file.path, order, find_zone(zone) if zone and not is_own else file.zone, file.zone_words)
+    # Read before the zone is judged, because only reading the times shows whether they carry an offset.
     early, late = np.array([clock.occurrences(stamp) for stamp in stamps]).T
     if zone and (is_own or not clock.is_local):
         raise StallmarkError(f"The times of {file.path} say their own offset: leave --timezone out.")
@@ -220,6 +222,7 @@ def _overlap_message(span: Span, file: Recorded, runs: Sequence[Span]) -> str:
     whole = Span(min(run.begin for run in runs), max(run.end for run in runs))
     text = "the run" if len(runs) == 1 else "the runs"
     sentence = f"{file.path} does not overlap {text}: it spans {span}, {text} {whole}"
+    # No zone is more than 14 h from UTC; of the shifts that would fit, the smallest is named.
     for hours in sorted(range(-14, 15), key=abs):
         if hours and any(span.shift(hours * 3600).overlaps(run) for run in runs):
             way = "later" if hours > 0 else "earlier"
@@ -261,6 +264,7 @@ def attach(records: Sequence[Record], wanted: Wanted, request: Request) -> list[
     """
     format = request.format or detect_format(wanted.file)
     file = open_file(wanted, format)
+    # The file is read twice: the times of all samples decide which values are kept for which run.
     stamps = [sample.stamp for sample in samples(file)]
     spans = [_span(record) for record in records]
     aligned = align(stamps, file, request.zone, request.offset_s, spans)
@@ -308,6 +312,7 @@ class _Share:
         self.measured: set[Counter] = set()
 
     def add(self, place: int, counter: Counter, value: float) -> None:
+        # An array takes 8 bytes for a number, a quarter of what a list of floats takes.
         times, values = self._columns.setdefault(counter, (array("d"), array("d")))
         times.append(self._t[place])
         values.append(value)

@@ -25,7 +25,7 @@ from stallmark.stats.dependence import Correlation, correlate_changes
 KINDS = ("read_latency", "write_latency", "IOPS", "throughput", "queue", "cache_hits")
 """Kinds that the report draws, one chart each, in this order."""
 
-_OTHERWISE = {  # where a tool counts reads and writes apart
+_OTHERWISE = {  # kinds whose reads and writes a tool may count apart
     "IOPS": ("read_IOPS", "write_IOPS"),
     "throughput": ("read_throughput", "write_throughput"),
 }
@@ -129,6 +129,7 @@ def _sum(reads: Sampled | None = None, writes: Sampled | None = None) -> Sampled
     if reads is None or writes is None:
         return reads or writes
     same = (reads.source, reads.instance, reads.unit) == (writes.source, writes.instance, writes.unit)
+    # Without common times a sum would add different moments: reads alone are at least right.
     if not same or not np.array_equal(reads.t, writes.t):
         return reads
     names = (reads.counter, writes.counter)
@@ -163,14 +164,14 @@ class AttachKind(Kind):
 class ExternalCounter:
     """A counter measured by another tool. `t` and `values` hold its samples, seconds since the run started."""
 
-    kind: str  # what it says of storage: "read_latency", "write_latency", "IOPS", "throughput", "queue", "cache_hits"
-    name: str  # as its tool calls it
+    kind: str  # kind of quantity: "read_latency", "write_latency", "IOPS", "throughput", "queue", "cache_hits"
+    name: str  # the tool's own name
     instance: str
     unit: str
     t: np.ndarray
     values: np.ndarray
-    mean: float | None  # of the samples within measured intervals
-    correlation: Correlation | None  # of its changes with those of TPS over the same intervals
+    mean: float | None  # mean of the samples within measured intervals
+    correlation: Correlation | None  # correlation of changes with those of TPS
 
 
 @dataclass(frozen=True)
@@ -185,11 +186,11 @@ class ExternalSummary:
     span: tuple[str, str]  # UTC, ISO 8601
     samples: int
     interval_s: float
-    counters: list[ExternalCounter]  # at most six
+    counters: list[ExternalCounter]  # six at most
     others: list[str]  # counters that are not drawn
-    notes: list[str]  # what was left out of the file
-    remarks: list[str]  # what was converted
-    hint: Finding | None  # where another offset would fit clearly better
+    notes: list[str]  # parts of the file that were left out
+    remarks: list[str]  # conversions of the file's values
+    hint: Finding | None  # another offset that fits clearly better, or None
 
 
 def read_external(record: Record, tps: np.ndarray, intervals: Sequence[Interval]) -> list[ExternalSummary]:
@@ -272,6 +273,7 @@ def _step(begin: np.ndarray, end: np.ndarray, intervals: Sequence[Interval]) -> 
     """Return the index of the measured interval in which each sample lies wholly; -1 for none."""
     result = np.full(len(end), -1)
     for interval in intervals:
+        # Times are differences of large floats: a sample at the border must not fall out by rounding.
         result[(begin >= interval.begin - 1e-6) & (end <= interval.end + 1e-6)] = interval.index
     return result
 
@@ -288,6 +290,7 @@ def _hint(entry: External, chosen: Sequence[Sampled], tps: np.ndarray, intervals
     for counter in chosen:
         now = correlate(counter, every, tps, intervals)
         for lag in range(-LAGS_S, LAGS_S + 1):
+            # A shift of less than a sample cannot be told from none.
             if abs(lag) < max(2.0, every):
                 continue
             lagged = correlate(counter, every, tps, intervals, lag)

@@ -113,10 +113,12 @@ class Page:
             if request.method not in ("GET", "HEAD") and not access.fits(request.cookies.get(access.cookie)):
                 abort(403)
             if request.path == "/stats/requests":
+                # The farewell needs the last two alone.
                 self._looks = [*self._looks[-1:], time.monotonic()]
 
         # Locust's own lets every site read its answers.
         app.after_request_funcs[None] = [_protect]
+        # All views of Locust's that change the load are replaced; those without a use here answer 404.
         ours = {
             "swarm": self._swarm,
             "stop": self._end,

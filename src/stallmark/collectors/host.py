@@ -119,6 +119,7 @@ class ServerCpu(Collector):
         pid = self.engine.process()
         if pid is None:
             raise StallmarkError("the server's processes are not seen any more")
+        # After a restart the server has another first process: its tree is another, and so is the epoch.
         if pid != self._pid:
             self._pid, self._tree = pid, ProcessTree(pid)
 
@@ -137,7 +138,8 @@ class KernelCpu(Collector):
         "CPU time of the kernel's own threads (/proc): they write caches out, encrypt, and serve stacked devices and "
         "networks, for all processes. Interrupts are not included."
     )
-    interval_s = 5.0  # there may be a thousand
+    # The kernel may have a thousand threads, each with a file in /proc.
+    interval_s = 5.0
     columns = pa.schema([column("system_s", pa.float64(), "CPU time of the kernel's threads so far")])
 
     def unavailable(self) -> str | None:

@@ -98,6 +98,7 @@ class Sampler:
         self._stop.set()
         deadline = time.monotonic() + LAST_ANSWER_S
         for lane in self._lanes:
+            # A load that failed early has started no thread, and there is nothing to join.
             if lane.thread.ident is not None:
                 lane.thread.join(max(0.0, deadline - time.monotonic()))
             # A server that hangs must not keep a finished run from its report.
@@ -217,6 +218,7 @@ class _Lane:
             self._is_open = False
             self._fail(began, error)
         else:
+            # `finish` and the storing of costs succeed without a connection, too, which does not end an outage.
             if self._failure and self._is_open:
                 self._failure.until = self._sampler.now()
                 self._failure = None

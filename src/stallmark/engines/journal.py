@@ -55,7 +55,8 @@ class Journal(ABC):
             return
         self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = self._file.with_suffix(".new")
-        draft.touch(mode=0o600)  # it names a server and its settings, which are nobody else's business
+        # The file names a server and its settings, which are for this user alone.
+        draft.touch(mode=0o600)
         with draft.open("w") as file:
             file.write(text)
             file.flush()

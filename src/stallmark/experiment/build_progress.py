@@ -65,7 +65,8 @@ def show_build(show: Show, title: str) -> Iterator[Callable[[BuildProgress], Non
         nonlocal pace
         note = f"{progress.phase}, {progress.rows:,} rows"
         if progress.phase != "load":
-            pace = None  # the next of several databases has its own rate
+            # The next of several databases has its own rate.
+            pace = None
             note += f", {100 * progress.done:.0f} % done" if progress.done else ""
             show.advance(progress.done, note, 1.0)
             return

@@ -14,8 +14,8 @@ from stallmark.transactions import find_workload
 # and checked is the workload's own fact.
 #
 # Measured with the embedded PostgreSQL 18.4 on two cores of a virtual machine (x86-64, Debian 12, a disk that reads 390
-# and writes 740 MB/s) which others used as well. So builds and copies are by their CPU time, spread over two cores, and
-# what belongs to a run is half of what it took at a load of 13. Bytes are those of the tables with their keys
+# and writes 740 MB/s) which others used as well. So builds and copies are by their CPU time, spread over two cores,
+# and what belongs to a run is half of what it took at a load of 13. Bytes are those of the tables with their keys
 # (`loaders.load.expected_bytes`). What this machine's earlier experiments took corrects all of them (status.py).
 
 MIB = 1024**2
@@ -82,6 +82,7 @@ class Estimate:
         s ÷ 20 s), and 100 s for each run left. `spent_s` of the run under way is subtracted, but at least the remaining
         load is left; `load_spent_s` is the part spent on its load.
         """
+        # A load that may end early is not a planned time, so it is scaled like the rest of the run.
         planned_s = 0.0 if self.at_most or self.longest_s else self.load_s
         seen_s = sum(took_s.values()) - planned_s * len(took_s)
         expected_s = sum(self.runs_s[number - 1] - planned_s for number in took_s)
@@ -128,6 +129,7 @@ def estimate(
         runs_s=tuple(
             load_s
             + pace * (check_s + _overhead_s(scenario, planned.variant, data_bytes))
+            # Preconditioning is repeated only if the storage changes.
             + _writes_s(scenario, data_bytes)
             * (not scenario.same_storage(planned.variant, before.variant if before else None))
             for before, planned in zip([None, *order], order, strict=False)
@@ -150,6 +152,7 @@ def _overhead_s(scenario: AnyScenario, variant: Variant, data_bytes: int) -> flo
         seconds += min(data_bytes, pool.resolve(data_bytes) if pool else data_bytes) / PREFILL_BYTES_PER_S
     if probe := scenario.probe:
         steps_s = len(probe.steps()) * (probe.seconds + STEP_S)
+        # One probe before the load, and one after it.
         seconds += 2 * (probe.size.resolve(data_bytes) / WRITE_BYTES_PER_S + steps_s)
     if isinstance(scenario, TimedScenario):
         raw = [load for load in scenario.loads_of(variant).values() if isinstance(load, RawLoad)]

@@ -54,6 +54,7 @@ def refuse_what_cannot_be(
     if isinstance(scenario, TimedScenario):
         _refuse_raw(scenario, engine)
         _refuse_more_users_than_sessions(scenario, engine, machines, by_hand)
+        # With load machines the connections, and the limit of open files, are theirs.
         if machines == 1:
             _refuse_more_users_than_files(scenario, by_hand)
         _refuse_unseen_io(scenario, engine, goes_by or _io_needed(scenario))
@@ -157,6 +158,7 @@ def refuse_pool_sizes(scenario: AnyScenario, engine: Engine, loaded_bytes: int |
                 f"is below the minimum of {least} MiB: raise buffer_pool to {least}MiB or more, or choose a larger "
                 f"scale.{sized}"
             )
+        # The estimate is an upper bound: a share of it that is too large may still be a pool that fits.
         if largest_bytes is not None and size > largest_bytes and not is_estimated:
             raise StallmarkError(
                 f"Variant {variant.name!r}: a buffer pool of {pool} ({size // 1024**2:,} MiB) is more than the "

@@ -96,6 +96,7 @@ class RunningStreams:
     def finish(self) -> None:
         """End the streams, and give up what is under way."""
         if self._due:
+            # First, so that no query comes due while the streams end.
             self._due.set_rate(0)
         self._drive.finish()
         if self._due:

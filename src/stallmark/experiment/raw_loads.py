@@ -100,7 +100,8 @@ class RawLoads:
                 say(f"{name}: writing file {number} of {max(load.counts)}")
                 file = self._files.enter_context(make_probe_file(folder, load.raw.size_bytes))
                 blocks = with_least_block(load.raw.blocks, least_direct_bytes(file.path))
-                seed = len(self._cells) + 1  # no two cells go to the same places
+                # Different seeds, so that no two cells go to the same places.
+                seed = len(self._cells) + 1
                 argv = _argv(file.path, load.raw, blocks, seed, emulated)
                 self._cells[name, number] = _Cell(name, number, load.raw.operation, argv)
             tried = None if emulated else direct_io(folder)
@@ -128,6 +129,7 @@ class RawLoads:
                 self.ended.setdefault(cell.load, (int(self._clock()), which + process.end_reason()))
                 self._stop(key)
         working = [(self._cells[key], process) for key, process in self._running.items()]
+        # Asked before work is taken: a process that ends in between may have written more, and is asked once again.
         over = [(cell, process) for cell, process in self._ending if process.has_ended]
         rows = defaultdict(list)
         for cell, process in [*working, *self._ending]:
@@ -138,6 +140,7 @@ class RawLoads:
 
     def finish(self) -> None:
         """Stop everything, write down the rest, and remove the files."""
+        # The files are removed even if stopping fails.
         with self._files:
             for key in list(self._running):
                 self._stop(key)

@@ -87,6 +87,7 @@ class RemainingRuns:
                     bytes=choice.size, why=choice.reason.value, between_bytes=choice.between, error=choice.error
                 )
             yield Turn(number, len(order), planned, chosen)
+            # A run that was not added is incomplete, and ends the experiment.
             if number not in self._done:
                 return
             number += 1

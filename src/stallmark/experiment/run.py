@@ -105,6 +105,7 @@ class AnyRun(ABC):
         with self._show.bar(f"{self._title}: preparing", None, Phase.PREPARING):
             memory = self._prepare()
         writer = self._writer = self._open_record(memory)
+        # Stands in the record if an error comes that nothing below expects.
         reason: str | None = "Stallmark ended unexpectedly"
         stop: StopSignal | None = None
         try:
@@ -113,23 +114,28 @@ class AnyRun(ABC):
             took = Took(prepare_s=_since(self._order.began))
             writer.update(took=took)
             began = time.monotonic()
-            self._engine.close_idle()  # the server's limit of connections is for the users
+            # The server's limit of connections is for the users.
+            self._engine.close_idle()
             reason = self._drive(writer) or self._watch.look()
             if reason is None:
                 took, began = took.changed(load_s=_since(began)), time.monotonic()
                 self._note_changed_settings(writer)
                 try:
+                    # Whatever becomes of the probe, the data are checked: their consistency is part of the verdict.
                     self._probe(writer, "after")
                 finally:
                     self._check(writer)
                 writer.update(took=took.changed(end_s=_since(began)))
             elif writer.manifest.unheard.executors:
+                # Executors that were not heard to the end may have committed more than they reported: the database has
+                # counted it.
                 with suppress(StallmarkError, CallFailed):  # the server may be gone too
                     self._count_settled(writer)
         except StopSignal as stopped:
             stop, reason = stopped, str(stopped)
             raise
         except (StallmarkError, CallFailed, OSError) as error:
+            # The loss of the server comes first, as it explains the error; if both are the same, it is written once.
             reason = ". ".join(dict.fromkeys(filter(None, (self._watch.look(), as_reason(error)))))
         finally:
             with later():
@@ -148,7 +154,8 @@ class AnyRun(ABC):
             drop_left_behind(engine)
             self._mend()
             contents = scenario.contents
-            for database, _, _ in databases(engine, self._workload, contents.scale):  # in a user's own nothing is noted
+            # A user's own database is not among these: Stallmark notes nothing in it.
+            for database, _, _ in databases(engine, self._workload, contents.scale):
                 ledger.note_driven(database)
             for part in self._workload.parts:
                 own = engine.database_of(part.name)
@@ -162,6 +169,7 @@ class AnyRun(ABC):
             wanted = pool.resolve(self._order.loaded.loaded_bytes or 0)
             required(engine.memory).cap(wanted)
         elif engine.memory:
+            # The variant before may have capped the pool.
             engine.memory.give_back()
         for name, setting in engine.variant_settings.items():
             if (wanted_so := scenario.setting_for(self._variant, name)) is not None:
@@ -253,7 +261,8 @@ class AnyRun(ABC):
                 ends.callback(_write_down, sampler, writer)
                 ends.callback(self._keep_files, writer.folder)
                 ends.callback(self._engine.devices.relax)
-                ends.callback(sampler.stop)  # after the users: a session hands in its last counters as it ends
+                # After the users, because a session hands in its last counters as it ends.
+                ends.callback(sampler.stop)
                 ends.callback(finish)
 
     def _keep_files(self, folder: Path) -> None:

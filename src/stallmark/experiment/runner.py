@@ -145,7 +145,8 @@ class Runner:
             self._show.say(sentence)
         if shallow := caution_on_history(self._scenario, self._engine):
             self._show.tell(shallow)
-        several.checkpoint(self._engine)  # every run begins with one: a server that refuses it says so before the load
+        # Every run begins with a checkpoint: a refusal of the server must come before the load.
+        several.checkpoint(self._engine)
         original_pool_bytes = self._engine.buffer_pool_bytes()
         expected = self._expect()
         loaded = self._prepare_database(advices)
@@ -177,6 +178,7 @@ class Runner:
                 check()
                 self._show.enter(Phase.PREPARING, number)
                 began = time.monotonic()
+                # Hooks and preconditioning are repeated only if the next variant needs other storage.
                 if not self._scenario.same_storage(planned.variant, present):
                     present, prepared = planned.variant, storage.make(planned.variant)
                 if self._begun:
@@ -213,7 +215,8 @@ class Runner:
                     left = format.roughly(expected.left_s(took_s, to_make))
                     self._show.say(f"about {left} left for {len(to_make)} of {turn.of} runs")
         except (StallmarkError, CallFailed, OSError) as failed:  # a hook, a restore, an operator, a disk that is full
-            if not note.applies:  # there is no record yet that could say so
+            # No record exists yet that could name the failure.
+            if not note.applies:
                 raise
             note.record_failure(failed)
             return ExperimentEnd(as_reason(failed), holds)

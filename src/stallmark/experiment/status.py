@@ -85,7 +85,7 @@ LATELY_S = 10
 class State(StrEnum):
     RUNNING = "running"
     BETWEEN = "between runs"  # the next one is being prepared, or nobody is there to make it
-    SILENT = "silent"  # its record has not grown for SILENT_S
+    SILENT = "silent"  # the run's record has not grown for SILENT_S
     COMPLETE = "complete"
     ENDED = "ended early"
 
@@ -246,7 +246,8 @@ def _now(record: Record, lately: Lately) -> Now:
 def _lately(record: Record) -> dict[str, float | None]:
     try:
         series = summarise_run(record, "now").series
-    except ValueError:  # the record grew between the reading of two columns
+    except ValueError:
+        # The record grew between the reading of two columns.
         return {}
     return {"tps": _mean_lately(series.tps), "read_ms": _mean_lately(series.read_ms)}
 

@@ -90,6 +90,7 @@ def carry_out_at_end(hook: Hook, folder: Path, state: str, because: str, show: S
     folder, "complete", "incomplete" or "stopped", and the reason. A failure is reported, and changes nothing else."""
     assert hook.command
     known = {"folder": str(folder), "state": state, "because": because}
+    # The program's name is not filled in: it was looked up as it is written, before the first run.
     command = [hook.command[0]]
     for argument in hook.command[1:]:
         command.append(re.sub(r"\{(folder|state|because)\}", lambda name: known[name[1]], argument))
@@ -148,6 +149,7 @@ def _run(which: str, command: Sequence[str], timeout_s: float) -> str:
     program = _program(command[0], scrubbed) or command[0]
     with tempfile.TemporaryFile() as output:
         try:
+            # In a session of its own it has a group of its own number, by which `_end` reaches all of it.
             process = subprocess.Popen(
                 [program, *command[1:]], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
                 env=scrubbed, start_new_session=True,
@@ -177,7 +179,8 @@ def _end(process: subprocess.Popen) -> None:
     """Terminate a process and all that it has started; kill what has not ended after GRACE_S."""
     family = []
     with suppress(psutil.Error):
-        family.append(psutil.Process(process.pid))  # not waited for yet, so its number is nobody else's
+        # Not waited for yet, so that its number is nobody else's.
+        family.append(psutil.Process(process.pid))
         family += family[0].children(recursive=True)
     for member in family:
         with suppress(psutil.Error):
@@ -266,7 +269,8 @@ class StorageWork:
         array = self._scenario.array_of(variant)
         hook = precondition = None
         if variant.before:
-            several.checkpoint(self._engine)  # nothing that the server has taken should be under way meanwhile
+            # Nothing that the server has taken should be under way while the storage is changed.
+            several.checkpoint(self._engine)
             hook = carry_out_hook(variant.name, variant.before, self._show)
         if self._scenario.precondition:
             precondition = self._precondition(variant)

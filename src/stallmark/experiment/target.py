@@ -187,7 +187,8 @@ class Target:
                     _finish_restores(engine, scenario)
                 is_absent = bool(scenario and not names and is_to_be_made(engine, scenario))
                 if not is_absent:
-                    engine.identity()  # an unreachable or too old server is refused here
+                    # An unreachable or too old server is refused here.
+                    engine.identity()
                 exist = [engine.has_database(name) for name in names] or [not is_absent]
                 if not make and not all(exist):
                     raise StallmarkError(f"{choice} is absent: run `stallmark build` first.")
@@ -205,6 +206,7 @@ class Target:
         _refuse_unmounted(self.data_dir, self.wal_dir, *folders)
         sessions = sum(most_sessions(scenario)) if isinstance(scenario, TimedScenario) else 0
         server = EmbeddedServer(self.folder(choice), self.wal_dir, self.port, sessions=sessions)
+        # Asked before anything is opened, which makes the folder.
         is_new = not server.folder.exists()
         try:
             apart = are_apart(choice.name)
@@ -218,7 +220,8 @@ class Target:
             except (StallmarkError, CallFailed) as error:
                 if isinstance(error, StallmarkError) and is_new and _holds_nothing(engine):
                     server.remove()
-                elif full := server.full_disk():  # the server cannot write its log either, so this is the only sign
+                elif full := server.full_disk():
+                    # On a full disk the server cannot write its log either, so this is the only sign.
                     error.add_note(full)
                 raise
         finally:
@@ -260,6 +263,7 @@ def _mount_points() -> Iterator[Path]:
         for line in FSTAB.read_text(errors="replace").splitlines():
             words = line.partition("#")[0].split()
             if len(words) > 1 and words[1].startswith("/"):
+                # In fstab a space is written as \040.
                 yield Path(words[1].replace("\\040", " "))
 
 

@@ -56,6 +56,7 @@ def _data_file_sample(rows: Sequence[Row]) -> IOSample | None:
     def total(name: str) -> float:
         return float(sum(row.get(name) or 0 for row in data))
 
+    # A server that does not time its reads has None, which must not become 0 ms.
     timed = any(row["read_stall_ms"] is not None for row in data)
     return IOSample(data[0]["t"], total("reads"), total("read_stall_ms") if timed else None)
 
@@ -87,9 +88,11 @@ class ConcurrentMaintenance:
         self._stopping.set()
         give_up_s = time.monotonic() + FAREWELL_S
         while self._thread.is_alive() and time.monotonic() < give_up_s:
-            self._work.cancel()  # again and again: a server forgets a cancel that comes before the statement
+            # Again and again, because a server forgets a cancel that comes before the statement.
+            self._work.cancel()
             self._thread.join(CANCEL_EVERY_S)
-        if not self._thread.is_alive():  # a driver may crash if a connection in use is closed
+        # A driver may crash if a connection in use is closed.
+        if not self._thread.is_alive():
             self._work.close()
         self._writer.append("maintenance", self._rows)
 
@@ -100,6 +103,7 @@ class ConcurrentMaintenance:
                 self._work.execute()
             except CallFailed as failure:
                 error = f"{failure.message} ({failure.code})"
+            # An error by our own cancel is the end of the run and not a failure of the maintenance.
             cut = self._stopping.is_set() and error is not None
             self._rows.append(
                 {
@@ -234,7 +238,9 @@ class Run(AnyRun):
                 ends.callback(_finish, drive, beside, writer)
                 if maintenance:
                     ends.callback(maintenance.finish)
-                ends.callback(beside.finish)  # first: users still ran during their last queries
+                # Callbacks run from the last to the first. The streams end first, since users still ran during their
+                # last queries.
+                ends.callback(beside.finish)
 
         def enter(step: str) -> None:
             planned = self._plan_of(step)

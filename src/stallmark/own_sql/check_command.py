@@ -34,6 +34,8 @@ def check_sql(folder: str | None, target, scripts: tuple[str, ...], defined: tup
     workload = find_workload(choice.name)
     with target.engine(choice, make=False) as engine:
         if engine.is_local:
+            # The embedded server begins empty, and statements need the tables of setup.sql. On a server by URL that
+            # file is never executed: the database there is the user's.
             build(engine, workload, {}, choice.seed, workers=1)
         tried = examine(engine, workload)
     if as_json:

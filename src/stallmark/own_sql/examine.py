@@ -51,12 +51,15 @@ def examine(engine: Engine, workload: Workload, users: int = 1, seed: int = 1) -
     session = engine.session(TIMEOUT_S, "stallmark-check")
     try:
         tried = []
+        # The view that shows the types of parameters is PostgreSQL's. The trial begins by a prepared text there, since
+        # the session's own `begin` has no READ ONLY.
         if engine.dialect == "postgresql":
             for name, sql in _ENDS.items():
                 session.prepare(name, sql)
         for kind in workload.transactions:
             assert issubclass(kind, OwnTransaction)
             tried += _try(session, kind, kind(shared), seed)
+        # Conditions are judged after the load: preparing one is enough to see whether the server takes it.
         for condition in workload.conditions:
             with _naming(f"conditions/{condition.name}.sql"):
                 session.prepare(f"stallmark {condition.name}", condition.sql)
@@ -92,12 +95,15 @@ def _try(session: Session, kind: type[OwnTransaction], transaction: OwnTransacti
     trial = _TrialSession(session, statements, transaction.read_results)
     is_postgres = session.dialect == "postgresql"
     if is_postgres:
+        # READ ONLY reveals a function that writes behind a SELECT, which the words of a statement do not show.
         session.call(_READING_TRIAL if kind.reads_only else _TRIAL, (), commits=False)
     else:
         session.begin(Isolation.READ_COMMITTED)
     try:
         transaction.execute(trial, transaction.inputs(random.Random(seed)))
     except CallFailed as error:
+        # The transaction puts file and line before an error, and the sentence below has them already: it takes the
+        # server's own words from the trial.
         place = _place(kind, statements.get(trial.current))
         raise _refused(place, trial.failure or error, kind) from None
     finally:
@@ -167,6 +173,8 @@ class _TrialSession(Session):
         self, name: str, parameters: Sequence[Any], *, commits: bool = True, last: bool = False
     ) -> Sequence[tuple]:
         statement = self._statements.get(name)
+        # A name that is not a user's statement is the transaction's own BEGIN or COMMIT. A COMMIT would end the trial
+        # and keep its changes.
         if statement is None or statement.begins or statement.ends:
             return []
         self.current = name
@@ -174,7 +182,9 @@ class _TrialSession(Session):
         try:
             if name in self._read_results:
                 rows = self._session.call(name, parameters, commits=False)
-            else:  # there may be millions, and only their number is asked for
+            else:
+                # There may be millions of rows, and the trial needs only their number: a `range` has that length and no
+                # memory.
                 rows = range(self._session.count(name, parameters, commits=False))  # type: ignore[assignment]
         except CallFailed as error:
             self.failure = error

@@ -45,6 +45,8 @@ def read_folder(folder: Path) -> dict[str, Any]:
     """Return the contents of a folder, as the model takes them."""
     if not folder.is_dir():
         raise StallmarkError(f"{folder} is not a folder: name one with a .sql file for each transaction.")
+    # Reports list statements in the order of files, and a listing has another order on each file system: so it is
+    # sorted.
     texts = {path.stem: _text(path) for path in sorted(folder.glob("*.sql"))}
     setup = texts.pop(SETUP, "")
     if not texts:
@@ -56,10 +58,12 @@ def read_folder(folder: Path) -> dict[str, Any]:
     chosen = dict.fromkeys(texts, None) if given is None else given
     if missing := [name for name in chosen if name not in texts]:
         raise StallmarkError(f"{folder / FILE}: {missing[0]} has no file {missing[0]}.sql: write it, or leave it out.")
+    # A file that is not listed is an error, not weight 0: one that is added later would otherwise silently never run.
     if unnamed := [name for name in texts if name not in chosen]:
         raise StallmarkError(f"{folder / FILE} leaves out {unnamed[0]}.sql: add `{unnamed[0]}: 1`, or 0 to rest it.")
     name = re.sub(r"[^a-z0-9_-]+", "_", folder.resolve().name.lower()).strip("_-")
     return {
+        # The settings come behind it, so that a name in workload.yaml wins over the folder's.
         "name": name if name[:1].isalpha() else f"sql_{name}",
         **settings,
         "transactions": {key: {"sql": texts[key], **_transaction(choice, folder)} for key, choice in chosen.items()},
@@ -90,6 +94,7 @@ def _yaml(path: Path) -> dict[str, Any]:
 
 def _text(path: Path) -> str:
     try:
+        # Drops a byte order mark, which some editors write and a server would take for part of the SQL.
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise StallmarkError(f"{path} cannot be read ({error.strerror}).") from None
@@ -155,4 +160,5 @@ def _parquet(path: Path) -> tuple[list[str], Iterable[list[Any]]]:
 
 
 def _cell(value: Any) -> Any:
+    # The rows go into the definition, which is written as JSON and has no dates or decimals.
     return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)

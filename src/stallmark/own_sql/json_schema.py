@@ -18,8 +18,10 @@ def workload_schema() -> dict[str, Any]:
             del definition["properties"][key]
         definition["required"] = [key for key in definition.get("required", ()) if key not in keys]
     workload = schema["$defs"]["OwnSql"]
-    workload["required"] = []  # the folder's name is the workload's, and each file a transaction
+    # Nothing is required in the file: the folder's name is the workload's, and each .sql file a transaction.
+    workload["required"] = []
     transactions = workload["properties"]["transactions"]
+    # A number alone is a weight, and a name without a value has the weight 1.
     weight = {"type": ["integer", "null"]}
     transactions["additionalProperties"] = {"anyOf": [transactions["additionalProperties"], weight]}
     return schema

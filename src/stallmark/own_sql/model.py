@@ -53,6 +53,7 @@ class Exponential(Section):
 def _draw_kind(given: Any) -> str:
     if isinstance(given, BaseModel):
         return f"draw {type(given).__name__.lower()}"
+    # The kind is chosen by its key: without that pydantic reports the mistakes of every kind in the union.
     keys = [key for key in ("zipf", "normal", "exponential") if isinstance(given, dict) and key in given]
     return f"draw {keys[0]}" if keys else "draw word"
 
@@ -125,6 +126,7 @@ class Range(Section):
         if not self.decimals and (isinstance(self.from_, float) or isinstance(self.to, float)):
             yield "from and to are not whole numbers: add decimals: 2"
         if (
+            # Zipf alone draws by a list with a total for each number, which every process holds.
             self.draw != "uniform"
             and (self.to - self.from_) * 10**self.decimals > 10_000_000
             and isinstance(self.draw, Zipf)
@@ -316,6 +318,7 @@ class OwnSql(Section):
 
 def _is_one_read(text: str, dialect: str) -> bool:
     try:
+        # Each process executes a query for parameters by itself: one that writes would do so as often.
         return [statement.kind for statement in split(text, dialect)] == [Kind.READ]
     except StallmarkError:
         return False
@@ -349,6 +352,7 @@ def mistakes_in(workload: OwnSql, transaction: OwnTransaction, dialect: str) -> 
 
 def _mistakes_of_kind(statement: Statement) -> Iterator[str]:
     word = statement.words[0] if statement.words else ""
+    # A SELECT is DDL only if it makes a table, and "SELECT changes tables" would mislead.
     if word in ("SELECT", "WITH"):
         word = "SELECT … INTO"
     if statement.kind is Kind.DDL:

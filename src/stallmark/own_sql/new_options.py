@@ -27,6 +27,7 @@ def sql_options(workload: Path | None) -> Path | None:
         if file.is_file():
             target = workload / file.relative_to(STARTER)
             target.parent.mkdir(parents=True, exist_ok=True)
+            # The starter's first line names the schema by a relative path, which leads nowhere from the user's folder.
             text = file.read_text(encoding="utf-8").replace(f"../{SCHEMA.name}", str(SCHEMA), 1)
             target.write_text(text, encoding="utf-8")
     named = shlex.quote(str(workload))

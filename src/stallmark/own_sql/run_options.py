@@ -39,6 +39,7 @@ def document(sql: Any) -> dict[str, Any]:
         "users": 10,
         "warm_up": "3s",
         "measure": "60s",
+        # A quick run may be on a database of the user's, which Stallmark does not restore unasked.
         "reset": "continue",
         "variants": [{"name": "as it is"}],
     }
@@ -49,6 +50,7 @@ def scripts_definition(scripts: "Sequence[str]", defined: "Sequence[str]") -> di
     variables = dict(map(_variable, defined))
     transactions: dict[str, Any] = {}
     for script in scripts:
+        # This is pgbench's notation. A path may have an @ of its own, so only digits behind the last one are a weight.
         file, mark, weight = script.rpartition("@")
         if not mark or not weight.isdigit():
             file, weight = script, "1"

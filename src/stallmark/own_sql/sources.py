@@ -130,6 +130,7 @@ def _draw_apart(rows: list[Row], draw: Any, users: Users) -> Draw:
         own = (count - user + most - 1) // most
         if draw == "in order":
             return rows[user + place.turn % own * most]
+        # Users differ by one row at most, so that two choosers serve all of them.
         chooser = choosers.get(own)
         if chooser is None:
             chooser = choosers[own] = _chooser(draw, own)
@@ -165,11 +166,13 @@ def zipf_totals(count: int, exponent: float) -> list[float]:
 
 def _draw_place(totals: Sequence[float], rng: random.Random) -> int:
     """Return a place drawn by running totals of weights; one of weight 0 is never drawn."""
-    return bisect_left(totals, (1.0 - rng.random()) * totals[-1])  # (0, 1]
+    # 1 − random() is above 0. A 0 itself would choose the first place even if its weight is 0.
+    return bisect_left(totals, (1.0 - rng.random()) * totals[-1])
 
 
 def _range(source: Mapping[str, Any]) -> Draw:
     low, high, decimals, draw = source["from"], source["to"], source["decimals"], source["draw"]
+    # Counted in whole steps of the last decimal, so that both ends can be drawn.
     times = 10**decimals
     first, count = round(low * times), round(high * times) - round(low * times) + 1
     if draw == "uniform" and not decimals:
@@ -200,10 +203,12 @@ def _fake(key: str, source: Mapping[str, Any], seed: int) -> Draw:
 def fake_values(key: str, source: Mapping[str, Any], seed: int) -> list[Any]:
     """Return the values of a Faker provider, the same for the same seed. Raise StallmarkError for one it does not
     have."""
-    from faker import Faker  # only a load that asks for it pays for the import
+    # Only a load that asks for Faker pays for its import.
+    from faker import Faker
 
     try:
         fake = Faker(source["locale"])
+        # By the seed alone, two sources of one provider would have the same values in the same order.
         fake.seed_instance(f"{seed}/{key}")
         provider = getattr(fake, source["faker"])
         return [_faked(provider(**source["arguments"])) for _ in range(source["distinct"])]

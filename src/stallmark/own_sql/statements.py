@@ -55,12 +55,17 @@ class Statement:
         first = self.words[0] if self.words else ""
         if first in _REFUSED:
             return Kind.REFUSED
+        # Other SETs are statements; this one would undo the isolation that workload.yaml chooses.
         if first == "SET" and "TRANSACTION" in self.words[:3]:
             return Kind.CONTROL
+        # BEGIN opens a block of T-SQL, too: a batch with variables or branches is a statement and not transaction
+        # control.
         if first in _CONTROL and not _OF_BATCH.intersection(self.words):
             return Kind.CONTROL
         if first in _DDL or _makes_table(self.words, self.text):
             return Kind.DDL
+        # Every word counts and not the first alone, as a WITH may hold an INSERT. An unknown statement is taken to
+        # write.
         writes = _WRITES.intersection(self.words) or first not in _READS
         return Kind.WRITE if writes else Kind.READ
 
@@ -72,6 +77,7 @@ class Statement:
     @property
     def ends(self) -> bool:
         """Return whether it ends a transaction."""
+        # ROLLBACK TO a savepoint leaves the transaction open, and COMMIT PREPARED ends another one than the session's.
         partial = "TO" in self.words or "PREPARED" in self.words
         return self.kind is Kind.CONTROL and self.words[0] in ("COMMIT", "END", "ROLLBACK", "ABORT") and not partial
 
@@ -81,6 +87,7 @@ def _makes_table(words: tuple[str, ...], text: str) -> bool:
     themselves."""
     if words[:1] not in (("SELECT",), ("WITH",)) or "INTO" not in words:
         return False
+    # The INTO of these names a table or variable that is there already.
     if {"INSERT", "MERGE", "FETCH"}.intersection(words):
         return False
     return not re.search(r"\binto\s+[#@]", text, re.IGNORECASE)

@@ -143,6 +143,7 @@ def _only_reads(given: Mapping[str, Any], define: Mapping[str, Any]) -> bool:
         statements = [step.statement for step in _steps(given, define) if isinstance(step, Query)]
     else:
         try:
+            # Judged before a server is known: a text that one dialect cannot read may be fine in the other.
             statements = split(given["sql"], "postgresql")
         except StallmarkError:
             statements = split(given["sql"], "mssql")
@@ -168,6 +169,8 @@ class OwnStatements(OwnTransaction):
             (_call_name(self.name, number), picker([places[name] for name in statement.names]))
             for number, statement in enumerate(statements)
         ]
+        # A single statement is a transaction by itself and is spared the trips of BEGIN and COMMIT; other levels than
+        # the default need a BEGIN that names them.
         one_statement = len(self._calls) == 1 and self.given["isolation"] == "read committed"
         self._alone: str | None = None
         self._pick: Pick = tuple
@@ -247,7 +250,7 @@ class OwnStatements(OwnTransaction):
         except CallFailed as error:
             reported += place + number, FAILED, began, _now()
             raise _name_statement(error, self.name, self._lines[number]) from None
-        except IndexError:  # of the first row: the trial before the load meets it
+        except IndexError:  # a column that the first row lacks; the trial before the load meets it
             raise StallmarkError(
                 f"{self.name}.sql, line {self._lines[number]}: it returns {len(rows[0])} columns, and a parameter is "
                 f"of column {1 + max(self._results[number])}: change `column`."
@@ -345,6 +348,8 @@ class PgbenchScript(OwnTransaction):
                 raise
             self._report((self._place, _row_count(rows), began, _now()))
             return Outcome.COMMITTED
+        # A copy, because a retry begins with the same inputs whatever \set has changed meanwhile. Kept as well,
+        # because in pgbench variables outlive a transaction.
         variables = self._variables = dict(inputs[0])
         is_open = False
         place, steps, line = self._first, self._steps, 0

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sqlalchemy import MetaData
 
 _VERSIONS = 10**6
-_SESSIONS_PER_USER = 0.001  # for what comes at intervals: one session for each process, up to 1,000 users
+_SESSIONS_PER_USER = 0.001  # one session per process at intervals, up to 1,000 users
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,8 @@ class OwnWorkload(Workload):
         return list(statement_facts(self.definition, dialect))
 
     def examine(self, engine: Engine, users: int) -> None:
-        from stallmark.own_sql.examine import MANY_ROWS, examine  # which an executor does not need
+        # Imported here because an executor, which imports this module, never examines.
+        from stallmark.own_sql.examine import MANY_ROWS, examine
 
         counted = [statement.name for statement in examine(engine, self, users) if (statement.rows or 0) > MANY_ROWS]
         define({**self.definition, "counted": counted})
@@ -98,6 +99,7 @@ def make_workload(definition: Mapping[str, Any]) -> OwnWorkload:
 
 def version_of(definition: Mapping[str, Any]) -> int:
     """Return a number that changes with every word of a definition that decides what is executed."""
+    # The trial finds `counted` on each server. It decides how rows are fetched, not what is executed.
     deciding = {key: value for key, value in definition.items() if key != "counted"}
     return _number(json.dumps(deciding, sort_keys=True, default=str))
 

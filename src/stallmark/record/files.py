@@ -60,7 +60,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             yield file
         os.replace(draft, path)
     except BaseException as error:
-        with suppress(OSError):  # its folder may take no change any more
+        with suppress(OSError):  # the folder may be read-only by now
             draft.unlink(missing_ok=True)
         if isinstance(error, OSError) and not error.filename:
             raise with_path(error, path) from error
@@ -73,7 +73,7 @@ def sweep(folder: Path) -> None:
         number = draft.stem.rpartition("-")[2]
         # A draft of a living process is still being written.
         if number.isdecimal() and not psutil.pid_exists(int(number)):
-            with suppress(OSError):  # its folder may take no change any more
+            with suppress(OSError):  # the folder may be read-only by now
                 draft.unlink()
 
 
@@ -113,6 +113,7 @@ def exclusive_folder(folder: Path, *, taken: str) -> Iterator[None]:
     try:
         with suppress(OSError):  # the file system has no locks
             try:
+                # A held lock is an OSError as well, so it becomes a sentence before `suppress` can swallow it.
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise StallmarkError(taken) from None
@@ -135,6 +136,7 @@ class Reserve:
     def __init__(self, folder: Path):
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 (closed by `free`)
         try:
+            # The space must be taken: a file that is merely made longer takes none until it is written.
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(self._file.fileno(), 0, RESERVED_BYTES)
             else:
@@ -151,8 +153,8 @@ class Reserve:
 
 # A file of JSON that holds one part of a record as a model: read in sentences, written whole.
 #
-# Its last key is the checksum of all others, so that no damage gives other figures. It is that of their values: a file
-# that was merely laid out anew has the same. Files from before there were checksums have none.
+# Its last key is the checksum of all others, so that no damage gives other figures. The checksum covers values, not
+# text: a file that was merely reformatted has the same. Files from before there were checksums have none.
 
 CHECKSUM = "checksum"
 Model = TypeVar("Model", bound=BaseModel)
@@ -194,6 +196,7 @@ def read_model(kind: type[Model], folder: Path, file: str, title: str, newest: i
     path = folder / file
     content = read_json(path, absent=f"{folder} is not a {title}: it has no {file}.", remedy=remedy)
     format = content.get("format") if isinstance(content, dict) else None
+    # Not isinstance, as a bool is an int too, and `true` is not a format.
     if type(format) is int and format > newest:
         raise StallmarkError(
             f"{folder} has {title} format {format} and this version reads format {newest}: update Stallmark."

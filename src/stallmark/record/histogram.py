@@ -74,7 +74,8 @@ def merge(parts: Sequence[Histogram]) -> Histogram:
     if len(parts) == 1:
         return parts[0]
     places, counts = map(np.concatenate, zip(*map(used, parts), strict=True))
-    if len(places) > _FEW and places.min() >= 0:  # a report may hold anything: where it is read it is refused
+    # A load machine's report may hold anything: a negative bucket is refused where it is read.
+    if len(places) > _FEW and places.min() >= 0:
         return from_counts(np.bincount(places, counts))
     together, which = np.unique(places, return_inverse=True)
     return _encode(together, np.bincount(which, counts, minlength=len(together)))
@@ -112,7 +113,8 @@ def add_to(totals: np.ndarray, row: np.ndarray, gaps: "pa.ListArray", counts: "p
     `totals`. Raise ValueError if one is damaged."""
     lengths, places, counted = _flat(gaps, counts)
     places += np.repeat(row * BUCKETS, lengths)
-    np.add.at(totals.reshape(-1), places, counted.astype(totals.dtype))  # ten times as slow where types differ
+    # Cast first, because this is ten times as slow where types differ.
+    np.add.at(totals.reshape(-1), places, counted.astype(totals.dtype))
 
 
 def without_service(rows: "pa.Table") -> "pa.Table":
@@ -123,7 +125,8 @@ def without_service(rows: "pa.Table") -> "pa.Table":
     import pyarrow as pa
 
     pieces = []
-    for piece in rows.combine_chunks().to_batches(_ROWS_AT_ONCE):  # chunks fit into a processor's cache
+    # Chunks of this size fit into a processor's cache.
+    for piece in rows.combine_chunks().to_batches(_ROWS_AT_ONCE):
         if (distances := _distances(piece)) is None:
             return rows
         pieces.append(_replaced(piece, distances, pa.nulls(len(piece), piece.schema.field("service_counts").type)))
@@ -133,7 +136,8 @@ def without_service(rows: "pa.Table") -> "pa.Table":
 def _distances(rows: "pa.RecordBatch") -> "pa.ListArray | None":
     """Return the distances of the service times from the latencies; None if rows are to stay as they are."""
     histograms = [rows.column(f"{name}_{part}") for name in ("latency", "service") for part in ("gaps", "counts")]
-    if any(part.null_count for part in histograms):  # unknown, which must not come back as none
+    # Unknown times must not come back as none.
+    if any(part.null_count for part in histograms):
         return None
     try:
         lengths, latency, times = _flat(*histograms[:2])

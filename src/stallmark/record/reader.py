@@ -166,7 +166,8 @@ class Record:
                 return _Source(stream, extent.rows, extent)
         except FileNotFoundError:
             pass
-        if is_file(parquet):  # the run has closed this table, maybe meanwhile
+        # The run has closed this table, maybe meanwhile.
+        if is_file(parquet):
             tables = read_manifest(self.folder).tables
             if (name in tables or not tables) and find(parquet, tables.get(name)):
                 return _Source(parquet)
@@ -335,7 +336,8 @@ class RecentRecord(Record):
         if name in self._tables:
             table = self._tables[name]
             selected = table.select([column for column in columns if column in table.column_names])
-            yield from selected.combine_chunks().to_batches()  # one: each costs its reader more than its rows do
+            # One batch, because each costs its reader more than its rows do.
+            yield from selected.combine_chunks().to_batches()
 
     def table(self, name: str) -> pa.Table:
         return self._tables.get(name, pa.table({}))

@@ -70,7 +70,8 @@ class _Messages:
     def __init__(self, schema: pa.Schema, options: pa.ipc.IpcWriteOptions):
         self._written = io.BytesIO()
         self._arrow = pa.ipc.new_stream(self._written, schema, options=options)
-        self._begins = len(schema.serialize())  # Arrow writes it with the first batch
+        # Arrow writes the schema with the first batch.
+        self._begins = len(schema.serialize())
 
     def serialize(self, batch: pa.RecordBatch) -> bytes:
         self._arrow.write_batch(batch)
@@ -84,6 +85,7 @@ class _Messages:
 def _write_all(file: BinaryIO, data: Bytes) -> None:
     left = memoryview(data)
     while left:
+        # An unbuffered file may take only a part of what it is given.
         left = left[file.write(left) :]
 
 
@@ -112,6 +114,7 @@ def whole_extent(path: Path) -> Extent:
         return Extent(size, None)
     crc = begin = rows = 0
     with path.open("rb") as file:
+        # The last entry may be half written.
         for end, up_to, noted in _ENTRY.iter_unpack(sums[: len(sums) - len(sums) % _ENTRY.size]):
             if end > size:  # it has grown meanwhile
                 if end > path.stat().st_size:
@@ -278,8 +281,8 @@ def read_pieces(
     strings = [field.name for field in layout.schema if pa.types.is_string(field.type)]
     # Arrow takes several times the memory of a batch to read its lists.
     at_once = max(1, min(ROWS_AT_ONCE, _PIECE_BYTES * footer.num_rows // max(1, layout.bytes)))
-    # Not mapped: what was read of a mapped file counts as memory until all of it was. In one thread: each has memory of
-    # its own, and two cores are used better by two records.
+    # Not mapped: what was read of a mapped file counts as memory until all of it was. In one thread: each has
+    # memory of its own, and two cores are used better by two records.
     options = {"read_dictionary": strings, "memory_map": False, "pre_buffer": False}
     with (
         readable(path, remedy=remedy),

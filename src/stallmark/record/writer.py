@@ -36,7 +36,8 @@ class RecordWriter:
         self._rows: dict[str, int] = {}
         self._failed: dict[str, str] = {}
         self._reserve = Reserve(folder)
-        self.save_manifest()  # tables without a manifest are what is left of a record
+        # Before any table, because tables without a manifest are what is left of a record.
+        self.save_manifest()
         for name, schema in tables.items():
             self.add_table(name, schema)
 
@@ -119,7 +120,8 @@ class RecordWriter:
             target.unlink()
             raise OSError(f"{self._rows[name]} rows were written, {rows} can be read")
         self.update(tables=self.manifest.tables | {name: written(target)})
-        self.save_manifest()  # a reader, and a kill, may come at any moment
+        # After each table, because a reader, and a kill, may come at any moment.
+        self.save_manifest()
         remove(source)
 
 

@@ -32,7 +32,8 @@ def step_labels(experiment: ExperimentSummary) -> dict[str, str]:
 
     def label(step: StepSummary, *more: str) -> str:
         parts = [step.variant] if several_variants or not several_users else []
-        users = step.step if experiment.ceilings else format.users(step.users)  # a level may come again
+        # A search may try a level again, so that users alone would not distinguish its steps.
+        users = step.step if experiment.ceilings else format.users(step.users)
         parts += [users] if several_users else []
         parts += [f"repeat {step.repeat}"] if several_repeats else []
         return " · ".join([*parts, *more])

@@ -16,7 +16,8 @@ from stallmark.analysis.run import RunSummary
 from stallmark.redact import visible
 from stallmark.report.text.device import EMULATED
 
-if TYPE_CHECKING:  # Plotly takes 0.07 s, and only pages have charts
+# Plotly takes 0.07 s to import, and only pages have charts.
+if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 # The style of variants and charts: one colour, mark and dash per variant, and one template for all charts.
@@ -65,6 +66,7 @@ class KeyItem:
 def looks(names: Sequence[str]) -> dict[str, Look]:
     """Return a look for every name, in order; more than 48 names share some."""
     return {
+        # Colours and symbols repeat together after eight names: from there on the dash distinguishes them.
         name: Look(COLOURS[i % len(COLOURS)], SYMBOLS[i % len(SYMBOLS)], DASHES[(i // len(COLOURS)) % len(DASHES)])
         for i, name in enumerate(dict.fromkeys(names))
     }
@@ -166,6 +168,7 @@ def chart(height: int, **layout: Any) -> go.Figure:
     """Return an empty chart of `height` px. Its style is `style.template`, of which a page holds one for all charts."""
     import plotly.graph_objects as go
 
+    # Without a template of its own a chart would get Plotly's default one, which is large.
     return go.Figure(layout={"template": {}, "height": height, **layout})
 
 
@@ -273,6 +276,7 @@ def scale(runs: Sequence[RunSummary]) -> tuple[int, str]:
 def bucket_width(samples: int, parts: int = 1) -> int:
     """Return the samples per bucket, so that `parts` segments together have at most POINTS extremes; 1 if they have no
     more samples than that."""
+    # Each segment may end in a bucket that is not full, so that one more is needed for each.
     return 1 if samples <= POINTS else math.ceil(samples / max(POINTS // 2 - parts, 1))
 
 

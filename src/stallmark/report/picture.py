@@ -69,6 +69,7 @@ def box(x: float, y: float, width: float, height: float, fill: str, **more: str 
 
 def stamp(right: float, y: float, says: str) -> list[dict]:
     """Return a word in a frame, flush right."""
+    # Without a script an SVG cannot measure its text: the width is an estimate.
     width = 10.4 * len(says) + 14
     return [
         box(right - width, y - 15, width, 21, "none", stroke=WARN, stroke_width=1.5, **{"class": "warn-line"}),
@@ -103,7 +104,7 @@ class PictureRow:
     low: float | None  # 95 % interval over runs
     high: float | None
     response_ms: float | None
-    parts_ms: list[float] = field(default_factory=list)  # in the order of CAUSES
+    parts_ms: list[float] = field(default_factory=list)  # ordered as CAUSES
 
 
 @dataclass(frozen=True)
@@ -182,6 +183,7 @@ def _row(point: Point, name: str, colour: str, doubts: set[str], apart: bool) ->
     low = high = None
     # An interval over fewer runs would promise a precision that it does not have.
     if len(runs) >= REPLICATES:
+        # The interval of a mean is that of the differences from zero.
         low, high = map(float, paired(np.zeros(len(runs)), np.array(runs)).interval())
     budgets = [step.cause.budget for step in point.steps if step.cause and step.cause.budget]
     # Parts of some runs alone would not add up to the mean over all runs.
@@ -234,6 +236,7 @@ def _shapes(made: Picture, frame: Frame, top: int) -> tuple[list[dict], int]:
     # Up to eight rows keep their height; more share the height of eight, as far as text stays readable.
     row_height = frame.row if frame.wrapped or len(made.rows) <= 8 else max(28, frame.row * 8 // len(made.rows))
     bar = frame.bar if row_height == frame.row else row_height - 10
+    # Without any throughput the scale does not matter, but it must not be zero.
     fastest = max((max([row.rate or 0.0, row.high or 0.0, *row.runs]) for row in made.rows), default=0.0) or 1.0
     slowest = max((row.response_ms or 0.0 for row in made.rows), default=0.0) or 1.0
     explained = all(row.parts_ms or row.response_ms is None for row in made.rows)

@@ -167,6 +167,7 @@ def heat_table(profile: ProfileSummary) -> Heat:
 
 def _ahead_of_utc_s(moments: np.ndarray) -> np.ndarray:
     """Return the seconds that local time is ahead of UTC at each moment."""
+    # The offset cannot change within a quarter, so it is looked up once for all moments in one.
     quarters, place = np.unique(np.floor(moments / QUARTER_S), return_inverse=True)
     offsets = (format.local_time(quarter * QUARTER_S).utcoffset() for quarter in quarters)
     return np.array([offset.total_seconds() if offset else 0.0 for offset in offsets])[place]
@@ -176,7 +177,8 @@ def _days(measure: Measure, begin: np.ndarray, values: np.ndarray) -> list[tuple
     top = float(np.nanmax(values))
     days: dict[str, list[tuple[str, float]]] = {}
     for moment, value in zip(begin, values, strict=True):
-        hour = datetime.fromtimestamp(float(moment), UTC)  # local time of the zone: the offset is in it
+        # UTC by name only: the number has the offset of the zone in it already.
+        hour = datetime.fromtimestamp(float(moment), UTC)
         cells = days.setdefault(f"{hour:%a %d %b}", [("", 0.0)] * 24)
         if np.isfinite(value):
             cells[hour.hour] = value_of(measure, value), float(value) / top if top > 0 else 0.0
@@ -221,7 +223,8 @@ def _figure(profile: ProfileSummary, name: str, title: str, unit: str, measures:
     shown = [measure for measure in measures if measure in values]
     if not shown:
         return None
-    grid = np.arange(begin[0], begin[-1] + MINUTE_S, MINUTE_S)  # a gap is a break in the line
+    # On a grid of all minutes a gap breaks the line.
+    grid = np.arange(begin[0], begin[-1] + MINUTE_S, MINUTE_S)
     place = np.searchsorted(grid, begin)
     width = bucket_width(len(grid))
     hours = (grid - grid[0]) / 3600

@@ -164,6 +164,7 @@ def _templates() -> Environment:
     environment = Environment(
         loader=PackageLoader("stallmark.report", "templates"),
         autoescape=True,
+        # A misspelt name in a template must be an error and not an empty place.
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

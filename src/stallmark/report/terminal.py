@@ -102,6 +102,7 @@ def fit(table: Table, width: int, widths: Sequence[int] = ()) -> tuple[list[int]
     # First the name shrinks to NAME_MIN, but a table of many columns rather loses its least important one.
     while needed_width(min(name, NAME_MIN)) > width or (needed_width(name) > width and len(shown) > FULL):
         last = max(shown, key=lambda column: table.importance.get(column, 0))
+        # Only columns that must stay are left.
         if not table.importance.get(last):
             break
         shown.remove(last)

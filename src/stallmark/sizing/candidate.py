@@ -116,6 +116,7 @@ class CandidateAnswer:
     def ends(self) -> Finding | None:
         """Return the first limit: the one at the lowest level that broke, by any method."""
         broke = [reach for reach in self.reaches if reach.high is not None]
+        # The second part of the key decides between equal levels: False, for the deciding method, sorts first.
         return min(broke, key=lambda reach: (reach.high, reach is not self.deciding)).ends if broke else None
 
     @property
@@ -203,6 +204,7 @@ def answer_finding(answer: CandidateAnswer) -> Finding:
 
 def compare_with_today(today: CandidateAnswer, candidates: Sequence[CandidateAnswer]) -> Iterator[Finding]:
     """Yield the ratio of the ceilings of each candidate and today's hardware, method by method."""
+    # Today's hardware did carry this load, so a ceiling below it puts the test in doubt.
     if today.deciding and today.deciding.high is not None and today.deciding.high <= 1:
         yield caution(SizingKind.TODAY_BELOW, today=today.name, high=today.deciding.high, method=today.deciding.method)
     for candidate in candidates:

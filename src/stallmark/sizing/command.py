@@ -186,7 +186,8 @@ def _run_sizing(
     [variant] = scenario.variants
     find_tool(emulated=scenario.emulates(variant))  # before a database is built for nothing
     if scenario.queries and target.is_absent(scenario.contents):
-        command()  # a missing data generator is reported before the replay, not after it
+        # A missing data generator is reported before the replay, not after it.
+        command()
     demand = demand_of(profile, window_s=scenario.replay.window)
     show.say(": ".join(filter(None, (scenario.title or scenario.name, scenario.answers))))
     absent = float(target.is_absent(scenario.contents))

@@ -79,6 +79,8 @@ class WindowSearch:
         for peak in self.peaks(()):
             if peak.per_s > MORE * _highest_mean(chosen, peak.measure) or not chosen:
                 chosen += self._window(peak.begin, peak.measure)
+            # The need is a multiple of the I/Os of the first window: another one in its place would falsify every
+            # answer.
             if not chosen or chosen[0].because != "ios_per_s":
                 return ()
         for _ in range(MOST_TOGETHER):

@@ -165,6 +165,7 @@ def _reach(
         (holds or 0.0, breaks) for outcome, holds, breaks in answers if outcome in ("found", "at_least", "none")
     ]
     between = [(holds, breaks) for holds, breaks in confirmed if holds and breaks]
+    # A mean of ceilings needs both ends of every run. Without them only the outermost ends are certain.
     middle, low, high = None, 0.0, None
     if confirmed and len(between) == len(confirmed):
         middle, low, high = mean_ceiling(between)

@@ -91,6 +91,7 @@ class SizingRunner:
         refuse_what_cannot_be(
             self._scenario, self._engine, self.folder.parent, machines, goes_by="the I/O of its loads"
         )
+        # Stands in the manifest if an error comes that nothing below expects.
         reason: str | None = "Stallmark ended unexpectedly"
         with exclusive_folder(
             self.folder, taken=f"Another Stallmark writes into {self.folder}: wait for it or stop it."

@@ -134,6 +134,7 @@ def fitted_rates(wanted: Mapping[str, float | None], costs: Costs) -> dict[str, 
         [[(load_costs[name] or 0.0) / (wanted[name] or 1.0) for load_costs in costs.values()] for name in counted]
     )
     # A load is scaled to one that alone does all of its largest part: rates differ by powers of ten.
+    # Not less than `tiny`, or a load without a counted cost would be divided by zero.
     scale = np.maximum(relative.max(axis=0), np.finfo(float).tiny)
     scaled, _ = nnls(relative / scale, np.ones(len(counted)))
     return {load: float(rate) for load, rate in zip(costs, scaled / scale, strict=True)}

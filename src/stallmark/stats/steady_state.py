@@ -26,11 +26,12 @@ from stallmark.stats.thresholds import (
 #
 # All take a series of equally spaced values, shape (n,), without NaN. Neighbouring seconds of a throughput resemble
 # each other, and tests that take them for independent find a trend in many a steady run. So the tests are made on the
-# means of batches, and their variance is raised by how far neighbouring batches still resemble each other. A wandering
-# that takes longer than a tenth of the series cannot be told from a trend. For as long as the series lasts it is one.
+# means of batches, and their variance is raised by how far neighbouring batches still resemble each other. A
+# wandering that takes longer than a tenth of the series cannot be told from a trend. For as long as the series lasts it
+# is one.
 #
-# Neither scipy nor statsmodels has MSER-5, Mann-Kendall's or Pettitt's test. scipy.stats.theilslopes has the slope, but
-# its interval takes the batches for independent; tests hold ours against it where they are.
+# Neither scipy nor statsmodels has MSER-5, Mann-Kendall's or Pettitt's test. scipy.stats.theilslopes has the slope,
+# but its interval takes the batches for independent; tests hold ours against it where they are.
 
 
 _ROUNDING = 1e-12

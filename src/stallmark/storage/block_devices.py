@@ -173,8 +173,8 @@ def device_of_number(number: int) -> BlockDevice:
 
 # Limits on a process's I/O to a device, as the kernel's block controllers have them.
 #
-# Version 1 of control groups has a file for each (`blkio.throttle.read_iops_device`), version 2 has `io.max`. A limit
-# of a group holds for all groups within it. (Linux, Documentation/admin-guide/cgroup-v1/blkio-controller.rst and
+# Version 1 of control groups has a file for each (`blkio.throttle.read_iops_device`), version 2 has `io.max`. A
+# limit of a group holds for all groups within it. (Linux, Documentation/admin-guide/cgroup-v1/blkio-controller.rst and
 # cgroup-v2.rst.)
 
 PROC = Path("/proc")

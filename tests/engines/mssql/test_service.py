@@ -406,7 +406,7 @@ def test_a_database_that_others_are_in_is_left_alone(engine, database, notes, mo
     """Error 5070: "Database state cannot be changed while other users are using the database"."""
     monkeypatch.setattr(variant_settings, "ALONE_WITHIN_S", -1)
     database.refuses = Error(5070, "Database state cannot be changed while others use it", severity=16)
-    with pytest.raises(StallmarkError, match="The database bank has other sessions"):
+    with pytest.raises(StallmarkError, match="Others are in the database bank"):
         engine.variant_settings["row_versioning"].make(True)
 
 

@@ -257,7 +257,7 @@ def test_a_trade_is_completed_once(desk: Desk) -> None:
         with pytest.raises(CallFailed, match=f"trade {again.trade} is {state}, not SBMT") as failed:
             desk.execute(again, 2_600)
         assert failed.value.kind is ErrorClass.OTHER  # and is not tried again
-    with pytest.raises(CallFailed, match="no trade 17: run `stallmark check`"):
+    with pytest.raises(CallFailed, match="trade 17 does not exist: run `stallmark check`"):
         desk.execute(Order(17, 0, 100), 2_500)
     assert desk.holdings(account) == [(order.trade, 2_500, 100)]
     desk._connection.execute(f"DELETE FROM brokerage.trade_history WHERE th_t_id = {canceled.trade}")

@@ -17,9 +17,9 @@ from stallmark.analysis.read.waits import WaitParts
 #
 # A backend times its I/O from the request until it runs again. What a block device counts (/proc/diskstats) begins when
 # a request has been allocated. So a request that is throttled (a cgroup's limit), waits for a tag, or is in a stacked
-# or a network file system has not reached the counters: that time is storage too, above the device. CPUs account only
-# for the time in which the server's processes ran or were runnable, less the time in which their sessions were seen at
-# a CPU. If the processes are not known, the machine's CPUs give a bound, and time within it stays undivided.
+# or a network file system has not reached the counters: that time is storage too, above the device. CPUs account
+# only for the time in which the server's processes ran or were runnable, less the time in which their sessions were
+# seen at a CPU. If the processes are not known, the machine's CPUs give a bound, and time within it stays undivided.
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,8 @@ def make_budget(
     parts = dict.fromkeys(PARTS, 0.0) | {name: seen.get(name, 0.0) * per_transaction for name in _SERVED}
     served = sum(parts.values())
     within = response_ms - queue_ms
-    if served > within:  # samples vary, but their sum cannot exceed the response time
+    # Samples vary, but their sum cannot exceed the response time.
+    if served > within:
         parts = {name: ms * within / served for name, ms in parts.items()}
     parts["queue"] = queue_ms
     parts["client"] = max(0.0, within - served)

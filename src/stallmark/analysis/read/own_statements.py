@@ -19,7 +19,7 @@ _READS = ("executions", "logical_reads", "physical_reads")
 class OwnStatementSummary:
     """One statement in the measured interval of one step. Percentiles are None if the sample is too small for them."""
 
-    name: str  # its transaction, and its number in that
+    name: str  # transaction, and the statement's number in it
     transaction: str
     line: int
     text: str

@@ -181,7 +181,7 @@ class ServerViews:
     io_latency: Histograms = field(default_factory=dict)
     query_store: QueryStore = field(default_factory=QueryStore)
     statements: Statements = field(default_factory=Statements)
-    statement_reads: Mapping[str, Counters] = field(default_factory=dict)  # of SQL of a user's own
+    statement_reads: Mapping[str, Counters] = field(default_factory=dict)  # keys: statements of a user's own SQL
     state: StateViews = field(default_factory=StateViews)
     row_waits: RowWaits = field(default_factory=RowWaits)
 

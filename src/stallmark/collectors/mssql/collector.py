@@ -96,7 +96,8 @@ def ask(engine: MssqlEngine, sql: str, within_s: int | None = None) -> list[tupl
 class CollectorConnection(ServerConnection):
     """A connection that gives way to all others, and waits for no answer longer than ANSWER_WITHIN_S."""
 
-    _cursor: Any = None  # one for all queries: making it costs as much as asking
+    # One cursor for all queries, because making one costs as much as asking.
+    _cursor: Any = None
 
     def open(self) -> None:
         if self._connection is not None:

@@ -237,6 +237,7 @@ class Deadlocks(MssqlCollector):
         "after the load. The server writes them up to two minutes late, so the last ones may be missing; the errors "
         "1205 that clients met are all counted."
     )
+    # The server is asked for its time at the beginning, and for the deadlocks at the end.
     interval_s = 3600.0
     columns = pa.schema(
         [
@@ -274,11 +275,13 @@ class Deadlocks(MssqlCollector):
         if last and self._first_file:
             files = [last] if last == self._first_file else [last, self._first_file, _EVERY_FILE]
         deadline = time.monotonic() + READ_WITHIN_S
+        # A set, because the pattern for all files reads the first two once more.
         events: set[tuple[str | None, str | None]] = set()
         for file in files:
             try:
                 events.update(self._events(file, deadline - time.monotonic()))
             except CallFailed as failure:
+                # Without older files something is known, without the newest nothing.
                 if file == files[0]:
                     raise StallmarkError(f"the server refused the query ({failure.message})") from failure
                 self.incomplete = f"older files of events were not read ({failure.message}): deadlocks may be missing"
@@ -288,6 +291,7 @@ class Deadlocks(MssqlCollector):
     def _events(self, file: str, within_s: float) -> list[tuple]:
         """Return the deadlocks in a file since the run's start, each with its time and its graph."""
         text = statement(self.name, self.major).format(since=self._since, file=file.replace("'", "''"))
+        # A timeout of 0 would stand for the usual, longer one.
         return ask(self.engine, text, max(1, round(within_s)))
 
     def files(self) -> dict[str, str]:

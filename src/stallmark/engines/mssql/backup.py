@@ -326,8 +326,8 @@ class _UserFile(MssqlBackup):
         full = [backup for backup in backups if backup["BackupType"] == _FULL]
         if not full:
             raise StallmarkError(f"{self._path} holds no full backup of a database: make one by BACKUP DATABASE.")
-        number = f"FILE = {full[-1]['Position']}"
-        files = _query_by_name(self._master, f"RESTORE FILELISTONLY FROM {self._disks} WITH {number}")
+        number = full[-1]["Position"]
+        files = _query_by_name(self._master, f"RESTORE FILELISTONLY FROM {self._disks} WITH FILE = {number}")
         places = dict(self._master.query(_FILES, [self._server.address.database]))
         if strange := [file["LogicalName"] for file in files if file["LogicalName"] not in places]:
             raise StallmarkError(
@@ -338,10 +338,8 @@ class _UserFile(MssqlBackup):
             f"MOVE {odbc.text(name)} TO {odbc.text(places[name])}" for name in (file["LogicalName"] for file in files)
         ]
         checksum = ", CHECKSUM" if full[-1]["HasBackupChecksums"] else ""
-        return (
-            f"RESTORE DATABASE {self._name} FROM {self._disks} WITH {number}, REPLACE, RECOVERY{checksum}, "
-            f"{', '.join(moves)}"
-        )
+        restore = f"RESTORE DATABASE {self._name} FROM {self._disks} WITH FILE = {number}, REPLACE, RECOVERY"
+        return ", ".join([f"{restore}{checksum}", *moves])
 
 
 def _as_number(character: re.Match[str]) -> str:

@@ -16,9 +16,10 @@ from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 
 # The bulk copy of `mssql-python`: a TDS stack of its own, written in Rust, beside the ODBC driver's.
 #
-# It has failed to log in where the ODBC driver could (mssql-python #600, #750) and under concurrent loads (#595), and
-# its `bulkcopy_arrow` logs in for every table that it is given. So it logs in once for all pieces, with the connection
-# that `bulkcopy_arrow` itself would make and drop: an internal of mssql-python, without which there is no bulk copy.
+# It has failed to log in where the ODBC driver could (mssql-python #600, #750) and under concurrent loads (#595),
+# and its `bulkcopy_arrow` logs in for every table that it is given. So it logs in once for all pieces, with the
+# connection that `bulkcopy_arrow` itself would make and drop: an internal of mssql-python, without which there is no
+# bulk copy.
 
 
 LOGIN_WITHIN_S = 60  # many loaders log in at once
@@ -45,7 +46,8 @@ class Copier:
             import mssql_python
         except ImportError:
             raise NoBulkCopy("mssql-python is missing: pip install 'stallmark[sqlserver]'") from None
-        mssql_python.pooling(enabled=False)  # else the session that only names the server would stay
+        # Pooled, the session that only names the server would stay.
+        mssql_python.pooling(enabled=False)
         try:
             connection = mssql_python.connect(server.address.copier_string(), timeout=LOGIN_WITHIN_S)
             try:
@@ -73,7 +75,8 @@ class Copier:
                 column_mappings=rows.column_names,
                 table_lock=True,
                 keep_nulls=True,
-                check_constraints=True,  # else SQL Server lets everything in, and trusts them no more
+                # Otherwise SQL Server lets every row in, and no longer trusts its constraints.
+                check_constraints=True,
             )
         except Exception as error:
             raise CallFailed(ErrorClass.OTHER, "", f"{_sentence(error)} ({SWITCH} inserts rows instead)") from None

@@ -274,7 +274,8 @@ class MssqlEngine(Server, Engine):
         left: list[str] = []
         stop = None
         try:
-            with undisturbed():  # Ctrl-C while one is given back must not keep the others
+            # Ctrl-C while one setting is given back must not keep the others as they are.
+            with undisturbed():
                 left = give_back_each(self._settings)
         except StopSignal as stopped:
             stop = stopped

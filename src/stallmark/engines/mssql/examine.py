@@ -157,7 +157,8 @@ def _missing_right(server: Server, right: str) -> Examined:
     consequence = next((lost for known, lost in _WITHOUT.items() if known.name(server) == right), None)
     if consequence is None:
         return Examined(right, "missing", f"this login has no {right}, so {_CANNOT_BUILD}.")
-    place, grantor = "in master, ", server.service.grantor  # rights on the server are granted in master only
+    # Rights on the server are granted in master only.
+    place, grantor = "in master, ", server.service.grantor
     if " DATABASE " in right:
         place, grantor = "", ""
     sentence = f"this login has no {right}, so {consequence}: {place}GRANT {right} TO it{grantor}."

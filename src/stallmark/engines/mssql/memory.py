@@ -217,7 +217,8 @@ class MssqlMemory(Memory):
 
     def _leads_elsewhere(self, capped: Capped) -> str | None:
         """Return, as a clause, that the connection leads to another server by now; None if it does not."""
-        self._server.close_idle()  # idle connections may be from before a restart
+        # Idle connections may be from before a restart.
+        self._server.close_idle()
         name = self._server.name()
         return None if name == capped.on else f"the connection leads to {name} since, as after a failover"
 

@@ -225,7 +225,8 @@ class Server:
     def _keep(self, connection: Any, cursor: Any, state: tuple) -> bool:
         """Put a connection back among the idle ones, if its session has the state of before; return True if so."""
         try:
-            cursor.close()  # rows that nobody fetched would keep the connection busy
+            # Rows that nothing fetched would keep the connection busy.
+            cursor.close()
             connection.clear_output_converters()  # SQLAlchemy sets them
         except api().Error:
             return False
@@ -293,7 +294,8 @@ class Server:
         major, minor = (int(part) for part in version.split(".")[:2])
         if "Babelfish" in banner:
             return ServerIdentity("Babelfish", (major, minor), _babelfish_version(banner)), engine_edition
-        if major < OLDEST_MAJOR and engine_edition not in AZURE:  # cloud servers call themselves version 12 for ever
+        # Cloud servers call themselves version 12 for ever.
+        if major < OLDEST_MAJOR and engine_edition not in AZURE:
             raise StallmarkError(f"{self.location} runs SQL Server {version}; Stallmark needs 2017 (14.0) or later.")
         return ServerIdentity("SQL Server", (major, minor), f"{version} {level} {edition}"), engine_edition
 

@@ -161,7 +161,8 @@ class MssqlSession(Session):
         try:
             return take(cursor.execute(sql, *parameters))
         except self._error as error:
-            with self._cancelling:  # a cancel for the call must not hit the end of the transaction
+            # A cancel that is meant for the call must not hit the end of the transaction.
+            with self._cancelling:
                 self._under_way = None
             failure = failed(error, commits=commits)
             if failed(error).kind is ErrorClass.CONNECTION_LOST:

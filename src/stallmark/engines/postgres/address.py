@@ -74,7 +74,8 @@ def refused_by_pooler(error: object) -> bool:
 def refuse_indirect(engine: PostgresServer) -> None:
     """Raise StallmarkError if an address keeps no session, or does not let our sessions set their time limits."""
     with engine.cursor() as first:
-        if _pid(first) != first.connection.info.backend_pid:  # something between us and the server answered the login
+        # If these differ, something between us and the server answered the login.
+        if _pid(first) != first.connection.info.backend_pid:
             with engine.cursor() as other:
                 if _share_sessions(first, other):
                     raise StallmarkError(_sentence(engine, _SHARED))

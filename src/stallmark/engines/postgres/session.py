@@ -403,8 +403,9 @@ class PostgresSession(Session):
         code = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
         if code:
             message = first_line(result.error_message.decode(errors="replace"))
-            # A cancelled call (57014) has not committed: once the commit is being written, a cancel is not heeded, and
-            # where a commit waits for a standby it ends that wait with a warning, and the call as one that committed.
+            # A cancelled call (57014) has not committed: once the commit is being written, a cancel is not heeded,
+            # and where a commit waits for a standby it ends that wait with a warning, and the call as one that
+            # committed.
             kind = classify(code)
             if self._connection.status == pq.ConnStatus.BAD and not kind.fatal:
                 # FATAL rolls back; in a PANIC or the crash of another session the commit may have reached the disk.

@@ -180,7 +180,8 @@ class PostgresSettings(VariantSetting):
         self._journal().note(self._entries(wanted))
         try:
             for name, value in wanted.items():
-                self._alter(name, value)  # the server judges the value; without a reload nothing follows from it
+                # The server judges the value; without a reload nothing follows from it.
+                self._alter(name, value)
         finally:
             self._put_back(reload=False)
         self._names.update(wanted)

@@ -80,6 +80,7 @@ class _Parser:
 
     def level(self, strength: int) -> Expression:
         """Parse what binds as strongly as this, or more."""
+        # NOT binds less than a comparison and more than AND, so it applies to the whole comparison behind it.
         if strength == 2 and self._takes("not"):
             return _applied(lambda value: not as_bool(value), [self.level(2)])
         if strength == len(_LEVELS):
@@ -113,12 +114,14 @@ class _Parser:
 
     def _unary(self) -> Expression:
         self._depth += 1
+        # Without a limit, deep nesting would end in Python's RecursionError and not in a sentence.
         if self._depth > 100:
             raise StallmarkError("it is nested more than 100 deep")
         try:
             if self._takes("+"):
                 return self._unary()
             if self._takes("-"):
+                # This number is out of range for a bigint, except with the minus before it.
                 if self._next() == ("integer", str(2**63)):
                     self.position += 1
                     return _constant(functions.LEAST)
@@ -227,7 +230,7 @@ def _applied(function: Callable[..., Value], arguments: Sequence[Expression]) ->
         try:
             return _constant(evaluate({}, random.Random()))
         except functions.ExpressionError:
-            pass  # at run time, as in pgbench, and only if it is reached
+            pass  # the error is raised at run time, as in pgbench, and only if the expression is reached
     return Expression(evaluate, names)
 
 
@@ -246,6 +249,7 @@ def _joined(operator: str, left: Expression, right: Expression) -> Expression:
 
     def evaluate(variables: Variables, rng: random.Random) -> Value:
         """Evaluate the second only if the first does not settle it."""
+        # As in pgbench, NULL AND FALSE is NULL; in SQL it is false.
         if (first := left(variables, rng)) is None:
             return None
         if as_bool(first) is settles:

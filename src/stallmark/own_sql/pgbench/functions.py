@@ -24,6 +24,7 @@ def as_value(given: Any) -> Value:
         return None
     if lower and ("true".startswith(lower) or "yes".startswith(lower) or lower == "on"):
         return True
+    # `o` alone could be `on` as well as `off`, so a beginning of these needs two letters.
     if lower and ("false".startswith(lower) or "no".startswith(lower) or lower in ("off", "of")):
         return False
     try:
@@ -215,6 +216,7 @@ class _Xoroshiro:
         if not most:
             return 0
         shift = 64 - most.bit_length()
+        # Drawn again rather than reduced by a remainder, as PostgreSQL does: only so the numbers are pgbench's.
         while (value := self.next() >> shift) > most:
             pass
         return value
@@ -256,6 +258,7 @@ def permute(value: Value, count: Value, seed: Value) -> int:
 
 def draw_uniform(rng: random.Random, low: int, high: int) -> int:
     span = high - low + 1
+    # Beyond that, 53 bits are too few to make all numbers equally likely.
     return low + (int(rng.random() * span) if span < 2**48 else rng.randrange(span))
 
 

@@ -66,6 +66,7 @@ def parse_script(text: str, defined: Mapping[str, Any] = MappingProxyType({})) -
 
     Raise StallmarkError, a clause with its line, for what Stallmark does not have, and for a variable without a value.
     """
+    # \gset may overwrite any variable, by names that only the result shows: then none is constant.
     parser = _Script(text, {} if "\\gset" in text else {**_DEFAULTS, **defined})
     steps = parser.parse()
     if not any(isinstance(step, Query) for step in steps):
@@ -78,6 +79,7 @@ def parse_script(text: str, defined: Mapping[str, Any] = MappingProxyType({})) -
 class _Script:
     def __init__(self, text: str, defined: Mapping[str, Any]):
         self._text = text
+        # A variable that the script sets is not constant, whatever --define gave it first.
         changed = set(re.findall(r"\\set\s+(\w+)", text))
         self._constants = {name: value for name, value in defined.items() if name not in changed}
         self._steps: list[Step] = []
@@ -153,6 +155,7 @@ class _Script:
 
     def _branch(self, name: str, rest: str, line: int) -> None:
         if name == "if":
+            # The target of a jump is not known yet: −1 stands there until the branch has been parsed.
             self._open.append(_If(line, len(self._steps)))
             self._steps.append(Jump(-1, compile_expression(rest)))
             return

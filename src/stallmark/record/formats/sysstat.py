@@ -64,6 +64,7 @@ def _numbers(values: Mapping[str, object]) -> dict[str, float]:
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:
+    # To Python a bool is an int, but JSON's `true` is not a number.
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 

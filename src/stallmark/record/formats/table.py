@@ -78,7 +78,8 @@ class Table(Recorded):
             raise StallmarkError(f"{self.path} has more than {_LARGEST:,} characters: cut it to the time of the run.")
         lines = [line for line in content.splitlines() if line.strip() and not _RULE.fullmatch(line)]
         layout = self._layout(lines)
-        rows = [line for line in lines[layout.line + 1 :] if line != lines[layout.line]]  # of files that were appended
+        # A file that a tool appended to has its headers once more in the middle.
+        rows = [line for line in lines[layout.line + 1 :] if line != lines[layout.line]]
         table = self._cells(rows, layout)
         cut = len(rows) - table.num_rows
         parts = [pc.utf8_trim_whitespace(table[str(column)]) for column in layout.times]
@@ -161,7 +162,8 @@ class Table(Recorded):
             if len(set(labels)) <= len(labels) / 2 and len(set(zip(stamps, labels, strict=True))) == len(labels):
                 return column
         if all(stamp != following for stamp, following in pairwise(stamps)):
-            return None  # a local clock that was put back: the same times once more, later in the file
+            # A local clock that was put back: the same times come once more, later in the file.
+            return None
         raise StallmarkError(f"{self.path} has several rows of one time, and no column that distinguishes them.")
 
 

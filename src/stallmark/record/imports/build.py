@@ -43,6 +43,7 @@ def timeline_of(recording: Recording, wanted: Wanted, *, covered: bool = True) -
     recording.
     """
     names = dict.fromkeys(name for rows in recording.rows for name in rows.columns)
+    # In whole µs, so that the same time in two files is equal.
     start = np.round(np.concatenate([rows.start for rows in recording.rows]) * _US)
     end = np.round(np.concatenate([rows.end for rows in recording.rows]) * _US)
     columns = {
@@ -57,6 +58,7 @@ def timeline_of(recording: Recording, wanted: Wanted, *, covered: bool = True) -
     start, end = start[first] / _US, end[first] / _US
     usual_s = float(np.median(end - start)) if len(start) else 0.0
     late = end - start > GAP * usual_s
+    # Spans of the usual length come first: they win over long ones that overlap them.
     kept = _without_overlaps(start, end, np.argsort(late, kind="stable")[: None if covered else int((~late).sum())])
     notes = []
     left_out = {
@@ -179,6 +181,7 @@ def _manifest(
     notes = recording.notes + timeline.notes
     if anonymous:
         for place, path in enumerate(files, 1):
+            # Notes were written with the names of files, which may name the machine.
             notes = [note.replace(path.name, f"file {place}") for note in notes]
     server = ProfiledServer(
         since=begin,

@@ -112,7 +112,7 @@ def _read_known(path: Path, recording: Recording) -> list[_Known]:
             points.setdefault(frozenset({**labels, "__name__": name}.items()), []).append(np.stack([times, values]))
     for identity, parts in points.items():
         labels = dict(identity)
-        times, values, disordered = _ordered(*np.concatenate(parts, axis=1))  # of documents that were appended
+        times, values, disordered = _ordered(*np.concatenate(parts, axis=1))  # appended documents are not in order
         if disordered:
             recording.note(
                 f"{path.name}: points that were not in the order of time are sorted, and double ones left out."

@@ -59,7 +59,7 @@ def _key(counter: Counter) -> tuple[str, str]:
 
 
 def _is_used(counter: Counter) -> bool:
-    is_part = counter.object in CPU_LOADS and counter.instance != "all"  # of one processor
+    is_part = counter.object in CPU_LOADS and counter.instance != "all"  # a single processor
     return _key(counter) in known_counters("sysstat") and not is_part
 
 

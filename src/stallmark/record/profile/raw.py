@@ -185,7 +185,8 @@ def read_raw(folder: Path, name: str) -> pa.Table:
     """Return a raw table with the parts of all sessions, in the order of their samples."""
     schema = RAW_TABLES[name]
     all_rows = pa.Table.from_batches([batch.cast(schema) for batch in raw_batches(folder, name)], schema)
-    _refuse(folder / name, wrong_rows(all_rows))  # the first time and the last may be in two batches
+    # All rows together, because the first time and the last may be in two batches.
+    _refuse(folder / name, wrong_rows(all_rows))
     return all_rows
 
 
@@ -201,7 +202,8 @@ def raw_batches(folder: Path, name: str) -> Iterator[pa.RecordBatch]:
         for part in _part(path, noted.get(stem)):
             with readable(path, remedy=_REMEDY):
                 batch = part.cast(encoded)
-                batch.validate(full=True)  # texts that are none would fail where they are read
+                # Texts that are not valid UTF-8 would fail only where they are read.
+                batch.validate(full=True)
             _refuse(folder / name, wrong_rows(batch))
             if batch.num_rows:
                 yield batch

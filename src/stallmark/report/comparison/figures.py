@@ -174,6 +174,7 @@ def time_figure(experiment: ExperimentSummary, comparison: ComparisonSummary) ->
                 made.add_trace(_line(run, series, divisor, len(every), seen[name].colour, index, f"y{place}"))
         # One scale for all sides, from their common maximum.
         highest = _top(every, series)
+        # The axis begins a little below zero, so that a line at zero is seen.
         made.update_layout({f"yaxis{place}": {"range": [-0.03 * highest, from_zero(highest)[1]], "nticks": 5}})
         note(made, title, y=top, yshift=4)
     return Figure(
@@ -251,6 +252,7 @@ def ratio_figure(pair: PairComparison, number: int, emulated: bool) -> Figure:
         text=[f"{name}: {words.change(ratio)} ({words.reach(ratio)})" for name, ratio in lines],
         error_x={
             "symmetric": False,
+            # A ratio without an interval has bars of length 0, because Plotly wants one for each point.
             "array": [(ratio.high or ratio.ratio) - ratio.ratio for _, ratio in lines if ratio.ratio],
             "arrayminus": [ratio.ratio - (ratio.low or ratio.ratio) for _, ratio in lines if ratio.ratio],
             "thickness": 1.5,

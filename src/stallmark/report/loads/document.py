@@ -266,6 +266,7 @@ def _chart(panel: Panel, left: float, top: float, width: float) -> list[dict]:
     highest = max((y for line in panel.lines for _, y in line.points), default=1.0) or 1.0
     tick = _tick(highest)
     high = math.ceil(highest / tick) * tick
+    # A single point has no span to divide by.
     span = xs[-1] - xs[0] or 1
 
     def position(x: float, y: float) -> tuple[float, float]:

@@ -124,6 +124,7 @@ def axis_figure(
         x, y = _x_axis(axis, panel), wide or {"range": from_zero(top if own_scale else max(tops))}
         above, side = f"{chart.unit}{', log scale' * bool(wide)}", _LEFT
         if place:
+            # On a common scale the labels of the left panel are enough.
             y["showticklabels"] = own_scale
             above, side = "own scale" if own_scale else "same scale", _RIGHT
         elif axis.title:
@@ -196,6 +197,7 @@ def _lines(
                 for s in steps
             ],
             cliponaxis=False,
+            # Over memory a line passes through several variants, so that only its marks have their colours.
             line={"color": seen[name].colour if by_users else NEUTRAL, "width": 1.75, "dash": metric.dash},
             marker={
                 "size": 8,

@@ -89,6 +89,7 @@ def _figure(ceiling: Ceiling, number: int) -> Figure:
             type="line", xref="paper", x0=0, x1=1, y0=drawn.limit_ms, y1=drawn.limit_ms,
             line={"color": BROKE, "width": 1.25, "dash": "dash"},
         )  # fmt: skip
+        # The limit must be seen even if all levels stayed below it.
         top = max(top, drawn.limit_ms)
     most = max((level.step.throughput.tps for level in ceiling.levels), default=0.0)
     made.update_layout(

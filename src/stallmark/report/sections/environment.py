@@ -195,6 +195,7 @@ def flatten(value: Mapping[str, Any], path: Sequence[str] = ()) -> list[tuple[st
         if isinstance(item, Mapping):
             pairs += flatten(item, [*path, key.replace("_", " ")])
         elif isinstance(item, bool):
+            # Before the numbers, because a bool is an int as well.
             pairs.append((name, "yes" if item else "no"))
         elif isinstance(item, float):
             pairs.append((name, f"{item:.12g}"))

@@ -237,6 +237,7 @@ def server_waits(experiment: ExperimentSummary) -> Table | None:
     """Return the server's waits by type, or None if the server does not count them."""
     return step_rows(experiment, lambda step: step.waits.server_waits).table_if_any(
         word("wait", lambda wait: wait.wait_type),
+        # Only SQL Server counts waits by type, and its WAL is called the log.
         word("class", lambda wait: WAIT_NAMES[wait.wait_class].replace("WAL", "log")),
         number("waits", lambda wait: wait.waits, format.count),
         number("resource ms/s", lambda wait: wait.resource_ms / wait.seconds),

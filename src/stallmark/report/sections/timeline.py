@@ -204,6 +204,7 @@ def _mark_warm_up(made: go.Figure, runs: Sequence[RunSummary], divisor: int, plo
         return False
     zero = measuring_began(runs[0])
     shapes = []
+    # Not strict, since the first run may have more steps than the shortest.
     for number, ((begin, measure, end), step) in enumerate(zip(shared, runs[0].manifest.steps, strict=False)):
         if measure > begin:
             shapes += shade((begin - zero) / divisor, (measure - zero) / divisor, plots)
@@ -291,7 +292,8 @@ def _active_set_figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str,
         made.add_traces(list(_active_set_traces(run, divisor, per, seen[run.steps[0].variant].colour)))
     for size, words in sizes.items():
         made.add_hline(size / per, line={"color": NEUTRAL, "width": 1.25, "dash": "dot"})
-        height = math.log10(size / per) if log_scale else size / per  # Plotly wants logarithms for notes, not for lines
+        # Plotly wants logarithms for notes, but not for lines.
+        height = math.log10(size / per) if log_scale else size / per
         note(made, f"{words}, {format.size(size)}", x=1, y=height, yref="y", xanchor="right", yshift=1)
     return Figure(
         id="active-emulated" if panel.emulated else "active",

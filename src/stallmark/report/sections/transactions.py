@@ -350,6 +350,7 @@ def _with_shares(step: StepSummary) -> Iterator[tuple[StatementSummary, list[flo
 
 
 def _top(candidates: Sequence[StatementSummary]) -> list[StatementSummary]:
+    # By identity, as two statements with the same figures are two rows.
     best = {
         id(statement) for by in _BY for statement in sorted(candidates, key=by, reverse=True)[:TOP] if by(statement)
     }

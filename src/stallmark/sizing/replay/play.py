@@ -23,8 +23,8 @@ from stallmark.storage.raw_load.process import GuardedProgram
 # The I/Os of a level of a replay: when each is due, and its size.
 #
 # Each piece has the profile's number of I/Os, times the multiple, at random moments: a Poisson process with a known
-# count. The profile has only the mean size. A mean between two usual sizes of databases' I/O is mixed from these, so
-# that the bytes per second are the profile's, too.
+# count. The profile has only the mean size. A mean between two usual sizes of databases' I/O is mixed from these,
+# so that the bytes per second are the profile's, too.
 
 LEAST_PIECE_S = 2.0
 """Minimum length of a piece; a shorter one is joined with the next, as it would end before queues build up."""

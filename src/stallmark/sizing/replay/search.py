@@ -311,7 +311,8 @@ class _Levels:
 
     def _play(self, tried: Next) -> Played:
         self.plays += 1
-        rng = np.random.default_rng([self.seed, self.plays])  # new offsets each time: the last ones are in caches
+        # New offsets each time, because the last ones are in caches.
+        rng = np.random.default_rng([self.seed, self.plays])
         streams = {
             name: due_ios(
                 self.pieces, name, tried.level, self.sector, rng, self._most_flushes(tried) if name == "log" else np.inf
@@ -342,7 +343,8 @@ def _find_fio(pieces: Sequence[Piece]) -> Tool:
         raise StallmarkError("A profile's I/O cannot be replayed on Windows: replay it on Linux, on the same storage.")
     if not any(piece.reads or piece.writes or piece.log_writes for piece in pieces):
         raise StallmarkError("The profile has no I/O to replay: take the profile of a busy server.")
-    return find_tool("fio", emulated=True)  # a thread for each I/O in flight, on real storage as well
+    # A thread for each I/O in flight, on real storage as well as on an emulated array.
+    return find_tool("fio", emulated=True)
 
 
 def _refuse_folders(needed: dict[Path, int], devices: EmulatedArrays | None) -> None:

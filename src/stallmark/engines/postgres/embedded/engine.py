@@ -191,7 +191,8 @@ class EmbeddedSettings(VariantSetting):
     def check(self, wanted: Mapping[str, str]) -> None:
         settings.refuse_reserved(self._engine, wanted, is_ours=True)
         try:
-            self.make(wanted)  # PostgreSQL judges some values, and values together, at its start alone
+            # PostgreSQL judges some values, and values together, only when it starts.
+            self.make(wanted)
         finally:
             self.give_back()
             self._engine.server.start()

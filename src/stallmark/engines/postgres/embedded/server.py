@@ -88,7 +88,7 @@ class EmbeddedServer:
     buffer_pool_bytes: int = 128 * 1024**2
     sessions: int = 0  # connections for users and their background sessions
     models: Mapping[str, ArrayModel] | None = None  # "data" and "wal": emulated arrays
-    settings: Mapping[str, str] = field(default_factory=dict, init=False)  # of a variant, from the next start on
+    settings: Mapping[str, str] = field(default_factory=dict, init=False)  # a variant's, from the next start on
     devices: EmulatedArrays | None = field(default=None, init=False)
     trace: IoTrace | None = field(default=None, init=False)
     _placed: Folders | None = field(default=None, init=False)
@@ -255,7 +255,8 @@ class EmbeddedServer:
             self.snapshot.restore(self.data, self._wal)
         for name in self.models or {}:
             if self.devices:
-                self.devices.empty_flash(name)  # the contents belong to files that no longer exist
+                # The flash holds contents of files that no longer exist.
+                self.devices.empty_flash(name)
 
     def bring_home(self) -> None:
         """Move the data back into the server's own folder: the next start restores it. Do nothing if it does."""
