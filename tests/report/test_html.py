@@ -221,7 +221,7 @@ def test_what_was_not_measured_is_a_dash_and_no_zero():
     experiment = given.experiment([given.run([step], collector_cost_share=None, growth_share=None, conditions=[])])
     text = page(experiment).text
     assert "No step has both counters" in text
-    assert "No condition was checked" in text
+    assert "No consistency condition was checked" in text
     groups = charts(experiment)
     assert not groups["waiting"]
     iops = next(f for f in groups["axis"] if f.id == "iops")

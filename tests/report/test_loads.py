@@ -77,7 +77,7 @@ def test_the_table_has_a_row_for_each_variant_step_and_load(blender, ramp):
     assert len(table.rows) == 2 * (3 + 3)
     assert column(table, "step")[:4] == ["alone", "together"] * 2
     assert {"TPS", "IOPS"} == set(column(table, "unit"))
-    assert [name for name in tables.figures(ramp).header if name == "level, ms"] == []
+    assert [name for name in tables.figures(ramp).header if name == "service level, ms"] == []
     assert column(tables.figures(ramp), "step")[:2] == ["alone, 1 user", "alone, 50 users"]
 
 

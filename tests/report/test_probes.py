@@ -66,7 +66,7 @@ def test_it_says_first_what_one_has_of_the_other(experiment):
 
 def test_the_page_is_labelled_and_needs_no_network(experiment):
     page = render(probe_document(experiment))
-    assert "All probes were of a device whose service times Stallmark injected" in page
+    assert "All probes measured a device whose service times Stallmark injected" in page
     assert "EMULATED sdb" in page or '<td class="word"><span>EMULATED' in page
     assert "<flash>" not in page and "&lt;flash&gt;" in page
     assert not re.search(r'(src|href)="https?:', page[: page.index('id="figures"')])

@@ -77,9 +77,9 @@ def test_a_terminal_of_any_width_has_the_answers_and_figures_whole(found, width)
 
 
 def test_what_nobody_knows_is_no_column(found, tmp_path):
-    assert {"cost", "W", "U"} <= set(tables.candidates(found).header)
+    assert {"cost", "power W", "rack U"} <= set(tables.candidates(found).header)
     bare = tables.candidates(summarise_candidate(write_sizing_of(tmp_path / "b", a_demand(transactions=None))))
-    assert not {"cost", "W", "U", "TPS", "stand-in"} & set(bare.header)
+    assert not {"cost", "power W", "rack U", "TPS", "stand-in"} & set(bare.header)
 
 
 def test_the_table_has_what_is_carried_and_its_price(found):

@@ -20,17 +20,22 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @runs_argument
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--format", type=click.Choice(["perfmon", "iostat", "sar", "csv"]), help="[default: told from content]")
-@click.option("--timezone", "zone", metavar="ZONE", help="Of local times: Europe/Berlin, UTC, +01:00.")
+@click.option(
+    "--format", type=click.Choice(["perfmon", "iostat", "sar", "csv"]), help="Format of FILE [default: detected]."
+)
+@click.option("--timezone", "zone", metavar="ZONE", help="Time zone of local times in FILE: Europe/Berlin, +01:00.")
 @click.option(
     "--offset", default="0s", show_default=True, metavar="TIME",
-    help="Added to the file's times: 2.5s where its clock is slow, -2.5s where it is fast.",
+    help="Time to add to the file's times: 2.5s if its clock is slow, -2.5s if it is fast.",
 )  # fmt: skip
 @schedule_options
-@click.option("--time-column", metavar="NAME", help="The column of times of a CSV.")
-@click.option("--counter", "counters", multiple=True, metavar="PATTERN", help="Only these: 'Disk*sec/Read'.")
-@click.option("--name", help="What the report calls it [default: the host the file names, or the file].")
-@click.option("--replace", is_flag=True, help="Instead of what was attached under this name.")
+@click.option("--time-column", metavar="NAME", help="Column of a CSV that holds the times.")
+@click.option(
+    "--counter", "counters", multiple=True, metavar="PATTERN",
+    help="Attach only the counters that match, such as 'Disk*sec/Read'; repeatable.",
+)  # fmt: skip
+@click.option("--name", help="Name in the report [default: the host named in the file, or the file's name].")
+@click.option("--replace", is_flag=True, help="Replace what was attached under this name.")
 @json_option
 def attach(
     runs: tuple[Path, ...], file: Path, format: "Format | None", zone: str | None, offset: str, start: str | None,
@@ -39,7 +44,7 @@ def attach(
 ) -> None:  # fmt: skip
     """Add measurements from elsewhere to a RUN: a FILE of Perfmon, iostat, sar or a storage array.
 
-    RUN is a run's folder, or one that holds several: every run that the file overlaps gets its share.
+    RUN is a run's folder, or one that holds several: each run gets the part of the file that overlaps it in time.
     """
     from stallmark.attach.attach import Request, Wanted
     from stallmark.attach.attach import attach as attach_to

@@ -58,7 +58,7 @@ class OnLocustPage(LoadByHand):
 )
 @click.option(
     "--most-users", type=click.IntRange(1), metavar="N",
-    help="The most users that Locust's page may ask for; without it twice as many as planned.",
+    help="Maximum number of users on Locust's page [default: twice the planned number].",
 )  # fmt: skip
 def by_hand(locust_web: "PageAddress | None", most_users: int | None) -> OnLocustPage | None:
     if most_users and not locust_web:

@@ -36,8 +36,8 @@ from stallmark.experiment.progress import Show
 def build(choice, scenario, target, workers: int | None, part: str | None, quiet: bool, as_json: bool) -> None:
     """Build a database, or complete one whose build was interrupted.
 
-    WORKLOAD is {workloads}, several of them in one database as bank+mail, in one each as
-    bank,mail, or a scenario, whose database is built where it places it.
+    WORKLOAD is {workloads}; bank+mail for several in one database, bank,mail for a database each; or a
+    scenario, whose database is built with the placement that the scenario sets.
     """
     from stallmark.experiment.build_progress import show_build
     from stallmark.experiment.placing import arrangement, locations

@@ -43,7 +43,7 @@ from stallmark.errors import StallmarkError
 @click.option(
     "--fail-if", "rule", metavar="RULE",
     help="Exit with 5 if a side is “worse”, “worse by 5 %”, “not better”, “not better by 10 %” or “not within 5 %”, or "
-    "has no verdict; with 6 if these runs cannot tell.",
+    "has no verdict; with 6 if these runs cannot decide.",
 )  # fmt: skip
 @timezone_option()
 @json_option

@@ -23,7 +23,7 @@ GROUPS = {
     "Measure": {
         "run": "Run a SCENARIO: one of `stallmark list`, or your own YAML file.",
         "characterise": "Show how a load reads: by size of memory, across the data, by table and by transaction.",
-        "status": "Show the progress of an experiment, from its records; any machine that sees their folder can.",
+        "status": "Show the progress of an experiment, from its records, on any machine that can read them.",
         "probe": "Measure raw storage without a database, as SQLIO does, with fio (Windows: diskspd).",
     },
     "Judge": {
@@ -76,9 +76,10 @@ def main(context: click.Context) -> None:
     """Show what storage and memory do to a real database.
 
     Exit codes: 0: all well; 1: a consistency condition does not hold; 2: wrong command line; 3: the command failed;
-    4: the run is incomplete, or its result never committed; 5: a threshold was not kept, no candidate carries the load,
-    --fail-if applies, or a comparison could not be made; 6: these runs cannot decide whether --fail-if applies; 70: a
-    bug in Stallmark; 130: stopped by Ctrl-C; 129 or 143: stopped by another signal; 141: the reader closed the output.
+    4: the run is incomplete, or its primary transaction never committed; 5: a threshold was not kept, no candidate
+    carries the load, --fail-if applies, or a comparison could not be made; 6: these runs cannot decide whether
+    --fail-if applies; 70: a bug in Stallmark; 130: stopped by Ctrl-C; 129 or 143: stopped by another signal; 141: the
+    reader closed the output.
     """
     from stallmark.cli.leftovers import sweep
 

@@ -68,12 +68,12 @@ def as_duration(text: str) -> float:
 )
 @click.option(
     "-R", "--rate", type=click.FloatRange(0, min_open=True), metavar="PER_S",
-    help="Arrival rate of transactions, independent of the server.",
+    help="Arrival rate of transactions, independent of the server's response times.",
 )  # fmt: skip
 @out_option("Folder for the run records.")
 @click.option(
     "--resume", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="RUNS/…",
-    help="Continue an experiment that ended early: make its missing runs.",
+    help="Continue an experiment that ended early: execute its missing runs.",
 )  # fmt: skip
 @quiet_option
 @markdown_option

@@ -15,10 +15,10 @@ from stallmark.errors import StallmarkError
     is_flag=True,
     help="Print the format of run records: every table, column, unit and meaning, and the manifest.",
 )
-@click.option("--workload", is_flag=True, help="Of the workload.yaml of a folder of your own SQL.")
+@click.option("--workload", is_flag=True, help="Print the JSON schema of workload.yaml, for a folder of your own SQL.")
 @click.option("--markdown", is_flag=True, help="Print Markdown, a page to read.")
 @click.option(
-    "--metrics", is_flag=True, help="Print the metrics of a step as a page: units, formulas, and which have limits."
+    "--metrics", is_flag=True, help="Print the metrics of a step as a page: units, formulas, and which can have limits."
 )
 def schema(record: bool, workload: bool, markdown: bool, metrics: bool) -> None:
     """Print the JSON schema of scenario files, or with --record the format of run records."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @timezone_option()
 @json_option
 def status(folder: Path | None, out_dir: Path, as_json: bool) -> None:
-    """Show the progress of an experiment, from its records; any machine that sees their folder can."""
+    """Show the progress of an experiment, from its records, on any machine that can read them."""
     from stallmark.experiment.status import experiment_of, newest
     from stallmark.experiment.status import status as read_status
     from stallmark.record.reader import other_kind

@@ -20,7 +20,7 @@ from stallmark.own_sql.run_options import document, scripts_definition
 def check_sql(folder: str | None, target, scripts: tuple[str, ...], defined: tuple[str, ...], as_json: bool) -> None:
     """Try each statement of a FOLDER of SQL on a server, and roll it back.
 
-    Sequences of the database go on all the same.
+    Sequences are not rolled back: they keep the values that the statements reached.
     """
     from stallmark.loaders.databases import build
     from stallmark.own_sql.examine import examine

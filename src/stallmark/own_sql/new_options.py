@@ -17,7 +17,7 @@ STARTER = Path(__file__).parent / "shop"
 
 @click.command(cls=Command)
 @click.option("--workload", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER",
-              help="Begin SQL of your own in place of a scenario.")  # fmt: skip
+              help="Write an example of your own SQL to FOLDER, instead of a scenario.")  # fmt: skip
 def sql_options(workload: Path | None) -> Path | None:
     if workload is None:
         return None

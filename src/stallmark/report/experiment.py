@@ -63,7 +63,7 @@ def experiment_document(experiment: ExperimentSummary) -> Document:
             *(section(experiment) for section in capabilities.parts("section")),
             transactions.transactions_section(experiment),
             server.agreement_section(experiment),
-            server.server_section(experiment, "sums"),
+            server.server_section(experiment),
             transactions.errors_section(experiment, transactions.failed_calls(experiment)),
             environment.environment_section(experiment),
         ),

@@ -3,6 +3,7 @@
 It is a drawing of our own, in SVG: it stands in the page without a script, in two widths, and alone on a slide.
 """
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
@@ -157,7 +158,9 @@ def picture_of(experiment: ExperimentSummary) -> Picture | None:
     if best:
         variants = dict.fromkeys(point.first.variant for point in shown)
         shown = [max((p for p in shown if p.first.variant == name), key=lambda p: p.tps) for name in variants]
-    named = zip(labels(shown, shown), (point.first.variant for point in shown), shown, strict=True)
+    # Records name the step of a single user “1 users”.
+    names = [re.sub(r"\b1 users$", "1 user", name) for name in labels(shown, shown)]
+    named = zip(names, (point.first.variant for point in shown), shown, strict=True)
     first = shown[0].first.variant
     # Only pairs with the first variant matter: the picture compares all others with it.
     apart = {name for pair in experiment.not_comparable if first in pair for name in pair} - {first}

@@ -99,8 +99,10 @@ def peaks_table(profile: ProfileSummary) -> Table:
         as_number("highest", lambda peak: value_of(peak[0], peak[1].values.get(peak[0]))),
         word(f"from, {format.zone()}", lambda peak: format.minute(peak[1].begin)),
         as_number("mean", lambda peak: value_of(peak[0], profile.means[peak[0]]), importance=2),
-        as_number("with most I/Os", lambda peak: value_of(peak[0], busiest.get(peak[0])), importance=1),
-        as_number("I/Os per s then", lambda peak: value_of(Measure.IOS, peak[1].values.get(Measure.IOS)), importance=3),
+        as_number("in the busiest window", lambda peak: value_of(peak[0], busiest.get(peak[0])), importance=1),
+        as_number(
+            "I/Os per s at its peak", lambda peak: value_of(Measure.IOS, peak[1].values.get(Measure.IOS)), importance=3
+        ),
     )
 
 

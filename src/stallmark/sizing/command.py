@@ -40,20 +40,20 @@ def _finite(context: click.Context, option: click.Parameter, value: float) -> fl
 @click.argument("candidates", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="CANDIDATE...")
 @click.option(
     "--percentile", type=click.Choice(["p90", "p95", "p99", "max"]),
-    help="Of the profile’s minutes, by I/Os per second [default: its busiest window].",
+    help="Percentile of the profile’s minutes, by I/Os per second, to size for [default: its busiest window].",
 )  # fmt: skip
 @click.option(
     "--growth", type=float, callback=_finite, default=1.0, show_default=True,
-    help="How many times the profile’s load the new hardware is to carry.",
+    help="Multiple of the profile’s load that the new hardware is to carry.",
 )  # fmt: skip
 @click.option(
     "--slo", "level", metavar="LEVEL",
-    help="Judge reads by oltp, dss, mail, or a time as 10ms [default: as they were measured].",
+    help="Service level of reads: oltp, dss, mail, or a time such as 10ms [default: that of the sizing runs].",
 )  # fmt: skip
-@click.option("--today", type=click.Path(path_type=Path), help="The sizing of the hardware that carries it today.")
+@click.option("--today", type=click.Path(path_type=Path), help="Sizing of the hardware that carries the load today.")
 @click.option(
     "--out", "target", type=click.Path(path_type=Path),
-    help="The HTML file [default: sizing.html in CANDIDATE, none with --json].",
+    help="HTML file to write [default: sizing.html in CANDIDATE, none with --json].",
 )  # fmt: skip
 @markdown_option
 @timezone_option()
@@ -65,7 +65,7 @@ def size(
     """Show which candidates carry the load of a PROFILE, with how much headroom, and their first limit.
 
     A CANDIDATE is the folder that `stallmark run sizing --profile PROFILE` made on the new hardware. Exit code 5 means
-    that none carries it.
+    that no candidate carries the load.
     """
     from stallmark.report.text import sentence
     from stallmark.sizing import summary
@@ -160,7 +160,7 @@ class SizingForProfile(OwnExperiment):
 @click.command()
 @click.option(
     "--profile", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR",
-    help="Of a sizing: the profile whose load the server and its storage are to carry.",
+    help="Profile whose load the server and its storage are to carry (scenarios of kind sizing).",
 )  # fmt: skip
 def sizing(profile: Path | None) -> SizingForProfile:
     return SizingForProfile(profile)

@@ -57,8 +57,8 @@ def candidates(summary: SizingSummary) -> Table:
             number("cost", lambda answer: answer.sizing.candidate.cost, _plain, importance=2),
             number("TPS", lambda answer: answer.per_s, importance=3),
             number("pool", lambda answer: answer.memory_bytes, format.size, importance=4),
-            number("W", lambda answer: answer.sizing.candidate.watts, _plain, importance=5),
-            number("U", lambda answer: answer.sizing.candidate.rack_units, _plain, importance=6),
+            number("power W", lambda answer: answer.sizing.candidate.watts, _plain, importance=5),
+            number("rack U", lambda answer: answer.sizing.candidate.rack_units, _plain, importance=6),
             number(f"TPS per {COST:,} cost", _per_cost, importance=7),
             number("TPS/W", lambda answer: answer.per_s_of(answer.sizing.candidate.watts), importance=8),
             number("TPS/U", lambda answer: answer.per_s_of(answer.sizing.candidate.rack_units), importance=9),
@@ -98,7 +98,7 @@ def windows(summary: SizingSummary) -> Table:
         word(
             f"from, {format.zone()}", lambda window: f"{format.minute(window.begin)} ({words.BECAUSE[window.because]})"
         ),
-        number("seen", lambda window: window.seconds, format.seconds, importance=6),
+        number("observed", lambda window: window.seconds, format.seconds, importance=6),
         _stream_in_windows("reads/s", "reads", "read_bytes", 1),
         _stream_in_windows("writes/s", "writes", "write_bytes", 2),
         _stream_in_windows("log writes/s", "log_writes", "log_bytes", 3, known=demand.log_known),
@@ -211,11 +211,11 @@ def _facts(answer: CandidateAnswer) -> list[tuple[str, str]]:
         ("measured", format.moment(sizing.started)),
         ("engine", sizing.engine),
         ("cores of the load machine", format.count(sizing.machine.cores)),
-        ("its memory", format.size(sizing.machine.memory_bytes)),
+        ("memory of the load machine", format.size(sizing.machine.memory_bytes)),
         ("data on", _device_name(data)),
         ("log on", _device_name(log)),
         ("replay", f"{replay.tool}, {replay.how}" if replay else format.NONE),
-        ("its file", format.size(replay.file_bytes) if replay else format.NONE),
+        ("file of the replay", format.size(replay.file_bytes) if replay else format.NONE),
         ("stand-in", _rates(answer) or format.NONE),
         ("record", answer.folder.name),
     ]

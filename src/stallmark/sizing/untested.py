@@ -114,7 +114,7 @@ def _(candidate: str, replayed: bool) -> str:
 @says(SizingKind.UNMATCHED)
 def _(candidate: str, quantities: Sequence[str], ratios: Sequence[float], searched: bool) -> str:
     off = [f"{_quantity(name)} {in_times(ratio)}" for name, ratio in zip(quantities, ratios, strict=True)]
-    mismatch = f"At the profile’s load the stand-in on “{candidate}” did not match it ({', '.join(off)})"
+    mismatch = f"At the profile’s load the stand-in on “{candidate}” did not match the profile ({', '.join(off)})"
     if not searched:
         return f"{mismatch}."
     return (
@@ -151,8 +151,8 @@ def _(windows: Sequence[Sequence[Any]], seconds: float, span_s: float | None, mo
     which = f"the window {named}" if len(windows) == 1 else f"{len(windows)} windows, those {named}"
     others = ""
     if most is not None:
-        more = f"more than {in_times(most)} as much" if most >= _VISIBLY else "more"
-        others = f" No other window has {more} of I/Os, reads, writes or bytes."
+        more = f"more than {in_times(most)} as many" if most >= _VISIBLY else "more"
+        others = f" No other window has {more} I/Os, reads, writes or bytes."
     return f"Played: {roughly(seconds)} of {total}, {which}.{others} {unseen}"
 
 
@@ -175,18 +175,18 @@ def _(windows: int, replayed: bool) -> str:
 
 @says(SizingKind.OTHER_QUERIES)
 def _(without: Sequence[str], ran: bool) -> str:
-    own, missed = "transactions and queries of its own", ""
+    own, missed = "its own transactions and queries", ""
     if not ran:
-        own, missed = "transactions of its own", "queries of reports did not run, and "
+        own, missed = "its own transactions", "your reporting queries did not run, and "
     elif without:
-        missed = f"queries of reports did not run on {quoted(without)}, and "
-    return f"The stand-in has {own}: {missed}plans, locks and latches of your queries were not tested."
+        missed = f"your reporting queries did not run on {quoted(without)}, and "
+    return f"The stand-in runs {own}: {missed}plans, locks and latches of your queries were not tested."
 
 
 @says(SizingKind.MEAN_READS)
 def _(stand_in_alone: bool) -> str:
     where = "Of the stand-in, reads" if stand_in_alone else "Reads"
-    return f"{where} are judged by their mean: single reads take longer."
+    return f"{where} are judged by their mean: some reads take longer."
 
 
 FORMATS: Mapping[str, Format] = {

@@ -23,8 +23,8 @@ CANDIDATES = (
 )
 CHART = (
     "The load is a multiple of the need: at 1 a candidate gets the load that it must carry. Replay: the profile’s I/O "
-    "as raw load, with the reads of the slowest window. Stand-in: transactions on a database of Stallmark’s, with as "
-    "much I/O as the profile’s server."
+    "as raw load, with the reads of the slowest window. Stand-in: transactions of Stallmark on its own database, "
+    "with as much I/O as the profile’s server."
 )
 PLAYED = "Played windows of the profile"
 DEMAND = (
@@ -32,7 +32,7 @@ DEMAND = (
     "next to it, and every one must hold by itself."
 )
 MATCHED = "Per second in the profile’s busiest window, and by the stand-in at the same load."
-LEVELS = "Every level that the replay tried. I/Os that were due and that ended, and their duration."
+LEVELS = "Every level that the replay tried. I/Os due and I/Os done, per second, and their duration in ms."
 NOT_TESTED = "Not tested"
 NEED_MARK = "need"
 IN_PRODUCTION = "in production, by the profile"
@@ -241,7 +241,7 @@ def _(
 
 def need(per_s: float, multiple: float) -> str:
     """Write the need in its unit, and as the multiple at which all windows are played."""
-    return f"need {number(per_s)} I/Os per s, {in_times(multiple)} the busiest window"
+    return f"need of {number(per_s)} I/Os per s, {in_times(multiple)} the busiest window"
 
 
 @says(SizingKind.NEED)

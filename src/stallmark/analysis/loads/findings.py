@@ -188,7 +188,9 @@ def _variants(points: Sequence[LoadPoint], claims: LoadClaims, alone: bool) -> I
         if not by_step or len({point.first.emulated for point in by_step[-1]}) > 1 or by_step[-1][0].first.open_loop:
             continue
         alike = claims.comparable_points(by_step[-1])
-        best, worst = (choose(alike, key=lambda point: point.rate or 0.0) for choose in (max, min))
+        # Among equal rates the best is the first and the worst the last: two different variants.
+        best = max(alike, key=lambda point: point.rate or 0.0)
+        worst = min(reversed(alike), key=lambda point: point.rate or 0.0)
         claim, first = claims.claim(worst, best), best.first
         if len(alike) < 2 or claim.ratio is None:
             continue

@@ -229,8 +229,8 @@ TOP_BLOCKED = 8
 class BlockedPair:
     """Sessions in one procedure that waited for a session in another, on average."""
 
-    blocked: Annotated[str, words("blocked in")]
-    blocker: Annotated[str, words("by one in")]
+    blocked: Annotated[str, words("blocked procedure")]
+    blocker: Annotated[str, words("blocking procedure")]
     wait_type: Annotated[str, words("wait")]
     sessions: Annotated[float, Shown("sessions")]
 

@@ -118,7 +118,7 @@ def intent(comparison: ComparisonSummary) -> Table:
     """Return the configuration of every side, so far as variants may differ in it."""
     return Rows(comparison.sides).table(
         word("side", lambda side: side.name),
-        word("made with", lambda side: ", ".join(map(sentence, side.differs)) or "the record does not tell"),
+        word("run with", lambda side: ", ".join(map(sentence, side.differs)) or "not recorded"),
     )
 
 

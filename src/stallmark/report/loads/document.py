@@ -94,7 +94,7 @@ class LoadsPicture:
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Return the header and the rows of its numbers."""
         rows = [[panel.title, *row] for panel in self.panels for row in self._rows(panel)]
-        return ["load", "of", "at", "value", "unit", "mean ms"], rows
+        return ["chart", "bar or line", "at", "value", "unit", "mean ms"], rows
 
     def shapes(self, kind: str, top: int = 0) -> tuple[list[dict], int]:
         return _shapes(self, WIDTHS[kind], top)
@@ -355,7 +355,7 @@ def loads_document(loads_summary: LoadsSummary) -> Document:
             ),
             _findings(loads_summary),
             environment.array_section(whole),
-            server.server_section(whole, "the transactions"),
+            server.server_section(whole),
             Section("consistency", "Consistency", transactions.consistency_blocks(whole), "the data after each run"),
             environment.environment_section(whole),
         ),

@@ -30,7 +30,7 @@ def figures(loads_summary: LoadsSummary) -> Table:
         word("load", lambda point: point.first.load),
         word("variant", lambda point: point.first.variant, when=_several(loads_summary)),
         word("step", lambda point: step_of(point, points)),
-        word("of it", _count, 9),
+        word("concurrency", _count, 9),
         number("throughput", lambda point: Cell(format.number(point.rate), "main")),
         word("unit", unit, 8),
         number("MB/s", lambda point: point.mean(lambda run: run.mb_per_s), importance=4),
@@ -47,7 +47,7 @@ def figures(loads_summary: LoadsSummary) -> Table:
             importance=7,
             when=any(point.storage_share for point in points),
         ),
-        word("level, ms", lambda point: level_cell(point.level), when=levels),
+        word("service level, ms", lambda point: level_cell(point.level), when=levels),
         word(
             "doubts",
             lambda point: Cell("in doubt", "bad") if point.doubts else "",
@@ -103,7 +103,7 @@ def cells(loads_summary: LoadsSummary) -> Table | None:
         word("unit", lambda row: unit(row[1].point), 3),
         number("of linear", lambda row: row[1].scaling, format.share),
         number("mean ms", lambda row: row[1].point.mean(lambda run: run.mean_ms), importance=2),
-        word("level, ms", lambda row: level_cell(row[1].point.level)),
+        word("service level, ms", lambda row: level_cell(row[1].point.level)),
         notes=[words.CELLS],
     )
 
@@ -118,7 +118,7 @@ def whole(loads_summary: LoadsSummary) -> Table:
         number("read ms", lambda point: point.mean(lambda run: run.read_ms), importance=2),
         number("server reads/s", lambda point: point.mean(lambda run: run.reads_per_s), importance=6),
         number(
-            "of loads",
+            "by the loads",
             lambda point: point.mean(lambda run: run.io.loads_share if run.io else None),
             format.share,
             importance=5,

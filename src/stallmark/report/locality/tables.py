@@ -39,7 +39,7 @@ def flash(locality: Locality) -> Table:
     return Rows(locality.traced.flash).table(
         word("flash, of the data", lambda size: format.portion(size.share)),
         number("size", lambda size: size.size_bytes, format.size),
-        number("answers of the reads", lambda size: share_band(size.least, size.most)),
+        number("reads answered", lambda size: share_band(size.least, size.most)),
     )
 
 
@@ -109,7 +109,9 @@ def published(locality: Locality) -> Table:
     rows: list[Sequence[str | Cell]] = [
         [*_comparison_cells(locality, figure), figure.of, figure.source] for figure in locality.published
     ]
-    return Table(["figure", "here", "published", "of", "source"], rows, frozenset({0, 3, 4}), importance={3: 1, 4: 2})
+    return Table(
+        ["figure", "here", "published", "measured on", "source"], rows, frozenset({0, 3, 4}), importance={3: 1, 4: 2}
+    )
 
 
 def _comparison_cells(locality: Locality, published_figure: Published) -> tuple[str, str, str]:

@@ -31,7 +31,7 @@ def storage(experiment: ProbeExperiment) -> Table:
         word("device", _device),
         word("place", lambda run: run.result.place),
         number("file", lambda run: run.result.file_bytes, format.size),
-        word("by", lambda run: f"{run.result.tool}, {run.result.how}"),
+        word("tool", lambda run: f"{run.result.tool}, {run.result.how}"),
         word("when", lambda run: format.moment(run.result.started)),
         word("record", lambda run: "incomplete" if run.incomplete_because else "complete"),
     )

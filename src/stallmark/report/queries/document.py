@@ -302,7 +302,7 @@ def _largest(comparison: QueryComparison, variant: QueryVariant, value: Value, u
 def query_document(experiment: ExperimentSummary) -> Document:
     comparison, key = compared(experiment), variants_key(experiment)
     bars = bar_figures(experiment)
-    title = f"Against {comparison.baseline}" if len(comparison.variants) > 1 else "Run times"
+    title = f"Compared with {comparison.baseline}" if len(comparison.variants) > 1 else "Run times"
     failures = table_blocks(tables.failures(experiment), "Queries that failed") or [Words(reading.NO_QUERY_FAILED)]
     return Document(
         title=experiment.title,
@@ -326,7 +326,7 @@ def query_document(experiment: ExperimentSummary) -> Document:
             validity.service_level_section(experiment, reading.SERVICE_LEVEL_BY_PHASE),
             waits.streams_section(experiment),
             server.reads_section(experiment),
-            server.server_section(experiment, "queries"),
+            server.server_section(experiment),
             transactions.errors_section(experiment, failures),
             environment.environment_section(experiment),
         ),

@@ -102,7 +102,7 @@ def everything(experiment: ExperimentSummary) -> list[tuple[str, Table]]:
 def _every_figure(variant: QueryVariant) -> Table:
     return Rows(variant.cells).table(
         word("query", lambda cell: cell.query),
-        group("DOP", number("asked", lambda cell: dop(cell.dop)), number("actual", lambda cell: cell.actual_dop)),
+        group("DOP", number("requested", lambda cell: dop(cell.dop)), number("actual", lambda cell: cell.actual_dop)),
         number("s", lambda cell: Cell("failed", "bad") if cell.failed else format.number(cell.seconds)),
         number("rows", lambda cell: cell.rows, _whole),
         group(

@@ -264,7 +264,7 @@ def _range(values: Sequence[float], write: Callable[[float], str]) -> str:
 
 
 def section(experiment: ExperimentSummary) -> Section:
-    titles = {"buffer_pool": "Against the buffer pool", "users": "Against the users", "device": "By device"}
+    titles = {"buffer_pool": "By size of the buffer pool", "users": "By number of users", "device": "By device"}
     footnote = [Words(reading.DOUBTFUL, "footnote")] if doubtful(experiment) else []
     blocks = [Key(variant_key(experiment)), *footnote, Grid(axis_figures(experiment))]
     return Section("axis", titles.get(experiment.axis, "By variant"), blocks)

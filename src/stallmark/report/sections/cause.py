@@ -50,7 +50,7 @@ def predicted_throughput(experiment: ExperimentSummary) -> Table | None:
         group(
             "As measured",
             number("read ms", lambda cause: _demands(cause).read_ms),
-            word("by", lambda cause: _demands(cause).read_source),
+            word("counted by", lambda cause: _demands(cause).read_source),
             number("TPS", lambda cause: _demands(cause).tps),
         ),
         group("If reads took", numbers(times, lambda ms: f"{format.number(ms)} ms", _predicted)),
@@ -85,7 +85,7 @@ def laws(experiment: ExperimentSummary) -> Table | None:
         word("one side", lambda law: f"{law_words(law)[1]}: {format.number(law.left_value)}"),
         word("other side", lambda law: f"{law_words(law)[2]}: {format.number(law.right_value)}"),
         word("unit", lambda law: law_words(law)[3]),
-        number("apart", lambda law: law.gap, format.signed),
+        number("difference", lambda law: law.gap, format.signed),
         number("allowed", lambda law: f"±{format.share(law.tolerance)}"),
         word("", lambda law: _CLOSED[law.closed]),
         word("in words", lambda law: sentence(law.finding)),

@@ -234,7 +234,7 @@ def _curve_figure(curve: PoolCurve, number: int, flash: Sequence[Finding]) -> Fi
         key=[
             KeyItem("a size", POINT, None, "circle"),
             KeyItem("fitted curve", NEUTRAL, "solid"),
-            KeyItem("a size left out", LEFT_OUT, None, "x"),
+            KeyItem("predicted from the other sizes", LEFT_OUT, None, "x"),
             *([KeyItem("with flash", FLASH, None, "star")] if flash else []),
         ],
         wide=True,
@@ -293,7 +293,7 @@ def _traces(
         ),
         go.Scatter(
             mode="markers",
-            name="left out",
+            name="predicted from the other sizes",
             x=[size.size for size in fit.left_out],
             y=rounded((size.predicted for size in fit.left_out), 5),
             text=[f"{format.number(size.predicted)} with {format.size(size.size)} left out" for size in fit.left_out],
@@ -320,12 +320,12 @@ def _curve_table(curve: PoolCurve) -> Table:
     return Rows(curve.sizes).table(
         word("memory", lambda size: format.size(size.pool_bytes)),
         number("of the data", lambda size: size.pool_share, format.portion),
-        word("reason", lambda size: ceiling_words.size_reason(size.chosen)),
+        word("chosen as", lambda size: ceiling_words.size_reason(size.chosen)),
         number("runs", lambda size: len(size.tps), format.count),
         number(f"{plural(curve.primary) if curve.primary else 'transactions'}/s", lambda size: size.rate, _mean),
-        number("left out", lambda size: tps.get(size.pool_bytes)),
+        number("predicted", lambda size: tps.get(size.pool_bytes)),
         number("reads, per tx", lambda size: size.reads, _mean),
-        number("left out", lambda size: reads.get(size.pool_bytes), when=curve.reads is not None),
+        number("predicted", lambda size: reads.get(size.pool_bytes), when=curve.reads is not None),
     )
 
 

@@ -100,7 +100,7 @@ def runs(experiment: ExperimentSummary) -> Table:
         word("cache", lambda run: run.manifest.cache_start or format.NONE),
         number("growth", _database_growth),
         number("cost", lambda run: run.collector_cost_share, format.share),
-        number("dated to ms", lambda run: run.clock.uncertainty_s * 1000 if run.clock else None),
+        number("times ± ms", lambda run: run.clock.uncertainty_s * 1000 if run.clock else None),
         notes=[read_words.RUNS],
     )
 
@@ -171,7 +171,7 @@ def collectors(experiment: ExperimentSummary) -> Table | None:
             seen.setdefault(title, [title, "", format.NONE, Cell(f"off: {reason}", "apart")])
     if not seen:
         return None
-    return Table(["collector", "reads", "every", "state"], list(seen.values()), frozenset({0, 1, 3}))
+    return Table(["collector", "source", "every", "state"], list(seen.values()), frozenset({0, 1, 3}))
 
 
 def notes(experiment: ExperimentSummary) -> list[str]:

@@ -121,7 +121,7 @@ def reads_section(experiment: ExperimentSummary) -> Section:
     )
 
 
-_TITLE = "Server’s counters and the device’s own"
+_TITLE = "Server and device counters"
 
 
 T = TypeVar("T")
@@ -132,7 +132,7 @@ def files(experiment: ExperimentSummary) -> Table | None:
     """Return the I/O by file; None for servers that do not count by file."""
     return step_rows(experiment, lambda step: step.server.files).table_if_any(
         word("file", lambda file: file.name),
-        word("of", _file_kind),
+        word("kind", _file_kind),
         _rates("Reads", lambda io: (io.reads, io.read_bytes, io.read_ms)),
         _rates("Writes", lambda io: (io.writes, io.write_bytes, io.write_ms)),
         number("times grown", lambda file: file.growths, format.count),
@@ -196,7 +196,7 @@ def logs(experiment: ExperimentSummary) -> Table | None:
 
 def log_and_tempdb(experiment: ExperimentSummary) -> Table | None:
     """Return the state of log, tempdb and schedulers, or None if the server does not report it."""
-    title = "Logs of our databases" if logs(experiment) else "Log of our database"
+    title = "Logs of the measured databases" if logs(experiment) else "Log of the measured database"
     log: Columns[ServerState] = fields(LogState, lambda state: state.log)
     return _states(experiment, words.LOG_AND_TEMPDB, group(title, log), fields(ServerState, groups=OF_THE_REST))
 
@@ -308,7 +308,7 @@ def query_store(experiment: ExperimentSummary) -> Table | None:
     )
 
 
-def server_section(experiment: ExperimentSummary, beyond: str) -> Section:
+def server_section(experiment: ExperimentSummary) -> Section:
     """Return the server's counters that the page shows nowhere else."""
     blocks = [
         *table_blocks(processes(experiment), "Reads and writes of data files, by process", "Processes"),
@@ -329,4 +329,4 @@ def server_section(experiment: ExperimentSummary, beyond: str) -> Section:
         *table_blocks(statements(experiment), "Statements by reads, CPU and waiting", "Top statements"),
         *table_blocks(query_store(experiment), "Statements by procedure, as Query Store counted them", "Query Store"),
     ]
-    return Section("server", f"Counters of the server beyond {beyond}", blocks, "")
+    return Section("server", "Further counters of the server", blocks, "")

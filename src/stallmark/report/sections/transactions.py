@@ -401,7 +401,7 @@ def blocking_section(experiment: ExperimentSummary) -> Section:
     if waits and not waits.rows:
         by_table = [Words(reading.NO_ROW_WAITS)]
     pairs = table_blocks(
-        blocked(experiment), "Sessions that waited for another one", "Blocked sessions and their blockers"
+        blocked(experiment), "Sessions that waited for another session", "Blocked sessions and their blockers"
     )
     blocks = [*by_table, *pairs]
     return Section("rows", "Waiting for rows", blocks, "")

@@ -125,7 +125,7 @@ def steadiness(experiment: ExperimentSummary) -> Table | None:
         ),
         number("per hour", _per_hour),
         number("p", lambda tested: tested.trend_p, _p),
-        number("largest step", lambda tested: signed(tested.change or 0.0)),
+        number("largest shift", lambda tested: signed(tested.change or 0.0)),
         number("at s", lambda tested: tested.change_at_s, format.count),
         number("p", lambda tested: tested.change_p, _p),
         notes=dict.fromkeys(map(method, rows.items)),
@@ -166,8 +166,8 @@ def seconds(experiment: ExperimentSummary) -> Table | None:
         number("s", lambda step: step.interval.end_s - step.interval.begin_s, format.count),
         number("measured s", _measured_s, format.count),
         word("whole checkpoint cycles", _cycles),
-        word("waited before", _waited),
-        word("warm-up inside", _warm_up),
+        word("warm-up", _waited),
+        word("warm-up measured", _warm_up),
         notes=_cycle_notes(experiment),
     )
 
@@ -254,7 +254,9 @@ def steadiness_section(experiment: ExperimentSummary) -> Section:
     # Without a verdict, as for queries, the section is omitted.
     verdicts = steadiness_brief(experiment)
     over = table_blocks(
-        seconds(experiment), "Seconds measured, checkpoint cycles and waiting, by step", "Seconds behind the figures"
+        seconds(experiment),
+        "Seconds measured, checkpoint cycles and waiting, by step",
+        "Measured time behind the figures",
     )
     blocks = [
         Words(reading.STEADINESS, "lead"),

@@ -207,7 +207,7 @@ def series_words(association: Association) -> list[str]:
     return [_with_source(association.series, association.source), _UNITS.get(association.series, "sessions")]
 
 
-_DIVIDED = "mean response time, divided by the sampled states of sessions (Little’s law)"
+_DIVIDED = "mean response time, split by the sampled states of sessions (Little’s law)"
 _WEIGHTED = "stall ÷ number of I/Os over the measured interval"
 _NUMBER = "the server’s count, checkpoints included, ÷ commits per second of the measured interval"
 _FIGURES = {
@@ -283,10 +283,10 @@ PREDICTED = (
     "Predicted TPS by mean read time, queueing included; reads per transaction, writes, log and everything else as "
     "measured. A closed model of N users: reads are a delay, the CPU is a queue of its cores (mean value analysis), "
     "and waiting for locks shrinks with the rest. The range covers the unknowns of the model (whether locks shrink, "
-    "whether the CPU queues, reads by sessions or by counters, whose CPU time it is), with twice the standard error "
-    f"of the step’s own throughput and {percent(MODEL_ERROR)} for each doubling or halving of the read time. That "
-    "allowance was chosen after eight runs on the embedded server and held in six of six pairs of nine new ones on an "
-    "idle machine (benchmarks/causes.py); on a machine with other work four of six were outside."
+    "whether the CPU queues, whether reads are as long as sampled sessions or as counters show), with twice the "
+    f"standard error of the step’s own throughput and {percent(MODEL_ERROR)} for each doubling or halving of the read "
+    "time. That allowance was chosen after eight runs on the embedded server. Nine new runs on an idle machine gave "
+    "six pairs, all within the range (benchmarks/causes.py); on a machine with other work, four of six were outside."
 )
 LAWS_NOTE = (
     "Operational analysis: both sides were measured in different ways, over the measured interval, and must agree. "

@@ -82,7 +82,7 @@ SENTENCES: Mapping[Kind, str] = {
         "In {steps:named} the real device was slower than the emulated one for up to {share:percent} of the I/Os: the "
         "emulated device was slower than described."
     ),
-    CautionKind.SCATTER: ("The variation of seconds within a run does not limit the variation between runs."),
+    CautionKind.SCATTER: "Runs may differ by more than the variation of seconds within a run shows.",
     CautionKind.FEW_CHECKPOINTS: (
         "The measured interval of {steps:named} contained fewer than {CHECKPOINTS} complete checkpoint cycles: the "
         "amount and time of writes partly depend on where the interval began."
@@ -108,7 +108,8 @@ SENTENCES: Mapping[Kind, str] = {
         "The workload {workload} is derived from {model} and not comparable with published {model} results."
     ),
     CautionKind.LOCAL_DRIVER: (
-        "The driver ran on the server’s machine and used its CPUs: a driver on another machine would leave it more CPU."
+        "The driver ran on the server’s machine and used its CPUs: with the driver on another machine the server would "
+        "have more CPU time."
     ),
     CautionKind.OWN_ADDRESS: (
         "The server was reached at an address of the driver’s own machine: unless that is a tunnel, the driver used "
@@ -116,7 +117,7 @@ SENTENCES: Mapping[Kind, str] = {
     ),
     CautionKind.RESTORED: (
         "Every run on a real device began with a restored database. Restoring rewrites what a storage array caches and "
-        "tiers, so the array started over as well."
+        "tiers: the array did not begin as a system in use leaves it."
     ),
     CautionKind.NOT_RESET: (
         "Runs were not reset (reset: continue): each began with the data that the run before it had left."
@@ -134,8 +135,8 @@ SENTENCES: Mapping[Kind, str] = {
     ),
     CautionKind.CPU_IN_READ_TIME: (
         "The server’s mean read time in {steps:named} may include waiting for a CPU (it is below "
-        "{SCHEDULING_MS:g} ms, or the CPUs were more than {SCHEDULING_CPU:percent} busy): it is not the "
-        "device’s alone."
+        "{SCHEDULING_MS:g} ms, or the CPUs were more than {SCHEDULING_CPU:percent} busy): the "
+        "device itself may be faster."
     ),
     CautionKind.TIMER_MISSED: (
         "{transaction:display_name} ran as few as {done:,} of the {due:,} times it was due in {steps:named}: its "
@@ -151,8 +152,8 @@ SENTENCES: Mapping[Kind, str] = {
         "perhaps only DRAM was measured. Add them to the scenario (array: {{dram: 8GiB, flash_cache: 800GB}})."
     ),
     ArrayKind.SMALL_PROBE: (
-        "Probes around runs used a file of {file_bytes:size}. An array with that much memory or flash answers from "
-        "it, so its disks are barely measured; a larger file (probe: {{size: …}}) shows them."
+        "Probes around runs used a file of {file_bytes:size}. An array with that much memory or flash serves the "
+        "file from there, so its disks are barely measured; a larger file (probe: {{size: …}}) shows them."
     ),
     ArrayKind.NOT_PRECONDITIONED: (
         "{run}: writes were not steady after {rounds} rounds of overwriting a file of {file_bytes:size} at random, "

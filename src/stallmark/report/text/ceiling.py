@@ -76,8 +76,8 @@ def _(
 ) -> str:  # fmt: skip
     beyond = f". At {level(of, breaks)} {_misses(missed)}" if missed else ""
     return (
-        f"{_subject(variant, repeat)}arries {_plain(holds)} to {level(of, breaks)}{_rate(per_s, primary)} within "
-        f"{_listed(limits)}{_ends(limit)}{beyond}."
+        f"{_subject(variant, repeat)}arries {_plain(holds)} to {level(of, breaks)}{_rate(per_s, primary, holds)} "
+        f"within {_listed(limits)}{_ends(limit)}{beyond}."
     )
 
 
@@ -152,17 +152,28 @@ def _subject(variant: str | None, repeat: int | None) -> str:
     return f"{again}{name} c"
 
 
-def _rate(per_s: float | None, primary: str | None) -> str:
+def _rate(per_s: float | None, primary: str | None, at: float | None = None) -> str:
+    """Return the rate in brackets, with the level `at` which it was measured; empty if it is unknown."""
     if per_s is None:
         return ""
-    return f" ({number(per_s)} {plural(display_name(primary)) + '/s' if primary else 'TPS'})"
+    return f" ({_in_unit(per_s, primary)}{f' at {_plain(at)}' if at is not None else ''})"
+
+
+def _highest_met(facts: Mapping[str, Any]) -> str:
+    """Return the mean rate of the highest levels that met the limits; empty if it is unknown."""
+    per_s = facts["per_s"]
+    return "" if per_s is None else f"; {_in_unit(per_s, facts['primary'])} at the highest level that held"
+
+
+def _in_unit(per_s: float, primary: str | None) -> str:
+    return f"{number(per_s)} {plural(display_name(primary)) + '/s' if primary else 'TPS'}"
 
 
 def _misses(missed: list[list[Any]]) -> str:
     limits = [miss for miss in missed if miss[0] not in ("backlog", "queries")]
     texts = ["a growing number of arrivals waits" for subject, *_ in missed if subject == "backlog"]
     texts += [f"a growing number of queries of {load} waits" for subject, load, *_ in missed if subject == "queries"]
-    return listed(texts + [f"it misses {_listed(limits)}"] * bool(limits))
+    return listed(texts + [f"it exceeds {_listed(limits)}"] * bool(limits))
 
 
 def _listed(limits: list[list[Any]]) -> str:
@@ -206,8 +217,8 @@ SENTENCES: Mapping[Kind, str] = {
     ),
     CeilingKind.ENDED: "{facts:whose}annot be given a ceiling: the run ended before the search did.",
     CeilingKind.REPEATS: (
-        "{facts:whose}arries {mean:number} {of:unit} (95 % interval {low:number} to {high:number}, {runs} runs)"
-        "{facts:rate} within {limits:limits}."
+        "{facts:whose}arries {mean:number} {of:unit} (95 % interval {low:number} to {high:number}, {runs} runs"
+        "{facts:highest_met}) within {limits:limits}."
     ),
     CurveKind.KNOWN: (
         "The memory curve is known within {tolerance:percent} between its {sizes} sizes: with each size left out, the "
@@ -231,6 +242,7 @@ FORMATS: Mapping[str, Format] = {
     "ends": lambda facts: " and ".join(
         level(facts["of"], end) for end in (facts["holds"], facts["breaks"]) if end is not None
     ),
+    "highest_met": _highest_met,
     "holds": lambda facts: level(facts["of"], facts["holds"]),
     "limits": _listed,
     "rate": lambda facts: _rate(facts["per_s"], facts["primary"]),
@@ -271,7 +283,7 @@ def _(
     pool_bytes: int, pool_share: float | None, per_s: float, primary: str | None, last: Change, fewest_runs: int
 ) -> str:
     times = last[0] or 0.0
-    part = "half of it" if abs(times / 2 - 1) < _TWICE else f"{percent(1 / times)} of it"
+    part = "half that size" if abs(times / 2 - 1) < _TWICE else f"{percent(1 / times)} of that size"
     return (
         f"Memory pays up to the largest size measured, {pool(pool_bytes, pool_share)}: it {_gives(last)} than {part}"
         f"{indicative(fewest_runs)}."
@@ -334,7 +346,7 @@ CURVE_METHOD = (
     "A point is the mean of the runs of a size (geometric for rates), its bar the 95 % interval, if runs were "
     "repeated: for rates from the variation pooled over all sizes, for reads from at least three runs. The line is a "
     "monotone curve: values that contradict its direction are levelled, and between sizes it is a monotone cubic over "
-    "the logarithm of the size. Its error is that of the prediction for each inner size when this size is left out."
+    "the logarithm of the size. Its error is that of the prediction for each inner size from the other sizes alone."
 )
 
 _TWICE = 0.06

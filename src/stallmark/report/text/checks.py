@@ -92,7 +92,7 @@ CHECKS: Mapping[Kind, tuple[str, str]] = {
     CheckKind.CONSISTENCY: ("consistency", "the data were consistent after every run"),
     CheckKind.FOREIGN_IO: ("foreign I/O", f"other programs caused at most {percent(FOREIGN_IO)} of the I/O"),
     CheckKind.FOREIGN_CPU: ("foreign CPU", f"other programs kept at most {percent(FOREIGN_CPU)} of the CPUs busy"),
-    CheckKind.CLOCK: ("clock", "runs began in the order in which they were made"),
+    CheckKind.CLOCK: ("clock", "by the clock, runs began in the order of their records"),
     CheckKind.GROWTH: ("data", f"the database grew by no more than {percent(GROWTH)}, within runs and from run to run"),
     CheckKind.READS: (
         "reads per transaction",

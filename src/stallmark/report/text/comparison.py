@@ -294,8 +294,8 @@ def time_chart_summary(runs: int, sides: int) -> str:
 def time_chart_method(unit: str) -> str:
     """Return the method of the chart over time; `unit` is that of its axis."""
     return (
-        f"Per-second counts since measuring began, in {unit}, without warm-up; at most a few hundred points per run, "
-        "each the mean of its seconds. Runs of a side overlap, later ones are lighter."
+        f"Per-second counts over the {unit} since measuring began, without warm-up; at most a few hundred points per "
+        "run, each the mean of its seconds. Runs of a side overlap, later ones are lighter."
     )
 
 

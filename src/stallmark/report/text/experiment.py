@@ -9,7 +9,7 @@ from stallmark.analysis.compare.summary import Verdict
 from stallmark.analysis.finding import ExperimentKind, Finding, Kind
 from stallmark.format import factor, listed, number, per_second, per_transaction, percent, plural, quoted, up_to
 from stallmark.report.text import clause, says, sentence
-from stallmark.report.text.terms import UNSURE, indicative, pool, rate, times
+from stallmark.report.text.terms import UNSURE, commit_rate, indicative, pool, rate, times
 from stallmark.stats.thresholds import REPLICATES
 
 # The wording of an experiment's findings.
@@ -71,8 +71,8 @@ def _(
 ) -> str:  # fmt: skip
     few, best = map(_users, users)
     return (
-        f"{_prefix(variant)}{few} committed {rate(per_s[0], primary)}; the maximum was {per_second(per_s[1])} with "
-        f"{best}{_times(ratio, verdict)}."
+        f"{_prefix(variant)}{few} committed {commit_rate(per_s[0], primary)}; the maximum was {per_second(per_s[1])} "
+        f"with {best}{_times(ratio, verdict)}."
     )
 
 
@@ -179,7 +179,7 @@ def _(
 
 @says(ExperimentKind.ONE_VARIANT)
 def _(variant: str, per_s: float, primary: str | None) -> str:
-    return f"{variant} committed {rate(per_s, primary)}."
+    return f"{variant} committed {commit_rate(per_s, primary)}."
 
 
 @says(ExperimentKind.VARIANTS_ALIKE)
@@ -188,7 +188,7 @@ def _(
 ) -> str:  # fmt: skip
     unsure = f"; {UNSURE[verdict]}" if verdict in UNSURE else ""
     which = "All variants" if every else "The variants that may be compared"
-    return f"{which} committed about the same: {per_second(per_s[0])} to {rate(per_s[1], primary)}{unsure}."
+    return f"{which} committed about the same: {per_second(per_s[0])} to {commit_rate(per_s[1], primary)}{unsure}."
 
 
 @says(ExperimentKind.VARIANTS)
@@ -198,7 +198,7 @@ def _(
     (worst, best), (least, most) = variants, per_s
     between = f" ({factor(ratio)} between them{f', {UNSURE[verdict]}' if verdict in UNSURE else ''})" if ratio else ""
     among = "" if every else "Of the variants that may be compared, "
-    return f"{among}{best} committed most, {rate(most, primary)}; {worst} least, {per_second(least)}{between}."
+    return f"{among}{best} committed most, {commit_rate(most, primary)}; {worst} least, {per_second(least)}{between}."
 
 
 @says(ExperimentKind.STREAMS)
@@ -209,7 +209,7 @@ def _(
     against = f" against {per_second(alone_per_s)} alone{_times(ratio, verdict)}" if alone_per_s else ""
     return (
         f"{streams} stream{'s' * (streams > 1)} of queries did {number(queries_per_h)} queries per hour next to "
-        f"{_users(users)}, who committed {rate(per_s, primary)}{against}."
+        f"{_users(users)}, who committed {commit_rate(per_s, primary)}{against}."
     )
 
 
@@ -223,7 +223,7 @@ def _(
     how = f"failed{f' in {failed} of {runs} runs' if runs > 1 else ''}, and " if failed else ""
     return (
         f"{variant}: a {maintenance} {how}ran during {percent(share)} of the measured time ({ended}); the users "
-        f"committed {rate(per_s, primary)}{against}."
+        f"committed {commit_rate(per_s, primary)}{against}."
     )
 
 

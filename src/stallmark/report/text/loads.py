@@ -12,8 +12,8 @@ from stallmark.report.text.terms import UNSURE, indicative, term
 NO_SLIDE = "These runs have no summary slide: no load was measured in any step."
 LOADS = (
     "Throughput: committed transactions of users, queries of streams, I/Os of raw loads. Latency: scheduled to ended "
-    "for users, from issuing an I/O to its end for raw loads, the mean time of a query for streams; at a rate of I/Os "
-    "or queries from the time it was due. Reads: physical, by the load’s sessions, or by the raw load itself. "
+    "for users, from issuing an I/O to its end for raw loads, the mean time of a query for streams; if I/Os or queries "
+    "arrive at a rate, from the time each was due. Reads: physical, by the load’s sessions, or by the raw load itself. "
     "Storage: its share of the response time, known if a load’s sessions can be separated from others’. Figures of "
     "several runs are means."
 )
@@ -39,7 +39,7 @@ CELLS = (
     "programs."
 )
 OWN_PAGES = "Every load of users has its own page, with transactions, charts over time and evidence."
-SUM = "The reads of the loads’ sessions, compared with all reads of the server’s data and temporary files."
+SUM = "By the loads: the share of their sessions in all reads of the server’s data and temporary files."
 PICTURE = (
     "Throughput and mean latency of every load, each on its own scale: means over runs; light: the load alone. Lines: "
     "throughput by users, or by cells relative to the fewest cells; dashed: linear scaling."
@@ -105,7 +105,7 @@ def _best(load: str, kind: str, count: int, best: str, worst: str, ratio: float,
 
 @says(LoadsKind.AT_ONCE)
 def _(variant: str | None, loads: list[list[Any]]) -> str:
-    on = f"On “{variant}”, at once" if variant else "At once"
+    on = f"Together on “{variant}”" if variant else "Together"
     return f"{on}: {listed([_did(*facts) for facts in loads])}."
 
 
@@ -135,7 +135,7 @@ def _(cpu_share: float, memory_share: float | None, limit_share: float, unknown:
     memory = f" and {share(memory_share)} of its memory in use" if memory_share is not None else ""
     over = max(cpu_share, memory_share or 0.0) > limit_share
     so = (
-        f"above {percent(limit_share)}, so they may limit the loads as well as the storage"
+        f"above {percent(limit_share)}, so they, not only the storage, may limit the loads"
         if over
         else f"no more than {percent(limit_share)}, so they do not limit the loads"
     )

@@ -61,8 +61,8 @@ SENTENCES: Mapping[Kind, str] = {
         "answered instead of its disks and flash; use a larger one (probe: {{size: …}})."
     ),
     ProbeKind.SMALL_FILE: (
-        "The probe’s file has only {file_bytes:size}: an array with that much memory or flash answers from it and "
-        "barely uses its disks; use a larger one (--size)."
+        "The probe’s file has only {file_bytes:size}: an array with that much memory or flash serves the file "
+        "from there and barely uses its disks; use a larger one (--size)."
     ),
     # Before and after
     ProbeKind.NO_COMMON_STEP: "The probes before and after have no step in common: they cannot show a drift.",
@@ -274,7 +274,7 @@ def emulated_probes(emulated: int, probes: int, devices: Iterable[str]) -> str:
     """Return the sentence about probes of emulated arrays."""
     which = "All probes" if emulated == probes else f"{emulated} of {probes} probes"
     return (
-        f"{which} were of a device whose service times Stallmark injected ({'; '.join(devices)}). They show how the "
+        f"{which} measured a device whose service times Stallmark injected ({'; '.join(devices)}). They show how the "
         "probe sees such a device; they do not measure a product."
     )
 

@@ -223,7 +223,7 @@ def _(
     read_share: float, read_kib: float | None, write_kib: float | None, read_ms: float | None, write_ms: float | None
 ) -> str:
     reads, writes = _io("read", read_kib, read_ms), _io("write", write_kib, write_ms)
-    means = listed([text for text in (reads, writes) if text])
+    means = "; ".join(text for text in (reads, writes) if text)
     return f"Of the I/Os of data files {percent(read_share)} are reads{f': {means}' if means else ''}."
 
 
@@ -266,7 +266,7 @@ def _(reads_per_s: float, share: float | None, waiting: float | None, found_shar
 def _(pool_bytes: float, turnover_s: float, least_life_s: float | None) -> str:
     life = f"; the lowest page life expectancy was {number(least_life_s)} s" if least_life_s is not None else ""
     return (
-        f"The server reads the size of its buffer pool ({size(pool_bytes)}) from storage every "
+        f"The server reads as much as its buffer pool holds ({size(pool_bytes)}) from storage every "
         f"{roughly(turnover_s)}{life}."
     )
 

@@ -65,11 +65,11 @@ def _(
 ) -> str:
     parts = []
     if faster:
-        parts.append(f"{faster} {_are(faster)} faster (most {_ratios(fastest)})")
+        parts.append(f"{faster} {_are(faster)} faster (most of all {_ratios(fastest)})")
     if alike:
         parts.append(f"{alike} barely change{'s' * (alike == 1)}")
     if slower:
-        parts.append(f"{slower} {_are(slower)} slower (most {_ratios(slowest)})")
+        parts.append(f"{slower} {_are(slower)} slower (most of all {_ratios(slowest)})")
     return (
         f"Queries in {variant} take {number(ratio)} of the time in {baseline} (geometric mean of {queries}): "
         f"{', '.join(parts)}{indicative(fewest_runs)}."

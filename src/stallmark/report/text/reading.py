@@ -158,17 +158,17 @@ WRITTEN = (
     "Written by Stallmark from the run records named under Environment. Nothing in this file is loaded from elsewhere."
 )
 ON_PAPER = (
-    "The printed page lacks the numbers and the method of each chart, and the tables of single steps and of settings: "
+    "The printed page lacks the values and the method of each chart, and the tables of single steps and of settings: "
     "see the file."
 )
-NO_SCRIPT = "The charts need JavaScript; the picture and all numbers do not."
+NO_SCRIPT = "The charts need JavaScript; the drawing at the top and all tables do not."
 NO_FINDING = "No finding: the record does not support one."
 
 # The summary of steps. ----------------------------------------------------------------------------------------
 
 PICTURE = (
     "Bars are means over runs; a tick is a run, a line the 95 % interval over three runs or more. Response time: "
-    "scheduled to ended, mean of all transactions, divided by the sampled states of sessions and the device’s own "
+    "scheduled to ended, mean of all transactions, split by the sampled states of sessions and the device’s own "
     "counters. Rest: other I/O, driver and network, waiting for a free user, and unclassified waits."
 )
 CEILING = (
@@ -176,8 +176,8 @@ CEILING = (
     "the order of the search: doubled until one broke, then the gap halved, then both ends repeated."
 )
 MEMORY_CURVE = (
-    "Throughput rises with memory, and reads per transaction fall. An orange cross is the curve’s prediction for a "
-    "size that was left out: if it is off the point, the curve bends more than its sizes show."
+    "Throughput rises with memory, and reads per transaction fall. An orange cross is the prediction for a "
+    "size from the other sizes alone: if it is off the point, the curve bends more than its sizes show."
 )
 THRESHOLDS = (
     "Limits that the scenario declared before anything ran. Steps that were cut short or are invalid have no verdict."
@@ -219,8 +219,8 @@ GATES = (
     "unless it is only slower than the limits."
 )
 STEADINESS = (
-    "Without a steady state, figures depend on the time of measurement. Shares are of the mean over the measured "
-    "interval."
+    "Without a steady state, figures depend on the time of measurement. Percentages are of the mean over the "
+    "measured interval."
 )
 NO_ROW_WAITS = "No sampled session waited for another’s row."
 TRANSACTIONS = (
@@ -245,7 +245,7 @@ RATES = (
 )
 NO_AGREEMENT = "No step has both counters: agreement could not be checked."
 NO_CALL_FAILED = "No call failed in any measured interval."
-NOT_CHECKED = "No condition was checked."
+NOT_CHECKED = "No consistency condition was checked."
 
 
 def conditions_held(held: int, checked: int, names: Sequence[str]) -> str:

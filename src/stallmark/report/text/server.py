@@ -75,9 +75,9 @@ def _(database: str | None, option: str, before: str, now: str, after_s: float, 
 def _(plans: int, procedures: list[str]) -> str:
     left = "1 plan" if plans == 1 else f"{plans:,} plans"
     return (
-        f"{left} of statements in {first_three(procedures)} left the plan cache during execution, with their counts "
-        "since the previous sample: these statements were executed at least as often as shown. Query Store keeps such "
-        "counts (`observe: [query_store]`)."
+        f"{left} of statements in {first_three(procedures)} left the plan cache during execution, and the counts since "
+        "the previous sample are lost: these statements were executed at least as often as shown. Query Store keeps "
+        "such counts (`observe: [query_store]`)."
     )
 
 
@@ -111,8 +111,8 @@ def too_few(samples: int) -> str:
 
 RUNS = (
     "Pool set and reached: the memory cap as configured, and as the server reported it. Growth: of the database over "
-    "the run. Cost: CPU of all collectors, as a share of one core. Dated: precision in milliseconds of the samples’ "
-    "times, from the offset and drift of the server’s clock against the driver’s."
+    "the run. Cost: CPU of all collectors, as a share of one core. Times: precision of the samples’ times in "
+    "milliseconds, from the offset and drift of the server’s clock against the driver’s."
 )
 TRIED_AGAIN = "Calls that failed by deadlock, serialisation or lock timeout were retried, at most ten times."
 
@@ -274,8 +274,8 @@ FILES = (
 )
 PROCESSES = (
     "Reads and writes of data files by the process that did them, extensions of files among the writes. Sessions: "
-    "those of users, and all others. Autovacuum reports its counts after each table: a step has the work of the "
-    "vacuums that ended in it."
+    "of the load’s users and of everyone else. Autovacuum reports its counts after each table: a step has the work "
+    "of the vacuums that ended in it."
 )
 MEMORY = (
     "Page life: the lowest sample of the server’s estimate of a page’s time in memory, also by NUMA node if there are "
@@ -312,7 +312,7 @@ ROW_WAITS = (
 ROW_WAITS_COUNTED = " Latches: sessions that waited for a page in memory. Reads: for a page to come from disk."
 PROCEDURES = (
     "Reads and writes are pages of 8 KiB. Covered: executions that the server still counted, as a share of the "
-    "completed transactions. A plan that left the cache took its counts along, and retries raise the share above 100 "
+    "completed transactions. The counts of a plan are lost when it leaves the cache; retries raise the share above 100 "
     "%."
 )
 QUERY_STORE = (
@@ -321,10 +321,10 @@ QUERY_STORE = (
     "log write. ≥: it was not counting all the time."
 )
 VOLUMES = "All I/O on the volume counts, by any program. Times are weighted by the I/Os of each second."
-BLOCKED = "Mean number of users’ sessions that waited for a session in the other procedure."
+BLOCKED = "Mean number of users’ sessions that waited for a session in the blocking procedure."
 DEADLOCKS = (
-    "As recorded by the server’s session system_health, warm-up included; the victims were retried. Each graph is a "
-    "file in the run’s folder that Management Studio draws."
+    "As recorded by the server’s Extended Events session system_health, warm-up included; the victims were retried. "
+    "Each graph is a file in the run’s folder that Management Studio draws."
 )
 
 
@@ -332,7 +332,7 @@ def statements(top: int) -> str:
     """Return the explanation of the table of the `top` statements by each measure."""
     return (
         f"The {top} statements with the most reads, the most CPU time and the longest waits (beyond CPU time), as the "
-        "plan cache counted them. Plans: the beginnings of SQL Server’s hashes of their shapes, the most executed "
+        "plan cache counted them. Plans: the first characters of SQL Server’s hashes of them, the most executed "
         "first; each plan is a file in the record’s folder `plans`, which Management Studio opens. ≥: a plan left the "
         "cache during the interval."
     )

@@ -71,6 +71,11 @@ def rate(per_s: float, primary: str | None) -> str:
     return f"{number(per_s)} {plural(primary)}/s" if primary else per_second(per_s)
 
 
+def commit_rate(per_s: float, primary: str | None) -> str:
+    """Return a rate of commits with its unit: "45.0 transactions/s", "4.50 Trade-Results/s" of one type."""
+    return f"{number(per_s)} {plural(primary) if primary else 'transactions'}/s"
+
+
 def pool(pool_bytes: int | None, pool_share: float | None) -> str:
     """Return "64 MiB (20 % of the data)"."""
     if pool_bytes is None:

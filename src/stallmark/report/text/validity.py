@@ -31,7 +31,7 @@ _WORDS = {
         "≤ {limit:finely}{by_chance:chance}",
     ),
     GateKind.FOLLOWERS: _Words(
-        "the market returns what the users’ orders trigger, within 1 % or what is under way at both ends",
+        "the market returns what the users’ orders trigger, within 1 % or the orders in flight at begin and end",
         "{each:number} {transaction:plural} per {follows:display_name}",
         "{expected_each:number} ± {limit:finely}",
     ),
