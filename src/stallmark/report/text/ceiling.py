@@ -152,11 +152,11 @@ def _subject(variant: str | None, repeat: int | None) -> str:
     return f"{again}{name} c"
 
 
-def _rate(per_s: float | None, primary: str | None, at: float | None = None) -> str:
-    """Return the rate in brackets, with the level `at` which it was measured; empty if it is unknown."""
+def _rate(per_s: float | None, primary: str | None, level: float | None = None) -> str:
+    """Return the rate in brackets, with the `level` at which it was measured; empty if it is unknown."""
     if per_s is None:
         return ""
-    return f" ({_in_unit(per_s, primary)}{f' at {_plain(at)}' if at is not None else ''})"
+    return f" ({_in_unit(per_s, primary)}{f' at {_plain(level)}' if level is not None else ''})"
 
 
 def _highest_met(facts: Mapping[str, Any]) -> str:
