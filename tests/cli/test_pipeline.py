@@ -3,19 +3,15 @@
 import csv
 import json
 import os
-import re
-import shlex
 from datetime import datetime
 from pathlib import Path
 from xml.etree import ElementTree
 
-import click
 import pytest
 from support.command_line import stallmark
 from support.synthetic import Truth, make_run
 
 from stallmark.analysis.metrics import METRICS
-from stallmark.cli.main import main
 from stallmark.report.flat import HEADER
 
 
@@ -87,6 +83,17 @@ def test_markdown_may_go_to_a_device(runs, tmp_path, command):
     assert ended.exit_code == 0 and not Path(os.devnull).is_file()
 
 
+@pytest.mark.parametrize("place", ["folder", "missing/job.md"])
+def test_a_page_of_the_job_that_cannot_be_written_costs_no_result(runs, tmp_path, monkeypatch, place):
+    (tmp_path / "folder").mkdir()
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / place))
+    ended = stallmark("compare", runs, "--json", "--fail-if", "not better by 50 %", "--junit", tmp_path / "j.xml")
+    assert ended.exit_code == 5 and ended.stdout.startswith("{")
+    assert results(tmp_path / "j.xml") == {"not better by 50 %": "failure"}
+    [line] = [line for line in ended.stderr.splitlines() if "GITHUB_STEP_SUMMARY" in line]
+    assert str(tmp_path / place) in line
+
+
 def test_json_and_markdown_do_not_share_standard_output(runs):
     ended = stallmark("report", runs, "--json", "--markdown", "-")
     assert ended.exit_code == 3 and "both want standard output" in ended.stderr
@@ -109,6 +116,25 @@ def test_options_of_other_tools_suggest_ours(command, theirs, ours):
     assert ended.exit_code == 2 and f": write {ours}." in ended.stderr
 
 
+@pytest.mark.parametrize(
+    ("option", "word"),
+    [("-j", "processes"), ("--jobs", "processes"), ("-t", "--duration"), ("--transactions", "--duration")],
+)
+def test_options_of_other_tools_without_ours_have_advice(option, word):
+    ended = stallmark("run", "demo", option, "4")
+    assert ended.exit_code == 2 and word in ended.stderr
+    assert word not in stallmark("compare", option, "4").stderr
+
+
+@pytest.mark.parametrize(("name", "value"), [("USERS", "4"), ("DURATION", "5s"), ("RATE", "9"), ("SET", "users=4")])
+def test_a_variable_that_keeps_an_experiment_from_going_on_is_named(runs, monkeypatch, name, value):
+    monkeypatch.setenv(f"STALLMARK_RUN_{name}", value)
+    ended = stallmark("run", "--resume", runs)
+    assert ended.exit_code == 2 and f"STALLMARK_RUN_{name}" in ended.stderr
+    monkeypatch.delenv(f"STALLMARK_RUN_{name}")
+    assert "STALLMARK_RUN" not in stallmark("run", "--resume", runs, "--users", "4").stderr
+
+
 def test_the_metrics_of_steps_are_one_flat_file(runs, tmp_path):
     ended = stallmark("export", runs, "--flat", tmp_path / "f.csv")
     rows = list(csv.DictReader((tmp_path / "f.csv").open()))
@@ -128,27 +154,3 @@ def test_an_export_has_one_form(runs, tmp_path):
     assert stallmark("export", runs).exit_code == 2
     assert stallmark("export", runs, "--flat", tmp_path / "f.csv", "--csv", tmp_path / "d").exit_code == 2
     assert not (tmp_path / "d").exists()
-
-
-def pipeline_commands():
-    """Return the commands of ours in the pipelines of docs/ci.md."""
-    page = (Path(__file__).parents[2] / "docs" / "ci.md").read_text()
-    blocks = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
-    return [
-        line[line.index("stallmark ") :].removesuffix(" && exit 1")
-        for block in blocks
-        if "script:" in block or "steps:" in block
-        for line in block.splitlines()
-        if re.match(r"\s*(?:- )?(?:run: )?stallmark ", line)
-    ]
-
-
-@pytest.mark.parametrize("command", pipeline_commands())
-def test_commands_of_the_pipelines_are_understood(command):
-    name, *arguments = shlex.split(command)[1:]
-    command = main.commands[name].load()
-    command.make_context(name, ["*" if "*" in one else one for one in arguments], parent=click.Context(main))
-
-
-def test_the_pipelines_have_commands():
-    assert len(pipeline_commands()) == 7

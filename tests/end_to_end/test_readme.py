@@ -16,6 +16,7 @@ import click
 import pytest
 from support import external_files
 from support.documents import ROOT, Shell, shell_commands
+from support.manifests import changed
 from support.recorders import Moment, iostat_text, perfmon_csv
 from support.synthetic import Truth, make_run
 from support.tool import Tool
@@ -95,11 +96,19 @@ def tool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tool]:
     (tool.folder / "server.url").write_text("mssql://me@db.example/brokerage")
     (tool.folder / "server.url").chmod(0o600)
     Path(tool.scenario(name="ramp", users=[1, 2], measure="60s")).rename(tool.folder / "ramp.yaml")
-    for day, scenario, sides in ((1, "buffer-pool", ("small", "large")), (2, "two-devices", ("old", "new"))):
+    pools = ("small", "large")
+    for day, scenario, sides in (
+        (1, "buffer-pool", pools),
+        (2, "two-devices", ("old", "new")),
+        (3, "buffer-pool", pools),
+    ):
         for number in range(6):
             side, repeat = sides[number // 3], number % 3 + 1
-            truth = Truth(tps=400 - 80 * (number // 3), variant=side, repeat=repeat, sequence=number + 1, seed=number)
-            make_run(tool.runs / f"2026010{day}-120000-{scenario}/0{number + 1}-{side}", truth, scenario)
+            tps = 400 - 80 * (number // 3) - 20 * day
+            truth = Truth(tps=tps, variant=side, repeat=repeat, sequence=number + 1, seed=10 * day + number)
+            experiment = f"2026010{day}-120000-{scenario}"
+            run = make_run(tool.runs / experiment / f"0{number + 1}-{side}", truth, scenario)
+            changed(run, experiment=experiment)
     with chdir(tool.folder):
         for text in FIRST:
             _run(next(command for command in RUN if command.text == text), tool, "--set", "name=first")

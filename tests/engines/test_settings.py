@@ -175,7 +175,8 @@ REFUSED = [
 OF_OTHERS = [
     ({"fsync": "off"}, "let a crash damage the database"),
     ({"full_page_writes": "off"}, "let a crash damage the database"),
-    ({"max_wal_senders": "3"}, "needs a restart.*--varied max_wal_senders"),
+    ({"max_wal_senders": "3"}, "needs a restart.*compare --between experiments"),
+    ({"wal_buffers": "16MB"}, "needs a restart.*compare --varied wal_buffers"),
 ]
 
 

@@ -5,6 +5,7 @@ from inspect import cleandoc
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from stallmark import capabilities
 from stallmark.stopping import later
@@ -22,6 +23,14 @@ OTHERS_NAMES = {
 }
 """Option names of pgbench, k6, Locust, HammerDB, fio and pytest, each with our name for the same option."""
 
+_PROCESSES = "leave it out, because Stallmark spreads the users over processes itself"
+_TRANSACTIONS = "write --duration, because a run ends after a measured time, not after a number of transactions"
+WITHOUT_OURS = {
+    "run": dict.fromkeys(("-j", "--jobs"), _PROCESSES)
+    | dict.fromkeys(("-t", "--transactions", "--iterations"), _TRANSACTIONS)
+}
+"""Option names of pgbench and k6 without a counterpart in a command, each with advice for its user."""
+
 
 class Command(click.Command):
     """A command whose options can be set in the environment, and only once on the command line: click would silently
@@ -36,9 +45,8 @@ class Command(click.Command):
         try:
             _, _, given = self.make_parser(ctx).parse_args(list(args))
         except click.NoSuchOption as error:
-            ours = OTHERS_NAMES.get(error.option_name)
-            if ours and any(ours in option.opts for option in self.params):
-                sentence = f"No such option {error.option_name!r}: write {ours}."
+            if advice := self._advice(error.option_name):
+                sentence = f"No such option {error.option_name!r}: {advice}."
                 raise click.NoSuchOption(error.option_name, sentence, ctx=ctx) from None
             raise
         for option in {
@@ -47,6 +55,24 @@ class Command(click.Command):
             if not (option.multiple or option.count):
                 raise click.UsageError(f"{option.opts[0]} is given twice: leave one out.", ctx)
         return super().parse_args(ctx, args)
+
+    def _advice(self, others_name: str) -> str | None:
+        ours = OTHERS_NAMES.get(others_name)
+        if ours and any(ours in option.opts for option in self.params):
+            return f"write {ours}"
+        return WITHOUT_OURS.get(self.name or "", {}).get(others_name)
+
+
+def set_by_variables(*names: str) -> str:
+    """Return the variables that set parameters of these names, as " (the environment sets …)"; empty without any."""
+    # Variables of a whole pipeline are easily forgotten, so a message that refuses an option names its variable.
+    context = click.get_current_context()
+    variables = [
+        str(param.envvar)
+        for param in context.command.params
+        if param.name in names and context.get_parameter_source(param.name) is ParameterSource.ENVIRONMENT
+    ]
+    return f" (the environment sets {' and '.join(variables)})" if variables else ""
 
 
 def environment_prefix(ctx: click.Context) -> str:

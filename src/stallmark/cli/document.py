@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from stallmark.cli.common import out
-from stallmark.errors import StallmarkError
+from stallmark.cli.common import out, print_plain
+from stallmark.errors import StallmarkError, as_reason, as_sentence
 
 # A run checks its outputs before it begins, but imports the libraries that write them only at its end.
 if TYPE_CHECKING:
@@ -86,9 +86,15 @@ class Outputs:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(f"{text}\n", encoding="utf-8")
         if summary := step_summary():
-            # Appended, because other steps of the CI job write to this file too.
-            with summary.open("a", encoding="utf-8") as file:
-                file.write(f"{text}\n\n")
+            try:
+                # Appended, because other steps of the CI job write to this file too.
+                with summary.open("a", encoding="utf-8") as file:
+                    file.write(f"{text}\n\n")
+            except OSError as error:
+                # No option asked for this file, so its loss does not fail a command that has its results.
+                print_plain(
+                    f"The job's summary (GITHUB_STEP_SUMMARY) lacks this result: {as_sentence(as_reason(error))}"
+                )
 
     def write_junit(self, cases: "Sequence[Case]") -> None:
         """Write the demands on the result to the file that was asked for."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stallmark.cli.command import Extensible
+from stallmark.cli.command import Extensible, set_by_variables
 from stallmark.cli.common import (
     err,
     escape,
@@ -102,11 +102,16 @@ def run(
     quick = next((addition for addition in added if isinstance(addition, QuickScenario)), None)
     # --sql and -f build a scenario themselves, so there must not be a second one.
     if quick and (scenario or resume):
-        raise click.UsageError("A scenario specifies its own load: leave out --sql and -f, or the scenario.")
+        variables = set_by_variables("folder", "scripts")
+        raise click.UsageError(
+            f"A scenario specifies its own load: leave out --sql and -f{variables}, or the scenario."
+        )
     if resume:
         if scenario or overrides or devices or options != LoadOptions():
+            variables = set_by_variables("overrides", "devices", "users", "duration", "rate")
             raise click.UsageError(
-                "--resume continues with the earlier runs' scenario: leave out SCENARIO and options that change it."
+                "--resume continues with the earlier runs' scenario: leave out SCENARIO and options that change it"
+                f"{variables}."
             )
         begun = EarlierExperiment.read(resume)
         model = begun.scenario

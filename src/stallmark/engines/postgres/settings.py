@@ -10,7 +10,7 @@ from psycopg import sql
 
 from stallmark.engines import sql_file
 from stallmark.engines.abilities import Recorded, VariantSetting
-from stallmark.engines.base import ServerIdentity
+from stallmark.engines.base import ServerIdentity, ServerSettings
 from stallmark.engines.journal import Journal
 from stallmark.engines.postgres import lock
 from stallmark.engines.postgres.address import PostgresServer
@@ -121,6 +121,7 @@ _MAY_READ = (
 
 class Server(PostgresServer, Queried, Protocol):
     def execute(self, sql: str) -> None: ...
+    def settings(self) -> ServerSettings: ...
     def on_database(self, name: str) -> "Server": ...
 
 
@@ -241,9 +242,12 @@ class PostgresSettings(VariantSetting):
     def _refuse_ineffective(self, setting: Asked) -> None:
         name = setting.name
         if setting.context == "postmaster":
+            # A setting that no record lists makes no difference to forbid the comparison, and --varied refuses it.
+            is_recorded = name in self._engine.settings().configuration
             raise StallmarkError(
                 f"`{name}` needs a restart, which a connection by URL cannot do: set it on the server yourself, make "
-                f"an experiment of each value, and compare them by `stallmark compare --varied {name}`."
+                "an experiment of each value, and compare them by `stallmark compare "
+                f"{f'--varied {name}' if is_recorded else '--between experiments'}`."
             )
         if setting.is_pending:
             raise StallmarkError(f"`{name}` was changed and waits for a restart of the server: restart it first.")

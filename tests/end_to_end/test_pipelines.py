@@ -1,0 +1,149 @@
+"""The pipelines of docs/ci.md: their shell commands run as CI's shell runs them, on a server by URL and on records."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+from support.documents import ROOT, fenced_blocks, scenarios
+from support.manifests import changed
+from support.remote import Remote
+from support.synthetic import Truth, make_run
+from support.tool import Tool
+
+from stallmark.analysis.compare.summary import CheckKind
+
+PAGE = ROOT / "docs" / "ci.md"
+SHORT = {
+    "workload": {"name": "bank", "scale": {"branches": 1}}, "users": 2, "warm_up": "0s", "measure": "1s", "repeats": 3,
+}  # fmt: skip
+"""The changes to the load of the page, which takes an hour."""
+PASS, FAIL, OPEN = (400, 400, 400), (200, 200, 200), (400, 250, 560)
+"""Throughput of three runs whose baseline does 400: as good, worse, and too varied to tell."""
+
+
+def github() -> dict:
+    [text] = [text for text in fenced_blocks(PAGE, "yaml") if "steps:" in text]
+    return yaml.safe_load(text)["jobs"]["setting"]
+
+
+def gitlab() -> dict:
+    [text] = [text for text in fenced_blocks(PAGE, "yaml") if "script:" in text]
+    return yaml.safe_load(text)["storage"]
+
+
+GITHUB = [step["run"] for step in github()["steps"] if "run" in step]
+GITLAB = gitlab()["script"]
+
+
+def start(command: str, tool: Tool, **environment: str) -> subprocess.CompletedProcess:
+    """Run a command of a pipeline in a shell that ends at the first failure, as those of GitHub and GitLab do."""
+    return subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", command],
+        cwd=tool.folder,
+        env={
+            "PATH": f"{tool.folder / 'bin'}:{os.environ['PATH']}", "HOME": str(tool.folder),
+            "STALLMARK_HOME": str(tool.home), "STALLMARK_STATE": str(tool.folder / "state"), **environment,
+        },
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def write_program(path: Path, text: str) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+@pytest.fixture
+def checkout(fresh: Tool) -> Tool:
+    """A folder as a job of CI has it: the load of the page, and the command."""
+    write_program(fresh.folder / "bin" / "stallmark", f'#!/bin/sh\nexec {sys.executable} -m stallmark.cli.entry "$@"\n')
+    [load] = [text for page, text in scenarios() if page == "ci.md"]
+    (fresh.folder / "load.yaml").write_text(yaml.safe_dump(yaml.safe_load(load) | SHORT))
+    return fresh
+
+
+def rule_in(file: Path) -> str:
+    """Return the result of the only rule in a JUnit file."""
+    [case] = ElementTree.parse(file).getroot().iter("testcase")
+    return case[0].tag if len(case) else "passed"
+
+
+@pytest.mark.thorough
+@pytest.mark.server
+@pytest.mark.parametrize(
+    ("commands", "kept"),
+    [
+        (GITHUB, github()["steps"][-1]["with"]["path"].split()),
+        (GITLAB, [*gitlab()["artifacts"]["paths"], gitlab()["artifacts"]["reports"]["junit"]]),
+    ],
+    ids=["github", "gitlab"],
+)
+def test_a_pipeline_measures_and_judges(commands: list[str], kept: list[str], checkout: Tool, remote: Remote):
+    (checkout.folder / "server.url").write_text(remote.url())
+    (checkout.folder / "server.url").chmod(0o600)
+    change = "ALTER SYSTEM SET work_mem = '64MB'", "SELECT pg_reload_conf()"
+    write_program(
+        checkout.folder / "change-setting.sh",
+        f"#!{sys.executable}\nimport psycopg\nconnection = psycopg.connect({remote.url()!r}, autocommit=True)\n"
+        f"for statement in {change}:\n    connection.execute(statement)\n",
+    )
+    *before, gate = commands
+    environment = {"STALLMARK_SERVER": f"@{checkout.folder / 'server.url'}"}
+    for command in before:
+        done = start(command, checkout, **environment)
+        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    done = start(gate, checkout, **environment)
+    # Runs of a second on a busy machine may lack a verdict; here only their settings must allow one.
+    assert done.returncode in (0, 5, 6), f"{gate}: {done.stdout}{done.stderr}"
+    assert rule_in(checkout.folder / "gate.xml") in ("passed", "failure", "error")
+    assert all(list(checkout.folder.glob(name)) for name in kept), kept
+    compared = json.loads(start(f"{_comparison(gate)} --json", checkout).stdout)
+    checks = [check for pair in compared["pairs"] for check in pair["checks"]]
+    [alike] = [check["passed"] for check in checks if check["found"].get("kind") == CheckKind.SETTINGS]
+    assert alike and {len(side["runs"]) for side in compared["sides"]} == {3}
+
+
+def _comparison(gate: str) -> str:
+    """Return the comparison of a gate without its rule, which --json then does not need."""
+    return gate.splitlines()[0].partition(" --fail-if")[0]
+
+
+def make_experiment(folder: Path, figures: tuple[int, int, int], variant: str, *, first: int, **settings: str) -> None:
+    for number, tps in enumerate(figures, 1):
+        truth = Truth(
+            tps=tps, variant=variant, repeat=number, sequence=first + number, seed=first + number, measured_s=10,
+            noise=0.01,
+        )  # fmt: skip
+        run = make_run(folder / f"{first + number:02d}-{variant}", truth, "load")
+        server = json.loads((run / "manifest.json").read_text())["server"]
+        changed(run, experiment=folder.name, server=server | {"settings": server["settings"] | settings})
+
+
+@pytest.mark.parametrize(("figures", "result", "code"), [(PASS, "passed", 0), (FAIL, "failure", 5), (OPEN, "error", 6)])
+@pytest.mark.parametrize("of", ["github", "gitlab"])
+def test_a_gate_passes_fails_or_is_open(checkout: Tool, of: str, figures: tuple, result: str, code: int):
+    places = ("runs", "runs") if of == "github" else ("before", "after")
+    variants = ("before", "after") if of == "github" else ("load", "load")
+    values = ("4MB", "4MB") if of == "github" else ("4MB", "64MB")
+    for number, (place, variant, value) in enumerate(zip(places, variants, values, strict=True)):
+        name = "20260101-120000-load" if of == "github" else f"2026010{number + 1}-120000-load"
+        make_experiment(
+            checkout.folder / place / name, figures if number else PASS, variant, first=3 * number, work_mem=value
+        )
+    gate = (GITHUB if of == "github" else GITLAB)[-1]
+    done = start(gate, checkout)
+    is_warning = of == "github" and code == 6
+    assert done.returncode == (0 if is_warning else code), f"{done.stdout}{done.stderr}"
+    assert ("::warning::" in done.stdout) == is_warning
+    assert rule_in(checkout.folder / "gate.xml") == result and (checkout.folder / "gate.md").stat().st_size
+    assert of == "github" or gitlab()["allow_failure"]["exit_codes"] == [6]
+    if of == "gitlab":
+        done = start(gate.replace("--varied work_mem", ""), checkout)
+        assert done.returncode == 5 and "not comparable" in done.stderr
