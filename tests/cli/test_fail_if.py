@@ -54,6 +54,14 @@ def test_a_comparison_that_cannot_be_made_fails_whatever_is_asked(rule, verdict)
     assert reasons(rule, pair(verdict, None)) == [f"B against A: no verdict ({word})"]
 
 
+def test_a_difference_outside_the_limit_is_named_with_its_limit():
+    one = pair("worse", 0.8)
+    [reason] = reasons("not within 5 %", replace(one, primary=replace(one.primary, low=0.78, high=0.82)))
+    assert reason == "B against A is not within 5 %"
+    [doubt] = doubts("not within 5 %", replace(one, primary=replace(one.primary, low=0.9, high=1.02)))
+    assert "between −10 % and +2 %" in doubt and "within 5 %" in doubt
+
+
 def test_a_side_that_no_pair_is_of_fails():
     assert reasons("worse", pair("better", 1.2), among="ABC") == ["C was not compared"]
 

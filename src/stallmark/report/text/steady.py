@@ -178,13 +178,13 @@ def _pair_failure(rule: Rule, pair: PairComparison) -> str:
     if not pair.claim.decided:
         return f"{pair.b} against {pair.a}: no verdict ({term(pair.verdict)})"
     by = f" by {_percent(rule.limit)}" if rule.limit else ""
-    named = f"within {_percent(rule.limit)}" if rule.metric == "difference" else f"{rule.metric}{by}"
+    named = f"within {_percent(rule.limit)}" if not rule.metric else f"{rule.metric}{by}"
     return f"{pair.b} against {pair.a} is {'not ' if rule.negated else ''}{named}"
 
 
 def _pair_doubt(rule: Rule, pair: PairComparison) -> str:
     names, low, high = f"{pair.b} against {pair.a}", pair.primary.low, pair.primary.high
-    if rule.metric != "difference":
+    if rule.metric:
         least = _percent(pair.primary.detectable)
         return (
             f"{names}: these runs can only show {least} or more, and --fail-if asks for {_percent(rule.limit)}: {_MORE}"
