@@ -83,7 +83,7 @@ class LoadUsers:
             WorkloadContext(
                 load.scale,
                 load.seed,
-                self._engine.query,
+                self._engine.read,
                 self._deferred.post,
                 process=part.number,
                 processes=part.processes,

@@ -91,7 +91,7 @@ def _evaluate(engine: Engine, condition: Condition, sql: str) -> ConditionResult
         f"ORDER BY 2 OFFSET 0 ROWS FETCH FIRST {EXAMPLES} ROWS ONLY"
     )
     try:
-        with engine.cursor() as cursor:
+        with engine.reading_cursor() as cursor:
             cursor.execute(counted)
             rows = cursor.fetchall()
             columns = [column[0] for column in cursor.description][1:]

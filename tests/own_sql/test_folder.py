@@ -136,6 +136,28 @@ def test_a_file_with_too_many_rows_is_refused(tmp_path):
         read_definition(str(at))
 
 
+@pytest.mark.parametrize(
+    ("given", "reads_only"),
+    [
+        ({"sql": "SELECT comment, load FROM save"}, True),
+        ({"sql": "SELECT 1\nUPDATE t SET a = 1"}, False),
+        ({"sql": "SELECT [it's] FROM t"}, True),
+        ({"sql": "BEGIN; SELECT 1; END", "script": "pgbench"}, True),
+        ({"sql": "BEGIN READ WRITE; SELECT 1; END", "script": "pgbench"}, False),
+    ],
+)
+def test_a_transaction_reads_only_if_it_does_in_each_dialect_that_has_it(given, reads_only):
+    [kind] = define(read_definition({"name": "own", "transactions": {"look": given}})).transactions
+    assert kind.reads_only is reads_only
+
+
+def test_a_mistake_names_a_file_that_is_there(tmp_path):
+    with pytest.raises(StallmarkError, match=r"/w: look\.sql: line 1"):
+        read_definition(str(folder(tmp_path / "w", look="SELECT :id")))
+    with pytest.raises(StallmarkError, match=r"/v/workload\.yaml: look\.sql: line 1"):
+        read_definition(str(folder(tmp_path / "v", "transactions: {look: 1}", look="SELECT :id")))
+
+
 def test_scripts_have_weights_and_variables(tmp_path):
     (tmp_path / "a.sql").write_text("SELECT :x;")
     (tmp_path / "b@c.sql").write_text("SELECT 1;")

@@ -16,7 +16,7 @@ from support.command_line import stallmark
 from support.remote import free_port
 from support.waiting import eventually
 
-from stallmark.errors import CallFailed, StallmarkError
+from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.own_sql.examine import examine
 from stallmark.own_sql.folder import read_definition
 from stallmark.own_sql.new_options import STARTER
@@ -24,7 +24,7 @@ from stallmark.own_sql.pgbench.expressions import compile_expression
 from stallmark.own_sql.pgbench.functions import random_exponential, random_gaussian, random_zipfian
 from stallmark.own_sql.run_options import scripts_definition
 from stallmark.own_sql.transaction import OwnTransaction
-from stallmark.transactions import define, find_workload
+from stallmark.transactions import checks, define, find_workload
 from stallmark.transactions.workload import Outcome, WorkloadContext
 
 pytestmark = pytest.mark.server
@@ -85,15 +85,60 @@ def test_a_quick_run_is_recorded_and_its_report_needs_no_folder(shop, engine, tm
         ("SELECT 1;\nSELECT * FROM nowhere", "line 2"),
         ("SELECT 1 / 0", "division by zero"),
         ("SELECT 'x'::integer", "invalid input"),
-        ("SELECT write_a_row()", "reads_only: false"),
+        ("SELECT write_a_row()", "its words do not show that: write `reads_only: false`"),
+        ({"sql": "UPDATE film SET minutes = 1", "reads_only": True}, "line 1: it writes: leave out `reads_only: true`"),
+        ({"sql": "\\if 1\nBEGIN;\n\\endif\nSELECT 1;", "script": "pgbench"}, r"^look\.sql: it leaves a transaction"),
+        ({"sql": "SELECT :id::int", "parameters": {"id": {"query": "SELECT 1 FROM write_a_row()"}}},
+         "The query for id writes"),
     ],
-)
+)  # fmt: skip
 def test_what_the_server_does_not_take_is_refused_before_the_load(sql, named, shop, engine):
     engine.execute(
         "CREATE FUNCTION write_a_row() RETURNS void LANGUAGE sql AS $$ INSERT INTO film VALUES (0, '', 0, '') $$"
     )
     with pytest.raises(StallmarkError, match=named):
-        examine(engine, workload_of(look={"sql": sql}))
+        examine(engine, workload_of(look={"sql": sql} if isinstance(sql, str) else sql))
+
+
+@pytest.mark.parametrize("isolation", ["read committed", "repeatable read"])
+@pytest.mark.parametrize(
+    "sql",
+    ["SELECT write_above(:n::int)", "SELECT 1; SELECT write_above(:n::int)", "BEGIN; SELECT write_above(:n); END;"],
+)
+def test_a_write_that_the_trial_does_not_meet_is_refused_in_the_load(sql, isolation, shop, engine):
+    engine.execute(
+        "CREATE TABLE word (id int); CREATE FUNCTION write_above(n int) RETURNS void LANGUAGE plpgsql AS "
+        "$$ BEGIN IF n > 3 THEN INSERT INTO word VALUES (n); END IF; END $$"
+    )
+    parameters = {"n": {"values": [1, 2, 3, 4], "draw": "in order"}}
+    look = {"sql": sql, "parameters": parameters, "isolation": isolation}
+    if sql.startswith("BEGIN"):
+        look = {"sql": "\\set n 4\n" + sql, "script": "pgbench"}
+    else:
+        examine(engine, workload_of(look=look))
+    with pytest.raises(CallFailed, match=r"look\.sql, line \d: .*read-only") as refused:
+        executed(engine, workload_of(look=look), 4)
+    assert refused.value.kind is ErrorClass.OTHER, "no server was lost"
+    assert engine.query("SELECT * FROM word") == []
+    executed(engine, workload_of(look=look | {"reads_only": False}), 4)
+    assert engine.query("SELECT DISTINCT id FROM word") == [(4,)]
+
+
+def test_changed_rows_are_counted_in_the_trial(shop, engine):
+    sql = "UPDATE film SET title = '' WHERE film_id < 4; DELETE FROM customer WHERE false; SELECT * FROM film LIMIT 7"
+    assert [one.rows for one in examine(engine, workload_of(change={"sql": sql}))] == [3, 0, 7]
+
+
+def test_a_condition_that_writes_is_refused(shop, engine):
+    engine.execute(
+        "CREATE FUNCTION write_a_row() RETURNS int LANGUAGE sql AS "
+        "$$ INSERT INTO film VALUES (0, '', 0, '') RETURNING 1 $$"
+    )
+    given = {"name": "own", "transactions": {"look": {"sql": "SELECT 1"}}}
+    workload = define(read_definition(given | {"conditions": {"well": "SELECT write_a_row()"}}))
+    [finding] = checks.run(engine, workload, {}, driven=True)
+    assert finding.holds is None and "read-only" in finding.refused
+    assert engine.query("SELECT * FROM film WHERE film_id = 0") == []
 
 
 def test_a_value_that_does_not_fit_its_type_is_refused(shop, engine):

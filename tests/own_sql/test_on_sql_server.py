@@ -99,6 +99,7 @@ def test_changed_rows_are_counted_where_none_are_returned(engine, script):
     session = engine.session(10)
     for name in ("t", "u"):
         session.prepare(name, f"UPDATE {name} SET a = 1")
+    assert [session.count(name, ()) for name in ("t", "u")] == [3, 1]
     assert getattr(session.call("t", ()), "changed", None) == 3
     assert session.call("u", ()) == [(1,)]
 
@@ -120,6 +121,12 @@ def test_rows_of_all_results_are_counted(engine, script):
     [
         ({"sql": "SELECT 1;", "script": "pgbench"}, "is of PostgreSQL"),
         ({"sql": "SELECT $$a;b$$"}, "place.sql"),
+        ({"sql": "SELECT 1\nDROP TABLE orders"}, "line 1: DROP changes tables"),
+        ({"sql": "DECLARE @a int = 1 UPDATE t SET a = @a", "reads_only": True}, "it writes: leave out `reads_only"),
+        (
+            {"sql": "SELECT :id", "parameters": {"id": {"query": "SELECT 1\nDROP TABLE t"}}},
+            "query for id is not one SEL",
+        ),
         ({"sql": "SELECT nothing"}, "the server does not take it"),
     ],
 )

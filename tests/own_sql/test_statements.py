@@ -93,6 +93,54 @@ def test_kinds(text, kind):
     assert statement.kind is kind
 
 
+@pytest.mark.parametrize(
+    ("text", "kind", "word"),
+    [
+        ("SELECT 1\nDROP TABLE orders", Kind.DDL, "DROP"),
+        ("IF 1=1 DROP TABLE t", Kind.DDL, "DROP"),
+        ("DECLARE @a int; TRUNCATE TABLE t", Kind.DDL, "TRUNCATE"),
+        ("CREATE TABLE #t (a int) DROP TABLE IF EXISTS #t, dbo.t", Kind.DDL, "DROP"),
+        ("SELECT * INTO dbo.c FROM #a", Kind.DDL, "SELECT … INTO"),
+        ("SELECT * INTO #c FROM a\nSELECT * INTO d FROM #c", Kind.DDL, "SELECT … INTO"),
+        ("INSERT INTO #c SELECT 1\nSELECT * INTO d FROM #c", Kind.DDL, "SELECT … INTO"),
+        ("SELECT 1\nCOMMIT", Kind.CONTROL, "COMMIT"),
+        ("UPDATE t SET a = 1\nCOMMIT", Kind.CONTROL, "COMMIT"),
+        ("BEGIN TRY BEGIN TRAN UPDATE t SET a = 1 END TRY BEGIN CATCH THROW; END CATCH", Kind.CONTROL, "BEGIN TRAN"),
+        ("SELECT 1\nSET IMPLICIT_TRANSACTIONS ON", Kind.CONTROL, "SET IMPLICIT_TRANSACTIONS"),
+        ("SELECT 1\nUSE master", Kind.REFUSED, "USE"),
+        ("SELECT 1\nUPDATE t SET a = 1", Kind.WRITE, "SELECT"),
+        ("SELECT NEXT VALUE FOR dbo.s", Kind.WRITE, "SELECT"),
+        ("CREATE TABLE #t (a int) CREATE INDEX i ON #t (a) DROP TABLE [#t]", Kind.WRITE, "CREATE"),
+        ("BEGIN UPDATE t SET a = 1; END", Kind.WRITE, "BEGIN"),
+        ("BEGIN TRY UPDATE t SET a = 1 END TRY BEGIN CATCH THROW; END CATCH", Kind.WRITE, "BEGIN"),
+        ("INSERT INTO t EXEC p", Kind.WRITE, "INSERT"),
+        ("DELETE FROM t OUTPUT deleted.a INTO dbo.log", Kind.WRITE, "DELETE"),
+        ("MERGE t USING s ON 1=1 WHEN MATCHED THEN UPDATE SET a = 1 OUTPUT inserted.a INTO l", Kind.WRITE, "MERGE"),
+        ("DECLARE @drop int SET @drop = 1 SELECT @drop", Kind.WRITE, "DECLARE"),
+        ("SELECT [drop], \"create\", 'COMMIT' FROM t WITH (NOLOCK) -- USE", Kind.READ, "SELECT"),
+        ("SELECT a FROM t INNER MERGE JOIN u ON 1=1 OPTION (USE HINT('x'), RECOMPILE)", Kind.READ, "SELECT"),
+    ],
+)
+def test_each_word_of_tsql_may_begin_a_statement(text, kind, word):
+    [statement] = [one for one in split(text, "mssql") if one.kind is kind] if ";" in text else split(text, "mssql")
+    assert (statement.kind, statement.word) == (kind, word)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ('SELECT drop_date, comment, load, "use" FROM save', Kind.READ),
+        ("WITH x AS (INSERT INTO t VALUES (1) RETURNING a) SELECT * FROM x", Kind.WRITE),
+        ("WITH x AS (INSERT INTO t VALUES (1) RETURNING a) SELECT * INTO u FROM x", Kind.DDL),
+        ("DO $$ BEGIN DROP TABLE t; END $$", Kind.WRITE),
+        ("SELECT set_config('default_transaction_read_only', 'off', false)", Kind.WRITE),
+    ],
+)
+def test_kinds_of_postgresql(text, kind):
+    [statement] = split(text, "postgresql")
+    assert statement.kind is kind
+
+
 @pytest.mark.parametrize("text", ["SELECT 'a", 'SELECT "a', "SELECT /* a", "SELECT [a"])
 def test_what_does_not_end_is_refused_with_its_line(text):
     with pytest.raises(StallmarkError, match="line 2 does not end"):

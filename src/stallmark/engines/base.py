@@ -108,11 +108,13 @@ class Session(Protocol):
         """
 
     def count(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> int:
-        """Execute a prepared statement and return the number of its rows, of which few are kept at a time.
+        """Execute a prepared statement and return the number of its rows, of which few are kept at a time; without any,
+        the number of rows that it changed.
 
         Raise CallFailed as `call` does.
         """
-        return len(self.call(name, parameters, commits=commits))
+        answer = self.call(name, parameters, commits=commits)
+        return len(answer) or getattr(answer, "changed", 0)
 
     def finish(self, name: str, parameters: Sequence[Any]) -> None:
         """Make the last call of a transaction, whose rows are not needed."""
@@ -144,6 +146,11 @@ class Session(Protocol):
         For transactions of several calls: one that is a single call is a statement that begins and commits by itself.
         """
         return _Open(self, isolation)
+
+    def refuse_writes(self) -> None:
+        """Have the server refuse what would write from now on, if it can: SQL Server has no transactions that read
+        only. Call it outside a transaction."""
+        return None
 
     def begin(self, isolation: Isolation) -> None:
         """Begin a transaction, at the latest with the next call."""
@@ -443,6 +450,17 @@ class Engine(ABC):
         with self.cursor() as cursor:
             cursor.execute(sql, parameters)
             return cursor.fetchall()
+
+    def read(self, sql: str) -> list[tuple]:
+        """Return the rows of a query of a user's, in `reading_cursor`."""
+        with self.reading_cursor() as cursor:
+            cursor.execute(sql)
+            return cursor.fetchall()
+
+    def reading_cursor(self) -> AbstractContextManager[Any]:
+        """Yield a cursor for which the server refuses what would write, if it can: SQL Server has no transactions that
+        read only."""
+        return self.cursor()
 
     @contextmanager
     def cursor(self) -> Iterator[Any]:

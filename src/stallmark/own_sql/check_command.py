@@ -48,7 +48,8 @@ def check_sql(folder: str | None, target, scripts: tuple[str, ...], defined: tup
         row = [statement.transaction, str(statement.line), " ".join(statement.text.split())[:60], ", ".join(named)]
         table.add_row(*map(escape, row), _format_value(statement.rows), _format_value(statement.ms))
     out.print(table)
-    print_markup(out, f"The server takes all {len(tried)} statements; nothing of them was kept.")
+    statements = "the statement" if len(tried) == 1 else f"all {len(tried)} statements"
+    print_markup(out, f"The server takes {statements}, and kept nothing.")
 
 
 def _format_value(value: float | None) -> str:

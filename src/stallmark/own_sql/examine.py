@@ -10,14 +10,14 @@ from typing import Any
 from stallmark.engines.base import Engine, Isolation, Session
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.own_sql.model import OwnSql, mistakes_in
-from stallmark.own_sql.statements import Statement
+from stallmark.own_sql.sources import READ_ONLY
+from stallmark.own_sql.statements import Kind, Statement
 from stallmark.own_sql.transaction import OwnTransaction, prepared_statements
 from stallmark.transactions.workload import Transaction, Workload, WorkloadContext
 
 TIMEOUT_S = 60.0
 MANY_ROWS = 10_000
 """Rows above which a load counts them a few at a time: every user would hold all of them."""
-_READ_ONLY = "25006"  # PostgreSQL: a statement would write in a transaction that reads only
 _TYPES, _TRIAL, _READING_TRIAL, _END = "stallmark types", "stallmark trial", "stallmark reading trial", "stallmark end"
 _ENDS = {
     _TYPES: "SELECT name, parameter_types::text[] FROM pg_prepared_statements",
@@ -46,7 +46,7 @@ def examine(engine: Engine, workload: Workload, users: int = 1, seed: int = 1) -
     """Try all transactions of a workload, for so many users. Raise StallmarkError, a sentence, for the first that the
     load could not have."""
     _refuse_by_dialect(workload, engine.dialect)
-    context = WorkloadContext({}, seed, engine.query, _post, users=users, dialect=engine.dialect)
+    context = WorkloadContext({}, seed, engine.read, _post, users=users, dialect=engine.dialect)
     shared = workload.users.share(context)
     session = engine.session(TIMEOUT_S, "stallmark-check")
     try:
@@ -84,6 +84,9 @@ def _refuse_by_dialect(workload: Workload, dialect: str) -> None:
         if not transaction.script:
             for mistake in mistakes_in(model, transaction, dialect):
                 raise StallmarkError(f"{name}.sql, {mistake}.")
+    # A text that only reads in one dialect may write in the other, in which a line can begin a statement.
+    for mistake in model.query_mistakes((dialect,)):
+        raise StallmarkError(f"{mistake[:1].upper()}{mistake[1:]}.")
 
 
 def _try(session: Session, kind: type[OwnTransaction], transaction: OwnTransaction, seed: int) -> list[TriedStatement]:
@@ -102,10 +105,12 @@ def _try(session: Session, kind: type[OwnTransaction], transaction: OwnTransacti
     try:
         transaction.execute(trial, transaction.inputs(random.Random(seed)))
     except CallFailed as error:
+        if not trial.failure:  # the transaction's own refusal, which names the file
+            raise StallmarkError(f"{error.message.rstrip('.')}.") from None
         # The transaction puts file and line before an error, and the sentence below has them already: it takes the
         # server's own words from the trial.
-        place = _place(kind, statements.get(trial.current))
-        raise _refused(place, trial.failure or error, kind) from None
+        failed = statements.get(trial.current)
+        raise _refused(_place(kind, failed), trial.failure, kind, failed) from None
     finally:
         if not session.is_lost:
             if is_postgres:
@@ -132,8 +137,12 @@ def _place(kind: type[OwnTransaction], statement: Statement | None) -> str:
     return f"{kind.name}.sql" + (f", line {statement.line}" if statement else "")
 
 
-def _refused(where: str, error: CallFailed, kind: type[OwnTransaction] | None) -> StallmarkError:
-    if kind and error.code == _READ_ONLY:
+def _refused(
+    where: str, error: CallFailed, kind: type[OwnTransaction] | None, statement: Statement | None = None
+) -> StallmarkError:
+    if kind and error.code == READ_ONLY and statement and statement.kind is not Kind.READ:
+        return StallmarkError(f"{where}: it writes: leave out `reads_only: true` below {kind.name}.")
+    if kind and error.code == READ_ONLY:
         return StallmarkError(
             f"{where}: it writes, and its words do not show that: write `reads_only: false` below {kind.name}."
         )

@@ -31,7 +31,8 @@ def read_definition(given: str | Mapping[str, Any], beside: Path = Path()) -> di
     where = "sql"
     if isinstance(given, str):
         folder = beside / Path(given).expanduser()
-        where, given = str(folder / FILE), read_folder(folder)
+        given = read_folder(folder)
+        where = str(folder / FILE if (folder / FILE).is_file() else folder)
     try:
         definition = OwnSql.model_validate(given)
     except ValidationError as error:

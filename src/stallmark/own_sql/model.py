@@ -1,7 +1,7 @@
 """The model of `workload.yaml`: transactions, their weights, and the sources of their parameters."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema, field_validator
@@ -290,17 +290,18 @@ class OwnSql(Section):
             yield f"primary is {self.primary}, which users do not start: there are {', '.join(sorted(users))}"
         for name, transaction in self.transactions.items():
             yield from (f"{name}.sql: {mistake}" for mistake in self._mistakes_in(name, transaction))
-        yield from self._query_mistakes()
+        yield from self.query_mistakes(DIALECTS)
 
-    def _query_mistakes(self) -> Iterator[str]:
-        """Yield the mistakes of queries for parameters and of conditions, which are executed by themselves."""
+    def query_mistakes(self, dialects: Iterable[str]) -> Iterator[str]:
+        """Yield the mistakes of queries for parameters and of conditions, which are executed by themselves, if they
+        have them in each of the dialects."""
         queries = {f"conditions/{name}.sql": text for name, text in self.conditions.items()}
         for sources in (self.parameters, *(transaction.parameters for transaction in self.transactions.values())):
             queries |= {
                 f"the query for {key}": source.query for key, source in sources.items() if isinstance(source, QueryRows)
             }
         for where, text in queries.items():
-            if not any(_is_one_read(text, dialect) for dialect in DIALECTS):
+            if not any(_is_one_read(text, dialect) for dialect in dialects):
                 yield f"{where} is not one SELECT: write one that only reads"
 
     def _mistakes_in(self, name: str, transaction: OwnTransaction) -> Iterator[str]:
@@ -337,6 +338,9 @@ def mistakes_in(workload: OwnSql, transaction: OwnTransaction, dialect: str) -> 
     by_name = {name: source for sources in (shared, own) for key, source in sources.items() for name in names_in(key)}
     for number, statement in enumerate(statements, 1):
         yield from _mistakes_of_kind(statement)
+        # PostgreSQL itself refuses writes of a transaction that reads only; SQL Server has no such transactions.
+        if transaction.reads_only and dialect == "mssql" and statement.changes_rows:
+            yield f"line {statement.line}: it writes: leave out `reads_only: true`"
         for parameter in statement.names:
             source = by_name.get(parameter)
             if source is None:
@@ -351,10 +355,7 @@ def mistakes_in(workload: OwnSql, transaction: OwnTransaction, dialect: str) -> 
 
 
 def _mistakes_of_kind(statement: Statement) -> Iterator[str]:
-    word = statement.words[0] if statement.words else ""
-    # A SELECT is DDL only if it makes a table, and "SELECT changes tables" would mislead.
-    if word in ("SELECT", "WITH"):
-        word = "SELECT … INTO"
+    word = statement.word
     if statement.kind is Kind.DDL:
         yield f"line {statement.line}: {word} changes tables or the server, and a load does not: run it before"
     elif statement.kind is Kind.CONTROL:

@@ -58,7 +58,7 @@ def scripts_definition(scripts: "Sequence[str]", defined: "Sequence[str]") -> di
         name = re.sub(r"[^A-Za-z0-9_-]+", "_", path.stem).strip("_-") or "script"
         name = name if name[0].isalpha() else f"script_{name}"
         if name in transactions:
-            raise StallmarkError(f"Two scripts are called {name}: rename one, or give it a weight.")
+            raise StallmarkError(f"Two scripts are called {name}: rename one.")
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:

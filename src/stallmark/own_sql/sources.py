@@ -21,6 +21,9 @@ from stallmark.transactions.workload import Clock, as_text
 MOST_ROWS = 1_000_000
 """The most rows of a query for parameters: each process holds all of them."""
 
+READ_ONLY = "25006"
+"""PostgreSQL's error of a statement that would write in a transaction that reads only."""
+
 Row = tuple[Any, ...]
 Draw = Callable[[random.Random, "Place"], Row]
 
@@ -67,6 +70,8 @@ def _rows_of_query(key: str, text: str, query: Callable[[str], Sequence[Row]]) -
     try:
         rows = query(text)
     except CallFailed as error:
+        if error.code == READ_ONLY:
+            raise StallmarkError(f"The query for {key} writes, by a function: write one that only reads.") from None
         raise StallmarkError(f"The query for {key} failed: {error.message.rstrip('.')} ({error.code}).") from None
     if len(rows) > MOST_ROWS:
         raise StallmarkError(

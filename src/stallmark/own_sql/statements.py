@@ -25,6 +25,7 @@ class Kind(StrEnum):
 
 _READS = frozenset({"SELECT", "WITH", "VALUES", "TABLE", "SHOW"})
 _WRITES = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE", "EXEC", "EXECUTE", "CALL", "DO", "NEXTVAL", "SETVAL"})
+_WRITES |= {"SET_CONFIG", "UPDATETEXT", "WRITETEXT"}
 _DDL = frozenset(
     {"ALTER", "ANALYZE", "BACKUP", "BULK", "CHECKPOINT", "CLUSTER", "COMMENT", "CREATE", "DBCC", "DENY", "DISCARD"}
     | {"DROP", "GRANT", "IMPORT", "KILL", "REASSIGN", "RECONFIGURE", "REFRESH", "REINDEX", "RESTORE", "REVOKE"}
@@ -35,12 +36,37 @@ _REFUSED = frozenset({"COPY", "LISTEN", "NOTIFY", "PREPARE", "DEALLOCATE", "LOAD
 # A T-SQL batch with one of these is one statement: a variable does not outlive its batch.
 _OF_BATCH = frozenset({"DECLARE", "IF", "WHILE", "TRY", "GOTO", "RETURN", "PRINT", "THROW", "WAITFOR"})
 
+# What T-SQL makes for the session or the batch alone, and goes with it.
+_NAME_IN_CODE = r'(?:\w+|"")(?: \. (?:\w+|""))*'
+_TEMPORARY = re.compile(
+    r"\b(?:(?:CREATE|TRUNCATE) TABLE \#|ALTER TABLE \#(?: ADD| DROP| ALTER)?"
+    r"|DROP TABLE (?:IF EXISTS )?\#(?: , \#)*+(?! [,.])"
+    rf"|(?:CREATE (?:UNIQUE )?(?:CLUSTERED |NONCLUSTERED )?|DROP )INDEX (?:IF EXISTS )?{_NAME_IN_CODE} ON \#)"
+)
+_ANYWHERE = {
+    Kind.REFUSED: re.compile(r"\bUSE\b(?! HINT\b| PLAN\b)"),
+    Kind.CONTROL: re.compile(
+        r"\b(?:COMMIT|ROLLBACK|SAVE|BEGIN (?:DISTRIBUTED )?TRAN(?:SACTION)?|SET TRANSACTION|SET IMPLICIT_TRANSACTIONS)"
+        r"\b|^BEGIN(?: ;|$)"
+    ),
+    Kind.DDL: re.compile(
+        r"\b(?:ALTER|BACKUP|BULK INSERT|CHECKPOINT|CREATE|DBCC|DENY|(?:DISABLE|ENABLE) TRIGGER|DROP|GRANT|KILL"
+        r"|RECONFIGURE|RESTORE|REVOKE|SHUTDOWN|TRUNCATE|UPDATE STATISTICS)\b"
+    ),
+}
+_HINT = re.compile(r"\bMERGE (?=JOIN\b|UNION\b)")
+_CHANGES = re.compile(
+    r"(?<!FOR )(?<!THEN )\b(?:INSERT|UPDATE|DELETE|MERGE)\b(?! (?:TOP \( [^)]*\) )?(?:INTO |FROM )?[#@])"
+)
+_INTO = re.compile(r"\b(SELECT|INSERT|MERGE|OUTPUT|FETCH)\b|\bINTO\b(?! [#@])")
+
 
 @dataclass(frozen=True)
 class Statement:
     """A statement as it is prepared: `sql` has a place for each of `names`, which repeat where the dialect counts
     places. `line` counts from 1; `words` are its bare words in capitals, `brief` its text in one line, without
-    comments."""
+    comments. `code` has its words in capitals and its signs, with a space between; names and texts in quotes are ""
+    in it, and variables and temporary tables their mark."""
 
     text: str
     line: int
@@ -48,26 +74,48 @@ class Statement:
     names: tuple[str, ...]
     words: tuple[str, ...]
     brief: str
+    code: str
+    dialect: str
 
     @cached_property
     def kind(self) -> Kind:
         """The kind by its words; a function that a SELECT calls may write all the same."""
+        return self._kind_and_word[0]
+
+    @cached_property
+    def word(self) -> str:
+        """The word, or words, by which it is refused."""
+        return self._kind_and_word[1]
+
+    @cached_property
+    def _kind_and_word(self) -> tuple[Kind, str]:
         first = self.words[0] if self.words else ""
         if first in _REFUSED:
-            return Kind.REFUSED
-        # Other SETs are statements; this one would undo the isolation that workload.yaml chooses.
-        if first == "SET" and "TRANSACTION" in self.words[:3]:
-            return Kind.CONTROL
-        # BEGIN opens a block of T-SQL, too: a batch with variables or branches is a statement and not transaction
-        # control.
-        if first in _CONTROL and not _OF_BATCH.intersection(self.words):
-            return Kind.CONTROL
-        if first in _DDL or _makes_table(self.words, self.text):
-            return Kind.DDL
+            return Kind.REFUSED, first
+        if self.dialect == "mssql":
+            # T-SQL needs no semicolon between statements, so that each of its reserved words may begin one.
+            code = _TEMPORARY.sub("", self.code)
+            for kind, pattern in _ANYWHERE.items():
+                if match := pattern.search(code):
+                    return kind, match[0]
+        # BEGIN and END are of blocks in T-SQL, too. Other SETs are statements; this one would undo the isolation that
+        # workload.yaml chooses.
+        blocks = ("BEGIN", "END") if self.dialect == "mssql" else ()
+        if first in _CONTROL.difference(blocks) or (first == "SET" and "TRANSACTION" in self.words[:3]):
+            return Kind.CONTROL, first
+        if first in _DDL and not (self.dialect == "mssql" and _TEMPORARY.match(self.code)):
+            return Kind.DDL, first
+        if _makes_table(self.code):
+            return Kind.DDL, "SELECT … INTO"
         # Every word counts and not the first alone, as a WITH may hold an INSERT. An unknown statement is taken to
         # write.
-        writes = _WRITES.intersection(self.words) or first not in _READS
-        return Kind.WRITE if writes else Kind.READ
+        writes = first not in _READS or _WRITES.intersection(_HINT.sub("", self.code).split())
+        return Kind.WRITE if writes or "NEXT VALUE FOR" in self.code else Kind.READ, first
+
+    @property
+    def changes_rows(self) -> bool:
+        """Return whether it changes rows of a table that is not temporary; a procedure or function may do so unseen."""
+        return bool(_CHANGES.search(_HINT.sub("", self.code)))
 
     @property
     def begins(self) -> bool:
@@ -82,15 +130,16 @@ class Statement:
         return self.kind is Kind.CONTROL and self.words[0] in ("COMMIT", "END", "ROLLBACK", "ABORT") and not partial
 
 
-def _makes_table(words: tuple[str, ...], text: str) -> bool:
+def _makes_table(code: str) -> bool:
     """Return whether a SELECT … INTO makes a table that stays; those of T-SQL that begin with # or @ go by
     themselves."""
-    if words[:1] not in (("SELECT",), ("WITH",)) or "INTO" not in words:
-        return False
-    # The INTO of these names a table or variable that is there already.
-    if {"INSERT", "MERGE", "FETCH"}.intersection(words):
-        return False
-    return not re.search(r"\binto\s+[#@]", text, re.IGNORECASE)
+    last = ""
+    for match in _INTO.finditer(code):
+        if match[1]:
+            last = match[1]
+        elif last == "SELECT":
+            return True
+    return False
 
 
 class _Token(NamedTuple):
@@ -231,7 +280,18 @@ def _statement(tokens: list[_Token], dialect: str) -> Statement:
     text = "".join(token.text for token in tokens).strip()
     bare = "".join(" " if token.kind in ("comment", "block") else token.text for token in tokens)
     brief = " ".join(bare.split())
-    return Statement(text, begins[0] if begins else 1, "".join(sql).strip(), tuple(names), words, brief)
+    code = " ".join(_as_code(token) for token in tokens if token.kind not in ("space", "comment", "block"))
+    line = begins[0] if begins else 1
+    return Statement(text, line, "".join(sql).strip(), tuple(names), words, brief, code, dialect)
+
+
+def _as_code(token: _Token) -> str:
+    if token.kind == "word":
+        return token.text.upper()
+    # Names of variables and of temporary tables may be words of SQL, so that their mark alone stands for them.
+    if token.kind == "variable" or token.text.startswith("[#"):
+        return token.text.lstrip("[")[0]
+    return token.text if token.kind in ("other", "end", "cast", "number") else '""'
 
 
 def _place(name: str, names: list[str], dialect: str) -> str:

@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from operator import itemgetter
 from typing import Any, ClassVar
 
@@ -11,7 +12,7 @@ from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.own_sql.pgbench.functions import ExpressionError, as_parameter, as_value, is_true
 from stallmark.own_sql.pgbench.scripts import Query, Set, Sleep, Step, parse_script
 from stallmark.own_sql.sources import Draw, Place, Users, names_in, open_source
-from stallmark.own_sql.statements import Kind, Statement, split
+from stallmark.own_sql.statements import DIALECTS, Kind, Statement, split
 from stallmark.transactions.workload import FAILED, Outcome, RunClock, StatementFacts, Transaction, WorkloadContext
 
 _BEGIN, _COMMIT, _ROLL_BACK = "stallmark begin {}", "stallmark commit", "stallmark roll back"
@@ -141,13 +142,17 @@ def _only_reads(given: Mapping[str, Any], define: Mapping[str, Any]) -> bool:
     """Return whether the words of all statements say that they read, in either dialect."""
     if given["script"]:
         statements = [step.statement for step in _steps(given, define) if isinstance(step, Query)]
-    else:
-        try:
-            # Judged before a server is known: a text that one dialect cannot read may be fine in the other.
-            statements = split(given["sql"], "postgresql")
-        except StallmarkError:
-            statements = split(given["sql"], "mssql")
-    return all(statement.kind in (Kind.READ, Kind.CONTROL) for statement in statements)
+        # BEGIN READ WRITE would undo that its session refuses writes.
+        return all(
+            statement.kind is Kind.READ or (statement.kind is Kind.CONTROL and "WRITE" not in statement.words)
+            for statement in statements
+        )
+    # Judged before a server is known. A dialect in which the text cannot be read, or is refused, does not count.
+    kinds = []
+    for dialect in DIALECTS:
+        with suppress(StallmarkError):
+            kinds.append({statement.kind for statement in split(given["sql"], dialect)})
+    return all(of_dialect == {Kind.READ} for of_dialect in kinds if of_dialect <= {Kind.READ, Kind.WRITE})
 
 
 # Statements in a row, as one transaction or each by itself.
@@ -333,7 +338,7 @@ class PgbenchScript(OwnTransaction):
             for name, evaluate in self._drawn:
                 variables[name] = evaluate(variables, rng)
         except ExpressionError as error:
-            raise CallFailed(ErrorClass.OTHER, "", f"\\set {name}: {error}") from None
+            raise CallFailed(ErrorClass.OTHER, "", f"{self.name}.sql: \\set {name}: {error}") from None
         if self._alone:
             return tuple([as_parameter(variables[name]) for name in self._alone[1]])
         return (dict(variables),)

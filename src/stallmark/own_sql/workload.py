@@ -51,9 +51,15 @@ class OwnWorkload(Workload):
 
     def prepare(self, session: Session, kinds: Iterable[type[Transaction]]) -> None:
         texts: dict[str, str] = {}
+        reads_only = True
         for kind in kinds:
             assert issubclass(kind, OwnTransaction)
             texts |= kind.to_prepare(session.dialect)
+            reads_only = reads_only and kind.reads_only
+        # Without --shared all transactions only read by their words. A function may write all the same, for some
+        # parameters only, and then the trial before the load does not meet it.
+        if reads_only:
+            session.refuse_writes()
         for name, sql in texts.items():
             session.prepare(name, sql)
 

@@ -190,14 +190,17 @@ class MssqlSession(Session):
 
 
 def count_rows(cursor: Any) -> int:
-    """Return the number of rows of all results of what was executed, a few of which are fetched at a time."""
-    count, more = 0, True
+    """Return the number of rows of all results of what was executed, a few of which are fetched at a time; without any,
+    the number of rows that it changed."""
+    count, changed, more = 0, 0, True
     while more:
         if cursor.description:
             while block := cursor.fetchmany(ROWS_AT_ONCE):
                 count += len(block)
+        elif cursor.rowcount > 0:
+            changed += cursor.rowcount
         more = cursor.nextset()
-    return count
+    return count or changed
 
 
 def as_exec(sql: str) -> str:

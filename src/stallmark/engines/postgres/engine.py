@@ -30,7 +30,14 @@ from stallmark.engines.journal import give_back_each
 from stallmark.engines.postgres import address, lock
 from stallmark.engines.postgres.queries import PostgresQueries, maintenance
 from stallmark.engines.postgres.restore import Archive
-from stallmark.engines.postgres.session import PostgresSession, as_call_failed, classify, first_line
+from stallmark.engines.postgres.session import (
+    READ_ONLY,
+    REFUSE_WRITES,
+    PostgresSession,
+    as_call_failed,
+    classify,
+    first_line,
+)
 from stallmark.engines.postgres.settings import PostgresSettings
 from stallmark.engines.reach import find_server, is_here, shares_paths
 from stallmark.errors import CallFailed, ErrorClass, NoConnection, NotGivenBack, StallmarkError
@@ -179,6 +186,18 @@ class PostgresEngine(Engine):
                 yield cursor
         except psycopg.Error as error:
             raise self.failure(error) from error
+
+    @contextmanager
+    def reading_cursor(self) -> Iterator[psycopg.Cursor]:
+        try:
+            with self.cursor() as cursor:
+                cursor.execute(REFUSE_WRITES)
+                yield cursor
+        except CallFailed as error:
+            # Writes are refused by our wish, which is no loss of the server.
+            if error.code == READ_ONLY:
+                raise CallFailed(ErrorClass.OTHER, error.code, error.message) from None
+            raise
 
     def failure(self, error: Exception) -> CallFailed:
         code = getattr(error, "sqlstate", None)

@@ -16,6 +16,10 @@ from stallmark.errors import CallFailed, ErrorClass
 # PostgreSQL's errors as ours.
 
 
+READ_ONLY = "25006"
+"""The error of what would write in a transaction that reads only."""
+REFUSE_WRITES = "SET default_transaction_read_only = on"
+
 # Appendix A of the PostgreSQL manual; a two-character key is a whole class.
 _ERROR_CLASSES = {
     "40P01": ErrorClass.DEADLOCK,
@@ -32,7 +36,7 @@ _ERROR_CLASSES = {
     "57P01": ErrorClass.CONNECTION_LOST,
     "57P02": ErrorClass.CONNECTION_LOST,
     "57P03": ErrorClass.CONNECTION_LOST,
-    "25006": ErrorClass.CONNECTION_LOST,  # read-only: it was the primary, or was set so
+    READ_ONLY: ErrorClass.CONNECTION_LOST,  # read-only: it was the primary, or was set so
     "08": ErrorClass.CONNECTION_LOST,
 }
 
@@ -68,7 +72,8 @@ Statement = tuple[bytes, Sequence[bytes | None]]
 
 SYNC = int(pq.ExecStatus.PIPELINE_SYNC)  # the enumeration compares slowly
 _ALIVE = pq.ConnStatus.OK
-_COUNTED = (pq.ExecStatus.TUPLES_CHUNK, pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
+_CHANGED = pq.ExecStatus.COMMAND_OK
+_COUNTED = (pq.ExecStatus.TUPLES_CHUNK, pq.ExecStatus.TUPLES_OK, _CHANGED)
 ROWS_AT_ONCE = 1000
 
 
@@ -122,7 +127,8 @@ class Trips:
         return results
 
     def count_rows(self, statement: Statement) -> tuple[int, pq.abc.PGresult | None]:
-        """Execute a statement; return the number of its rows, and the result that failed, if one did."""
+        """Execute a statement; return the number of rows that it returned or, without any, changed, and the result that
+        failed, if one did."""
         connection, count, failed = self._connection, 0, None
         connection.send_query_prepared(*statement)  # type: ignore[arg-type]
         connection.set_chunked_rows_mode(ROWS_AT_ONCE)
@@ -132,7 +138,8 @@ class Trips:
                 connection.consume_input()
             if (result := connection.get_result()) is None:
                 break
-            count += result.ntuples
+            # At the end of a SELECT the server repeats the number of its rows as that of its command.
+            count += (result.command_tuples or 0) if result.status == _CHANGED else result.ntuples
             if result.status not in _COUNTED:
                 failed = result
         return count, failed
@@ -240,6 +247,7 @@ class PostgresSession(Session):
         self._to_begin = ""  # sent with the next call
         self._tells_own_io = self._connection.server_version >= TELLS_OWN_IO
         self._own_io_prepared = False
+        self._refuses_writes = False
         self.server_pid = self._connection.backend_pid
 
     @property
@@ -346,6 +354,10 @@ class PostgresSession(Session):
             self._decoders[name] = decoders
         return AnswerRows(result, decoders)
 
+    def refuse_writes(self) -> None:
+        self._execute(REFUSE_WRITES.encode(), commits=False)
+        self._refuses_writes = True
+
     def begin(self, isolation: Isolation) -> None:
         self._to_begin = _BEGIN[isolation]
         self._in_transaction = True
@@ -406,7 +418,8 @@ class PostgresSession(Session):
             # A cancelled call (57014) has not committed: once the commit is being written, a cancel is not heeded,
             # and where a commit waits for a standby it ends that wait with a warning, and the call as one that
             # committed.
-            kind = classify(code)
+            # A session that refuses writes by our wish has lost no server.
+            kind = ErrorClass.OTHER if code == READ_ONLY and self._refuses_writes else classify(code)
             if self._connection.status == pq.ConnStatus.BAD and not kind.fatal:
                 # FATAL rolls back; in a PANIC or the crash of another session the commit may have reached the disk.
                 severity = result.error_field(pq.DiagnosticField.SEVERITY_NONLOCALIZED)

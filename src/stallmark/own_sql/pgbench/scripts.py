@@ -125,7 +125,7 @@ class _Script:
             line = statement.line + self._text.count("\n", 0, begin)
             placed = replace(statement, line=line)
             if placed.kind in (Kind.DDL, Kind.REFUSED):
-                raise StallmarkError(f"line {line}: {placed.words[0]} is not part of a load: remove it")
+                raise StallmarkError(f"line {line}: {placed.word} is not part of a load: remove it")
             self._steps.append(Query(placed, prefix))
         if prefix is not None and not (self._steps and isinstance(self._steps[-1], Query) and text.strip()):
             raise StallmarkError(f"line {self._line(end)}: \\gset follows a statement")
