@@ -344,7 +344,8 @@ def command(*arguments, cwd) -> subprocess.Popen:
 def test_a_killed_driver_leaves_whole_transactions_alone(shop, engine, tmp_path):
     run = command("run", "--sql", STARTER, "--server", shop, "--shared", "-c", 4, "-T", 60, cwd=tmp_path)
     try:
-        eventually(lambda: engine.query("SELECT count(*) > 200 FROM rental")[0][0])
+        eventually(lambda: run.poll() is not None or engine.query("SELECT count(*) > 200 FROM rental")[0][0])
+        assert run.poll() is None, run.communicate()[0]
     finally:
         for process in [*psutil.Process(run.pid).children(recursive=True), psutil.Process(run.pid)]:
             with suppress(psutil.NoSuchProcess):
