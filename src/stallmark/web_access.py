@@ -21,6 +21,15 @@ if TYPE_CHECKING:
 
 HERE = ("localhost", "127.0.0.1", "::1")
 
+HEADERS = {
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+"""The headers of every answer. Each page adds the Content-Security-Policy that its own scripts allow."""
+
 
 @dataclass(frozen=True)
 class PageAddress:

@@ -22,17 +22,12 @@ from stallmark.driver.rows import Rows
 from stallmark.errors import StallmarkError
 from stallmark.format import display_name
 from stallmark.redact import spreadsheet
-from stallmark.web_access import Access, PageAddress
+from stallmark.web_access import HEADERS, Access, PageAddress
 
-_HEADERS = {
+_HEADERS = HEADERS | {
     "Content-Security-Policy": "default-src 'none'; script-src 'self' 'unsafe-inline'; "
     "style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; font-src 'self' data:; "
-    "form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "Cache-Control": "no-store",
+    "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 }
 BEGUN_WITHIN_S = FAREWELL_S = 5.0
 

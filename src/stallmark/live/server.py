@@ -16,19 +16,14 @@ from stallmark.live import wording as text
 from stallmark.live.state import lines, state
 from stallmark.live.view import MEANS, View
 from stallmark.redact import visible
-from stallmark.web_access import Access, PageAddress
+from stallmark.web_access import HEADERS, Access, PageAddress
 
 FRESH_S = 0.5
 """A look at the experiment serves everybody who asks within it."""
 ALIVE_EVERY_S, FAREWELL_S = 15.0, 5.0
-_HEADERS = {
+_HEADERS = HEADERS | {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
-    "img-src 'self' data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "Cache-Control": "no-store",
+    "img-src 'self' data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 }
 
 _OF_THE_RUN = ("text/html", "application/json", "text/plain")
