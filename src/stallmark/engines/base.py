@@ -78,6 +78,15 @@ class Changed(list[tuple]):
         self.changed = changed
 
 
+def row_count(answer: Sequence[tuple]) -> int:
+    """Return the number of rows that a statement returned or, if none, changed."""
+    return len(answer) or getattr(answer, "changed", 0)
+
+
+READ_ONLY = "25006"
+"""PostgreSQL's error of a statement that would write in a transaction that reads only."""
+
+
 class Session(Protocol):
     """One virtual user's connection: prepared statements, one round trip each, autocommit.
 
@@ -113,8 +122,7 @@ class Session(Protocol):
 
         Raise CallFailed as `call` does.
         """
-        answer = self.call(name, parameters, commits=commits)
-        return len(answer) or getattr(answer, "changed", 0)
+        return row_count(self.call(name, parameters, commits=commits))
 
     def finish(self, name: str, parameters: Sequence[Any]) -> None:
         """Make the last call of a transaction, whose rows are not needed."""

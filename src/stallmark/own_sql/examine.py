@@ -7,10 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from stallmark.engines.base import Engine, Isolation, Session
+from stallmark.engines.base import READ_ONLY, Engine, Isolation, Session
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.own_sql.model import OwnSql, mistakes_in
-from stallmark.own_sql.sources import READ_ONLY
 from stallmark.own_sql.statements import Kind, Statement
 from stallmark.own_sql.transaction import OwnTransaction, prepared_statements
 from stallmark.transactions.workload import Transaction, Workload, WorkloadContext

@@ -14,15 +14,13 @@ from decimal import Decimal
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+from stallmark.engines.base import READ_ONLY
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.own_sql.pgbench.functions import draw_exponential, draw_gaussian, draw_uniform
 from stallmark.transactions.workload import Clock, as_text
 
 MOST_ROWS = 1_000_000
 """The most rows of a query for parameters: each process holds all of them."""
-
-READ_ONLY = "25006"
-"""PostgreSQL's error of a statement that would write in a transaction that reads only."""
 
 Row = tuple[Any, ...]
 Draw = Callable[[random.Random, "Place"], Row]

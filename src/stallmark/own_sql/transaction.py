@@ -7,7 +7,7 @@ from contextlib import suppress
 from operator import itemgetter
 from typing import Any, ClassVar
 
-from stallmark.engines.base import Isolation, Session
+from stallmark.engines.base import Isolation, Session, row_count
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.own_sql.pgbench.functions import ExpressionError, as_parameter, as_value, is_true
 from stallmark.own_sql.pgbench.scripts import Query, Set, Sleep, Step, parse_script
@@ -85,6 +85,17 @@ class OwnTransaction(Transaction):
         self._report = shared.context.report_statements
         self._place = shared.places[_call_name(self.name, 0)]
         """The place of its first statement; the others follow."""
+
+    def _call_only(self, session: Session, name: str, parameters: Sequence[Any]) -> Outcome:
+        """Execute the only statement of a transaction, which commits by itself, and report it."""
+        began = _now()
+        try:
+            rows = session.call(name, parameters)
+        except CallFailed:
+            self._report((self._place, FAILED, began, _now()))
+            raise
+        self._report((self._place, row_count(rows), began, _now()))
+        return Outcome.COMMITTED
 
     @property
     def read_results(self) -> set[str]:
@@ -200,14 +211,10 @@ class OwnStatements(OwnTransaction):
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         if self._alone:
-            began = _now()
             try:
-                rows = session.call(self._alone, inputs)
+                return self._call_only(session, self._alone, inputs)
             except CallFailed as error:
-                self._report((self._place, FAILED, began, _now()))
                 raise _name_statement(error, self.name, self._lines[0]) from None
-            self._report((self._place, _row_count(rows), began, _now()))
-            return Outcome.COMMITTED
         if not self._is_one:
             return self._make_calls(session, inputs, commits=True)
         if not self._by_trips:
@@ -244,7 +251,7 @@ class OwnStatements(OwnTransaction):
                     count = session.count(name, pick(values), commits=commits)
                 else:
                     rows = session.call(name, pick(values), commits=commits)
-                    count = _row_count(rows)
+                    count = row_count(rows)
                 ended = _now()
                 reported += place + number, count, began, ended
                 began = ended
@@ -284,11 +291,6 @@ def _results(
                 names.append(None if name in hidden else name)
                 kept.setdefault(source["result"] - 1, []).append(source["column"] - 1 + offset)
     return kept, names
-
-
-def _row_count(answer: Sequence[tuple]) -> int:
-    """Return the number of rows that a statement returned or, if none, changed."""
-    return len(answer) or getattr(answer, "changed", 0)
 
 
 def _name_statement(error: CallFailed, transaction: str, line: int) -> CallFailed:
@@ -345,14 +347,7 @@ class PgbenchScript(OwnTransaction):
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         if self._alone:
-            began = _now()
-            try:
-                rows = session.call(self._alone[0], inputs)
-            except CallFailed:
-                self._report((self._place, FAILED, began, _now()))
-                raise
-            self._report((self._place, _row_count(rows), began, _now()))
-            return Outcome.COMMITTED
+            return self._call_only(session, self._alone[0], inputs)
         # A copy, because a retry begins with the same inputs whatever \set has changed meanwhile. Kept as well,
         # because in pgbench variables outlive a transaction.
         variables = self._variables = dict(inputs[0])
@@ -375,7 +370,7 @@ class PgbenchScript(OwnTransaction):
                             count = session.count(name, parameters, commits=commits)
                             continue
                         rows = session.call(name, parameters, commits=commits)
-                        count = _row_count(rows)
+                        count = row_count(rows)
                     finally:
                         reported += self._place + number, count, began, _now()
                     is_open = is_open and not ends

@@ -10,14 +10,12 @@ import psycopg
 from psycopg import pq
 
 from stallmark.engines import sql_file
-from stallmark.engines.base import Changed, Isolation, OwnIO, Session
+from stallmark.engines.base import READ_ONLY, Changed, Isolation, OwnIO, Session
 from stallmark.errors import CallFailed, ErrorClass
 
 # PostgreSQL's errors as ours.
 
 
-READ_ONLY = "25006"
-"""The error of what would write in a transaction that reads only."""
 REFUSE_WRITES = "SET default_transaction_read_only = on"
 
 # Appendix A of the PostgreSQL manual; a two-character key is a whole class.
