@@ -307,9 +307,9 @@ def statements(name: str, value: int, advanced: int) -> list[str]:
 
 
 def advanced_before(server: Server) -> int:
-    """Return whether advanced options are shown, or were before the memory was capped."""
+    """Return the value of `show advanced options`, or its value before the memory was capped: 1 if they are shown."""
     noted = MssqlJournal(server, "memory").read()
-    return int(noted.get(_ADVANCED, options(server)[_ADVANCED].value))
+    return int(noted[_ADVANCED] if _ADVANCED in noted else options(server)[_ADVANCED].value)
 
 
 def _counters(server: Server) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 import difflib
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
 from typing import Any, NamedTuple, Protocol
 
@@ -76,6 +76,11 @@ def read(engine: Queried, names: Iterable[str]) -> dict[str, Asked]:
     """Return the settings of these names that the server has."""
     rows = engine.query(sql_file.read(__package__, "settings_asked"), [sorted(names)])
     return {row[0]: Asked(*row) for row in rows}
+
+
+def recorded(engine: Queried, names: Collection[str]) -> Recorded:
+    """Return the values that a record has of these settings."""
+    return Recorded({name: setting.value for name, setting in read(engine, names).items()} if names else {})
 
 
 def refuse_reserved(engine: Queried, names: Iterable[str], *, is_ours: bool) -> dict[str, Asked]:
@@ -188,8 +193,7 @@ class PostgresSettings(VariantSetting):
         self._names.update(wanted)
 
     def recorded(self) -> Recorded:
-        settings = read(self._engine, self._names) if self._names else {}
-        return Recorded({name: setting.value for name, setting in settings.items()})
+        return recorded(self._engine, self._names)
 
     def make(self, wanted: Mapping[str, str]) -> None:
         self._hold_lock()

@@ -199,8 +199,7 @@ class EmbeddedSettings(VariantSetting):
         self._names.update(wanted)
 
     def recorded(self) -> Recorded:
-        values = settings.read(self._engine, self._names) if self._names else {}
-        return Recorded({name: setting.value for name, setting in values.items()})
+        return settings.recorded(self._engine, self._names)
 
     def make(self, wanted: Mapping[str, str]) -> None:
         server = self._engine.server
