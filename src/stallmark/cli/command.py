@@ -64,7 +64,7 @@ class Command(click.Command):
 
 
 def set_by_variables(*names: str) -> str:
-    """Return the variables that set parameters of these names, as " (the environment sets …)"; empty without any."""
+    """Return " (the environment sets STALLMARK_…)" if variables set one of these parameters, else an empty text."""
     # Variables of a whole pipeline are easily forgotten, so a message that refuses an option names its variable.
     context = click.get_current_context()
     variables = [

@@ -269,11 +269,11 @@ class Placement(Ability):
 
 
 class Recorded(NamedTuple):
-    """Values of settings that variants have chosen. `names`: the names in a record of those that a scenario calls by
-    another one."""
+    """The settings that variants have chosen, as a record has them."""
 
     values: Mapping[str, str] = MappingProxyType({})
     names: Mapping[str, str] = MappingProxyType({})
+    """The record's name for each setting that a scenario calls by another name."""
 
 
 class VariantSetting(Ability, ABC):

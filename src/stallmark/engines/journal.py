@@ -1,8 +1,8 @@
-"""The note of a server's own settings: written before a run changes them, kept until they are put right.
+"""The note of a server's original settings: written before a run changes them, removed when they are restored.
 
-The server itself keeps it, outside the database that is driven: there it outlives this process and the machine or
-container it ran on, a restart of the server, and a restore. If this login may not write there, it is a file on this
-machine, and only a Stallmark on this machine knows of it.
+The server itself keeps the note, outside the database that is driven. There the note outlives this process and its
+machine or container, a restart of the server, and a restore. If this login may not write there, the note is a file on
+this machine, and only a Stallmark on this machine can read it.
 """
 
 import json

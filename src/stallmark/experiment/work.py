@@ -124,7 +124,7 @@ def sessions(
 
 
 MOST_TEXT = 1_000
-"""Characters of a statement in the manifest, whose scenario has the whole of it."""
+"""Maximum characters of a statement's text in the manifest. The scenario in the manifest has the whole text."""
 
 # The work of a run in the manifest's words: what its loads do and when, or what its streams of queries are asked.
 

@@ -114,17 +114,17 @@ class Statement:
 
     @property
     def changes_rows(self) -> bool:
-        """Return whether it changes rows of a table that is not temporary; a procedure or function may do so unseen."""
+        """Return True if the statement itself changes rows of a table that is not temporary."""
         return bool(_CHANGES.search(_HINT.sub("", self.code)))
 
     @property
     def begins(self) -> bool:
-        """Return whether it begins a transaction."""
+        """Return True if the statement begins a transaction."""
         return self.kind is Kind.CONTROL and self.words[0] in ("BEGIN", "START")
 
     @property
     def ends(self) -> bool:
-        """Return whether it ends a transaction."""
+        """Return True if the statement ends a transaction."""
         # ROLLBACK TO a savepoint leaves the transaction open, and COMMIT PREPARED ends another one than the session's.
         partial = "TO" in self.words or "PREPARED" in self.words
         return self.kind is Kind.CONTROL and self.words[0] in ("COMMIT", "END", "ROLLBACK", "ABORT") and not partial

@@ -208,7 +208,7 @@ _USER_SUMS = ("running", "busy_us", "think_us", "lag_us")
 
 
 def _histograms(*times: str) -> list[str]:
-    """Return the columns of the histograms of these times."""
+    """Return the names of the histogram columns of each time, such as `latency_gaps`."""
     return [f"{time}_{part}" for time in times for part in ("gaps", "counts")]
 
 

@@ -233,7 +233,7 @@ class MssqlSettings(VariantSetting):
         return settings.read_part(self._server, part)
 
     def _note(self, choices: Mapping[str, Choice]) -> None:
-        """Note what the server has of these settings. A note that is there stays: it has the first values."""
+        """Note the present values of these settings. An earlier note stays, because only that has the original ones."""
         if self._journal().read():
             return
         present = self._present(self._server)

@@ -73,7 +73,7 @@ class Queried(Protocol):
 
 
 def read(engine: Queried, names: Iterable[str]) -> dict[str, Asked]:
-    """Return the settings of these names that the server has."""
+    """Return the server's settings with these names; a name that the server lacks is missing."""
     rows = engine.query(sql_file.read(__package__, "settings_asked"), [sorted(names)])
     return {row[0]: Asked(*row) for row in rows}
 
@@ -84,8 +84,8 @@ def recorded(engine: Queried, names: Collection[str]) -> Recorded:
 
 
 def refuse_reserved(engine: Queried, names: Iterable[str], *, is_ours: bool) -> dict[str, Asked]:
-    """Return the settings of these names. Raise StallmarkError for one that the server does not have, that nobody
-    changes, or that is not a scenario's."""
+    """Return the settings with these names. Raise StallmarkError if the server lacks one, if one cannot be changed, or
+    if Stallmark itself needs it."""
     settings = read(engine, names)
     reserved = RESERVED if is_ours else RESERVED | RESERVED_OF_OTHERS
     reasons = {name: reason for reason, reserved_names in reserved.items() for name in reserved_names}

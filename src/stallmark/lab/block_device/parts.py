@@ -273,7 +273,7 @@ def attach_loop(places: Places) -> str:
 
 
 def processes(places: Places, *names: str) -> list[psutil.Process]:
-    """Return the array's processes of these names, recognised by the array's memory folder on the command line."""
+    """Return the array's processes with these names. Their command lines name the array's memory folder."""
     mounts = []
     for process in psutil.process_iter(["name", "cmdline"]):
         line = process.info["cmdline"] or []

@@ -125,7 +125,7 @@ def _signed(value: int) -> int:
 
 
 def equal_types(left: Value, right: Value) -> bool:
-    """Return whether `left IS right`."""
+    """Return True if `left IS right`."""
     return type(left) is type(right) and left == right
 
 
