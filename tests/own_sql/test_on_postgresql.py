@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import psutil
 import pytest
@@ -161,11 +161,10 @@ def executed(engine, workload, times: int = 1, seed: int = 1):
     [kind] = workload.transactions
     assert issubclass(kind, OwnTransaction)
     transaction, rng = kind(shared), random.Random(seed)
-    session = engine.session(30.0)
-    workload.prepare(session, [kind])
-    outcomes = [transaction.execute(session, transaction.inputs(rng)) for _ in range(times)]
-    session.close()
-    return outcomes
+    # Closed after an error, too: the traceback keeps a session alive, and later tests count the sessions of users.
+    with closing(engine.session(30.0)) as session:
+        workload.prepare(session, [kind])
+        return [transaction.execute(session, transaction.inputs(rng)) for _ in range(times)]
 
 
 def test_parameters_are_bound_and_never_pasted(shop, engine):
