@@ -148,10 +148,11 @@ class PostgresEngine(Engine):
 
     def open(self, connect: Callable[[str], Opened], application: str, more_options: str = "") -> Opened:
         """Return the result of `connect` with the settings of our sessions, and these options behind them."""
+        was_known = self._address in _BEFORE_17  # another thread may find out meanwhile
         try:
             return connect(self._conninfo(application, more_options))
         except (psycopg.OperationalError, CallFailed) as error:
-            if address.SINCE_17 not in str(error) or self._address in _BEFORE_17:
+            if address.SINCE_17 not in str(error) or was_known:
                 raise
         _BEFORE_17.add(self._address)
         return connect(self._conninfo(application, more_options))
