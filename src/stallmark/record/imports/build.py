@@ -32,15 +32,11 @@ class Timeline:
     intervals: Intervals
     interval_s: float
     gaps: tuple[Gap, ...]
-    notes: list[str]
 
 
-def timeline_of(recording: Recording, wanted: Wanted, *, covered: bool = True) -> Timeline:
+def timeline_of(recording: Recording, wanted: Wanted) -> Timeline:
     """Put the spans of all files in the order of time. A span that overlaps another is omitted; of two, the shorter one
     counts.
-
-    A span much longer than the others counts for all of its time if `covered`: the tool has no value for a time without
-    recording.
     """
     names = dict.fromkeys(name for rows in recording.rows for name in rows.columns)
     # In whole µs, so that the same time in two files is equal.
@@ -57,20 +53,14 @@ def timeline_of(recording: Recording, wanted: Wanted, *, covered: bool = True) -
     columns = {name: _first_known(values[order], first) for name, values in columns.items()}
     start, end = start[first] / _US, end[first] / _US
     usual_s = float(np.median(end - start)) if len(start) else 0.0
-    late = end - start > GAP * usual_s
     # Spans of the usual length come first: they win over long ones that overlap them.
-    kept = _without_overlaps(start, end, np.argsort(late, kind="stable")[: None if covered else int((~late).sum())])
-    notes = []
-    left_out = {
-        "of a time that was there already": int((~kept & (~late | covered)).sum()),
-        "after a time in which nothing was recorded": int((~kept & late & (not covered)).sum()),
-    }
-    for which, count in left_out.items():
-        if count:
-            notes.append(f"{count} sample{'s' * (count > 1)} {which} {'is' if count == 1 else 'are'} left out.")
+    kept = _without_overlaps(start, end, np.argsort(end - start > GAP * usual_s, kind="stable"))
+    if left_out := int((~kept).sum()):
+        samples = f"{left_out} samples" if left_out > 1 else "1 sample"
+        recording.note(f"{samples} of a time that was there already {'are' if left_out > 1 else 'is'} left out.")
     start, end = start[kept], end[kept]
     columns = sysstat.assign_all_disks({name: values[kept] for name, values in columns.items()}, recording, wanted)
-    return Timeline(Intervals(start, end, columns), round(usual_s, 3), _gaps(start, end, recording), notes)
+    return Timeline(Intervals(start, end, columns), round(usual_s, 3), _gaps(start, end, recording))
 
 
 def _first_known(values: np.ndarray, first: np.ndarray) -> np.ndarray:
@@ -146,7 +136,7 @@ def import_profile(files: Sequence[Path], folder: Path, wanted: Wanted, *, anony
     if wanted.schedule and len(files) > 1:
         raise StallmarkError("--start is the time of one file's first report: import each file alone.")
     _refuse_unknown_devices(recording, wanted)
-    timeline = timeline_of(recording, wanted, covered=source != "csv")
+    timeline = timeline_of(recording, wanted)
     tables = timeline.intervals.tables()
     if not any(table.num_rows for table in tables.values()):
         reasons = " ".join([*(f"{reason}." for reason in recording.missing.values()), *recording.notes])
@@ -178,7 +168,7 @@ def _manifest(
     intervals = timeline.intervals
     targets = intervals.known_values("server.memory_target_bytes")
     begin, end = moment_at(intervals.start[0]), moment_at(intervals.end[-1])
-    notes = recording.notes + timeline.notes
+    notes = recording.notes
     if anonymous:
         for place, path in enumerate(files, 1):
             # Notes were written with the names of files, which may name the machine.
