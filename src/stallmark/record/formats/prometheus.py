@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from stallmark.errors import StallmarkError
 from stallmark.record.formats.sample import JsonArray, head_of
+from stallmark.record.formats.sentences import refusal
 
 _RESULT = re.compile(r'"result"\s*:\s*\[')
 _KIND = re.compile(r'"resultType"\s*:\s*"([^"]*)"')
@@ -45,21 +45,16 @@ class RangeQuery:
         head = head_of(self.path, 4096)
         if '"status":"error"' in head.replace(" ", ""):
             reason = _ERROR.search(head)
-            raise StallmarkError(
-                f"{self.path} holds an error of Prometheus{f', “{reason[1]}”' if reason else ''}: ask again."
-            )
+            raise refusal("prometheus_error", self.path, reason=f", “{reason[1]}”" if reason else "")
         kind = _KIND.search(head)
         results = JsonArray(self.path, _RESULT)
         for result in results if not kind or kind[1] == "matrix" else [{}]:
             labels, points = result.get("metric"), result.get("values")
             if not isinstance(labels, dict) or not isinstance(points, list):
-                raise StallmarkError(
-                    f"{self.path} holds no series of points: ask /api/v1/query_range for a matrix, as in {as_json()}."
-                )
+                raise refusal("no_matrix", self.path, query=as_json())
             try:
                 times, values = np.array([[float(point[0]), float(point[1])] for point in points]).reshape(-1, 2).T
             except (TypeError, ValueError, IndexError, KeyError):
-                name = str(labels.get("__name__", ""))[:80]
-                raise StallmarkError(f"{self.path} has a point of {name} that is not a number.") from None
+                raise refusal("bad_point", self.path, name=str(labels.get("__name__", ""))[:80]) from None
             yield {str(key): str(value) for key, value in labels.items()}, times, values
         self.whole = results.whole

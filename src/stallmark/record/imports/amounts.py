@@ -12,8 +12,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from stallmark.errors import StallmarkError
 from stallmark.record.formats.sample import Counter
+from stallmark.record.formats.sentences import counted, refusal
 from stallmark.record.imports.readings import Readings
 from stallmark.record.imports.recording import Recording, Rows, some_names
 
@@ -122,22 +122,13 @@ class Amounts:
             part.amounts[fell[part.entity]] = np.nan
         self._multiply_means()
         if resets := int(np.any(list(fell.values()), axis=0).sum()) if fell else 0:
-            recording.note(
-                f"{self.name}: counters began anew {resets} time{'s' * (resets > 1)}; what they counted there is not "
-                "known."
-            )
+            recording.note("resets", file=self.name, times=counted(resets, "time"))
         elif not any(part.known.any() for part in self.parts) and any(
             own.meaning.kind == "total" and np.isfinite(own.values).sum() > 1 for own in series
         ):
-            raise StallmarkError(
-                f"Each time of {self.name} is of some of its series alone: write those of one sample with one time, as "
-                "a query does that groups by time."
-            )
+            raise refusal("scattered", self.name)
         if joined := int(lacking.sum()):
-            recording.note(
-                f"{self.name}: points are missing at {joined} time{'s' * (joined > 1)}; the intervals around them are "
-                "joined."
-            )
+            recording.note("joined", file=self.name, times=counted(joined, "time"))
 
     def _multiply_means(self) -> None:
         """Replace the mean time of an I/O by the time of all I/Os of its entity, or omit it if their number is
@@ -191,10 +182,9 @@ class Amounts:
             unknown = np.isnan(total)
             missing |= {part.name for part in parts if part.known.any() and (unknown & part.needed & ~part.known).any()}
         self._recording.rows.append(Rows(self.start, self.end, sums))
-        if missing := missing - {""}:
-            self._recording.note(f"{self.name}: not known while values of it are missing: {some_names(missing)}.")
-        if absent := absent - {""}:
-            self._recording.note(f"{self.name}: not there all the time, and 0 while not: {some_names(absent)}.")
+        for kind, names in (("unknown", missing - {""}), ("absent", absent - {""})):
+            if names:
+                self._recording.note(kind, file=self.name, names=some_names(names))
         return sums
 
 

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from stallmark.errors import StallmarkError
 from stallmark.record.formats.prometheus import as_json
 from stallmark.record.formats.sample import Counter, head_of
+from stallmark.record.formats.sentences import refusal
 from stallmark.record.formats.table import Table
 from stallmark.record.imports.amounts import Amounts, Meaning, Series, known_counters
 from stallmark.record.imports.prometheus import OBJECTS
@@ -66,10 +66,7 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
     """Add a file. Raise StallmarkError if none of its series has one of our names, or a series has another unit."""
     for theirs, ours in wanted.names.items():
         if ours not in NAMES:
-            raise StallmarkError(
-                f"{ours} is not a series to map {theirs} to: choose reads_per_s, read_bytes_per_s, read_ms or "
-                "another one of docs/import-a-profile.md."
-            )
+            raise refusal("not_ours", ours=ours, theirs=theirs)
     names: dict[str, None] = {}
 
     def takes(counter: Counter) -> bool:
@@ -85,7 +82,7 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
         for counter, (ours, row) in parts.items()
     ]
     Amounts(readings, series, recording).add_up({entity: entity[0] for _, entity, _, _ in series})
-    recording.note(f"{path.name}: each time is taken as the end of what its values cover.")
+    recording.note("end_of_interval", file=path.name)
 
 
 def _our_name(counter: Counter, wanted: Wanted) -> tuple[str, str] | None:
@@ -106,52 +103,33 @@ def _refuse(
     """Raise StallmarkError for series without a usable name, value or unit."""
     hosts = {*file.hosts, *(host for counter in parts for host in _INSTANCE.findall(counter.name))}
     if len(hosts) > 1:
-        raise StallmarkError(f"{path} is of {some_names(hosts)}: give each a file of its own.")
-    existing = f"it has {', '.join(names[:_NAMED])}{', …' if len(names) > _NAMED else ''}"
+        raise refusal("two_hosts", path, hosts=some_names(hosts))
+    has = f"{', '.join(names[:_NAMED])}{', …' if len(names) > _NAMED else ''}"
     for theirs in [*wanted.names, *(text for text in file.texts if text in NAMES)]:
         if any(theirs.endswith(text) for text in file.texts):
-            raise StallmarkError(
-                f"“{theirs}” of {path} holds text: export its numbers alone, without a unit, as Grafana does with "
-                "“Formatted data” off."
-            )
+            raise refusal("text_series", path, series=theirs)
         if theirs not in names:
-            raise StallmarkError(f"{path} has no series “{theirs}”: {existing}.")
+            raise refusal("no_series", path, series=theirs, has=has)
     if not parts:
         for name in names:
             for word in set(_WORD.findall(name)) & OBJECTS.keys():
-                raise StallmarkError(
-                    f"“{name}” of {path} is a total of Prometheus: import it as JSON, as in {as_json()}, or give it "
-                    f"its name, as in --map '{name}={_total_name(word)}'."
-                )
-        if "__name__" in head_of(path, 4096):
-            raise StallmarkError(f"{path} holds totals of Prometheus: import them as JSON, as in {as_json()}.")
-        raise StallmarkError(
-            f"{path} has no series of a name that a profile knows: {existing}. Give one its name, as in --map "
-            "'ReadIOPS=reads_per_s'."
-        )
+                raise refusal("raw_total", path, series=name, ours=_total_name(word), query=as_json())
+        raise refusal("raw_totals" if "__name__" in head_of(path, 4096) else "no_name", path, query=as_json(), has=has)
     of_all = {NAMES[ours].meaning.column: ours for ours, row in parts.values() if not row and "." not in ours}
     columns: dict[tuple[str, str], str] = {}
     rows: dict[tuple[str, str], str] = {}
     for counter, (ours, row) in parts.items():
         held, meaning, unit = NAMES[ours]
         if (other := columns.setdefault((held, meaning.column), ours)) != ours:
-            raise StallmarkError(f"{path} has {other} and {ours}: they are the same metric: omit one of them.")
-        whole = of_all.get(meaning.column)
-        if whole and "." in ours and not row:
-            raise StallmarkError(
-                f"{path} has {whole} and {ours}, which would count twice if the first is of all files: omit one of "
-                f"them, or map the first to other.{whole}."
-            )
+            raise refusal("same_metric", path, first=other, second=ours)
+        if (whole := of_all.get(meaning.column)) and "." in ours and not row:
+            raise refusal("whole_and_part", path, whole=whole, part=ours)
         key = (ours, row if meaning.kind == "mean" else "")
         if meaning.kind in ("mean", "state") and (other := rows.setdefault(key, counter.name)) != counter.name:
-            raise StallmarkError(
-                f"{path} has {ours} of “{other}” and “{counter.name}”, and such figures do not add up: map one of them."
-            )
+            raise refusal("no_sum", path, ours=ours, first=other, second=counter.name)
         if counter.unit and counter.unit != unit:
-            raise StallmarkError(
-                f"“{counter.name}” of {path} is in {counter.unit}, and {ours} in {unit or 'a number for each interval'}"
-                ": map it to another name, or export it in that unit."
-            )
+            own = unit or "a number for each interval"
+            raise refusal("other_unit", path, series=counter.name, unit=counter.unit, ours=ours, own=own)
 
 
 def _total_name(metric: str) -> str:

@@ -9,13 +9,13 @@ relog writes a column for each instance that ever was, a shadow copy or a droppe
 from collections import Counter as CounterOf
 from collections.abc import Mapping
 
-from stallmark.errors import StallmarkError
-from stallmark.record.formats.perfmon import DISKS, Perfmon
+from stallmark.record.formats.perfmon import Perfmon
 from stallmark.record.formats.sample import Counter
+from stallmark.record.formats.sentences import refusal
 from stallmark.record.imports.amounts import Amounts, Key, Part, known_counters, known_series
 from stallmark.record.imports.devices import canonical
 from stallmark.record.imports.readings import read_samples
-from stallmark.record.imports.recording import WHOLE_MACHINE, Recording, Wanted, some_names
+from stallmark.record.imports.recording import Recording, Wanted, some_names
 from stallmark.record.profile.interval_table import FileClass
 
 _DISKS = ("physicaldisk", "logicaldisk")
@@ -52,14 +52,11 @@ def _refuse_several(file: Perfmon, recording: Recording) -> None:
     """Raise StallmarkError for counters of several machines, or of several instances of SQL Server."""
     hosts = {host.lower() for host in (file.host, *(counter.host for counter in file.counters)) if host}
     if len(hosts) > 1:
-        raise StallmarkError(
-            f"{file.path} has counters of {len(hosts)} machines: a profile is of one. Record each alone."
-        )
+        raise refusal("several_hosts", file.path, count=len(hosts))
     prefixes = {prefix.lower(): prefix for counter in file.counters if (prefix := counter.object.rpartition(":")[0])}
     servers = sorted(prefix for prefix in prefixes if prefix == "sqlserver" or prefix.startswith("mssql$"))
     if len(servers) > 1:
-        names = " and ".join(prefixes[name] for name in servers)
-        raise StallmarkError(f"{file.path} has counters of {names}: a profile is of one instance. Record each alone.")
+        raise refusal("several_instances", file.path, names=" and ".join(prefixes[name] for name in servers))
     recording.engine = "mssql" if servers else recording.engine
 
 
@@ -67,18 +64,11 @@ def _refuse_nothing(file: Perfmon, recording: Recording, wanted: Wanted, has_any
     """Raise StallmarkError for a file without a known counter; note names that may be those of disks."""
     header = file.counters
     foreign = {name for counter in header for name in (counter.object, counter.counter) if not name.isascii()}
-    english = "write the English names into the first line"
     if not (has_any or (wanted.classes and recording.devices)):
-        first = f" (it has {some_names(f'{counter.object} {counter.counter}'.strip() for counter in header)})"
-        raise StallmarkError(
-            f"{file.path} has no counter that a profile knows{first if header else ''}: record those of disks, as in "
-            f"`typeperf {DISKS} -si 15 -f CSV -o sales.csv`{f', or {english}' if foreign else ''}."
-        )
+        names = some_names(f"{counter.object} {counter.counter}".strip() for counter in header)
+        raise refusal("foreign_counters" if foreign else "no_counter", file.path, names=names or "none")
     if foreign and not has_disks:
-        recording.note(
-            f"{file.path.name}: disks may be among the names of a language that is not known: {some_names(foreign)}. "
-            f"To have them read, {english}."
-        )
+        recording.note("foreign_names", file=file.path.name, names=some_names(foreign))
 
 
 def _choose_disks(
@@ -102,10 +92,7 @@ def _choose_disks(
         for key in sorted(exact | parts, key=lambda key: (-disks[key], key not in exact, key))[:1]:
             other, first = chosen.setdefault(key, (held, name))
             if other != held:
-                raise StallmarkError(
-                    f"The disk “{key[1]}” of {file.path} is {first} and {name}, with the classes {other} "
-                    f"and {held}: record LogicalDisk, or give both one class."
-                )
+                raise refusal("one_disk", file.path, disk=key[1], first=first, second=name, other=other, held=held)
             recording.mapped.add(name)
     return {key: held for key, (held, _) in chosen.items()}
 
@@ -121,7 +108,7 @@ def _leave_out_databases(amounts: Amounts, recording: Recording) -> None:
             amounts.parts.append(part)
         elif name.lower() == "_total" and part.column not in own:
             amounts.parts.append(part)
-            recording.note("Transactions and log flushes are those of all databases, the system's included.")
+            recording.note("all_databases")
 
 
 def _count_cpu(amounts: Amounts, recording: Recording) -> None:
@@ -137,7 +124,7 @@ def _count_cpu(amounts: Amounts, recording: Recording) -> None:
     if len(servers) == 1:
         amounts.parts += servers
     elif totals and recording.cores:
-        recording.note(WHOLE_MACHINE)
+        recording.note("whole_machine")
         totals[0].amounts *= recording.cores
         amounts.parts += totals
     elif totals:

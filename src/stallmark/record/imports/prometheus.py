@@ -20,11 +20,12 @@ import numpy as np
 from stallmark.errors import StallmarkError
 from stallmark.record.formats.prometheus import Labels, RangeQuery, as_json
 from stallmark.record.formats.sample import Counter
+from stallmark.record.formats.sentences import refusal
 from stallmark.record.imports.amounts import Amounts, Key, known_counters, known_series
 from stallmark.record.imports.devices import classify, note_uncounted
 from stallmark.record.imports.perfmon import SYSTEM_DATABASES
 from stallmark.record.imports.readings import Readings, in_order
-from stallmark.record.imports.recording import WHOLE_MACHINE, Recording, Wanted
+from stallmark.record.imports.recording import Recording, Wanted
 
 OBJECTS = {metric: object for object, metric in known_counters("prometheus")}
 """The label of each metric with devices, or whose metric it is."""
@@ -58,7 +59,7 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
     recording.engine = "mssql" if "mssql" in objects else "postgresql" if "postgresql" in objects else recording.engine
     if cores := {own.instance.partition(" ")[0] for own in readings.values if own.object == "cpu"}:
         recording.cores = len(cores)
-        recording.note(WHOLE_MACHINE)
+        recording.note("whole_machine")
     amounts.add_up(classes, by_class=bool(wanted.classes))
     note_uncounted(moved, counted, recording, path.name)
 
@@ -72,7 +73,7 @@ def _read_known(path: Path, recording: Recording) -> Readings:
         name = re.sub("^wmi_", "windows_", labels.get("__name__", ""))
         names[name] += 1
         if names.total() > MOST_SERIES:
-            raise StallmarkError(f"{path} has more than {MOST_SERIES:,} series: ask for one machine's.")
+            raise refusal("many_series", path, most=MOST_SERIES)
         if name in OBJECTS:
             _refuse_other(path, name, labels, others)
             recording.host = recording.host or re.sub(r":\d+$", "", labels.get("instance", "")) or None
@@ -83,13 +84,13 @@ def _read_known(path: Path, recording: Recording) -> Readings:
                     np.stack([times, values])[:, is_known]
                 )
     if not query.whole:
-        recording.note(f"{path.name} is cut: its last series is left out.")
+        recording.note("cut_series", file=path.name)
     joined = {counter: np.concatenate(parts, axis=1) for counter, parts in points.items()}
     joined = {counter: part for counter, part in joined.items() if len(np.unique(part[0])) > 1}
     if not joined:
-        raise StallmarkError(_nothing(path, names))
+        raise _nothing(path, names)
     if any((np.diff(part[0]) <= 0).any() for part in joined.values()):
-        recording.note(f"{path.name}: points that were not in the order of time are sorted, and double ones left out.")
+        recording.note("disordered", file=path.name)
     begins = np.cumsum([0, *(part.shape[1] for part in joined.values())]).tolist()
     cells = {
         counter: (range(begin, end), values)
@@ -108,26 +109,14 @@ def _refuse_other(path: Path, name: str, labels: Labels, others: dict[str, Label
         name, first, differ = f"{name.partition('_')[0]}_*", exporter, {"instance"}
     if label := min(differ, default=""):
         texts = sorted((first.get(label, ""), own.get(label, "")))
-        raise StallmarkError(
-            f"{path} has {name} of {label} “{texts[0]}” and “{texts[1]}”: a profile is of one machine. Ask for one, as "
-            f"in {as_json(name.partition('_')[0] + '_.*', {'instance': own.get('instance', ''), label: texts[0]})}."
-        )
+        query = as_json(f"{name.partition('_')[0]}_.*", {"instance": own.get("instance", ""), label: texts[0]})
+        raise refusal("two_scrapes", path, name=name, label=label, first=texts[0], second=texts[1], query=query)
 
 
-def _nothing(path: Path, names: CounterOf[str]) -> str:
-    named = [name for name in names if name]
+def _nothing(path: Path, names: CounterOf[str]) -> StallmarkError:
+    named = sorted(filter(None, names))
     if names and not named:
-        return (
-            f"The series of {path} have no names, as after rate(): query the counters themselves, as in "
-            "node_disk_reads_completed_total."
-        )
+        return refusal("nameless_series", path)
     if few := sorted(OBJECTS.keys() & names.keys()):
-        return (
-            f"{path} does not have two points that count of {', '.join(few[:3])}: ask for a longer time, as in "
-            f"{as_json()}."
-        )
-    examples = f" (it has {', '.join(sorted(named)[:3])})" if named else ""
-    return (
-        f"{path} does not have two points of a metric that a profile knows{examples}: docs/import-a-profile.md has "
-        "their names."
-    )
+        return refusal("few_points", path, names=", ".join(few[:3]), query=as_json())
+    return refusal("no_metric", path, names=", ".join(named[:3]) or "none")

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from stallmark.errors import StallmarkError
 from stallmark.record.formats.dates import MONTH_FIRST, Clock, choose_order, find_zone
 from stallmark.record.formats.sample import Counter, Has, Recorded
+from stallmark.record.formats.sentences import counted, refusal
 from stallmark.record.imports.recording import Recording, Wanted
 from stallmark.record.profile.manifest import GAP
 
@@ -49,14 +49,10 @@ class Readings:
         same, back = int((by_stamp & (ends == before)).sum()), by_stamp & (ends < before)
         recording.clock_set += ends[back].tolist()
         if same:
-            samples = "1 sample is" if same == 1 else f"{same} samples are"
-            recording.note(f"{self.name}: {samples} of the time of the one before: left out.")
+            recording.note("same_time", file=self.name, samples=counted(same, "sample"))
         if back.any():
-            times = "once" if back.sum() == 1 else f"{back.sum()} times"
-            recording.note(
-                f"{self.name}: its times go back {times}, by up to {np.max((before - ends)[back]):.0f} s. "
-                "The clock was set, or the rows are out of order; a time that was there already counts once."
-            )
+            most_s, times = np.max((before - ends)[back]), counted(int(back.sum()), "time")
+            recording.note("clock_back", file=self.name, times=times, most_s=most_s)
         rows = np.flatnonzero(np.where(np.isnan(stated), follows & (ends > before), stated > 0))
         return rows, starts[rows], ends[rows]
 
@@ -75,14 +71,11 @@ def read_samples(
     times, seconds, begins = array("d"), array("d"), array("b")
     order = file.order or choose_order(file.path, file.stamps(), wanted.dates, file.otherwise)
     if order == MONTH_FIRST and not (file.order or wanted.dates):
-        recording.note(f"{name}: its dates are read with the month before the day.")
+        recording.note("month_first", file=name)
     asked, clock, repeated = find_zone(wanted.zone) if wanted.zone else None, None, False
     for place, sample in enumerate(file.samples(has)):
         if place >= MOST_SAMPLES:
-            raise StallmarkError(
-                f"The files have more than {MOST_SAMPLES:,} samples: import a part of the time, or use longer "
-                "intervals."
-            )
+            raise refusal("many_samples", file.path, most=MOST_SAMPLES)
         if clock is None or sample.begins:
             zone = file.zone if file.zone_words == "UTC" else asked or file.zone
             clock = Clock(file.path, order, zone, file.zone_words)
@@ -96,19 +89,17 @@ def read_samples(
                 values.append(value)
         repeated |= clock.is_repeated
     if repeated:
-        recording.note(
-            f"{name}: summer time ended within it. The times of that hour are there twice; they are taken in the order "
-            "of the file."
-        )
+        recording.note("summer_time", file=name)
     recording.restarts += [clock.instant(stamp) for stamp in file.restarts if clock]
     recording.host = recording.host or file.host or None
     recording.cores = file.cores or recording.cores
-    for note in [*(f"left out: {phrase}" for phrase in file.notes), *file.remarks]:
-        recording.note(f"{name}: {note}.")
+    for kind, phrases in (("left_out", file.notes), ("converted", file.remarks)):
+        for phrase in phrases:
+            recording.note(kind, file=name, phrase=phrase)
     if not is_ordered:
         readings = in_order(name, np.array(times), cells)
         if double := len(times) - len(readings.times):
-            recording.note(f"{name}: left out are the values of times that were there already: {double}.")
+            recording.note("double_times", file=name, count=double)
         return readings
     every = np.arange(len(times))
     return Readings(name, np.array(times), _columns(every, cells), np.array(seconds), np.array(begins, dtype=bool))

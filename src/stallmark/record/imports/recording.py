@@ -7,9 +7,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from stallmark.record.formats.dates import Schedule
+from stallmark.record.formats.sentences import note
 from stallmark.record.profile.interval_table import SERVER, STATES, FileClass
 
-WHOLE_MACHINE = "CPU time is that of the whole machine."
 COUNTS = tuple(name for name in SERVER.names[2:] if name not in STATES)
 _NAMED = 8  # maximum names in a sentence
 
@@ -54,8 +54,8 @@ class Recording:
     mapped: set[str] = field(default_factory=set)
     """The given names with a class that exist in the files."""
 
-    def note(self, sentence: str) -> None:
-        if sentence not in self.notes:
+    def note(self, kind: str, **facts: object) -> None:
+        if (sentence := note(kind, **facts)) not in self.notes:
             self.notes.append(sentence)
 
 

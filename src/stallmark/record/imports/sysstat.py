@@ -8,14 +8,14 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from stallmark.errors import StallmarkError
 from stallmark.record.formats.sample import Counter, Recorded
-from stallmark.record.formats.sysstat import AS_SADF, CPU, CPU_LOADS
+from stallmark.record.formats.sentences import refusal
+from stallmark.record.formats.sysstat import CPU, CPU_LOADS
 from stallmark.record.imports import devices
 from stallmark.record.imports.amounts import Amounts, Key, Part, known_counters, known_series
 from stallmark.record.imports.devices import ALL_DISKS, NUMBERED, canonical
 from stallmark.record.imports.readings import read_samples
-from stallmark.record.imports.recording import WHOLE_MACHINE, Recording, Wanted, some_names
+from stallmark.record.imports.recording import Recording, Wanted, some_names
 from stallmark.record.profile.interval_table import IO, FileClass
 
 _OBJECTS = {
@@ -45,7 +45,7 @@ def read(file: Recorded, recording: Recording, wanted: Wanted) -> None:
         elif part.column == "cpu_s" and recording.cores:
             part.amounts *= recording.cores
             classes[part.entity] = "server"
-            recording.note(WHOLE_MACHINE)
+            recording.note("whole_machine")
     amounts.add_up(classes)
     devices.note_uncounted(moved, counted, recording, amounts.name)
 
@@ -68,7 +68,7 @@ def _forget_wrapped(amounts: Amounts, recording: Recording) -> None:
     for part in amounts.parts:
         part.amounts[wrapped[part.entity]] = np.nan
     if names := {name or ALL_DISKS for (_, name), spans in wrapped.items() if spans.any()}:
-        recording.note(f"{amounts.name}: counters of {some_names(names)} began anew; what they did then is not known.")
+        recording.note("wrapped", file=amounts.name, names=some_names(names))
 
 
 def _settle_idle(amounts: Amounts, counted: Collection[str], recording: Recording) -> None:
@@ -97,7 +97,7 @@ def _settle_idle(amounts: Amounts, counted: Collection[str], recording: Recordin
             if not (writes_zeros or part.here.all()):
                 part.amounts = np.where(part.here, part.amounts, 0.0)
                 part.needed = np.ones_like(part.here)
-                recording.note(f"{amounts.name}: devices without I/O were left out in it; they count as 0 there.")
+                recording.note("idle", file=amounts.name)
 
 
 def _is_idle(device: list[Part]) -> np.ndarray:
@@ -115,11 +115,8 @@ def assign_all_disks(columns: Mapping[str, np.ndarray], recording: Recording, wa
     """
     choice = devices.choose_disks(recording.devices - {ALL_DISKS})
     if choice.doubtful and not wanted.classes and ALL_DISKS not in recording.devices:
-        with_names = f", or record with -b and -p, as in {AS_SADF}" if any(map(NUMBERED.match, choice.doubtful)) else ""
-        raise StallmarkError(
-            f"{some_names(choice.doubtful)} may be disks, or be stacked on the same ones and count twice: choose those "
-            f"that count, as in --class {min(choice.doubtful)}=data{with_names}."
-        )
+        kind = "numbered_disks" if any(map(NUMBERED.match, choice.doubtful)) else "stacked_disks"
+        raise refusal(kind, names=some_names(choice.doubtful), first=min(choice.doubtful))
     result = {name: values for name, values in columns.items() if not name.startswith(ALL_DISKS)}
     of_all = {name: columns[f"{ALL_DISKS}.{name}"] for name in IO if f"{ALL_DISKS}.{name}" in columns}
     disks = {canonical(name) for name in choice.counted | choice.doubtful}
@@ -132,8 +129,5 @@ def assign_all_disks(columns: Mapping[str, np.ndarray], recording: Recording, wa
         first, second = (own, values) if given else (values, own)
         result[f"{held}.{name}"] = np.where(np.isnan(first), second, first)
     if of_all and held is None:
-        recording.note(
-            "What sar counted of all disks together (-b) is left out: not all of them were said to hold the same, and "
-            "by device sar does not tell reads from writes."
-        )
+        recording.note("undivided")
     return result
