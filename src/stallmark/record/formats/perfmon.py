@@ -24,7 +24,7 @@ from importlib import resources
 from pathlib import Path
 
 from stallmark.record.formats.dates import MONTH_FIRST, is_time
-from stallmark.record.formats.sample import Counter, Has, Recorded, Sample, lines_in, number, opened
+from stallmark.record.formats.sample import Counter, Has, Recorded, Sample, find_unit, lines_in, number, opened
 from stallmark.record.formats.sentences import refusal
 
 HEAD = re.compile(r'\s*"?\(PDH-(CSV|TSV) \d')
@@ -36,13 +36,6 @@ _PATH = re.compile(  # the host and what leads it may have been taken out
 _TIME = re.compile(r"\d{1,2}/\d{1,2}/\d{4} \d{1,2}:\d\d:\d\d(\.\d+)?( [AP]M)?")
 _SPOILED = re.compile(r"\d{1,2}:\d\d[.,]\d+|\d{5}[.,]\d+")  # minutes and seconds, or days since 1900
 _FOREIGN_SHARE = 0.4  # share of characters beyond ASCII: a name with more is in another script
-_UNITS = (  # patterns of a counter's name; the first match counts
-    (re.compile(r"^Avg\. Disk sec/", re.I), "s"),
-    (re.compile(r"Bytes?( \w+)?/sec$", re.I), "B/s"),
-    (re.compile(r"/sec$", re.I), "1/s"),
-    (re.compile(r"^%|%$|hit ratio$", re.I), "%"),
-    (re.compile(r"\(ms\)$", re.I), "ms"),
-)
 
 
 class Perfmon(Recorded):
@@ -141,9 +134,8 @@ def separator(line: str) -> str:
 
 def _counter(path: re.Match[str]) -> Counter:
     counter = english_name(path["counter"].strip())
-    unit = next((unit for pattern, unit in _UNITS if pattern.search(counter)), "")
-    instance = (path["instance"] or "").strip()
-    return Counter(path[0], english_name((path["object"] or "").strip()), counter, instance, unit, path["host"] or "")
+    object, instance = english_name((path["object"] or "").strip()), (path["instance"] or "").strip()
+    return Counter(path[0], object, counter, instance, find_unit("perfmon", counter), path["host"] or "")
 
 
 @lru_cache(4096)

@@ -18,7 +18,7 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TextIO, cast
 
-from stallmark.record.formats.sentences import refusal
+from stallmark.record.formats.sentences import load_yaml, refusal
 
 _CHUNK = 1 << 20
 _LONGEST = 1 << 24
@@ -226,3 +226,9 @@ def number(text: str) -> float | None:
             raise
         value = float(text.replace(",", "."))
     return value if math.isfinite(value) else None
+
+
+def find_unit(source: str, name: str) -> str:
+    """Return the unit of a counter by the patterns of `units.yaml`, or an empty text."""
+    matches = ((re.search(pattern, name), unit) for pattern, unit in load_yaml("units")[source].items())
+    return next((match.expand(unit) for match, unit in matches if match), "")

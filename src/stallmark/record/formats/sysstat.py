@@ -23,7 +23,17 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from stallmark.record.formats.dates import Schedule, is_epoch, is_time
-from stallmark.record.formats.sample import Counter, Has, JsonArray, Recorded, Sample, head_of, lines_of, number
+from stallmark.record.formats.sample import (
+    Counter,
+    Has,
+    JsonArray,
+    Recorded,
+    Sample,
+    find_unit,
+    head_of,
+    lines_of,
+    number,
+)
 from stallmark.record.formats.sentences import load_yaml, refusal
 
 REPORT = r"(avg-cpu:\s+%user|Device:?\s+(tps|r/s|rrqm/s))"
@@ -43,18 +53,13 @@ _COARSE_MB = 0.01  # the last digit
 _ROUNDED = 3.0  # ten shares of a CPU, each without decimals
 _KIB = {"B": 1 / 1024, "k": 1.0, "M": 1024.0, "G": 1024.0**2, "T": 1024.0**3, "P": 1024.0**4}
 """The units of --human."""
-_UNITS = {  # patterns of a counter with its object
-    r".*MB(_\w+)?/s": "MiB/s", r".*kB(_\w+)?/s|disk \wkB": "KiB/s", r".*(await|svctm)": "ms", r".*[rwd]?areq-sz": "KiB",
-    r"[rwd]rqm|(disk )?util(-percent)?|(avg-cpu|cpu-load).*": "%", r".*/s|(disk |io )?tps|io .*tps": "1/s",
-}  # fmt: skip
 Pairs = Iterator[tuple[Counter, float]]
 
 
 @lru_cache(1 << 16)
 def _counter(object: str, counter: str, instance: str) -> Counter:
     label = f"{object} {counter}".strip()
-    unit = next((unit for pattern, unit in _UNITS.items() if re.fullmatch(pattern, label)), "")
-    return Counter(f"{instance} {label}".strip(), object, counter, instance, unit)
+    return Counter(f"{instance} {label}".strip(), object, counter, instance, find_unit("sysstat", label))
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:

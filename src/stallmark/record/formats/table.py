@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from stallmark.record.formats.dates import is_epoch, is_time
-from stallmark.record.formats.sample import Counter, Has, Recorded, Sample, opened
+from stallmark.record.formats.sample import Counter, Has, Recorded, Sample, find_unit, opened
 from stallmark.record.formats.sentences import refusal
 
 _LARGEST = 1 << 26  # characters
@@ -41,14 +41,6 @@ _HOST_NAME = re.compile(
 _ADDRESS = re.compile(r"\S+:\d{2,5}")  # a Prometheus calls a host with its port an instance, others a disk
 _NO_COUNTER = re.compile(r"interval\b.*|(.*[ _])?(id|index|number)", re.I)  # numbers that measure nothing
 _IN_BRACKETS = re.compile(r"(?P<name>.*\S)\s*[(\[](?P<unit>[^()\[\]]+)[)\]]\s*")
-_UNITS = {  # keys match the text in brackets
-    r"ms|msec|milli ?sec(onds?)?": "ms", r"[uµμ]s|usec|micro ?sec(onds?)?": "us", r"s|sec(onds?)?": "s",
-    r"%|percent": "%", r"(?P<unit>[KMG]i?)?B(yte)?s?(/s(ec)?|ps)": "B/s", r"ios?/s(ec)?|iops|ops?/s(ec)?|1/s": "1/s",
-}  # fmt: skip
-_INSIDE = {
-    r"(?i)\b[uµμ]s/op|(^|_)usec_|_us$": "us", r"(?i)_ms$|\bms/op": "ms", r"(?i)\bop/s\b|iops\b": "1/s",
-    r"(?<![A-Za-z])B/s\b": "B/s", r"KBytes$|\bkB/s\b": "KB/s",
-}  # fmt: skip
 
 
 class _Layout(NamedTuple):
@@ -215,8 +207,7 @@ def _sorted_out(table: pa.Table, layout: _Layout) -> tuple[dict[int, np.ndarray]
 
 
 def _name_and_unit(header: str) -> tuple[str, str]:
-    if brackets := _IN_BRACKETS.fullmatch(header):
-        for pattern, unit in _UNITS.items():
-            if match := re.fullmatch(pattern, brackets["unit"].strip(), re.I):
-                return brackets["name"], (match.groupdict().get("unit") or "") + unit
-    return header, next((unit for pattern, unit in _INSIDE.items() if re.search(pattern, header)), "")
+    brackets = _IN_BRACKETS.fullmatch(header)
+    if brackets and (unit := find_unit("brackets", brackets["unit"].strip())):
+        return brackets["name"], unit
+    return header, find_unit("column", header)

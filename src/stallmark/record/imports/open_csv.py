@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from stallmark.record.formats.prometheus import as_json
 from stallmark.record.formats.sample import Counter, head_of
 from stallmark.record.formats.sentences import refusal
 from stallmark.record.formats.table import Table
@@ -113,8 +112,8 @@ def _refuse(
     if not parts:
         for name in names:
             for word in set(_WORD.findall(name)) & OBJECTS.keys():
-                raise refusal("raw_total", path, series=name, ours=_total_name(word), query=as_json())
-        raise refusal("raw_totals" if "__name__" in head_of(path, 4096) else "no_name", path, query=as_json(), has=has)
+                raise refusal("raw_total", path, series=name, ours=_total_name(word))
+        raise refusal("raw_totals" if "__name__" in head_of(path, 4096) else "no_name", path, has=has)
     of_all = {NAMES[ours].meaning.column: ours for ours, row in parts.values() if not row and "." not in ours}
     columns: dict[tuple[str, str], str] = {}
     rows: dict[tuple[str, str], str] = {}

@@ -1,4 +1,10 @@
-"""Prometheus as a profile: the counters of exporters, summed over their series.
+"""Prometheus as a profile: the counters of exporters, summed over the series of a range query's JSON.
+
+    {"status":"success","data":{"resultType":"matrix","result":[
+      {"metric":{"__name__":"node_disk_reads_completed_total","device":"sda",…},"values":[[1772445600,"812344"],…]},…]}}
+
+(https://prometheus.io/docs/prometheus/latest/querying/api/#range-queries) One series follows another, each with
+times of its own, in seconds since 1970.
 
 The query is for the counters themselves, not their rate(): an increment is the difference of two neighbouring points. A
 counter that falls was reset in between, so its increment in that interval is unknown. A point repeats the last scrape
@@ -12,14 +18,14 @@ mssql_standard.collector.yml. A metric of another name is not read.
 
 import re
 from collections import Counter as CounterOf
-from itertools import pairwise
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from stallmark.errors import StallmarkError
-from stallmark.record.formats.prometheus import Labels, RangeQuery, as_json
-from stallmark.record.formats.sample import Counter
+from stallmark.record.formats.sample import Counter, JsonArray, head_of
 from stallmark.record.formats.sentences import refusal
 from stallmark.record.imports.amounts import Amounts, Key, known_counters, known_series
 from stallmark.record.imports.devices import classify, note_uncounted
@@ -27,6 +33,10 @@ from stallmark.record.imports.perfmon import SYSTEM_DATABASES
 from stallmark.record.imports.readings import Readings, in_order
 from stallmark.record.imports.recording import Recording, Wanted
 
+_RESULT = re.compile(r'"result"\s*:\s*\[')
+_KIND = re.compile(r'"resultType"\s*:\s*"([^"]*)"')
+_ERROR = re.compile(r'"error"\s*:\s*"((?:[^"\\]|\\.)*)"')
+Labels = Mapping[str, str]
 OBJECTS = {metric: object for object, metric in known_counters("prometheus")}
 """The label of each metric with devices, or whose metric it is."""
 MOST_SERIES = 20_000
@@ -66,10 +76,17 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
 
 def _read_known(path: Path, recording: Recording) -> Readings:
     """Return the series of known metrics that count and have two points. Raise StallmarkError if none does."""
+    head = head_of(path, 4096)
+    if '"status":"error"' in head.replace(" ", ""):
+        reason = _ERROR.search(head)
+        raise refusal("prometheus_error", path, reason=f", “{reason[1]}”" if reason else "")
+    if (kind := _KIND.search(head)) and kind[1] != "matrix":
+        raise refusal("no_matrix", path)
     names, others = CounterOf[str](), dict[str, Labels]()
     points: dict[Counter, list[np.ndarray]] = {}
-    query = RangeQuery(path)
-    for labels, times, values in query:
+    results = JsonArray(path, _RESULT)
+    for result in results:
+        labels, own_points = _read_series(path, result)
         name = re.sub("^wmi_", "windows_", labels.get("__name__", ""))
         names[name] += 1
         if names.total() > MOST_SERIES:
@@ -79,38 +96,50 @@ def _read_known(path: Path, recording: Recording) -> Readings:
             recording.host = recording.host or re.sub(r":\d+$", "", labels.get("instance", "")) or None
             if not any(labels.get(label, "").lower() in texts for label, texts in _LEFT_OUT.items()):
                 instance = " ".join(labels[label] for label in _PARTS if label in labels)
-                is_known = np.isfinite(times) & np.isfinite(values)
-                points.setdefault(Counter("", OBJECTS[name], name, instance), []).append(
-                    np.stack([times, values])[:, is_known]
-                )
-    if not query.whole:
+                points.setdefault(Counter("", OBJECTS[name], name, instance), []).append(own_points)
+    if not results.whole:
         recording.note("cut_series", file=path.name)
     joined = {counter: np.concatenate(parts, axis=1) for counter, parts in points.items()}
     joined = {counter: part for counter, part in joined.items() if len(np.unique(part[0])) > 1}
     if not joined:
         raise _nothing(path, names)
-    if any((np.diff(part[0]) <= 0).any() for part in joined.values()):
+    if any((np.diff(times) <= 0).any() for times, _ in joined.values()):
         recording.note("disordered", file=path.name)
-    begins = np.cumsum([0, *(part.shape[1] for part in joined.values())]).tolist()
+    ends = np.cumsum([len(times) for times, _ in joined.values()]).tolist()
     cells = {
-        counter: (range(begin, end), values)
-        for (counter, (_, values)), (begin, end) in zip(joined.items(), pairwise(begins), strict=True)
+        counter: (range(end - len(values), end), values)
+        for (counter, (_, values)), end in zip(joined.items(), ends, strict=True)
     }
     return in_order(path.name, np.concatenate([times for times, _ in joined.values()]), cells)
+
+
+def _read_series(path: Path, result: Mapping[str, Any]) -> tuple[Labels, np.ndarray]:
+    """Return the labels of a series, and its known times and values."""
+    labels, points = result.get("metric"), result.get("values")
+    if not isinstance(labels, dict) or not isinstance(points, list):
+        raise refusal("no_matrix", path)
+    try:
+        pairs = np.array([[float(point[0]), float(point[1])] for point in points]).reshape(-1, 2).T
+    except (TypeError, ValueError, IndexError, KeyError):
+        raise refusal("bad_point", path, name=str(labels.get("__name__", ""))[:80]) from None
+    return {str(key): str(value) for key, value in labels.items()}, pairs[:, np.isfinite(pairs).all(axis=0)]
 
 
 def _refuse_other(path: Path, name: str, labels: Labels, others: dict[str, Labels]) -> None:
     """Raise StallmarkError for a series of another machine, server or scraper than the others of its name."""
     own = {label: text for label, text in labels.items() if label not in (*_PARTS, "__name__")}
-    first = others.setdefault(name, own)
-    exporter = others.setdefault(name.partition("_")[0], own)
+    exporter, _, _ = name.partition("_")
+    first, first_of_all = others.setdefault(name, own), others.setdefault(exporter, own)
     differ = {label for label in own.keys() | first.keys() if own.get(label) != first.get(label)}
-    if own.get("instance") != exporter.get("instance"):
-        name, first, differ = f"{name.partition('_')[0]}_*", exporter, {"instance"}
+    if own.get("instance") != first_of_all.get("instance"):
+        name, first, differ = f"{exporter}_*", first_of_all, {"instance"}
     if label := min(differ, default=""):
-        texts = sorted((first.get(label, ""), own.get(label, "")))
-        query = as_json(f"{name.partition('_')[0]}_.*", {"instance": own.get("instance", ""), label: texts[0]})
-        raise refusal("two_scrapes", path, name=name, label=label, first=texts[0], second=texts[1], query=query)
+        less, more = sorted((first.get(label, ""), own.get(label, "")))
+        needed = {"instance": own.get("instance", ""), label: less}
+        labels_text = "".join(f',{key}="{text}"' for key, text in needed.items())
+        raise refusal(
+            "two_scrapes", path, name=name, label=label, first=less, second=more, metrics=f'{exporter}_.*"{labels_text}'
+        )
 
 
 def _nothing(path: Path, names: CounterOf[str]) -> StallmarkError:
@@ -118,5 +147,5 @@ def _nothing(path: Path, names: CounterOf[str]) -> StallmarkError:
     if names and not named:
         return refusal("nameless_series", path)
     if few := sorted(OBJECTS.keys() & names.keys()):
-        return refusal("few_points", path, names=", ".join(few[:3]), query=as_json())
+        return refusal("few_points", path, names=", ".join(few[:3]))
     return refusal("no_metric", path, names=", ".join(named[:3]) or "none")
