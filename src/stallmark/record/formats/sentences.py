@@ -1,4 +1,4 @@
-"""What is said of files: refusals and notes, by the sentences of `sentences.yaml`."""
+"""Sentences on files: refusals and notes, as `sentences.yaml` has them."""
 
 from functools import cache
 from importlib import resources
@@ -25,6 +25,6 @@ def note(kind: str, **facts: object) -> str:
     return load_yaml("sentences")["notes"][kind].format(**facts)
 
 
-def counted(count: int, noun: str) -> str:
+def count_with_noun(count: int, noun: str) -> str:
     """Return a number with its noun: 1 time, 3 times."""
     return f"{count} {noun}{'s' * (count != 1)}"

@@ -256,7 +256,7 @@ class Iostat(_Sysstat):
             values, cells = report.devices.setdefault(cells[0], {}), cells[1:]
         try:
             for name, cell in zip(columns[1:], cells, strict=True):
-                kib = _KIB.get(cell[-1], 0.0)  # with --human each number has its own unit
+                kib = _KIB.get(cell[-1], 0.0)  # a number of --human has its own unit
                 value = number(cell[:-1] if kib else cell.removesuffix("%"))
                 if kib:
                     self.remark("figures are as iostat rounded them for people")

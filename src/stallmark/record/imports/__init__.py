@@ -4,6 +4,6 @@
          → Series: each column with its meaning, by counters.csv, and its device, database or file
          → Amounts: counts over the spans between rows → sums by class of file → build: the folder of a profile
 
-The module of each format chooses what counts. Files are read as streams: only the values that a profile uses are held in
-memory.
+The module of each format chooses what counts. Files are read as streams: only the values that a profile uses are held
+in memory.
 """

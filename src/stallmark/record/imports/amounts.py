@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from stallmark.record.formats.sample import Counter
-from stallmark.record.formats.sentences import counted, refusal
+from stallmark.record.formats.sentences import count_with_noun, refusal
 from stallmark.record.imports.readings import Readings
 from stallmark.record.imports.recording import Recording, Rows, some_names
 
@@ -59,7 +59,8 @@ class Part:
     """The entity has any value."""
 
     @property
-    def known(self) -> np.ndarray:
+    def mask(self) -> np.ndarray:
+        """The spans in which it is known."""
         return np.isfinite(self.amounts)
 
 
@@ -122,13 +123,13 @@ class Amounts:
             part.amounts[fell[part.entity]] = np.nan
         self._multiply_means()
         if resets := int(np.any(list(fell.values()), axis=0).sum()) if fell else 0:
-            recording.note("resets", file=self.name, times=counted(resets, "time"))
-        elif not any(part.known.any() for part in self.parts) and any(
+            recording.note("resets", file=self.name, times=count_with_noun(resets, "time"))
+        elif not any(part.mask.any() for part in self.parts) and any(
             own.meaning.kind == "total" and np.isfinite(own.values).sum() > 1 for own in series
         ):
             raise refusal("scattered", self.name)
         if joined := int(lacking.sum()):
-            recording.note("joined", file=self.name, times=counted(joined, "time"))
+            recording.note("joined", file=self.name, times=count_with_noun(joined, "time"))
 
     def _multiply_means(self) -> None:
         """Replace the mean time of an I/O by the time of all I/Os of its entity, or omit it if their number is
@@ -146,7 +147,7 @@ class Amounts:
                 part.amounts = np.where(count == 0, 0.0, part.amounts * count)  # no I/O has no time
                 self.parts.append(part)
 
-    def moved(self, *objects: str) -> dict[str, float]:
+    def bytes_by_device(self, *objects: str) -> dict[str, float]:
         """Return the bytes that each device of these objects read and wrote."""
         moved: dict[str, float] = {}
         for part in self.parts:
@@ -173,14 +174,14 @@ class Amounts:
             total = sums[column] = np.full(len(self.seconds), np.nan)
             for rank in sorted(set(ranks)):
                 own = [part for part, its in zip(parts, ranks, strict=True) if its == rank]
-                known = np.isnan(total) & np.any([part.needed | part.known for part in own], axis=0)
-                known &= np.all([part.known | ~part.needed for part in own], axis=0)
+                known = np.isnan(total) & np.any([part.needed | part.mask for part in own], axis=0)
+                known &= np.all([part.mask | ~part.needed for part in own], axis=0)
                 total[known] = 0.0
                 for part in own:
                     total[known] += np.nan_to_num(part.amounts[known])
-                absent |= {part.name for part in own if (known & ~part.known).any()}
+                absent |= {part.name for part in own if (known & ~part.mask).any()}
             unknown = np.isnan(total)
-            missing |= {part.name for part in parts if part.known.any() and (unknown & part.needed & ~part.known).any()}
+            missing |= {part.name for part in parts if part.mask.any() and (unknown & part.needed & ~part.mask).any()}
         self._recording.rows.append(Rows(self.start, self.end, sums))
         for kind, names in (("unknown", missing - {""}), ("absent", absent - {""})):
             if names:

@@ -10,7 +10,7 @@ import numpy as np
 
 import stallmark
 from stallmark.record.formats.recognise import detect_format, open_recording
-from stallmark.record.formats.sentences import counted, refusal
+from stallmark.record.formats.sentences import count_with_noun, refusal
 from stallmark.record.imports import open_csv, perfmon, prometheus, sysstat
 from stallmark.record.imports.devices import ALL_DISKS, NUMBERED
 from stallmark.record.imports.recording import COUNTS, Recording, Wanted, some_names
@@ -40,7 +40,7 @@ def _intervals(recording: Recording, wanted: Wanted) -> Intervals:
     is_late = end - start > GAP * float(np.median(end - start)) if len(start) else np.zeros(0)
     kept = _without_overlaps(start, end, np.argsort(is_late, kind="stable"))
     if left_out := int((~kept).sum()):
-        recording.note("overlaps", samples=counted(left_out, "sample"))
+        recording.note("overlaps", samples=count_with_noun(left_out, "sample"))
     columns = {name: values[kept] for name, values in columns.items()}
     return Intervals(start[kept], end[kept], sysstat.assign_all_disks(columns, recording, wanted))
 

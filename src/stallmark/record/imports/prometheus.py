@@ -56,7 +56,7 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
     """Add all series of one file; raise StallmarkError if it has no known metric."""
     readings = _read_known(path, recording)
     amounts = Amounts(readings, known_series(readings, "prometheus", lambda own: (own.object, own.counter)), recording)
-    moved = amounts.moved(*_DEVICES)
+    moved = amounts.bytes_by_device(*_DEVICES)
     counted = classify(moved, recording, wanted)
     classes: dict[Key, str] = {}
     for part in amounts.parts:

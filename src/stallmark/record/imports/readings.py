@@ -9,7 +9,7 @@ import numpy as np
 
 from stallmark.record.formats.dates import MONTH_FIRST, Clock, choose_order, find_zone
 from stallmark.record.formats.sample import Counter, Has, Recorded
-from stallmark.record.formats.sentences import counted, refusal
+from stallmark.record.formats.sentences import count_with_noun, refusal
 from stallmark.record.imports.recording import Recording, Wanted
 from stallmark.record.profile.manifest import GAP
 
@@ -49,9 +49,9 @@ class Readings:
         same, back = int((by_stamp & (ends == before)).sum()), by_stamp & (ends < before)
         recording.clock_set += ends[back].tolist()
         if same:
-            recording.note("same_time", file=self.name, samples=counted(same, "sample"))
+            recording.note("same_time", file=self.name, samples=count_with_noun(same, "sample"))
         if back.any():
-            most_s, times = np.max((before - ends)[back]), counted(int(back.sum()), "time")
+            most_s, times = np.max((before - ends)[back]), count_with_noun(int(back.sum()), "time")
             recording.note("clock_back", file=self.name, times=times, most_s=most_s)
         rows = np.flatnonzero(np.where(np.isnan(stated), follows & (ends > before), stated > 0))
         return rows, starts[rows], ends[rows]
@@ -116,7 +116,7 @@ def _columns(rows: np.ndarray, cells: Cells) -> dict[Counter, np.ndarray]:
     columns = {}
     for counter in list(cells):
         places, values = map(np.array, cells.pop(counter))
-        known = np.flatnonzero(np.isfinite(values))[::-1]  # of two values of one time the first is written last
+        known = np.flatnonzero(np.isfinite(values))[::-1]  # the first value of a time is written last, so it counts
         columns[counter] = column = np.full(rows.max(initial=-1) + 1, np.nan)
         column[rows[places[known]]] = values[known]
     return columns

@@ -34,7 +34,7 @@ def read(file: Recorded, recording: Recording, wanted: Wanted) -> None:
     readings = read_samples(file, recording, wanted, _is_used)
     amounts = Amounts(readings, known_series(readings, "sysstat", _key), recording)
     _forget_wrapped(amounts, recording)
-    moved = amounts.moved("disk")
+    moved = amounts.bytes_by_device("disk")
     counted = devices.classify(moved, recording, wanted)
     _settle_idle(amounts, counted, recording)
     classes: dict[Key, str] = {("disk", name): held for name, held in counted.items()}
@@ -42,10 +42,13 @@ def read(file: Recorded, recording: Recording, wanted: Wanted) -> None:
         if part.entity[0] == "io":
             recording.devices.add(ALL_DISKS)
             classes[part.entity] = ALL_DISKS
-        elif part.column == "cpu_s" and recording.cores:
-            part.amounts *= recording.cores
+        elif part.column == "idle" and recording.cores:
+            away = [other.amounts for other in amounts.parts if (other.entity, other.column) == (part.entity, "away")]
+            busy = np.maximum(0.0, 100 * amounts.seconds - part.amounts - np.nansum(away, axis=0)) / 100
+            part.column, part.amounts = "cpu_s", busy * recording.cores
             classes[part.entity] = "server"
             recording.note("whole_machine")
+    amounts.parts = [part for part in amounts.parts if part.column != "away"]
     amounts.add_up(classes)
     devices.note_uncounted(moved, counted, recording, amounts.name)
 
