@@ -22,6 +22,7 @@ Kind = Literal["total", "count", "rate", "mean", "state"]
 I/O in that interval, or a state at its end."""
 Key = tuple[str, str]
 """An object with the name of a counter, or with that of an instance."""
+_CPU = {"cpu_s", "idle", "away"}  # notes do not name processors
 
 
 class Meaning(NamedTuple):
@@ -80,7 +81,7 @@ def known_series(readings: Readings, source: str, key: Callable[[Counter], Key])
     """Return the series of the counters of a tool; `key` gives the object and name of a counter."""
     known = known_counters(source)
     return [
-        Series(meaning, (key(counter)[0], counter.instance), counter.instance, values)
+        Series(meaning, (key(counter)[0], counter.instance), "" if meaning.column in _CPU else counter.instance, values)
         for counter, values in readings.values.items()
         for meaning in known[key(counter)]
     ]
