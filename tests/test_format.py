@@ -19,6 +19,8 @@ from stallmark.transactions import WORKLOADS, find_workload
         (None, "–"),
         (math.nan, "–"),
         (0, "0"),
+        (0.0000079, "<0.0001"),
+        (0.0001, "0.000100"),
         (0.0912, "0.0912"),
         (9.104, "9.10"),
         (99.96, "100"),
