@@ -292,8 +292,7 @@ class DeferredQueue:
         return self._due.get()
 
     def rest(self, rests: bool) -> None:
-        """Leave timers and arrivals at a rate out while the load rests; what follows from its transactions is executed
-        all the same."""
+        """Leave timers and arrivals at a rate out while the load rests; followers are executed all the same."""
         self._resting = rests
 
     def waiting(self) -> int:

@@ -114,8 +114,7 @@ class LoadUsers:
         self._statement_names = [statement.name for statement in self._workload.statements(engine.dialect)]
 
     def begin(self, start_ns: int) -> None:
-        """Start the background sessions, this executor's part of the arrivals at a rate, and the timers once for the
-        whole load."""
+        """Start the background sessions and this executor's part of arrivals at a rate; the first starts all timers."""
         self._start_ns = start_ns
         self.rest(not self._load.users[0])
         for session in self._background:

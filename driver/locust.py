@@ -101,7 +101,7 @@ def load_of(kind: type[StallmarkUser], engine: Engine) -> LoadSpec:
     if any(task is not VirtualUserHandle.be_driven for task in kind.tasks):
         raise StallmarkError(f"{kind.__name__} has tasks of its own: give them to a class of users beside it.")
     if kind.sql:
-        return _load(kind, _own_workload(kind, engine), {}, seed=1)
+        return _load(kind, _examined_workload(kind, engine), {}, seed=1)
     if not (entry := ledger.read(engine)) or not entry.complete:
         raise StallmarkError(f"{url} holds no whole database of Stallmark: build one with `stallmark db build`.")
     data = entry.identity
@@ -113,7 +113,7 @@ def load_of(kind: type[StallmarkUser], engine: Engine) -> LoadSpec:
     return _load(kind, workload, dict(data.scale), data.seed)
 
 
-def _own_workload(kind: type[StallmarkUser], engine: Engine) -> Workload:
+def _examined_workload(kind: type[StallmarkUser], engine: Engine) -> Workload:
     """Return the workload of a user's own SQL, once the server has taken each of its statements."""
     if not (readers := capabilities.parts("definition")):
         raise StallmarkError("This Stallmark lacks the capability `own_sql`, which drives SQL of your own: install it.")
@@ -128,7 +128,7 @@ def _own_workload(kind: type[StallmarkUser], engine: Engine) -> Workload:
                 f"write `shared = True` in {kind.__name__} if a load may change them."
             )
     workload.examine(engine, kind.most_users)
-    return find_workload(workload.name)  # as its trial has completed it
+    return find_workload(workload.name)  # the trial has added what it saw
 
 
 def _load(kind: type[StallmarkUser], workload: Workload, scale: dict[str, int | float], seed: int) -> LoadSpec:

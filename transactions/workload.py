@@ -186,8 +186,7 @@ class Background:
     timers: Mapping[type[Transaction], float] = field(default_factory=dict)
     """Transactions that one process executes periodically, with the period in seconds."""
     rates: Mapping[type[Transaction], float] = field(default_factory=dict)
-    """Transactions that are due at a rate, with that per second over all processes, whether earlier ones have ended or
-    not."""
+    """Transactions due at a rate per second, over all processes, whether earlier ones have ended or not."""
     sessions_per_user: float = 0.0
     """Background sessions for each virtual user, with the workload's own deck."""
     executed_by: str = "the background sessions"

@@ -73,8 +73,10 @@ def refuse_impossible_hook(key: str, hook: Hook) -> None:
 
 
 def carry_out_hook(title: str, hook: Hook, show: Show, which: str | None = None) -> HookResult:
-    """Carry out a hook before the variant `title`, or the command that is `which` in sentences; return its result for
-    the record. Raise HookFailed."""
+    """Carry out a hook before the variant `title`; return its result for the record. Raise HookFailed.
+
+    `which` names the command in sentences, if it is not that of a variant.
+    """
     began = time.monotonic()
     if hook.ask:
         answer = _ask(title, hook.ask, show)

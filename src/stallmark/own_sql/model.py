@@ -260,10 +260,10 @@ class OwnTransaction(Section):
         ]
         | None
     ) = None
-    """In place of a weight: so many are due each second, `20/s`, whatever users and server do. Sessions of their own
-    execute them, as many as there are users."""
+    """In place of a weight, the number due each second, `20/s`, whatever users and server do. Up to as many sessions
+    as there are users execute them."""
     every: Annotated[Offset, Field(gt=0)] | None = None
-    """In place of a weight: it is due each time this has passed, `10s`; not while the last one is under way."""
+    """In place of a weight, the time after which it is due again, `10s`, unless the last one is under way."""
     isolation: Literal["read committed", "repeatable read", "serializable"] = "read committed"
     """Its isolation level."""
     one_transaction: bool = True
@@ -278,7 +278,7 @@ class OwnTransaction(Section):
     """Sources for it alone."""
 
     @property
-    def of_users(self) -> bool:
+    def is_started_by_users(self) -> bool:
         """Return True if users start it."""
         return bool(self.weight) and not (self.rate or self.every)
 
@@ -312,7 +312,7 @@ class OwnSql(Section):
         return given
 
     def mistakes(self) -> Iterator[str]:
-        users = {name for name, transaction in self.transactions.items() if transaction.of_users}
+        users = {name for name, transaction in self.transactions.items() if transaction.is_started_by_users}
         if not users:
             yield from self._mistake_without_users()
         if self.primary and self.primary not in users:

@@ -255,8 +255,8 @@ def limits(workload: RecordedWorkload, transactions: Sequence[TransactionSummary
 
 
 def missed_periods(kind: TransactionType, ended: int, seconds: float) -> list[Any] | None:
-    """Return the name of a timer's transaction, how many ended in an interval, and how many were due; None if none was
-    missed.
+    """Return the name of a timer's transaction, and the numbers that ended and were due in an interval; None if it kept
+    its schedule.
 
     A timer skips the periods in which its last transaction is still under way. Of those that keep to their time, one
     less than the whole periods of the interval may end in it, because they take differently long.

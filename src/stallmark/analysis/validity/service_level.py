@@ -115,7 +115,7 @@ class Validity:
             gates.aborts(transactions) if contended else None,
             gates.locks(wait_share) if contended else None,
             gates.limits(self.workload, transactions),
-            gates.lag(self.deferred.lateness(interval), self._missed(interval)),
+            gates.lag(self.deferred.lateness(interval), self._timers_behind(interval)),
             gates.conditions(self.conditions),
             self._completed(),
         ]
@@ -151,7 +151,7 @@ class Validity:
             int(came[: interval.begin].sum()),
         )
 
-    def _missed(self, interval: Interval) -> list[list[Any]]:
+    def _timers_behind(self, interval: Interval) -> list[list[Any]]:
         """Return the timers' transactions that began less often than they were due; none if the load rested."""
         if not interval.select(self.load.user_sum("running")).any():
             return []

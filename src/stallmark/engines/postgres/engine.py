@@ -345,7 +345,7 @@ class PostgresEngine(Engine):
                 raise NotGivenBack(" ".join(left))
 
     def restart_server(self) -> None:
-        """Have the server restarted as the scenario says, and hold the lock of the run again. Raise StallmarkError."""
+        """Have the scenario restart the server, and hold the lock of the run again. Raise StallmarkError."""
         assert self.restart
         began = "SELECT pg_postmaster_start_time()"
         [(before,)] = self.query(began)

@@ -33,7 +33,7 @@ class HeldLock:
     def __init__(self, engine: PostgresServer, name: str):
         """Take it. Raise RunLockTaken."""
         self._engine, self._name = engine, name
-        self._take()
+        self._acquire()
 
     def __call__(self) -> None:
         _check(self._engine, self._connection, self._server)
@@ -41,7 +41,7 @@ class HeldLock:
     def retake(self) -> None:
         """Take it again, after a restart of the server that we had asked for. Raise RunLockTaken."""
         self.close()
-        self._take()
+        self._acquire()
 
     def unlock(self) -> str | None:
         """Release it; return a sentence if this session had lost it."""
@@ -50,7 +50,7 @@ class HeldLock:
     def close(self) -> None:
         self._connection.close()
 
-    def _take(self) -> None:
+    def _acquire(self) -> None:
         self._connection = self._engine.connect("stallmark-run")
         try:
             with as_call_failed():

@@ -317,7 +317,7 @@ class PostgresSettings(VariantSetting):
             raise StallmarkError(f"`{pending[0]}` takes effect when the server is restarted: restart it.")
 
     def _pending(self, names: Collection[str] | None = None) -> list[str]:
-        """Return the settings that wait for a restart, all or of these names."""
+        """Return the names of settings that wait for a restart, among these or all."""
         try:
             pending = [name for (name,) in self._engine.query(sql_file.read(__package__, "settings_pending"))]
         except CallFailed:  # it needs what `_entries` names

@@ -87,7 +87,7 @@ def _lag(
     **_: object,
 ) -> str:
     queue = f", queue from {number(waiting_first)} to {number(waiting_last)}" if grows else ""
-    queue += "".join(f", {_missed(*timer)}" for timer in missed)
+    queue += "".join(f", {_periods_in_words(*timer)}" for timer in missed)
     unit, factor = ("s", 1) if worst_s >= 0.1 else ("ms", 1000)
     return f"{number(value * factor)} {unit} late on average, {number(worst_s * factor)} {unit} at worst{queue}"
 
@@ -118,7 +118,7 @@ def _(value: float, limit: float, transaction: str, limit_s: float, slow: Sequen
     return f"More than a tenth took longer than the limit or were given up: {texts}."
 
 
-def _missed(transaction: str, ended: int, due: int) -> str:
+def _periods_in_words(transaction: str, ended: int, due: int) -> str:
     return f"{display_name(transaction)} ended {ended:,} times and was due {due:,} times"
 
 
@@ -135,7 +135,9 @@ def _(
     late = [f"started {number(value)} s late on average"] if value > limit else []
     queue = [f"queued up from {number(waiting_first)} to {number(waiting_last)}"] if grows else []
     behind = [f"their transactions {listed([*late, *queue])}"] if late or queue else []
-    return f"The background sessions fell behind: {listed([*behind, *(_missed(*timer) for timer in missed)])}."
+    return (
+        f"The background sessions fell behind: {listed([*behind, *(_periods_in_words(*timer) for timer in missed)])}."
+    )
 
 
 @says(GateKind.CONSISTENCY)
