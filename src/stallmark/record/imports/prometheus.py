@@ -27,7 +27,7 @@ import numpy as np
 from stallmark.errors import StallmarkError
 from stallmark.record.formats.sample import Counter, JsonArray, head_of
 from stallmark.record.formats.sentences import refusal
-from stallmark.record.imports.amounts import Amounts, Key, known_counters, known_series
+from stallmark.record.imports.amounts import Amounts, Key, known_counters, known_parts
 from stallmark.record.imports.devices import classify, note_uncounted
 from stallmark.record.imports.perfmon import SYSTEM_DATABASES
 from stallmark.record.imports.readings import Readings, in_order
@@ -55,7 +55,7 @@ _LEFT_OUT = {
 def read(path: Path, recording: Recording, wanted: Wanted) -> None:
     """Add all series of one file; raise StallmarkError if it has no known metric."""
     readings = _read_known(path, recording)
-    amounts = Amounts(readings, known_series(readings, "prometheus", lambda own: (own.object, own.counter)), recording)
+    amounts = Amounts(readings, known_parts(readings, "prometheus", lambda own: (own.object, own.counter)), recording)
     moved = amounts.bytes_by_device(*_DEVICES)
     counted = classify(moved, recording, wanted)
     classes: dict[Key, str] = {}
@@ -110,7 +110,7 @@ def _read_known(path: Path, recording: Recording) -> Readings:
         counter: (range(end - len(values), end), values)
         for (counter, (_, values)), end in zip(joined.items(), ends, strict=True)
     }
-    return in_order(path.name, np.concatenate([times for times, _ in joined.values()]), cells)
+    return in_order(path, np.concatenate([times for times, _ in joined.values()]), cells)
 
 
 def _read_series(path: Path, result: Mapping[str, Any]) -> tuple[Labels, np.ndarray]:
