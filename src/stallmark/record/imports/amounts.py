@@ -71,9 +71,10 @@ def known_counters(source: str) -> dict[Key, list[Meaning]]:
 
 
 def known_parts(readings: Readings, source: str, key: Callable[[Counter], Key]) -> Iterator[Part]:
-    """Yield the parts that are counters of a tool; `key` gives the object and name of a counter."""
-    for counter, values in readings.values.items():
-        object, name = key(counter)
+    """Yield the parts that are counters of a tool, and forget their readings; `key` gives the object and name of a
+    counter."""
+    for counter in list(readings.values):
+        values, (object, name) = readings.values.pop(counter), key(counter)
         for column, kind, factor, rank in known_counters(source)[object, name]:
             named = "" if column in _CPU else counter.instance
             yield Part(column, kind, rank, (object, counter.instance), named, values * factor)

@@ -1,7 +1,6 @@
 """The samples of one file as a table: a row for each time, a column for each counter, and the spans between rows."""
 
 from array import array
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ class Readings:
 
     name: str
     times: np.ndarray
-    values: Mapping[Counter, np.ndarray]
+    values: dict[Counter, np.ndarray]
     seconds: np.ndarray | None = None
     """The covered time, NaN if the file does not state it."""
     begins: np.ndarray | None = None
@@ -109,8 +108,8 @@ def read_samples(
 
 def in_order(path: Path, times: np.ndarray, cells: Cells) -> Readings:
     """Return the samples in the order of time; of two values of one time the first counts."""
-    distinct_times, rows = np.unique(times, return_inverse=True)
-    return Readings(path.name, distinct_times, _columns(path, rows, cells))
+    distinct_times = np.unique(times)
+    return Readings(path.name, distinct_times, _columns(path, np.searchsorted(distinct_times, times), cells))
 
 
 def _columns(path: Path, rows: np.ndarray, cells: Cells) -> dict[Counter, np.ndarray]:
