@@ -11,6 +11,7 @@ import numpy as np
 
 import stallmark
 from stallmark.errors import StallmarkError
+from stallmark.record.files import refuse_unwritable
 from stallmark.record.formats.recognise import detect_format, open_recording
 from stallmark.record.formats.sysstat import AS_SADF, AS_TEXT
 from stallmark.record.imports import open_csv, perfmon, prometheus, sysstat
@@ -125,6 +126,7 @@ def import_profile(files: Sequence[Path], folder: Path, wanted: Wanted, *, anony
     """
     if folder.exists():
         raise StallmarkError(f"{folder} exists already: an import makes a new folder. Name another with --out.")
+    refuse_unwritable(folder, "name another with --out")
     recording = Recording()
     source: Source | None = None
     for path in files:
