@@ -347,7 +347,7 @@ def test_rows_are_counted_up_to_an_error_and_the_session_goes_on(in_transaction,
     count, rows = session.call_head("count", (4999,))
     assert count == 4999 and len(rows) == ROWS_AT_ONCE
     with pytest.raises(CallFailed, match="division by zero"), opened:
-        assert session.call_head("insert", (1,)) == (1, ())
+        assert session.call_head("insert", (1,)) == (1, [])
         assert list(session.call_head("isolation", ())[1]) == [
             ("serializable" if in_transaction else "read committed",)
         ]

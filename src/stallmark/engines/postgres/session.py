@@ -351,7 +351,7 @@ class PostgresSession(Session):
 
     def _rows(self, name: str, result: pq.abc.PGresult) -> Sequence[tuple]:
         if result.status == _DONE:
-            return ()
+            return []
         decoders = self._decoders.get(name)
         if decoders is None:
             decoders = [(c, _DECODERS.get(result.ftype(c), bytes.decode)) for c in range(result.nfields)]
