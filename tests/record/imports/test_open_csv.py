@@ -273,7 +273,7 @@ def test_every_name_of_ours_is_taken_for_what_it_is(tmp_path_factory, ours, valu
     from stallmark.record.profile.interval_table import read_imported
 
     folder = tmp_path_factory.mktemp("one")
-    held, meaning, _ = NAMES[ours]
+    held, meaning = NAMES[ours]
     values = sorted(values) if meaning.kind == "total" else values
     rows = [f"2026-03-02T10:00:{15 * place:02d}Z,{value},{value}" for place, value in enumerate(values)]
     column = meaning.column
