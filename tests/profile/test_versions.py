@@ -9,7 +9,7 @@ from support.clusters import Cluster
 from stallmark.engines import sql_file
 
 pytestmark = pytest.mark.server
-COMMITS = 300
+COMMITS, QUERIES, WORKERS = 300, 20, 2
 
 
 @pytest.fixture
@@ -40,3 +40,22 @@ def test_bytes_of_the_log_are_those_written(cluster: Cluster, session: psycopg.C
     write_bytes = after[6] - before[6]
     assert write_bytes / COMMITS == pytest.approx(8192, rel=0.1)
     assert write_bytes / (after[5] - before[5]) == pytest.approx(8192, rel=0.1)
+
+
+def test_each_parallel_worker_is_two_transactions(cluster: Cluster, session: psycopg.Connection):
+    for name, value in (("max_parallel_workers_per_gather", WORKERS), ("parallel_setup_cost", 0)):
+        session.execute(f"SET {name} = {value}")
+    session.execute("SET min_parallel_table_scan_size = 0")
+    session.execute("SET parallel_tuple_cost = 0")
+
+    def both() -> dict[str, int]:
+        rows = counts(session, cluster.major, "databases") | counts(session, cluster.major, "counters")
+        return {name: row[2] for name, row in rows.items()}
+
+    before = both()
+    for _ in range(QUERIES):
+        session.execute("SELECT sum(price) FROM sold")
+    rises = {name: value - before[name] for name, value in both().items()}
+    workers = rises.get("parallel_workers", QUERIES * WORKERS)
+    assert workers == QUERIES * WORKERS
+    assert rises["transactions"] - 2 * workers == pytest.approx(QUERIES, abs=8)
