@@ -261,7 +261,7 @@ junit_option = click.option(
     "--junit",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Also write a JUnit file for CI: each limit, and whether it was kept.",
+    help="Also write a JUnit file for CI: each limit, and whether it was met.",
 )
 quiet_option = click.option("--quiet", "-q", is_flag=True, help="Show the result alone, without progress.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON to standard output.")
