@@ -138,7 +138,7 @@ def test_a_comparison_that_may_not_be_made_names_the_check(sound):
     ]
     found = compare_runs(runs)
     for text in (printed(verdicts(found), 100), summary_for_a_ticket(found), render_comparison(summary, found)):
-        assert "not comparable" in text.lower() and "the driver was the bottleneck" in " ".join(text.split())
+        assert "not comparable" in text.lower() and "The driver was the bottleneck" in " ".join(text.split())
 
 
 def test_the_report_of_an_experiment_has_the_same_verdict_on_top(sound):

@@ -11,6 +11,7 @@ import numpy as np
 
 import stallmark
 from stallmark.errors import StallmarkError
+from stallmark.format import listed
 from stallmark.record.formats.recognise import detect_format, open_recording
 from stallmark.record.formats.sysstat import AS_SADF, AS_TEXT
 from stallmark.record.imports import open_csv, perfmon, prometheus, sysstat
@@ -205,6 +206,9 @@ def _manifest(
     )
 
 
+_NO_VALUES = "the files have no values of"
+
+
 def _missing(recording: Recording, intervals: Intervals, source: Source) -> dict[str, str]:
     """Return the values that no file has, by table, with the reason."""
     missing = dict(recording.missing)
@@ -213,14 +217,12 @@ def _missing(recording: Recording, intervals: Intervals, source: Source) -> dict
     if not of_files:
         missing["disk counters"] = "the files have no I/O of disks"
     elif lacking := [name for name in IO if name not in of_files]:
-        reason = (
-            "sar counts a device's reads and writes together" if source == "sar" else "without a value in the files"
-        )
-        missing["disk counters"] = f"{', '.join(lacking)}: {reason}"
+        reason = "sar counts a device's reads and writes together, without" if source == "sar" else _NO_VALUES
+        missing["disk counters"] = f"{reason} {listed(lacking)}"
     of_server = {name.partition(".")[2] for name in known if name.startswith("server.")}
     if not of_server - {"cpu_s"}:
         missing["database counters"] = "the files have no counters of the database server"
     elif lacking := [name for name in (*COUNTS, *STATES) if name not in of_server and f"server.{name}" not in missing]:
-        missing["database counters"] = f"{', '.join(lacking)}: without a value in the files"
+        missing["database counters"] = f"{_NO_VALUES} {listed(lacking)}"
     missing["waits"] = f"{'the file' if source == 'csv' else source} does not record what the server waits for"
     return missing
