@@ -192,8 +192,8 @@ def workload_options(*, as_built: bool = False) -> Callable:
             "scale",
             default="",
             metavar="MEASURE=N[,…]",
-            help="Size of the database, such as branches=100, customers=1000,days=10 or size=20GB; for several "
-            "workloads, the measures of all.",
+            help="Size of the database, such as branches=100, customers=1000,days=10 or size=20GB; several workloads "
+            "take the measures of each.",
         )
         @click.option(
             "--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of the generated data."

@@ -56,7 +56,7 @@ _MOST_APART_S = 900.0
     "classes",
     multiple=True,
     metavar="DEVICE=CLASS",
-    help="With --from: files on a device, such as D:=data or sdb=log; repeatable.",
+    help="With --from: class of the files on a device, such as D:=data or sdb=log; repeatable.",
 )
 @click.option(
     "--map",
