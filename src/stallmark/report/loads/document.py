@@ -110,10 +110,10 @@ class LoadsPicture:
         return bars + dots
 
 
-def _in_words(name: str, at: str, value: str, unit: str, mean_ms: str) -> str:
+def _in_words(name: str, position: str, value: str, unit: str, mean_ms: str) -> str:
     """Return a row of the picture: "together: 80.0 TPS, 247 ms"."""
     latency = f", {mean_ms} ms" if mean_ms not in ("", format.NONE) else ""
-    return f"{name}{f', {at}' if at else ''}: {value} {unit}{latency}"
+    return f"{name}{f', {position}' if position else ''}: {value} {unit}{latency}"
 
 
 def picture_of_loads(loads_summary: LoadsSummary) -> LoadsPicture | None:
