@@ -50,6 +50,10 @@ def check_sql(folder: str | None, target, scripts: tuple[str, ...], defined: tup
     out.print(table)
     statements = "the statement" if len(tried) == 1 else f"all {len(tried)} statements"
     print_markup(out, f"The server takes {statements}, and kept nothing.")
+    for statement in tried:
+        if statement.commits:
+            place = f"{statement.transaction}.sql, line {statement.line}"
+            print_markup(out, escape(f"{place} commits by itself: it was prepared, and not executed."))
 
 
 def _format_value(value: float | None) -> str:
