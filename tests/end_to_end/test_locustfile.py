@@ -105,7 +105,7 @@ JAR = "CREATE TABLE jar (coins integer); INSERT INTO jar VALUES (0)"
 
 
 def owns(*keys: str) -> str:
-    lines = "".join(f"    {key}\n" for key in ("sql = './mine'", "most_users = 8", "think_time_s = 0.02", *keys))
+    lines = "".join(f"    {key}\n" for key in ("sql = './mine'", "most_users = 24", "think_time_s = 0.02", *keys))
     return f"from stallmark.driver.locust import StallmarkUser\n\nclass Clerk(StallmarkUser):\n{lines}"
 
 
