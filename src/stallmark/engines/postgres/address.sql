@@ -1,3 +1,12 @@
+-- [session_settings]
+-- The settings that end sessions, as they are for this one, and where their values come from.
+SELECT name, setting, coalesce(unit, '') AS unit, source FROM pg_settings WHERE name = ANY(%s)
+
+-- [primary]
+-- The server that this standby follows, as far as this role may see it. Aurora refuses it.
+SELECT concat_ws(':', sender_host, sender_port) AS address FROM pg_stat_wal_receiver
+
+-- [writable]
 -- Whether something can be written here: by the server, by the session's settings, and by the role's rights.
 SELECT pg_is_in_recovery() AS standby,
        current_setting('default_transaction_read_only') = 'on' AS reads_only,

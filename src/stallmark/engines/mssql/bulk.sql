@@ -1,3 +1,4 @@
+-- [bulk_probe]
 -- A table for everybody that is gone with this session: a column for each type that Stallmark's tables have.
 CREATE TABLE {table} (
     [key] integer NOT NULL, big bigint, small smallint, flag bit, ratio float, price numeric(15, 2),

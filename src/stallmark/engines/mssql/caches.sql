@@ -1,3 +1,4 @@
+-- [indexes]
 -- The indexes and heaps of a schema with their pages, the smallest first. What counting rows does not read is read by
 -- `long_texts`, an expression that goes through every text without a limit, in its own pages, and in a columnstore by
 -- a checksum of every column.

@@ -1,3 +1,4 @@
+-- [free_space]
 -- Bytes that data may still take: on the fullest volume that holds a data file, and inside these files, which are made
 -- larger than what is in them. A log has its own volume or file, and is made as large as it is to be.
 SELECT (SELECT MIN(v.available_bytes)

@@ -1,3 +1,11 @@
+-- [rights]
+-- What this login may do here, 1 or 0 each: the rights that views want, and those to make tables.
+SELECT {states},
+       HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), 'DATABASE', 'CREATE TABLE') AS [CREATE TABLE],
+       HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), 'DATABASE', 'CREATE SCHEMA') AS [CREATE SCHEMA],
+       HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), 'DATABASE', 'CREATE PROCEDURE') AS [CREATE PROCEDURE]
+
+-- [rights_azure]
 -- What this user may do in a database of Azure SQL, 1 or 0 each.
 SELECT HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), 'DATABASE', 'VIEW DATABASE STATE') AS [VIEW DATABASE STATE],
        HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), 'DATABASE', 'CREATE TABLE') AS [CREATE TABLE],

@@ -1,3 +1,4 @@
+-- [own_io]
 -- What this session has read and written so far, in tables, indexes and temporary tables, as it has made it known.
 SELECT sum(io.reads)::bigint AS reads,
        sum(io.read_bytes)::bigint AS read_bytes,
