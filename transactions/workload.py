@@ -157,6 +157,12 @@ class WorkloadContext:
         return range((self.cell - 1) * units // self.cells, self.cell * units // self.cells)
 
 
+_MARKS: Mapping[str, tuple[str, Any]] = {
+    "cheap": ("cost", "cheap"), "statistical": ("statistical", True), "fresh": ("fresh_only", True)
+}  # fmt: skip
+"""The field and value of a condition that a mark in its heading sets."""
+
+
 @dataclass(frozen=True)
 class Condition:
     """A consistency condition on a database."""
@@ -172,9 +178,14 @@ class Condition:
     """True if the condition holds only until transactions have run on the loaded database."""
 
     @classmethod
-    def from_file(cls, package: str, file: str, name: str, cost: str = "scan", **marks: bool) -> "Condition":
-        """Return a condition with the SQL of `conditions/<file>.sql` in a workload's package."""
-        return cls(name, sql_file.read(package, f"conditions/{file}"), cost, **marks)
+    def read_all(cls, package: str) -> "tuple[Condition, ...]":
+        """Return the conditions of a workload, in the order of `conditions.sql` in its package."""
+        conditions = []
+        for statement in sql_file.statements(f"{package}.conditions"):
+            _, *marks = statement.key.split(", ")
+            values = dict(_MARKS[mark] for mark in marks)
+            conditions.append(cls(statement.title, statement.text.rstrip().removesuffix(";"), **values))
+        return tuple(conditions)
 
 
 @dataclass(frozen=True)
