@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from stallmark import format
 from stallmark.engines import several
@@ -14,8 +13,7 @@ from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, NotGivenBack, ServerLost, StallmarkError, as_reason, as_sentence, in_words
 from stallmark.experiment.build_progress import show_build
-from stallmark.experiment.by_hand import LoadByHand
-from stallmark.experiment.companions import LoadMachines
+from stallmark.experiment.companions import LoadByHand, LoadMachines
 from stallmark.experiment.estimate import Estimate, estimate
 from stallmark.experiment.manifest import EndNote, Place, PreparedStorage
 from stallmark.experiment.placing import arrangement, locations
@@ -48,9 +46,6 @@ from stallmark.scenarios.model import AnyScenario, QueryScenario, TimedScenario
 from stallmark.schema.deploy import telling_blockers
 from stallmark.stopping import later
 from stallmark.transactions import find_workload
-
-if TYPE_CHECKING:
-    pass
 
 
 # The loss of the server as the reason of what failed by it.
