@@ -45,7 +45,6 @@ PICTURE = (
     "throughput by users, or by cells relative to the fewest cells; dashed: linear scaling."
 )
 NO_PICTURE = "No load was measured in any step."
-_PER = {"users": "/s", "streams": "/h", "raw": " IOPS"}
 
 
 @says(LoadsKind.TOGETHER)

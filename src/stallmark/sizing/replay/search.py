@@ -263,11 +263,6 @@ def replay(
         return result
 
 
-def level_s(windows: Sequence[Window], played: float) -> float:
-    """Return the duration of a level that is played once."""
-    return length_s(pieces_of(windows, played))
-
-
 @dataclass
 class _Levels:
     """The levels of a replay, measured one after the other."""
