@@ -28,7 +28,8 @@ from stallmark.cli.document import Outputs
 from stallmark.cli.exit_codes import CONDITION_BROKEN, INCOMPLETE, VERDICT
 from stallmark.cli.report import show_report
 from stallmark.errors import CallFailed, StallmarkError, as_reason, as_sentence, in_words
-from stallmark.experiment.companions import Follower, LoadByHand, LoadMachines, OwnExperiment, QuickScenario
+from stallmark.experiment.by_hand import LoadByHand
+from stallmark.experiment.companions import Follower, LoadMachines, OwnExperiment, QuickScenario
 from stallmark.experiment.progress import Phase, Show
 from stallmark.stopping import StopSignal
 

@@ -14,7 +14,7 @@ from stallmark.driver.load import LoadSpec, Timeline, background_sessions, execu
 from stallmark.driver.pacing import Arrivals
 from stallmark.driver.searched_load import SearchPlan, TransactionLimit
 from stallmark.engines.base import Engine
-from stallmark.experiment.companions import LoadByHand
+from stallmark.experiment.by_hand import LoadByHand
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.workload import Follows, Queries, Search, Step, application
 from stallmark.record.manifest.workload import Load as RecordedLoad
