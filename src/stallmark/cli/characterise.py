@@ -62,8 +62,8 @@ def characterise(
 ) -> None:  # fmt: skip
     """Show how a load reads: by size of memory, across the data, by table and by transaction.
 
-    A workload, or the load of a scenario, is run on the embedded PostgreSQL while all its I/Os are traced. Existing
-    RUNs are shown as far as their records go: completely if their scenario has `observe: [io_trace]`. If a
+    A workload, or the load of a scenario, is run on the embedded PostgreSQL while all its I/Os are traced. Of existing
+    RUNs, the page shows what their records contain: everything if their scenario has `observe: [io_trace]`. If a
     folder of runs has the name of a workload, write it as ./bank.
     """
     from stallmark.report.targets import refuse_target
@@ -82,7 +82,9 @@ def characterise(
     if len(load) > 1 or (records[0].is_dir() and not is_named):
         if scale or seed is not None or pools or given:
             raise click.UsageError("Options of a load do not apply to existing runs: leave them out.")
-        show_locality(records, page or page_file(records[0], "locality.html", for_machines=as_json), as_json)
+        page = page or page_file(records[0], "locality.html", for_machines=as_json)
+        Outputs(page, as_json).refuse()
+        show_locality(records, page, as_json)
         return
     if target.url:
         raise StallmarkError(

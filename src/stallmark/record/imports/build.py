@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 import stallmark
+from stallmark.format import listed
+from stallmark.record.files import refuse_unwritable
 from stallmark.record.formats.recognise import detect_format, open_recording
 from stallmark.record.formats.sentences import count_with_noun, refusal
 from stallmark.record.imports import open_csv, perfmon, prometheus, sysstat
@@ -26,12 +28,12 @@ def _intervals(recording: Recording, wanted: Wanted) -> Intervals:
     """Put the spans of all files in the order of time. Of a span in two files, the first known value of each column
     counts; of two spans that overlap, the shorter one."""
     # In whole µs, so that the same time in two files is equal.
-    spans = np.round(np.concatenate([(rows.start, rows.end) for rows in recording.rows], axis=1) * _US)
+    spans = np.round(np.concatenate([(part.start, part.end) for part in recording.intervals], axis=1) * _US)
     (start, end), places = np.unique(spans, axis=1, return_inverse=True)
     columns: dict[str, np.ndarray] = {}
-    for rows in recording.rows:
-        own, places = np.split(places, [len(rows.start)])
-        for name, values in rows.columns.items():
+    for part in recording.intervals:
+        own, places = np.split(places, [len(part.start)])
+        for name, values in part.columns.items():
             column = columns.setdefault(name, np.full(len(start), np.nan))
             is_new = np.flatnonzero(np.isnan(column[own]) & np.isfinite(values))[::-1]
             column[own[is_new]] = values[is_new]
@@ -85,6 +87,7 @@ def import_profile(files: Sequence[Path], folder: Path, wanted: Wanted, *, anony
     """
     if folder.exists():
         raise refusal("existing", folder)
+    refuse_unwritable(folder, "name another with --out")
     if not files:
         raise refusal("no_file")
     if wanted.schedule and len(files) > 1:
@@ -162,6 +165,9 @@ def _manifest(
     )
 
 
+_NO_VALUES = "the files have no values of"
+
+
 def _missing(recording: Recording, intervals: Intervals, source: Source) -> dict[str, str]:
     """Return the values that no file has, by table, with the reason."""
     missing = dict(recording.missing)
@@ -170,14 +176,12 @@ def _missing(recording: Recording, intervals: Intervals, source: Source) -> dict
     if not of_files:
         missing["disk counters"] = "the files have no I/O of disks"
     elif lacking := [name for name in IO if name not in of_files]:
-        reason = (
-            "sar counts a device's reads and writes together" if source == "sar" else "without a value in the files"
-        )
-        missing["disk counters"] = f"{', '.join(lacking)}: {reason}"
+        reason = "sar counts a device's reads and writes together, without" if source == "sar" else _NO_VALUES
+        missing["disk counters"] = f"{reason} {listed(lacking)}"
     of_server = {name.partition(".")[2] for name in known if name.startswith("server.")}
     if not of_server - {"cpu_s"}:
         missing["database counters"] = "the files have no counters of the database server"
     elif lacking := [name for name in (*COUNTS, *STATES) if name not in of_server and f"server.{name}" not in missing]:
-        missing["database counters"] = f"{', '.join(lacking)}: without a value in the files"
+        missing["database counters"] = f"{_NO_VALUES} {listed(lacking)}"
     missing["waits"] = f"{'the file' if source == 'csv' else source} does not record what the server waits for"
     return missing
