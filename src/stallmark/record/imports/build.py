@@ -27,12 +27,12 @@ def _intervals(recording: Recording, wanted: Wanted) -> Intervals:
     """Put the spans of all files in the order of time. Of a span in two files, the first known value of each column
     counts; of two spans that overlap, the shorter one."""
     # In whole µs, so that the same time in two files is equal.
-    spans = np.round(np.concatenate([(rows.start, rows.end) for rows in recording.rows], axis=1) * _US)
+    spans = np.round(np.concatenate([(part.start, part.end) for part in recording.intervals], axis=1) * _US)
     (start, end), places = np.unique(spans, axis=1, return_inverse=True)
     columns: dict[str, np.ndarray] = {}
-    for rows in recording.rows:
-        own, places = np.split(places, [len(rows.start)])
-        for name, values in rows.columns.items():
+    for part in recording.intervals:
+        own, places = np.split(places, [len(part.start)])
+        for name, values in part.columns.items():
             column = columns.setdefault(name, np.full(len(start), np.nan))
             is_new = np.flatnonzero(np.isnan(column[own]) & np.isfinite(values))[::-1]
             column[own[is_new]] = values[is_new]
