@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import stallmark
+from stallmark.record.files import refuse_unwritable
 from stallmark.record.formats.recognise import detect_format, open_recording
 from stallmark.record.formats.sentences import count_with_noun, refusal
 from stallmark.record.imports import open_csv, perfmon, prometheus, sysstat
@@ -85,6 +86,7 @@ def import_profile(files: Sequence[Path], folder: Path, wanted: Wanted, *, anony
     """
     if folder.exists():
         raise refusal("existing", folder)
+    refuse_unwritable(folder, "name another with --out")
     if not files:
         raise refusal("no_file")
     if wanted.schedule and len(files) > 1:
