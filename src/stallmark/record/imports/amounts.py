@@ -72,7 +72,7 @@ def known_counters(source: str) -> dict[Key, list[Meaning]]:
 
 
 def known_parts(readings: Readings, source: str, key: Callable[[Counter], Key]) -> Iterator[Part]:
-    """Yield the parts of a tool's counters, and forget their readings. `key` gives the object and name of a counter."""
+    """Yield the parts of a tool's counters, and forget their readings; `key` gives the names of object and counter."""
     for counter in list(readings.values):
         values, (object, name) = readings.values.pop(counter), key(counter)
         for column, kind, factor, rank in known_counters(source)[object, name]:

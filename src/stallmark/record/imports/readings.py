@@ -36,7 +36,8 @@ class Readings:
     def spans(self, kept: np.ndarray, recording: Recording) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the kept rows that have a span, and the start and end of each.
 
-        A span begins at the sample before, or the stated seconds before its end. Stated seconds are rounded: a span that starts within 2 s of the sample before begins with it.
+        A span begins at the sample before, or the stated seconds before its end. Stated seconds are rounded: a span
+        that starts within 2 s of the sample before begins with it.
         """
         ends = self.times[kept]
         before = np.concatenate([[np.nan], ends[:-1]])[: len(ends)]
