@@ -135,7 +135,7 @@ def _try(
     tried = []
     for name, statement in statements.items():
         rows, ms = trial.done.get(name, (None, None))
-        names, text, commits = statement.names, statement.text, name in trial.commits
+        names, text, commits = statement.names, statement.brief, name in trial.commits
         tried.append(TriedStatement(name, kind.name, statement.line, text, names, types.get(name), rows, ms, commits))
     return tried
 
