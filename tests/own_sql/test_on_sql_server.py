@@ -30,6 +30,7 @@ def script() -> Script:
     script = Script(databases=["bank", "master", "tempdb"])
     says_it_is(script)
     script.sql("SELECT @@SPID", Rows([Column("spid", INT)], [(57,)]))
+    script.sql("sp_describe_undeclared_parameters", Error(11501, "The parameter type could not be deduced."))
     return script
 
 
@@ -64,6 +65,31 @@ def test_without_a_row_to_go_on_with_it_is_rolled_back(engine, server, script):
     server.forget()
     assert transaction.execute(session, transaction.inputs(random.Random(1))) is Outcome.ROLLED_BACK
     assert "ROLLBACK TRANSACTION" in sent(server)[-1][0]
+
+
+@pytest.mark.parametrize(
+    ("sql", "trips"),
+    [
+        ("UPDATE t SET a = :n", 1),
+        ("DECLARE @a int = :n; UPDATE t SET a = @a", 1),
+        ("MERGE t USING u ON t.a = u.a WHEN MATCHED THEN UPDATE SET a = :n WHEN NOT MATCHED THEN INSERT VALUES (1)", 1),
+        ("EXEC dbo.p :n", 1),
+        ("DECLARE @a int = :n; UPDATE t SET a = @a; UPDATE u SET a = @a", 3),
+        ("UPDATE t SET a = :n DELETE FROM u", 3),
+        ("DECLARE @a int = :n; WHILE @a > 0 BEGIN UPDATE t SET a = @a; SET @a -= 1 END", 3),
+        ("IF :n > 0 BEGIN EXEC dbo.p 1; INSERT INTO u VALUES (1) END", 3),
+    ],
+)
+def test_a_batch_that_changes_twice_is_one_transaction(sql, trips, engine, server, script):
+    script.sql("UPDATE|EXEC dbo")
+    given = {"sql": sql, "parameters": {"n": {"from": 7, "to": 7}}}
+    for one_transaction in (True, False):
+        _, transaction, session = place(engine, given | {"one_transaction": one_transaction})
+        server.forget()
+        assert transaction.execute(session, transaction.inputs(random.Random(1))) is Outcome.COMMITTED
+        texts = [text for text, _ in sent(server)]
+        assert len(texts) == (trips if one_transaction else 1)
+        assert ("BEGIN TRANSACTION" in texts[0]) == (len(texts) == 3) == ("COMMIT TRANSACTION" in texts[-1])
 
 
 def test_a_deadlock_is_rolled_back_and_can_be_tried_again(engine, server, script):
