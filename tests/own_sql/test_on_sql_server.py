@@ -119,6 +119,22 @@ def test_its_trial_is_rolled_back(engine, server, script):
     assert "ROLLBACK TRANSACTION" in texts[-1]
 
 
+def test_a_condition_is_tried_as_it_will_be_judged(engine, server, script):
+    script.sql("SELECT 1", Rows([Column("id", INT)], [(1,)]))
+    script.sql("AS offending WHERE 1 = 0", Error(156, "Incorrect syntax near the keyword 'WITH'.", severity=15))
+    given = {"name": "own", "transactions": {"look": {"sql": "SELECT 1"}}}
+    workload = define(read_definition(given | {"conditions": {"well": "WITH t AS (SELECT 2 AS a) SELECT a FROM t"}}))
+    with pytest.raises(StallmarkError, match=r"^conditions/well\.sql, within FROM \(…\): the server .*'WITH' \(156\)"):
+        examine(engine, workload)
+
+
+def test_a_statement_that_was_not_executed_was_not_seen(engine, script):
+    script.sql("INSERT INTO dbo.orders", Rows([Column("id", INT)], []))
+    given = {"name": "own", "transactions": {"place": ORDER}}
+    tried = examine(engine, define(read_definition(given)))
+    assert [(one.rows, one.types) for one in tried] == [(0, None), (None, None)]
+
+
 def test_changed_rows_are_counted_where_none_are_returned(engine, script):
     script.sql("UPDATE t", Count(3))
     script.sql("UPDATE u", Count(2), Rows([Column("id", INT)], [(1,)]))
