@@ -228,6 +228,37 @@ def test_parameters_have_the_types_of_the_procedure_at_every_call(engine, server
         session.close()
 
 
+def test_named_arguments_take_no_types_of_the_order_in_which_they_are_declared(engine, server, script):
+    columns = [Column("type_name", nvarchar(128)), *(Column(name, INT) for name in ("bytes", "digits", "decimals"))]
+    script.sql(r"sys\.parameters[^;]*'dbo.note'", Rows(columns, [("int", 4, 10, 0), ("varchar", 20, 0, 0)]))
+    script.sql("sp_describe_undeclared_parameters", Error(11501, "The parameter type could not be deduced."))
+    script.procedure("dbo.note", Rows([Column("x", INT)], [(1,)]))
+    session = engine.session(10)
+    session.prepare("note", "EXEC dbo.note @text = ?, @id = ?")
+    assert session.call("note", ("not a number", 7)) == [(1,)]
+    assert [each.value for each in server.requests[-1].parameters[-2:]] == ["not a number", 7]
+    session.close()
+
+
+@pytest.mark.parametrize("kind", ["varchar", "nvarchar"])
+def test_texts_of_a_batch_have_the_type_that_the_server_asks_for(engine, server, script, kind):
+    columns = [Column("parameter_ordinal", INT), *(Column(name, nvarchar(128)) for name in ("name", "id", "type"))]
+    described = [(1, "@P1", "", f"{kind}(20)"), (2, "@P2", "", "int"), (3, "@P3", "", "datetime2(3)")]
+    script.sql("sp_describe_undeclared_parameters", Rows(columns, described), times=1)
+    script.sql("WHERE code", Rows([Column("x", INT)], [(1,)]))
+    sent = []
+    for _ in range(2):  # asked once, for all sessions
+        session = engine.session(10)
+        session.prepare("look", "SELECT 1 FROM t WHERE code = ? AND id = ? AND made > ? AND note <> 'why?'")
+        for code in ("a", "Zürich" * 10):
+            assert session.call("look", (code, 7, "2026-11-29T21:00:00.000")) == [(1,)]
+            sent.append([(each.type.name, each.type.size, each.value) for each in server.requests[-1].parameters[-3:]])
+        session.close()
+    assert [values[0][2] for values in sent[:2]] == ["a", "Zürich" * 10]
+    assert {values[0][:2] for values in sent} == {(kind, 8000)}
+    assert {values[1][0] for values in sent} == {"int"} and {values[2][0] for values in sent} == {"nvarchar"}
+
+
 @pytest.mark.parametrize("length", [8_000, 8_001, 3_000_000])
 @pytest.mark.parametrize("call", ["{CALL dbo.note(?, ?)}", "BEGIN TRANSACTION; EXEC dbo.note ?, ?; COMMIT"])
 def test_a_long_text_arrives_whole(engine, server, script, call, length):
