@@ -3,12 +3,13 @@
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 
 import pytest
 from support.mssql_server import answering, engine_at, says_it_is
 from support.tds.answers import Cut, Error, Hold, Rows
-from support.tds.datatypes import INT, nvarchar
+from support.tds.datatypes import INT, DataType, nvarchar
 from support.tds.responder import Responder
 from support.tds.script import Script
 from support.tds.tokens import Column
@@ -272,6 +273,21 @@ def test_a_long_text_arrives_whole(engine, server, script, call, length):
         assert session.call("note", (7, text)) == [(1,)]
         assert [each.value for each in server.requests[-1].parameters[-2:]] == [7, text]
     session.close()
+
+
+def test_times_with_an_offset_are_fetched_as_texts_that_can_be_bound_again(engine, script):
+    """pyodbc alone refuses the type."""
+    zones = [timezone(timedelta(hours=hours, minutes=minutes)) for hours, minutes in ((0, 0), (5, 45), (-3, -30))]
+    moments = [datetime(2026, 3, 1, 4, 5, 6, 789_012, zone) for zone in zones]
+    kind = DataType(0x2B, scale=7)
+    script.sql("SELECT made", Rows([Column("made", kind)], [*((moment,) for moment in moments), (None,)]))
+    session = engine.session(10)
+    session.prepare("made", "SELECT made")
+    texts = ["2026-03-01T04:05:06.7890120" + zone for zone in ("+00:00", "+05:45", "-03:30")]
+    assert session.call("made", ()) == [*((text,) for text in texts), (None,)]
+    session.close()
+    with engine.few_logins():
+        assert [engine.query("SELECT made")[1] for _ in range(2)] == [(texts[1],)] * 2
 
 
 # Errors
