@@ -33,7 +33,7 @@ _MOMENT = 27  # letters of the longest time; it goes as text, which no setting o
 # Its fourth column is the type's name: "varchar(30)".
 _DESCRIBE = "EXEC sys.sp_describe_undeclared_parameters @tsql = {batch}"
 _TEXT_TYPE = re.compile(r"(n?)(?:var)?char\(\d+\)")
-_MOST_BYTES = 8000  # of a text that is not of a `max` type
+_MOST_BYTES = 8000  # the length of the longest text that is not of a `max` type
 _PLACE = re.compile(r"""'(?:[^']|'')*' | "(?:[^"]|"")*" | \[(?:[^\]]|\]\])*\] | --[^\n]* | /\*.*?\*/ | (\?)""",
                     re.VERBOSE | re.DOTALL)  # fmt: skip
 
@@ -59,8 +59,10 @@ class ParameterTypes:
         self._known: dict[str, list[Size | None]] = {}
 
     def lookup(self, statement: str, cursor: Any) -> list[Size | None] | None:
-        """Return the types of the statement's parameters, or None if the server does not report them: those of the one
-        procedure that it calls, or of its texts alone."""
+        """Return the types of a statement's parameters, or None if the server does not report them.
+
+        They are those of the one procedure that it calls; otherwise those of its texts alone.
+        """
         count = sum(bool(place[1]) for place in _PLACE.finditer(statement))
         if not count:
             return None
