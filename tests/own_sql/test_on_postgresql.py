@@ -48,6 +48,7 @@ def test_every_statement_is_tried_with_its_types_and_nothing_stays(shop, engine)
     assert result.exit_code == 0, result.output
     tried = {(one["transaction"], one["line"]): one for one in json.loads(result.stdout)}
     assert tried["rent_film", 2]["types"] == ["integer"]
+    assert tried["rent_film", 2]["text"].startswith("SELECT copy_id"), "without its comment"
     assert tried["rent_film", 2]["rows"] == 1
     assert tried["return_film", 9]["rows"] is None, "no rental was open"
     assert engine.query("SELECT count(*) FROM rental")[0][0] == 0

@@ -45,7 +45,7 @@ def check_sql(folder: str | None, target, scripts: tuple[str, ...], defined: tup
     for statement in tried:
         types = statement.types or [""] * len(statement.parameters)
         named = [f":{name} {kind}".strip() for name, kind in zip(statement.parameters, types, strict=False)]
-        row = [statement.transaction, str(statement.line), " ".join(statement.text.split())[:60], ", ".join(named)]
+        row = [statement.transaction, str(statement.line), statement.text[:60], ", ".join(named)]
         table.add_row(*map(escape, row), _format_value(statement.rows), _format_value(statement.ms))
     out.print(table)
     # SQL Server sees a statement when it is executed, where PostgreSQL has prepared it before.

@@ -124,7 +124,7 @@ def _try(session: Session, kind: type[OwnTransaction], transaction: OwnTransacti
     tried = []
     for name, statement in statements.items():
         rows, ms = trial.done.get(name, (None, None))
-        names, text = statement.names, statement.text
+        names, text = statement.names, statement.brief
         tried.append(TriedStatement(name, kind.name, statement.line, text, names, types.get(name), rows, ms))
     return tried
 
