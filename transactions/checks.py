@@ -83,11 +83,11 @@ def with_numbers(sql: str, numbers: Mapping[str, int]) -> str:
     return re.sub(r"(?<!:):([a-z_]+)", lambda match: str(numbers[match[1]]), sql)
 
 
-def counting_query(sql: str, where: str = "") -> str:
+def counting_query(sql: str) -> str:
     """Return the query that counts the rows of a condition and shows the first."""
     # Ordered and cut in the only words both engines know; the window counts before the cut.
     return (
-        f"SELECT COUNT(*) OVER () AS offending_rows, offending.* FROM (\n{sql}\n) AS offending {where} "
+        f"SELECT COUNT(*) OVER () AS offending_rows, offending.* FROM (\n{sql}\n) AS offending "
         f"ORDER BY 2 OFFSET 0 ROWS FETCH FIRST {EXAMPLES} ROWS ONLY"
     )
 

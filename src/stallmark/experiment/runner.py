@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,7 @@ from stallmark.experiment.query_run import QueryRun
 from stallmark.experiment.remaining_runs import EarlierExperiment, RemainingRuns
 from stallmark.experiment.run import AnyRun, RunOrder
 from stallmark.experiment.status import pace
-from stallmark.experiment.storage_work import StorageWork
+from stallmark.experiment.storage_work import StorageWork, carry_out_hook
 from stallmark.experiment.target import advice_on_unseen
 from stallmark.experiment.user_run import Run
 from stallmark.loaders import ledger
@@ -95,6 +96,10 @@ class Runner:
         self._begun = begun
         self._scenario = scenario
         self._engine = engine
+        if scenario.restart:
+            engine.restart = partial(
+                carry_out_hook, "restart", scenario.restart, show, "The command that restarts the server"
+            )
         self._show = show
         self._machines = machines
         self._by_hand = by_hand
@@ -269,6 +274,9 @@ class Runner:
         workload = find_workload(choice.name)
         if not list(databases(self._engine, workload, choice.scale)):
             return read_entry(self._engine, workload)
+        # A user's setup.sql makes the database again, which `run --sql` has changed. Ours may take hours to load.
+        if to_be_copied and workload.is_given and self._engine.is_local and not self._engine.by_workload:
+            self._clear_if_driven()
         loading = show_build(self._show, f"Loading {choice}")
         with loading as progress, telling_blockers(self._engine, self._show.say):
             workers = os.cpu_count() or 1
@@ -290,6 +298,13 @@ class Runner:
         if to_be_copied:
             self._keep_copies()
         return read_entry(self._engine, workload)
+
+    def _clear_if_driven(self) -> None:
+        """Clear a database that load has changed if no copy from before is kept."""
+        entry = ledger.read(self._engine)
+        if entry and entry.driven and required(self._engine.backup).label() != entry.label:
+            self._show.say(f"{self._scenario.contents} has changed since setup.sql made it: it is made again.")
+            self._engine.clear_database()
 
     def _keep_copies(self) -> None:
         for database in several.copied(self._engine):

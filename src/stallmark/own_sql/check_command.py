@@ -55,6 +55,10 @@ def check_sql(folder: str | None, target, scripts: tuple[str, ...], defined: tup
     print_markup(out, f"The server takes {statements}, and kept nothing.")
     if seen < len(tried):
         print_markup(out, "It has not seen the others: an earlier statement returned no row for them.")
+    for statement in tried:
+        if statement.commits:
+            place = f"{statement.transaction}.sql, line {statement.line}"
+            print_markup(out, escape(f"{place} commits by itself: it was prepared, and not executed."))
 
 
 def _format_value(value: float | None) -> str:

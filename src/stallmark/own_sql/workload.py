@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from stallmark.engines.base import Engine, Session
 from stallmark.own_sql.transaction import OwnTransaction, Shared, statement_facts, transaction_class
-from stallmark.transactions import define
 from stallmark.transactions.workload import (
     Background,
     Condition,
@@ -68,18 +67,23 @@ class OwnWorkload(Workload):
 
     def examine(self, engine: Engine, users: int) -> None:
         # Imported here because an executor, which imports this module, never examines.
-        from stallmark.own_sql.examine import MANY_ROWS, examine
+        from stallmark.own_sql.examine import examine
 
-        counted = [statement.name for statement in examine(engine, self, users) if (statement.rows or 0) > MANY_ROWS]
-        define({**self.definition, "counted": counted})
+        examine(engine, self, users)
 
 
 def make_workload(definition: Mapping[str, Any]) -> OwnWorkload:
     """Return the workload of a definition, as `folder.read_definition` returns it."""
     kinds = {name: transaction_class(name, given, definition) for name, given in definition["transactions"].items()}
-    every = {name: given["every"] for name, given in definition["transactions"].items() if given["every"]}
+    by_key: dict[str, dict[type[Transaction], float]] = {
+        key: {kinds[name]: given[key] for name, given in definition["transactions"].items() if given[key]}
+        for key in ("every", "rate")
+    }
+    every, rates = by_key["every"], by_key["rate"]
     weights: dict[type[Transaction], int] = {
-        kind: definition["transactions"][name]["weight"] for name, kind in kinds.items() if name not in every
+        kind: definition["transactions"][name]["weight"]
+        for name, kind in kinds.items()
+        if kind not in every and kind not in rates
     }
     primary = definition["primary"]
 
@@ -95,9 +99,11 @@ def make_workload(definition: Mapping[str, Any]) -> OwnWorkload:
         conditions=tuple(Condition(name, _bare(text)) for name, text in definition["conditions"].items()),
         users=UserLoad(deck=weights, share=share, primary=kinds[primary] if primary else None),
         background=Background(
-            timers={kinds[name]: seconds for name, seconds in every.items()},
-            sessions_per_user=_SESSIONS_PER_USER if every else 0.0,
-            executed_by="the transactions at intervals",
+            timers=every,
+            rates=rates,
+            # A transaction at a rate has as many sessions as users have, so that the server limits it and not we.
+            sessions_per_user=1.0 if rates else _SESSIONS_PER_USER if every else 0.0,
+            executed_by="the transactions at a rate or at intervals",
         ),
         definition=definition,
     )
@@ -105,9 +111,7 @@ def make_workload(definition: Mapping[str, Any]) -> OwnWorkload:
 
 def version_of(definition: Mapping[str, Any]) -> int:
     """Return a number that changes with every word of a definition that decides what is executed."""
-    # The trial finds `counted` on each server. It decides how rows are fetched, not what is executed.
-    deciding = {key: value for key, value in definition.items() if key != "counted"}
-    return _number(json.dumps(deciding, sort_keys=True, default=str))
+    return _number(json.dumps(definition, sort_keys=True, default=str))
 
 
 def _bare(text: str) -> str:

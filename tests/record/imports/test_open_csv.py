@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
-from stallmark.record.imports.open_csv import MEANINGS
+from stallmark.record.imports.open_csv import NAMES
 
 OURS = "Time,reads_per_s,read_ms,log.write_bytes_per_s,batches_per_s,connections\n"
 ROWS = "2026-03-02T10:00:00Z,1,1,1,1,1\n2026-03-02T10:00:15Z,10,2,1000,4,7\n2026-03-02T10:00:30Z,20,,2000,,8\n"
@@ -219,6 +219,28 @@ def test_totals_of_files_rise_each_by_itself(import_texts):
     assert "anew 1 time" in notes and "data 6/1" in notes
 
 
+def test_a_file_whose_rates_begin_later_did_not_exist_before(import_texts):
+    rows = [
+        ("10:00:00", "a", 1),
+        ("10:00:15", "a", 2),
+        ("10:00:30", "a", 3),
+        ("10:00:30", "b", 10),
+        ("10:00:45", "a", 4),
+    ]
+    rows += [("10:01:00", "a", 5), ("10:01:00", "b", 10)]
+    text = "Time,file,reads_per_s\n" + "".join(f"2026-03-02T{time}Z,data {name},{rate}\n" for time, name, rate in rows)
+    found = import_texts(text)
+    assert found.io("reads", "data") == [30, 195, 225] and found.ends() == ["02 10:00:15", "02 10:00:30", "02 10:01:00"]
+    assert any("0 while not: data b" in note for note in found.manifest.notes)
+
+
+def test_a_fall_of_one_total_hides_those_beside_it(import_texts):
+    rows = ("10:00:00Z,100,1000", "10:00:15Z,200,2000", "10:00:30Z,10,3000", "10:00:45Z,20,4000")
+    text = "Time,data.reads_total,data.read_bytes_total\n" + "".join(f"2026-03-02T{row}\n" for row in rows)
+    found = import_texts(text)
+    assert found.io("reads", "data") == [100, 10] and found.io("read_bytes", "data") == [1000, 1000]
+
+
 @given(st.lists(st.lists(st.integers(0, 500), min_size=4, max_size=4), min_size=2, max_size=6), st.booleans())
 def test_rows_of_any_order_and_kind_give_what_was_counted(import_many, steps, is_total):
     """Per time what two files of data and two logs read; totals and counts of intervals mean the same."""
@@ -266,17 +288,17 @@ def test_what_is_refused_and_with_what_remedy(import_texts, text, names, words):
     assert "\n" not in str(refused.value)
 
 
-@given(st.sampled_from(sorted(MEANINGS)), st.lists(st.integers(0, 10**6), min_size=3, max_size=3))
+@given(st.sampled_from(sorted(NAMES)), st.lists(st.integers(0, 10**6), min_size=3, max_size=3))
 def test_every_name_of_ours_is_taken_for_what_it_is(tmp_path_factory, ours, values):
     from stallmark.record.imports.build import import_profile
     from stallmark.record.imports.recording import Wanted
     from stallmark.record.profile.interval_table import read_imported
 
     folder = tmp_path_factory.mktemp("one")
-    meaning = MEANINGS[ours]
+    held, meaning = NAMES[ours]
     values = sorted(values) if meaning.kind == "total" else values
     rows = [f"2026-03-02T10:00:{15 * place:02d}Z,{value},{value}" for place, value in enumerate(values)]
-    held, _, column = meaning.column.partition(".")
+    column = meaning.column
     side = "write" if meaning.kind == "mean" and "write" in ours else "read"
     other = side if meaning.kind == "mean" else "write" if column.startswith("read") else "read"
     beside = f"{'' if held in ('server', 'device') else held + '.'}{other}s_per_s"

@@ -30,10 +30,11 @@ class TransactionType:
 
     name: str
     cards: int | float
-    source: str  # "users", "followers" or "timer"
+    source: str  # "users", "followers", "timer" or "rate"
     limit_s: float | None
     follows: str | None = None  # the type that gives rise to this one
     each: float = 0.0  # mean number of these per transaction of the type it follows
+    every_s: float | None = None  # the time after which it is due again
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,7 @@ def _kind(declared: Transaction) -> TransactionType:
         declared.limit_s,
         follows.transaction if follows else None,
         follows.each if follows else 0.0,
+        declared.every_s,
     )
 
 
@@ -210,7 +212,7 @@ class TransactionSummary:
     latency_mean_ms: float | None
     latency_ms: dict[str, float | None]  # keys "p50" "p90" "p95" "p99" "p99.9" "max": scheduled to ended
     service_ms: dict[str, float | None]  # the same: started to ended
-    source: str = "users"  # who starts it: "users", "followers" (others give rise to it) or "timer"
+    source: str = "users"  # who starts it: "users", "followers" (others give rise to it), "timer" or "rate"
     share: float | None = None  # share of the users' transactions that ended
     deck_share: float | None = None  # expected `share`
     limit_s: float | None = None  # 90 % should take no longer
