@@ -94,7 +94,8 @@ def _try_conditions(engine: Engine, workload: Workload) -> None:
                 session.count(name, ())
             except CallFailed as error:
                 if error.kind is not ErrorClass.TIMEOUT:
-                    raise _refused(f"conditions/{condition.name}.sql, within FROM (…)", error, None) from None
+                    within = "" if error.code == READ_ONLY else ", within FROM (…)"
+                    raise _refused(f"conditions/{condition.name}.sql{within}", error, None) from None
 
 
 def _post(kind: type[Transaction], inputs: tuple, after_s: float) -> None:
