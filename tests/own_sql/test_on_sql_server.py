@@ -4,7 +4,7 @@ import random
 
 import pytest
 from support.mssql_server import engine, says_it_is, server
-from support.tds.answers import Count, Error, Rows
+from support.tds.answers import Count, Error, Hold, Rows
 from support.tds.datatypes import INT
 from support.tds.script import Script
 from support.tds.tokens import Column
@@ -120,6 +120,16 @@ def test_its_trial_is_rolled_back(engine, server, script):
         "COMMIT TRANSACTION" in text for text in texts
     )
     assert "ROLLBACK TRANSACTION" in texts[-1]
+
+
+def test_a_slow_condition_is_tried_for_a_moment(engine, script):
+    script.sql("SELECT 1")
+    script.sql("FROM slow", Hold())
+    script.sql("FROM nowhere", Error(208, "Invalid object name 'nowhere'.", severity=16))
+    given = {"name": "own", "transactions": {"look": {"sql": "SELECT 1"}}}
+    given |= {"conditions": {"slow": "SELECT id FROM slow", "wrong": "SELECT id FROM nowhere"}}
+    with pytest.raises(StallmarkError, match=r"conditions/wrong\.sql, "):
+        examine(engine, define(read_definition(given)))
 
 
 def test_a_condition_is_tried_as_it_will_be_judged(engine, server, script):

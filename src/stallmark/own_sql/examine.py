@@ -91,7 +91,7 @@ def _try_conditions(engine: Engine, workload: Workload) -> None:
             name = f"stallmark {condition.name}"
             try:
                 session.prepare(name, counting_query(condition.sql))
-                session.count(name, ())
+                session.count(name, (), commits=False)
             except CallFailed as error:
                 if error.kind is not ErrorClass.TIMEOUT:
                     within = "" if error.code == READ_ONLY else ", within FROM (…)"
