@@ -24,7 +24,7 @@ PLACES = {
     "none": Devices(),
 }
 TOLD = {
-    "A": ("data on vdb (/mnt/a/db)", "log on the same (/mnt/a/db/pg_wal)"),
+    "A": ("data on vdb (/mnt/a/db)", "log on the same device (/mnt/a/db/pg_wal)"),
     "B": ("data on vdb (/mnt/a/new)", "log on vdc (/mnt/b/log)"),
 }
 
