@@ -123,6 +123,19 @@ def test_babelfish_s_one_number_is_told_apart_by_its_words(framed, script, said_
     assert raised.value.kind is kind and raised.value.code == "33557097"
 
 
+def test_on_babelfish_the_level_is_set_in_a_batch_of_its_own():
+    script = Script()
+    says_it_is(script, banner="Babelfish for PostgreSQL with SQL Server Compatibility - 12.0 (Babelfish 4.4.0)")
+    script.sql("SELECT @@SPID", Rows([Column("spid", INT)], [(57,)]))
+    with answering(script) as server:
+        session = engine_at(server).session(10)
+        server.forget()
+        with session.transaction(Isolation.SERIALIZABLE):
+            session.roll_back()
+        assert said(server)[1:] == ROLL_BACK.split("; ")
+        session.close()
+
+
 def test_a_transaction_may_decide_to_roll_back(framed, server):
     with framed.transaction(Isolation.SERIALIZABLE):
         framed.call("one", (1,))

@@ -121,7 +121,7 @@ _CALL = re.compile(r"\{\s*CALL\s+([\w.\[\]]+)\s*(?:\(([^)]*)\))?\s*\}", re.IGNOR
 # pyodbc sends as they are. The level lasts, hence READ COMMITTED afterwards: it is what every other call starts from.
 _BEGIN = "SET XACT_ABORT ON; SET TRANSACTION ISOLATION LEVEL {isolation}; BEGIN TRANSACTION"
 _COMMIT = "COMMIT TRANSACTION; SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
-_ROLL_BACK = "IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION; SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
+_ROLL_BACK = ("IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION", "SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
 
 
 class MssqlSession(Session):
@@ -140,6 +140,8 @@ class MssqlSession(Session):
         self._connection = connection
         self._error = api().Error
         self._by_rpc = calls_by_rpc
+        # Babelfish refuses another level in a batch that has read @@TRANCOUNT.
+        self._roll_back = ("; ".join(_ROLL_BACK),) if calls_by_rpc else _ROLL_BACK
         self._statements: dict[str, tuple[Any, str]] = {}
         self._in_transaction = False
         self._under_way: Any = None
@@ -217,7 +219,8 @@ class MssqlSession(Session):
         """Roll back. Where that fails, the session is of no more use, and `then` is raised if it is given."""
         self._in_transaction = False
         try:
-            rows(self._aside.execute(_ROLL_BACK))
+            for batch in self._roll_back:
+                rows(self._aside.execute(batch))
         except self._error as error:
             self.is_lost = True
             raise then or failed(error) from None
