@@ -82,7 +82,7 @@ SENTENCES: Mapping[Kind, str] = {
         "In {steps:named} the real device was slower than the emulated one for up to {share:percent} of the I/Os, so "
         "the emulated device was slower than described."
     ),
-    CautionKind.SCATTER: "Two runs may differ by more than the seconds of one run differ.",
+    CautionKind.SCATTER: "Two runs may differ by more than the seconds within one run suggest.",
     CautionKind.FEW_CHECKPOINTS: (
         "The measured interval of {steps:named} contained fewer than {CHECKPOINTS} complete checkpoint cycles: the "
         "amount and time of writes partly depend on where the interval began."
