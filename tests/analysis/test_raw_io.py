@@ -113,7 +113,8 @@ def test_a_load_that_ended_early_has_its_rate_over_the_seconds_it_ran(read):
 
 def test_a_second_without_io_is_a_measurement_and_one_without_a_row_is_not(read):
     raw = read([row(10), row(11, us=[])])
-    reads = raw.load_column("scan", "reads")
+    [columns] = raw.counts.values()
+    reads = columns["reads"]
     assert reads[10] == 2 and reads[11] == 0 and np.isnan(reads[12])
     [found] = raw.summaries(STEP)
     assert (found.together.seen_s, found.together.iops) == (2, 1)

@@ -245,11 +245,6 @@ class RawIo:
     def loads(self) -> list[str]:
         return list(dict.fromkeys(load for load, _ in self.counts))
 
-    def load_column(self, load: str, column: str) -> np.ndarray:
-        """Return a count per second over the cells of a load; NaN if no cell ran."""
-        cells = np.array([columns[column] for (name, _), columns in self.counts.items() if name == load])
-        return np.where(np.isnan(cells).all(axis=0), np.nan, np.nansum(cells, axis=0))
-
     def summaries(self, interval: Interval) -> list[RawLoadSummary]:
         """Return the raw loads that did I/O in an interval, sorted by name."""
         summaries = []

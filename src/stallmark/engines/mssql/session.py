@@ -71,7 +71,7 @@ class ParameterTypes:
         if key not in self._known:
             try:
                 if called:
-                    asked = sql_file.read(__package__, "parameters").format(procedure=key)
+                    asked = sql_file.statement(__name__, "parameters").format(procedure=key)
                     sizes = [_size(*row) for row in rows(cursor.execute(asked))]
                 else:
                     described = rows(cursor.execute(_DESCRIBE.format(batch=constant(as_sent(statement)))))
@@ -291,9 +291,9 @@ class MssqlQueries:
             [(session,)] = rows(self._cursor.execute("SELECT @@SPID"))
         except self._error as error:
             raise failed(error) from None
-        self._waits = sql_file.read(__package__, "query_waits").format(session=session)
+        self._waits = sql_file.statement(__name__, "query_waits").format(session=session)
         noted = "query_noted.15" if keeps_actual_plans else "query_noted"
-        self._noted = sql_file.read(__package__, noted).format(session=session)
+        self._noted = sql_file.statement(__name__, noted).format(session=session)
         try:
             self._aside = beside()
             self._waited = self._wait_ms()
