@@ -2,15 +2,18 @@
 
 import pytest
 
-from stallmark.analysis.read.transactions import Lateness, RecordedWorkload, TransactionSummary, TransactionType
+from stallmark.analysis.read.transactions import Lateness, TransactionSummary
 from stallmark.analysis.validity import gates
 from stallmark.record.manifest.course import Condition, Unheard
-from stallmark.record.manifest.workload import Counted
+from stallmark.record.manifest.workload import Counted, Follows, Transaction, Workload
 
-ORDER, STATUS = TransactionType("trade_order", 101, "users", 2.0), TransactionType("trade_status", 303, "users", 1.0)
-RESULT = TransactionType("trade_result", 0, "followers", 2.0, "trade_order", 100 / 101)
-FEED = TransactionType("market_feed", 0, "followers", 2.0, "trade_order", 10 / 101)
-TRADING = RecordedWorkload((ORDER, STATUS, RESULT, FEED), "trade_result", 10.0)
+ORDER = Transaction(name="trade_order", cards=101, limit_s=2.0)
+STATUS, RESULT = (
+    Transaction(name="trade_status", cards=303, limit_s=1.0),
+    Transaction(name="trade_result", cards=100, source="followers"),
+)
+TRADING = Workload(transactions=(ORDER, STATUS, RESULT))
+EACH = {"trade_result": 100 / 101, "market_feed": 10 / 101}
 
 
 def kind(name: str, committed: int = 1000, **more) -> TransactionSummary:
@@ -38,13 +41,15 @@ def test_more_under_way_at_the_ends_explain_more():
 
 
 def test_a_single_type_or_none_that_ended_has_no_mix():
-    assert gates.mix(RecordedWorkload((ORDER,)), {"trade_order": 10}, {}, 1) is None
+    assert gates.mix(Workload(transactions=(ORDER,)), {"trade_order": 10}, {}, 1) is None
     assert gates.mix(TRADING, {}, {}, 1) is None
-    assert gates.mix(RecordedWorkload(), {"transfer": 10}, {}, 1) is None
+    assert gates.mix(Workload(), {"transfer": 10}, {}, 1) is None
 
 
 def following(results: int, orders: int = 10_100, before: tuple[int, int] = (1_010, 900), **more) -> gates.Following:
-    return gates.Following(more.get("of", RESULT), orders, more.get("rolled_back", 100), results, *before)
+    name = more.get("of", "trade_result")
+    follows = Follows(transaction="trade_order", each=EACH[name])
+    return gates.Following(name, follows, orders, more.get("rolled_back", 100), results, *before)
 
 
 def test_followers_may_differ_by_what_is_under_way():
@@ -68,7 +73,7 @@ def test_what_is_under_way_goes_up_and_down_with_the_rate():
 
 
 def test_the_followers_furthest_off_are_told():
-    feeds = following(600, of=FEED, before=(1_010, 99))
+    feeds = following(600, of="market_feed", before=(1_010, 99))
     gate = gates.followers([following(10_000), feeds], executors=2, seconds=100)
     assert gate and gate.passed is False and gate.facts["transaction"] == "market_feed"
     assert gates.followers([following(0, orders=0)], executors=2, seconds=100) is None
@@ -97,12 +102,11 @@ def test_locks():
 def test_limits_need_ten_beyond_them_and_do_not_void_a_step():
     def judged(order: float, status: float, done: int = 1000) -> gates.Gate:
         gate = gates.limits(
-            TRADING,
             [
                 kind("trade_order", done, over_limit=order, limit_s=2.0),
                 kind("trade_status", done, over_limit=status, limit_s=1.0),
                 kind("data_maintenance", done),
-            ],
+            ]
         )
         assert gate
         return gate
@@ -113,7 +117,7 @@ def test_limits_need_ten_beyond_them_and_do_not_void_a_step():
     assert slow.facts["slow"] == [["trade_status", 0.101, 1.0]]
     assert judged(0.3, 0.0, done=20).passed  # six of twenty
     assert judged(0.5, 0.0, done=20).passed is False
-    assert gates.limits(TRADING, [kind("data_maintenance")]) is None
+    assert gates.limits([kind("data_maintenance")]) is None
 
 
 def test_lag_is_lateness_or_a_queue_that_grows():

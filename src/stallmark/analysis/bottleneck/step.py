@@ -11,7 +11,7 @@ from stallmark.analysis.bottleneck.summary import Associated, Association, Budge
 from stallmark.analysis.finding import info
 from stallmark.analysis.read.counters import Counters
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.io import DEVICE, SERVER, Io, cpu_of_run, delta_over, per_second_mean, summed
+from stallmark.analysis.read.io import DEVICE, SERVER, Io, cpu_of_run, delta_over, host_cpu, per_second_mean, summed
 from stallmark.analysis.read.server_summary import IoSummary, ServerWait
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.waits import WaitParts
@@ -257,9 +257,8 @@ def _used_cores(step: StepFigures, load: Load, io: Io, interval: Interval, cores
 def _cores(manifest: Manifest, io: Io, interval: Interval) -> int | None:
     """Return the cores of the server's machine, from the CPU time of all cores per second; else as the server reports
     them."""
-    host = delta_over(io.host, interval)
     # All CPUs together pass one second per core and second.
-    if host is not None and not host.broken:
-        return max(1, round(sum(host.values.values()) / host.seconds))
+    if host := host_cpu(delta_over(io.host, interval)):
+        return max(1, round(host.cores))
     schedulers = manifest.server.settings.get("server schedulers", "")
     return int(schedulers) if schedulers.isdecimal() else None
