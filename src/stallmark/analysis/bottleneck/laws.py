@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from statistics import fmean
 from typing import Any
 
 from stallmark.analysis.bottleneck.summary import Demands, Law, LawKind, Limit, Prediction
@@ -208,6 +209,20 @@ def predict(demands: Demands, read_ms: float) -> Prediction:
     at_least = min(rates) * per_rate / (1 + error)
     response = sum(times.values()) - times[Limit.THINK_TIME]
     return Prediction(read_ms, rate * per_rate, at_least, at_most, response, max(times, key=lambda part: times[part]))
+
+
+def mean_prediction(demands: Sequence[Demands], read_ms: float) -> Prediction:
+    """Predict throughput for several runs: means over the runs, and so are the ends of the range."""
+    predictions = [predict(demand, read_ms) for demand in demands]
+    limits = {prediction.limit for prediction in predictions}
+    return Prediction(
+        read_ms,
+        fmean(prediction.tps for prediction in predictions),
+        fmean(prediction.low for prediction in predictions),
+        fmean(prediction.high for prediction in predictions),
+        fmean(prediction.response_ms for prediction in predictions),
+        limits.pop() if len(limits) == 1 else None,
+    )
 
 
 def _other_rates(demands: Demands, read_ms: float) -> Iterator[float]:
