@@ -153,11 +153,11 @@ def of_variants(*changes: dict[str, Any], axis: str = "variant", repeats: int = 
             at = {"variant": name, "key": f"{name}-{repeat}", "run": f"{name}-{repeat}", "repeat": repeat}
             step = changed_step(summaries.step(device=summaries.VDA, emulated_roles=()), **at)
             runs.append(summaries.run([changed_step(step, **more)], **of_runs))
-    return conclusions(axis, runs)
+    return list(conclusions(axis, runs))
 
 
 def of_runs(*runs: RunSummary, axis: str = "variant") -> list[Finding]:
-    return conclusions(axis, list(runs))
+    return list(conclusions(axis, runs))
 
 
 FOREIGN = [summaries.FOREIGN_IO]
