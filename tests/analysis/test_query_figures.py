@@ -1,12 +1,10 @@
 """The formulas of the figures, against numbers worked out by hand and what must hold for any times."""
 
-import math
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stallmark.analysis.read.query_figures import composite, counted_s, geometric_mean, power, rounded, throughput
+from stallmark.analysis.read.query_figures import composite, counted_s, power, rounded, throughput
 
 TIMES = st.lists(st.floats(0.001, 10_000), min_size=22, max_size=22)
 
@@ -49,10 +47,3 @@ def test_whoever_is_slower_everywhere_has_no_more_power(times, times_slower):
 def test_power_lies_between_that_of_the_fastest_and_of_the_slowest(times):
     found = power(1, times)
     assert 3600 / rounded(max(times)) * (1 - 1e-9) <= found <= 3600 / min(counted_s(times)) * (1 + 1e-9)
-
-
-@given(st.lists(st.floats(1e-3, 1e6), min_size=1, max_size=30), st.floats(1e-3, 1e3))
-def test_a_geometric_mean_scales_and_stays_within(values, by):
-    mean = geometric_mean(values)
-    assert min(values) * (1 - 1e-9) <= mean <= max(values) * (1 + 1e-9)
-    assert math.isclose(geometric_mean([one * by for one in values]), mean * by, rel_tol=1e-9)

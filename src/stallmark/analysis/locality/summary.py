@@ -339,17 +339,15 @@ def _cautions(locality: Locality, unused: str | None) -> Iterator[Finding]:
             late = abs(traced.reads - counted) <= of_late_reports
             yield caution(LocalityKind.UNLIKE_COUNTED, traced=traced.reads, counted=counted, reported_late=late)
         if short := [
-            size.share for size in traced.flash if size.least is not None and _unknown_share(size) > WIDE_BAND
+            size.share
+            for size in traced.flash
+            if size.least is not None and size.most is not None and size.most - size.least > WIDE_BAND
         ]:
             yield caution(LocalityKind.SHORT, share=short[0], judged=traced.judged_by)
         if any(pool.measured is None for pool in locality.pools):
             yield caution(LocalityKind.ESTIMATED, pool_share=traced.pool_share)
     if locality.slope is None and locality.pools:
         yield caution(LocalityKind.FEW_SIZES)
-
-
-def _unknown_share(size) -> float:
-    return size.most - size.least
 
 
 def _invalid_runs(steps: Sequence[StepSummary]) -> Iterator[Finding]:
