@@ -1,25 +1,23 @@
-"""The metrics and the marks in the table of steps, and the names of steps."""
+"""The metrics in the table of steps, and the names of steps."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.experiment import marks as marks_of
-from stallmark.analysis.finding import Finding, Severity
 from stallmark.analysis.metrics import METRICS, THROUGHPUT, Heading, Metric
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.format import plural
-from stallmark.report.figures import KeyItem, looks, plain
+from stallmark.report.figures import KeyItem, key_of_variants, plain
 from stallmark.report.table import Columns, Rows, named_rows, numbers
-from stallmark.report.text import mark_word, sentence
 from stallmark.report.text.device import EMULATED
 from stallmark.report.text.reading import Panel
 
 # Names of steps, and their places on the axis of the experiment.
 
+R = TypeVar("R", bound=Hashable)
 T = TypeVar("T")
 
 
@@ -52,6 +50,20 @@ def step_rows(experiment: ExperimentSummary, items: Callable[[StepSummary], Iter
     """Return a row for each item that `each` gives for a step, with the step's name before it."""
     labels = step_labels(experiment)
     return named_rows("step", ((labels[step.key], item) for step in experiment.steps for item in items(step)))
+
+
+def by_reason(
+    experiment: ExperimentSummary, reasons: Callable[[StepSummary], Iterable[R]], every: str = ""
+) -> list[tuple[str, R]]:
+    """Return each reason that `reasons` gives for a step once, with the names of its steps, or `every` for all."""
+    labels, steps_by_reason = step_labels(experiment), dict[R, list[str]]()
+    for step in experiment.steps:
+        for reason in reasons(step):
+            steps_by_reason.setdefault(reason, []).append(labels[step.key])
+    return [
+        (every if every and len(steps) == len(labels) else ", ".join(steps), reason)
+        for reason, steps in steps_by_reason.items()
+    ]
 
 
 def panels(steps: Sequence[StepSummary]) -> list[Panel]:
@@ -123,10 +135,7 @@ class Axis:
 
 def variant_key(experiment: ExperimentSummary) -> list[KeyItem]:
     """Return the key for all charts against the axis; empty for a single variant."""
-    seen = looks([s.variant for s in experiment.steps])
-    if len(seen) < 2:
-        return []
-    return [KeyItem(name, look.colour, None, look.symbol) for name, look in seen.items()]
+    return key_of_variants([s.variant for s in experiment.steps])
 
 
 def step_metrics(experiment: ExperimentSummary) -> list[Metric]:
@@ -162,27 +171,3 @@ def primary_of(experiment: ExperimentSummary) -> str | None:
     """Return the transaction whose rate is the result of every step, or None if it is all of them, or steps differ."""
     primaries = {step.throughput.primary for step in experiment.steps}
     return primaries.pop() if len(primaries) == 1 else None
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A finding that a reader must know before believing a step: a word for the table, explained below it."""
-
-    finding: Finding
-
-    @property
-    def word(self) -> str:
-        return mark_word(self.finding)
-
-    @property
-    def sentence(self) -> str:
-        return sentence(self.finding)
-
-    @property
-    def serious(self) -> bool:
-        return self.finding.severity is Severity.INVALID
-
-
-def marks(experiment: ExperimentSummary, step: StepSummary) -> list[Mark]:
-    run = next(r for r in experiment.runs if any(other.key == step.key for other in r.steps))
-    return [Mark(finding) for finding in marks_of(run, step)]

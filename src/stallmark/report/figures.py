@@ -72,6 +72,12 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
     }
 
 
+def key_of_variants(names: Sequence[str], dash: str | None = None) -> list[KeyItem]:
+    """Return the key of variants by colour and mark; empty for a single variant."""
+    seen = looks(names)
+    return [KeyItem(name, look.colour, dash, look.symbol) for name, look in seen.items()] if len(seen) > 1 else []
+
+
 def dash_of(repeat: int) -> str:
     """Return the dash of a repeat (from 1), different for each repeat of a variant."""
     return DASHES[(repeat - 1) % len(DASHES)]

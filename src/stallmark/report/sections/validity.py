@@ -12,7 +12,7 @@ from stallmark.analysis.thresholds import Threshold, verdicts_over_steps
 from stallmark.analysis.validity.gates import Gate
 from stallmark.analysis.validity.service_level import MEAN_ONLY, LevelOutcome, ServiceLevel
 from stallmark.format import signed
-from stallmark.report.columns import step_labels, step_rows
+from stallmark.report.columns import by_reason, step_labels, step_rows
 from stallmark.report.document import Block, Fold, Note, Notes, Section, Shown, Words, table_blocks
 from stallmark.report.table import Cell, Rows, Table, number, word
 from stallmark.report.text import reading, sentence
@@ -137,14 +137,9 @@ def _tested(step: StepSummary) -> list[Steadiness]:
     return [tested] if tested and tested.drift is not None else []
 
 
-def untested_steps(experiment: ExperimentSummary) -> list[tuple[str, str]]:
-    """Return the reasons for steps without a test of steadiness, each with its steps: (steps, sentence)."""
-    labels = step_labels(experiment)
-    steps_by_reason: dict[str, list[str]] = {}
-    for step in experiment.steps:
-        if (tested := step.validity.steadiness) and tested.drift is None:
-            steps_by_reason.setdefault(sentence(tested.finding), []).append(labels[step.key])
-    return [(_these(names, experiment), text) for text, names in steps_by_reason.items()]
+def _untested(step: StepSummary) -> list[str]:
+    tested = step.validity.steadiness
+    return [sentence(tested.finding)] if tested and tested.drift is None else []
 
 
 def steadiness_brief(experiment: ExperimentSummary) -> str:
@@ -152,10 +147,6 @@ def steadiness_brief(experiment: ExperimentSummary) -> str:
     verdicts = [step.validity.steadiness.verdict for step in experiment.steps if step.validity.steadiness]
     counted = [f"{verdicts.count(verdict)} of {len(verdicts)} {term(verdict)}" for verdict in dict.fromkeys(verdicts)]
     return ", ".join(counted)
-
-
-def _these(names: Sequence[str], experiment: ExperimentSummary) -> str:
-    return "Every step" if len(names) == len(experiment.steps) else ", ".join(names)
 
 
 def seconds(experiment: ExperimentSummary) -> Table | None:
@@ -260,7 +251,7 @@ def steadiness_section(experiment: ExperimentSummary) -> Section:
     )
     blocks = [
         Words(reading.STEADINESS, "lead"),
-        *(Words(f"{steps}: {text}") for steps, text in untested_steps(experiment)),
+        *(Words(f"{steps}: {text}") for steps, text in by_reason(experiment, _untested, "Every step")),
         *table_blocks(steadiness(experiment), "Steadiness of every step"),
         *over,
     ]
