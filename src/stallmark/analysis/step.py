@@ -297,7 +297,7 @@ def _per_transaction(load: Load, data: Delta | None, *counted: str) -> float | N
     """Return the I/Os per commit of all the server's processes, I/O workers included, in the time that the
     counters cover."""
     known = [data.values[name] for name in counted if name in data.values] if data and not data.broken else []
-    committed = data.counted(load.all("committed")) if data and known else 0.0
+    committed = data.count_within(load.all("committed")) if data and known else 0.0
     return sum(known) / committed if committed else None
 
 

@@ -247,7 +247,7 @@ class Delta:
     def get(self, name: str) -> float | None:
         return self.values.get(name)
 
-    def counted(self, per_second: np.ndarray) -> float:
+    def count_within(self, per_second: np.ndarray) -> float:
         """Return the part of another count that falls into this time, taken evenly within its seconds."""
         total = np.concatenate([[0], np.cumsum(per_second)])
         begin, end = np.interp([self.begin, self.end], np.arange(len(total)), total)

@@ -85,7 +85,7 @@ def _reads_each(
         return None, None
     executions = delta.get("executions")
     if executions is None:
-        executions = delta.counted(executed)
+        executions = delta.count_within(executed)
     if not executions:
         return None, None
     return delta["logical_reads"] / executions, delta["physical_reads"] / executions

@@ -294,7 +294,7 @@ def _coverage(procedure: str, delta: Delta, load: Load) -> float | None:
 def ended_between(load: Load, transaction: str, delta: Delta) -> float:
     """Return the transactions committed or rolled back in the time that a delta covers."""
     counts = load.counts[transaction]
-    return delta.counted(counts["committed"] + counts["rolled_back"])
+    return delta.count_within(counts["committed"] + counts["rolled_back"])
 
 
 def _pairs(record: Record, table: str, key: str, value: str) -> dict[str, str]:

@@ -90,7 +90,7 @@ class Gate:
         return Finding(self.kind, severity, {"value": self.value, "limit": self.limit, **self.facts})
 
 
-def _at_most(kind: GateKind, value: float, limit: float, unit: str, **facts: Any) -> Gate:
+def _make_gate(kind: GateKind, value: float, limit: float, unit: str, **facts: Any) -> Gate:
     """Return a gate that is judged by its value alone."""
     return Gate(kind, value, limit, unit, value <= limit, facts=facts)
 
@@ -118,7 +118,7 @@ def mix(workload: Workload, done: Mapping[str, int], under_way: Mapping[str, flo
     assert worst
     name, off, allowed = worst
     facts = {"transaction": name, "off": off, "by_chance": allowed > MIX}
-    return _at_most(GateKind.MIX, abs(off), allowed, "relative deviation", **facts)
+    return _make_gate(GateKind.MIX, abs(off), allowed, "relative deviation", **facts)
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def followers(followings: Sequence[Following], executors: int, seconds: float) -
     worst = max(followings, key=lambda following: deviation_and_limit(following)[0] / deviation_and_limit(following)[1])
     value, allowed = deviation_and_limit(worst)
     begin, end = worst.in_flight
-    return _at_most(
+    return _make_gate(
         GateKind.FOLLOWERS,
         value,
         allowed,
@@ -194,14 +194,14 @@ def aborts(transactions: Sequence[TransactionSummary]) -> Gate | None:
     rate = sum(transaction.aborted for transaction in transactions) / ended
     most = max(transactions, key=lambda transaction: transaction.aborted)
     facts = {"transaction": most.name, "transaction_rate": most.aborted / most.ended_count if most.ended_count else 0.0}
-    return _at_most(GateKind.ABORTS, rate, ABORTED, "per transaction", **facts)
+    return _make_gate(GateKind.ABORTS, rate, ABORTED, "per transaction", **facts)
 
 
 def locks(wait_share: Mapping[str, float] | None) -> Gate | None:
     """Judge the share of the users' time spent waiting for locks."""
     if wait_share is None:
         return None
-    return _at_most(GateKind.LOCKS, wait_share["lock"], LOCKED, "share of the users’ time")
+    return _make_gate(GateKind.LOCKS, wait_share["lock"], LOCKED, "share of the users’ time")
 
 
 def limits(transactions: Sequence[TransactionSummary]) -> Gate | None:
