@@ -221,7 +221,9 @@ class LocustPage(msgspec.Struct, array_like=True, forbid_unknown_fields=True, fr
 
 # The loads of a run: what the users of each are to do, how many there are in every step, and the processes for it.
 
-USERS_PER_EXECUTOR = 16  # threads of one interpreter share its lock; two processes gave 1.1 × one at 30 users
+# Threads of one interpreter share its lock, and an executor keeps to one core. With 8 users who do not think, on 2
+# cores, two executors made 1.4 to 1.7 × the transactions of one (docs/performance.md).
+USERS_PER_EXECUTOR = 4
 
 
 class LoadSpec(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
@@ -291,7 +293,7 @@ def pack_executors(loads: Sequence[LoadSpec], machines: int = 1) -> list[list[in
     executors than cores.
 
     With enough cores no executor serves two loads: when it dies, other loads continue. An executor has up to
-    USERS_PER_EXECUTOR users: on 8 cores, loads of 40 and 10 users get 3 and 1 executors, [[0], [0], [0], [1]]. On 2
+    USERS_PER_EXECUTOR users: on 8 cores, loads of 10 and 4 users get 3 and 1 executors, [[0], [0], [0], [1]]. On 2
     cores they want more executors than there are cores, so both share: [[0, 1], [0]].
     """
     users = [math.ceil(load.most_users / machines) for load in loads]
