@@ -289,6 +289,14 @@ def table_blocks(table: Table | None, caption: str, title: str = "", lead: str =
     return [*above, Shown(table, caption)]
 
 
+def folds(tables: Sequence[tuple[str, Table]], title: str, caption: str, most_open: int = 3) -> list[Block]:
+    """Return tables that are seen once their summary is opened, each under its name; up to `most_open` are open."""
+    return [
+        Fold(f"{title}: {name}", [Shown(table, f"{caption} {name}")], open=len(tables) <= most_open)
+        for name, table in tables
+    ]
+
+
 def bullets(findings: Sequence[Finding], kind: str = "") -> list[Block]:
     """Return the sentences of findings as a list; nothing without findings."""
     return [Bullets([sentence(finding) for finding in findings], kind)] if findings else []

@@ -8,8 +8,8 @@ import numpy as np
 
 from stallmark import format
 from stallmark.analysis.finding import Severity
-from stallmark.analysis.profile.rates import HOUR_S, MINUTE_S, ClassTotals, Measure, WaitTotal
-from stallmark.analysis.profile.summary import PERCENTILES, ProfileSummary
+from stallmark.analysis.profile.rates import HOUR_S, MINUTE_S, ClassTotals, Measure, WaitTotal, Window
+from stallmark.analysis.profile.summary import PERCENTILES, ProfileSummary, UnseenTime
 from stallmark.report.document import (
     Block,
     Bullets,
@@ -344,27 +344,26 @@ def profile_in_json(profile: ProfileSummary) -> dict[str, Any]:
         "kind": "profile",
         "folder": str(profile.folder),
         "manifest": in_json(profile.manifest),
-        "begin": _iso(profile.begin),
-        "end": _iso(profile.end),
+        **_ends(profile),
         "seen_s": profile.seen_s,
         "means": in_json(profile.means),
         "percentiles_of_minutes": in_json(profile.percentiles),
         "hours": hours_in_json(profile),
-        "busiest_windows": [
-            in_json(window) | {"begin": _iso(window.begin), "end": _iso(window.end)} for window in profile.windows
-        ],
-        "peaks": {
-            str(name): in_json(window) | {"begin": _iso(window.begin), "end": _iso(window.end)}
-            for name, window in profile.peaks.items()
-        },
+        "busiest_windows": list(map(_dated, profile.windows)),
+        "peaks": {str(name): _dated(window) for name, window in profile.peaks.items()},
         "files": in_json(profile.classes),
         "waits": {"classes": in_json(profile.wait_classes), "types": in_json(profile.wait_types)},
-        "unseen": [in_json(gap) | {"begin": _iso(gap.begin), "end": _iso(gap.end)} for gap in profile.unseen],
+        "unseen": list(map(_dated, profile.unseen)),
         "findings": in_json(profile.findings),
         "memory": in_json(profile.memory),
         "cautions": in_json(profile.cautions),
     }
 
 
-def _iso(moment: float) -> str:
-    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds")
+def _dated(part: Window | UnseenTime) -> dict[str, Any]:
+    return in_json(part) | _ends(part)
+
+
+def _ends(part: Window | UnseenTime | ProfileSummary) -> dict[str, str]:
+    ends = {"begin": part.begin, "end": part.end}
+    return {name: datetime.fromtimestamp(end, UTC).isoformat(timespec="seconds") for name, end in ends.items()}

@@ -253,7 +253,9 @@ def characterise(records: Sequence[Record], map_runs: Callable[..., Iterable[Run
         slope=slope_of(pools),
         traced=traced,
         io=step.storage.data,
-        by_transaction=_drop_rare_shares(step.reads),
+        by_transaction=[
+            reads if reads.counted >= SHARE_SAMPLES else replace(reads, share=None) for reads in step.reads
+        ],
         published=published_for(manifest.workload.name or ""),
         findings=[],
         cautions=list(_invalid_runs(steps)),
@@ -267,16 +269,6 @@ def characterise(records: Sequence[Record], map_runs: Callable[..., Iterable[Run
     if shallow := shallow_history(history, ("memory", "flash"), manifest.server.product):
         locality.cautions.append(shallow)
     return locality
-
-
-def _drop_rare_shares(reads: Sequence[TransactionReads]) -> list[TransactionReads]:
-    """Return the reads by type, without the share of types that were counted too rarely."""
-    return [
-        TransactionReads(
-            **vars(reads_of_type) | {"share": reads_of_type.share if reads_of_type.counted >= SHARE_SAMPLES else None}
-        )
-        for reads_of_type in reads
-    ]
 
 
 def _findings(locality: Locality) -> Iterator[Finding]:

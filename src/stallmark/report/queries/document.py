@@ -15,7 +15,6 @@ from stallmark.report.columns import step_labels
 from stallmark.report.document import (
     Block,
     Document,
-    Fold,
     Grid,
     Key,
     Note,
@@ -24,6 +23,7 @@ from stallmark.report.document import (
     Shown,
     Words,
     bullets,
+    folds,
     non_empty,
     table_blocks,
 )
@@ -336,14 +336,10 @@ def _parallelism(experiment: ExperimentSummary, key: Sequence[KeyItem]) -> Secti
 
 
 def _queries(experiment: ExperimentSummary) -> Section:
-    every = tables.everything(experiment)
     footnote = " ".join(filter(None, [reading.PLANS, tables.driver(experiment)]))
     parts = [
         Shown(tables.by_query(experiment), "Run time of every query, by variant"),
-        *(
-            Fold(f"All figures: {name}", [Shown(table, f"Queries of {name}")], open=len(every) <= 2)
-            for name, table in every
-        ),
+        *folds(tables.everything(experiment), "All figures", "Queries of", most_open=2),
         Words(footnote, "footnote"),
         *table_blocks(tables.streams(experiment), "Streams", "Streams of the throughput runs"),
     ]
