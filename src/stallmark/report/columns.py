@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
@@ -82,32 +82,34 @@ def panels(steps: Sequence[StepSummary]) -> list[Panel]:
     return result
 
 
+_BY_NUMBER: dict[str, tuple[str, Callable[[StepSummary], float | None], Callable[[Any], str]]] = {
+    "users": ("virtual users", lambda step: step.users, str),
+    "pool share": ("buffer pool, share of the data", lambda step: step.pool_held_share, format.portion),
+    "pool bytes": ("buffer pool", lambda step: step.pool_held_bytes, format.size),
+}
+"""The axes of numbers: the title of each, its value of a step, and how that is written."""
+
+
 @dataclass(frozen=True)
 class Axis:
     """The experiment's axis: numbers if the steps differ by a number, otherwise a position for each step."""
 
-    kind: str  # "pool share", "pool bytes", "users" or "category"
-    title: str
-    logarithmic: bool
+    kind: str  # a key of _BY_NUMBER, or "category"
     labels: dict[str, str]
+    title: str = ""
+    logarithmic: bool = False
 
     @classmethod
     def from_experiment(cls, experiment: ExperimentSummary) -> "Axis":
-        steps = experiment.steps
-        labels = step_labels(experiment)
-        if experiment.axis == "users" and len({s.users for s in steps}) > 1:
-            return cls("users", "virtual users", False, labels)
-        if experiment.axis == "buffer_pool":
-            for kind, title, values in (
-                ("pool share", "buffer pool, share of the data", [s.pool_held_share for s in steps]),
-                ("pool bytes", "buffer pool", [s.pool_held_bytes for s in steps]),
-            ):
-                known = [v for v in values if v]
-                # An axis of numbers needs the value of every step.
-                if len(set(known)) > 1 and len(known) == len(values):
-                    wide = max(known) / min(known) >= 8
-                    return cls(kind, title + (", log scale" if wide else ""), wide, labels)
-        return cls("category", "", False, labels)
+        steps, labels = experiment.steps, step_labels(experiment)
+        for kind in {"users": ["users"], "buffer_pool": ["pool share", "pool bytes"]}.get(experiment.axis, ()):
+            title, value, _ = _BY_NUMBER[kind]
+            known = [v for step in steps if (v := value(step)) is not None]
+            # An axis of memory needs the size of every step.
+            if len(set(known)) > 1 and len(known) == len(steps) and (kind == "users" or min(known) > 0):
+                wide = kind != "users" and max(known) / min(known) >= 8
+                return cls(kind, labels, title + (", log scale" if wide else ""), wide)
+        return cls("category", labels)
 
     @property
     def numeric(self) -> bool:
@@ -115,22 +117,13 @@ class Axis:
 
     def x(self, step: StepSummary) -> float:
         """Return the position of the step on an axis of numbers."""
-        match self.kind:
-            case "users":
-                return step.users
-            case "pool share":
-                return step.pool_held_share or 0
-        return step.pool_held_bytes or 0
+        return _BY_NUMBER[self.kind][1](step) or 0
 
     def tick(self, step: StepSummary) -> str:
-        match self.kind:
-            case "users":
-                return str(step.users)
-            case "pool share":
-                return format.portion(step.pool_held_share)
-            case "pool bytes":
-                return format.size(step.pool_held_bytes)
-        return plain(self.labels[step.key], 22)
+        if not self.numeric:
+            return plain(self.labels[step.key], 22)
+        _, value, write = _BY_NUMBER[self.kind]
+        return write(value(step))
 
 
 def variant_key(experiment: ExperimentSummary) -> list[KeyItem]:

@@ -1,10 +1,9 @@
 """The tables on the use of figures: validity gates, steadiness, the service level and thresholds."""
 
 import math
-from collections.abc import Sequence
 
 from stallmark import format
-from stallmark.analysis.experiment import ExperimentSummary, gate_verdicts
+from stallmark.analysis.experiment import ExperimentSummary, GateVerdict, gate_verdicts
 from stallmark.analysis.metrics import METRICS, SHARE
 from stallmark.analysis.steady import Steadiness
 from stallmark.analysis.step_summary import StepSummary
@@ -25,25 +24,25 @@ from stallmark.report.text.validity import allowed, asks, figure
 # The validity gates as a table: the requirement of each, and its figures in each step.
 
 _WORDS = {True: "passed", False: "FAILED", None: "not known"}
+_KINDS = {True: "", False: "bad", None: "none"}
 
 
 def gates(experiment: ExperimentSummary) -> Table | None:
     """Return the verdict on each gate, or None without gates."""
-    labels = step_labels(experiment)
-    rows: list[Sequence[str | Cell]] = []
-    for verdict in gate_verdicts(experiment.steps):
-        kind = {False: "bad", True: "", None: "none"}[verdict.passed]
+    labels, several = step_labels(experiment), len(experiment.steps) > 1
+
+    def judged(verdict: GateVerdict) -> Cell:
         where = ", ".join(labels[step.key] for step in verdict.failed)
-        suffix = f" in {where}" if where and len(experiment.steps) > 1 else ""
-        gate = verdict.gate
-        rows.append(
-            [term(gate.kind), Cell(_WORDS[verdict.passed] + suffix, kind), figure(gate), allowed(gate), asks(gate)]
-        )
-    if not rows:
-        return None
-    header = ["gate", "verdict", "found", "allowed", "requirement"]
-    several = [gate_words.NEAREST_TO_FAILING]
-    return Table(header, rows, frozenset(range(5)), several if len(experiment.steps) > 1 else [])
+        return Cell(_WORDS[verdict.passed] + f" in {where}" * bool(where and several), _KINDS[verdict.passed])
+
+    return Rows(gate_verdicts(experiment.steps)).table_if_any(
+        word("gate", lambda verdict: term(verdict.gate.kind)),
+        word("verdict", judged),
+        word("found", lambda verdict: figure(verdict.gate)),
+        word("allowed", lambda verdict: allowed(verdict.gate)),
+        word("requirement", lambda verdict: asks(verdict.gate)),
+        notes=[gate_words.NEAREST_TO_FAILING] * several,
+    )
 
 
 def gates_brief(experiment: ExperimentSummary) -> str:
@@ -59,21 +58,18 @@ def gates_brief(experiment: ExperimentSummary) -> str:
 
 def gates_in_brief(experiment: ExperimentSummary) -> Table | None:
     """Return the verdicts for a terminal, each with its figure in the step nearest to failing; None without gates."""
-    names, steps = step_labels(experiment), experiment.steps
-    rows: list[Sequence[str | Cell]] = []
-    for verdict in gate_verdicts(experiment.steps):
-        kind = {False: "bad", True: "good", None: "none"}[verdict.passed]
-        failed_steps = [names[step.key] for step in verdict.failed] if len(verdict.failed) < len(steps) else []
-        figure_text = figure(verdict.gate) + (f", in {', '.join(failed_steps)}" if failed_steps else "")
-        rows.append(
-            [
-                Cell(_WORDS[verdict.passed], kind),
-                term(verdict.gate.kind),
-                figure_text,
-                Cell(allowed(verdict.gate), "quiet"),
-            ]
-        )
-    return Table(["verdict", "gate", "found", "allowed"], rows, frozenset(range(4))) if rows else None
+    labels, steps = step_labels(experiment), experiment.steps
+
+    def found(verdict: GateVerdict) -> str:
+        names = [labels[step.key] for step in verdict.failed] if len(verdict.failed) < len(steps) else []
+        return figure(verdict.gate) + (f", in {', '.join(names)}" if names else "")
+
+    return Rows(gate_verdicts(steps)).table_if_any(
+        word("verdict", lambda verdict: Cell(_WORDS[verdict.passed], _KINDS[verdict.passed] or "good")),
+        word("gate", lambda verdict: term(verdict.gate.kind)),
+        word("found", found),
+        word("allowed", lambda verdict: Cell(allowed(verdict.gate), "quiet")),
+    )
 
 
 def by_step(experiment: ExperimentSummary) -> Table:
@@ -91,7 +87,7 @@ def by_step(experiment: ExperimentSummary) -> Table:
 def _cell(gate: Gate | None) -> Cell | str:
     if gate is None:
         return format.NONE
-    return Cell(f"{figure(gate)}; {allowed(gate)}", {True: "", False: "bad", None: "none"}[gate.passed])
+    return Cell(f"{figure(gate)}; {allowed(gate)}", _KINDS[gate.passed])
 
 
 def gates_section(experiment: ExperimentSummary) -> Section:
