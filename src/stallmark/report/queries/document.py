@@ -62,33 +62,25 @@ def bar_figures(experiment: ExperimentSummary) -> list[Figure]:
     """Return bars of run time relative to the baseline, if there are other variants; then run time, reads and
     I/O waits."""
     comparison = compared(experiment)
-    phase = PHASES[comparison.phase]
     figures = [_relative(comparison)] if len(comparison.variants) > 1 else []
-    figures.append(
-        _absolute(comparison, "seconds", "Run time", "seconds", lambda cell: cell.seconds, words.run_time_method(phase))
-    )
-    figures.append(
-        _absolute(
-            comparison,
-            "reads",
-            "Read from disk",
-            "MiB",
-            lambda cell: None if cell.read_bytes is None else cell.read_bytes / 2**20,
-            words.READS,
-        )
-    )
-    figures.append(
-        _absolute(
-            comparison,
+    by_query: Sequence[tuple[str, str, str, Value, str]] = (
+        ("seconds", "Run time", "seconds", lambda cell: cell.seconds, words.run_time_method(PHASES[comparison.phase])),
+        ("reads", "Read from disk", "MiB", lambda cell: _divided(cell.read_bytes, 2**20), words.READS),
+        (
             "stalls",
             "Waiting for I/O",
             "seconds, summed over workers",
-            lambda cell: None if cell.io_wait_ms is None else cell.io_wait_ms / 1000,
+            lambda cell: _divided(cell.io_wait_ms, 1000),
             words.IO_WAITS,
-        )
+        ),
     )
+    figures += [_absolute(comparison, *bars) for bars in by_query]
     # Reads and waits are missing on servers that do not count them by query.
     return [figure for figure in figures if figure.chart.data]
+
+
+def _divided(value: float | None, unit: int) -> float | None:
+    return None if value is None else value / unit
 
 
 def curve_figures(experiment: ExperimentSummary) -> list[Figure]:
