@@ -33,8 +33,11 @@ def times_in(zone: tzinfo) -> Iterator[None]:
 
 
 def number(value: float | None) -> str:
-    """Write a measured quantity, without its unit; with a minus sign, not a hyphen."""
-    return NONE if value is None or math.isnan(value) else _significant(value, 3)
+    """Write a measured quantity, without its unit; with a minus sign, not a hyphen. One read in 100,000 transactions is
+    <0.0001 per transaction."""
+    if value is None or math.isnan(value):
+        return NONE
+    return "<0.0001" if 0 < value < 0.0001 else _significant(value, 3)
 
 
 def with_uncertainty(value: float | None, uncertainty: float | None) -> str:

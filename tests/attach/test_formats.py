@@ -123,7 +123,7 @@ def test_iostat_that_was_killed():
 
 
 def test_iostat_without_times_says_what_to_do():
-    with pytest.raises(StallmarkError, match="has no times: run iostat with -t"):
+    with pytest.raises(StallmarkError, match="has no times that can be read: run iostat with -t"):
         read("iostat_begins_with_comma.json")
 
 
@@ -240,7 +240,7 @@ def test_counters_that_are_not_there(name):
         ('{"points": []}', "is in no format known here"),
         ("<xml/>", "is in no format known here"),
         ('{"sysstat": {"hosts": []}}', "it has no samples"),
-        ('{"sysstat": {"hosts": [{"statistics": [', "holds no measurements"),
+        ('{"sysstat": {"hosts": [{"statistics": [', "no complete report"),
         ('"(PDH-CSV 4.0) (UTC)(0)","\\\\H\\Memory\\Free"\n', "holds no sample"),
         # As a newsgroup's answer has it, with a letter lost.
         ('"(PDH-CSV 4.0) (UTC)(0)","\\\\H\\M\\F"\n"09/08/2002 12:35:45.166","7.06e"\n', "is not a number"),

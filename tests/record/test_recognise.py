@@ -52,6 +52,8 @@ def test_formats_that_are_read(tmp_path, content, format):
             "# hostname;interval;timestamp;DEV;tps;rkB/s\ndb01;600;2026-03-02 00:10:01 CET;sda;10.00\n",
             f"sadf -d.*{SADF}",
         ),
+        ("10:06:56 PM    dev8-0      4.00      8.00    128.00\n", f"sar.*{SADF}"),  # as grep leaves it
+        ("sda               1.44        37.79         3.95\n", f"iostat without the names.*{IOSTAT}"),
         (LINUX + "10:00:01      UID       PID    %usr\n", f"another tool of sysstat: {IOSTAT}.*{SADF}"),
         ("procs -----------memory---------- ---swap--\n r  b   swpd   free\n", f"of vmstat: {IOSTAT}"),
         (

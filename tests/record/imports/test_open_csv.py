@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
-from stallmark.record.imports.open_csv import MEANINGS
+from stallmark.record.imports.open_csv import NAMES
 
 OURS = "Time,reads_per_s,read_ms,log.write_bytes_per_s,batches_per_s,connections\n"
 ROWS = "2026-03-02T10:00:00Z,1,1,1,1,1\n2026-03-02T10:00:15Z,10,2,1000,4,7\n2026-03-02T10:00:30Z,20,,2000,,8\n"
@@ -266,17 +266,17 @@ def test_what_is_refused_and_with_what_remedy(import_texts, text, names, words):
     assert "\n" not in str(refused.value)
 
 
-@given(st.sampled_from(sorted(MEANINGS)), st.lists(st.integers(0, 10**6), min_size=3, max_size=3))
+@given(st.sampled_from(sorted(NAMES)), st.lists(st.integers(0, 10**6), min_size=3, max_size=3))
 def test_every_name_of_ours_is_taken_for_what_it_is(tmp_path_factory, ours, values):
     from stallmark.record.imports.build import import_profile
     from stallmark.record.imports.recording import Wanted
     from stallmark.record.profile.interval_table import read_imported
 
     folder = tmp_path_factory.mktemp("one")
-    meaning = MEANINGS[ours]
+    held, meaning, _ = NAMES[ours]
     values = sorted(values) if meaning.kind == "total" else values
     rows = [f"2026-03-02T10:00:{15 * place:02d}Z,{value},{value}" for place, value in enumerate(values)]
-    held, _, column = meaning.column.partition(".")
+    column = meaning.column
     side = "write" if meaning.kind == "mean" and "write" in ours else "read"
     other = side if meaning.kind == "mean" else "write" if column.startswith("read") else "read"
     beside = f"{'' if held in ('server', 'device') else held + '.'}{other}s_per_s"

@@ -104,7 +104,7 @@ def test_what_would_take_all_memory_is_refused(import_texts, text, said):
 
 
 def test_more_samples_than_are_held_are_refused(import_texts, monkeypatch):
-    monkeypatch.setattr("stallmark.record.imports.recording.MOST_SPANS", 3)
+    monkeypatch.setattr("stallmark.record.imports.readings.MOST_SAMPLES", 3)
     with pytest.raises(StallmarkError, match="more than 3 samples"):
         import_texts(recorders.iostat_text(MOMENTS))
 

@@ -95,7 +95,7 @@ def test_reports_of_devices_alone_begin_with_their_columns(import_texts):
     stamped = json.loads(iostat_json(**{"r/s": 4.0}))
     for sample in stamped["sysstat"]["hosts"][0]["statistics"]:
         del sample["timestamp"]
-    with pytest.raises(StallmarkError, match=r"has no times: run iostat with -t.*--start"):
+    with pytest.raises(StallmarkError, match=r"has no times that can be read: run iostat with -t.*--start"):
         import_texts(json.dumps(stamped))
     assert import_texts(json.dumps(stamped), schedule=schedule).io("reads") == [60, 60]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from pathlib import Path
 
-from stallmark.errors import StallmarkError
+from stallmark.record.formats.sentences import refusal
 
 _STAMP = re.compile(
     r"(?P<first>\d{1,4})(?P<between>[-/.:])(?P<second>\d{1,2})(?P=between)(?P<third>\d{1,4})"
@@ -67,31 +67,29 @@ def moment_of(stamp: str, order: str) -> datetime | None:
         return datetime(
             int(year) + 2000 * (len(year) <= 2), int(month), int(day),
             hour, int(match["minute"]), int(match["whole"] or 0), micro,
-            _fixed(match["zone"]) if match["zone"] else None,
+            find_zone(match["zone"]) if match["zone"] else None,
         )  # fmt: skip
     except ValueError:
         return None
-
-
-def _fixed(text: str) -> tzinfo:
-    if (match := _OFFSET.fullmatch(text)) is None:
-        return UTC
-    sign, hours, minutes = match.groups()
-    return timezone((1 if sign == "+" else -1) * timedelta(hours=int(hours), minutes=int(minutes or 0)))
 
 
 def find_zone(name: str) -> tzinfo:
     """Return the zone of that name: Europe/Berlin, UTC, +01:00. Raise StallmarkError for an unknown one."""
     if name.upper() in ("Z", "UTC", "GMT"):
         return UTC
+    if match := _OFFSET.fullmatch(name):
+        sign, hours, minutes = match.groups()
+        offset = timedelta(hours=int(hours), minutes=int(minutes or 0))
+        if offset < timedelta(days=1):
+            return timezone(-offset if sign == "-" else offset)
     try:
-        return _fixed(name) if _OFFSET.fullmatch(name) else zoneinfo.ZoneInfo(name)
+        return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
         pass
     known = {zone.lower(): zone for zone in zoneinfo.available_timezones()}
     near = difflib.get_close_matches(name.lower(), known, n=1)
     meant = f" (did you mean {known[near[0]]}?)" if near else ""
-    raise StallmarkError(f"{name} is not a time zone: write it as Europe/Berlin, UTC or +01:00{meant}.")
+    raise refusal("no_zone", name=name, meant=meant)
 
 
 def local_zone_name() -> str:
@@ -99,7 +97,7 @@ def local_zone_name() -> str:
     path = Path("/etc/localtime")
     name = os.environ.get("TZ", "").removeprefix(":") or str(path.resolve()).partition("zoneinfo/")[2]
     if not name:
-        raise StallmarkError("This machine does not name its time zone: write it as Europe/Berlin, UTC or +01:00.")
+        raise refusal("nameless_zone")
     return name
 
 
@@ -114,15 +112,13 @@ def possible_orders(path: Path, stamps: Iterable[str]) -> tuple[list[str], str]:
     for stamp in stamps:
         moments = {order: moment for order in orders if (moment := moment_of(stamp, order)) is not None}
         if not moments:
-            raise StallmarkError(
-                f"The time {stamp.strip()[:40]!r} of {path} cannot be read: write it as 2025-11-21T10:00:00Z."
-            )
+            raise refusal("unreadable_time", path, stamp=stamp.strip()[:40])
         orders = list(moments)
         if len(orders) == 1:
             return orders, stamp.strip()
         differ |= len(set(moments.values())) > 1
     if stamp is None:
-        raise StallmarkError(f"{path} has no times.")
+        raise refusal("no_time", path)
     return orders if differ else orders[:1], stamp.strip()
 
 
@@ -138,14 +134,11 @@ def choose_order(path: Path, stamps: Iterable[str], asked: str | None, otherwise
         return chosen
     if len(orders) == 1:
         if chosen and orders != [YEAR_FIRST] and moment_of(example, chosen) is None:
-            raise StallmarkError(f"The dates of {path} are not {asked}, as {example[:40]!r} shows.")
+            raise refusal("other_order", path, asked=asked, stamp=example[:40])
         return orders[0]
     if _AMERICAN.search(example):
         return MONTH_FIRST
-    raise StallmarkError(
-        f"The date of {example[:40]!r} in {path} may be read with the month or with the day first: choose "
-        f"--dates month-first or --dates day-first{otherwise}."
-    )
+    raise refusal("no_order", path, stamp=example[:40], otherwise=otherwise)
 
 
 class Clock:
@@ -166,24 +159,16 @@ class Clock:
         """
         moment = moment_of(stamp, self._order)
         if moment is None:
-            raise StallmarkError(
-                f"The time {stamp.strip()[:40]!r} of {self._path} is not in the order {self._order}, as others are."
-            )
+            raise refusal("mixed_order", self._path, stamp=stamp.strip()[:40], order=self._order)
         if moment.tzinfo is not None:
             return moment.timestamp(), moment.timestamp()
         self.is_local = True
         if self._zone is None:
             but = f", only “{self._zone_words}”" if self._zone_words else ""
-            raise StallmarkError(
-                f"{self._path} does not specify the time zone of its times{but}: give it with --timezone, as "
-                "Europe/Berlin or UTC."
-            )
+            raise refusal("local_time", self._path, but=but)
         early, late = (moment.replace(tzinfo=self._zone, fold=fold).timestamp() for fold in (0, 1))
         if early > late:
-            raise StallmarkError(
-                f"{moment:%Y-%m-%d %H:%M:%S} never was in {self._zone}: clocks were put forward over it, so the time "
-                "zone is another."
-            )
+            raise refusal("skipped_time", moment=moment, zone=self._zone)
         return early, late
 
     def instant(self, stamp: str) -> float:
@@ -214,12 +199,12 @@ def schedule_from(start: str | None, interval_s: float | None, zone: str | None)
     if start is None and interval_s is None:
         return None
     if start is None or not interval_s:
-        raise StallmarkError("--start and --interval belong together, as in --start 2026-03-02T10:00 --interval 15s.")
+        raise refusal("half_schedule")
     if (moment := moment_of(start, YEAR_FIRST)) is None:
-        raise StallmarkError(f"{start} is not a time: write it as 2026-03-02T10:00 or 2026-03-02T10:00+01:00.")
+        raise refusal("bad_start", stamp=start)
     if moment.tzinfo is None and zone is None:
-        raise StallmarkError(f"--start {start} has no time zone: give it with --timezone, as Europe/Berlin or UTC.")
+        raise refusal("local_start", stamp=start)
     begin, late = Clock(Path("--start"), YEAR_FIRST, find_zone(zone) if zone else None).occurrences(start)
     if begin != late:
-        raise StallmarkError(f"{start} was twice in {zone}, because summer time ended: write it with its offset.")
+        raise refusal("double_start", stamp=start, zone=zone)
     return Schedule(begin, interval_s)

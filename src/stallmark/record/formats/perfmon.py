@@ -23,9 +23,9 @@ from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
 
-from stallmark.errors import StallmarkError
 from stallmark.record.formats.dates import MONTH_FIRST, is_time
-from stallmark.record.formats.sample import Counter, Has, Recorded, Sample, lines_in, number, opened
+from stallmark.record.formats.sample import Counter, Has, Recorded, Sample, find_unit, lines_in, number, opened
+from stallmark.record.formats.sentences import refusal
 
 HEAD = re.compile(r'\s*"?\(PDH-(CSV|TSV) \d')
 _ZONE = re.compile(r"\(PDH-... [\d.]+\)\s*\((?P<name>.*)\)\s*\((?P<bias>-?\d{1,5})\)")
@@ -36,15 +36,6 @@ _PATH = re.compile(  # the host and what leads it may have been taken out
 _TIME = re.compile(r"\d{1,2}/\d{1,2}/\d{4} \d{1,2}:\d\d:\d\d(\.\d+)?( [AP]M)?")
 _SPOILED = re.compile(r"\d{1,2}:\d\d[.,]\d+|\d{5}[.,]\d+")  # minutes and seconds, or days since 1900
 _FOREIGN_SHARE = 0.4  # share of characters beyond ASCII: a name with more is in another script
-DISKS = r'"\LogicalDisk(*)\*" "\Processor(*)\% Processor Time"'
-_AS_PERFMON = "`relog sales.blg -f CSV -o sales.csv`"
-_UNITS = (  # patterns of a counter's name; the first match counts
-    (re.compile(r"^Avg\. Disk sec/", re.I), "s"),
-    (re.compile(r"Bytes?( \w+)?/sec$", re.I), "B/s"),
-    (re.compile(r"/sec$", re.I), "1/s"),
-    (re.compile(r"^%|%$|hit ratio$", re.I), "%"),
-    (re.compile(r"\(ms\)$", re.I), "ms"),
-)
 
 
 class Perfmon(Recorded):
@@ -68,14 +59,11 @@ class Perfmon(Recorded):
                 chosen = [(place, counter) for place, counter in places if has(counter)]
                 self.counters = list(dict.fromkeys([*self.counters, *(counter for _, counter in places)]))
             elif not header:
-                raise StallmarkError(f"{self.path} does not begin with the header of Perfmon's CSV: it is cut.")
+                raise refusal("no_header", self.path)
             elif not _TIME.fullmatch(stamp := row[0].strip()) and (is_time(stamp) or _SPOILED.fullmatch(stamp)):
-                raise StallmarkError(
-                    f"A spreadsheet spoiled the times of {self.path}, as {stamp!r} shows: take the file that "
-                    f"Perfmon wrote, or write it again with {_AS_PERFMON}."
-                )
-            elif not is_time(row[0]):
-                strange = strange or row[0]  # typeperf ends with "The command completed successfully."
+                raise refusal("spreadsheet", self.path, stamp=stamp)
+            elif not is_time(stamp):
+                strange = strange or stamp  # typeperf ends with "The command completed successfully."
                 undated += len(row) == len(header)
             elif self._is_whole(row, header):
                 yield Sample(row[0], self._values(row, chosen), begins=begins)
@@ -83,12 +71,9 @@ class Perfmon(Recorded):
             else:
                 cut += 1
         if not count and strange:
-            raise StallmarkError(
-                f"{strange[:40]!r} in {self.path} is not a time of Perfmon: take the file that Perfmon wrote, or write "
-                f"it anew with {_AS_PERFMON}."
-            )
+            raise refusal("no_perfmon_time", self.path, stamp=strange[:40])
         if not count and not cut:
-            raise StallmarkError(f"{self.path} holds no sample.")
+            raise refusal("no_perfmon_row", self.path)
         rows = {"too few or too many values": cut, "a first cell that is no time": undated}
         self.notes = [f"rows with {fault}: {number}" for fault, number in rows.items() if number]
 
@@ -106,7 +91,7 @@ class Perfmon(Recorded):
                         line = line.partition(delimiter)[0]
                     yield from csv.reader([line], delimiter=delimiter)
             except csv.Error as error:
-                raise StallmarkError(f"{self.path} cannot be read as Perfmon's CSV ({error}).") from None
+                raise refusal("not_csv", self.path, error=error) from None
 
     def _read_header(self, header: Sequence[str]) -> list[tuple[int, Counter]]:
         """Read the zone and the host from a header; return its counters with their places."""
@@ -126,11 +111,7 @@ class Perfmon(Recorded):
         while len(row) > len(header) and not row[-1].strip():
             row.pop()
         if len(row) > len(header):
-            raise StallmarkError(
-                f"{self.path} has {len(row)} values at {row[0]} and {len(header)} names, and their assignment is "
-                f"unknown: write it again with some counters, as in "
-                f"`relog {self.path.name} -c {DISKS} -f CSV -o new.csv`."
-            )
+            raise refusal("more_values", self.path, values=len(row), stamp=row[0], names=len(header))
         return len(row) == len(header) or (len(row) == len(header) - 1 and not _PATH.fullmatch(header[-1].strip()))
 
     def _values(self, row: Sequence[str], chosen: Sequence[tuple[int, Counter]]) -> Iterator[tuple[Counter, float]]:
@@ -138,10 +119,7 @@ class Perfmon(Recorded):
             try:
                 value = number(row[place])
             except ValueError:
-                raise StallmarkError(
-                    f"{row[place][:40]!r} in {self.path}, of {row[0]}, is not a number: take the file that Perfmon "
-                    f"wrote, or write it again with {_AS_PERFMON}."
-                ) from None
+                raise refusal("no_number", self.path, text=row[place][:40], stamp=row[0]) from None
             if value is not None:
                 if "," in row[place]:
                     self.remark("decimal commas are read as points")
@@ -156,9 +134,8 @@ def separator(line: str) -> str:
 
 def _counter(path: re.Match[str]) -> Counter:
     counter = english_name(path["counter"].strip())
-    unit = next((unit for pattern, unit in _UNITS if pattern.search(counter)), "")
-    instance = (path["instance"] or "").strip()
-    return Counter(path[0], english_name((path["object"] or "").strip()), counter, instance, unit, path["host"] or "")
+    object, instance = english_name((path["object"] or "").strip()), (path["instance"] or "").strip()
+    return Counter(path[0], object, counter, instance, find_unit("perfmon", counter), path["host"] or "")
 
 
 @lru_cache(4096)

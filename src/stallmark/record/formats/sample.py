@@ -1,4 +1,8 @@
-"""The common form of all formats: text read as a stream, samples, and the values of counters in each."""
+"""The common form of all formats: text read as a stream, samples, and the values of counters in each.
+
+No more of a file is in memory than a line, or an object. PowerShell redirects as UTF-16, other tools write a mark in
+front, and those of Windows their own code page.
+"""
 
 import codecs
 import gzip
@@ -14,11 +18,7 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TextIO, cast
 
-from stallmark.errors import StallmarkError
-
-# Files of other tools as text, read as a stream: no more of one is in memory than a line, or an object.
-#
-# PowerShell redirects as UTF-16, other tools write a mark in front, and those of Windows their own code page.
+from stallmark.record.formats.sentences import load_yaml, refusal
 
 _CHUNK = 1 << 20
 _LONGEST = 1 << 24
@@ -39,11 +39,9 @@ def opened(path: Path) -> Iterator[TextIO]:
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encoding = "utf-16"
     elif b"\0" in head:
-        raise StallmarkError(
-            f"{path} is not text: convert Perfmon's with `relog LOG.blg -f csv -o out.csv`, sar's with `sadf -j FILE`."
-        )
+        raise refusal("binary", path)
     if not head.decode(encoding, errors="replace").strip():
-        raise StallmarkError(f"{path} is empty.")
+        raise refusal("empty", path)
     errors = _AS_WINDOWS if encoding == "utf-8-sig" else "replace"
     with _unpacked(path) as file, io.TextIOWrapper(file, encoding, errors, newline="") as text:
         yield text
@@ -60,9 +58,7 @@ def _unpacked(path: Path) -> Iterator[BinaryIO]:
         with gzip.open(path) as packed:
             yield cast(BinaryIO, packed)
     except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise StallmarkError(
-            f"{path} is damaged or cut: save what is left with `zcat FILE > FILE.txt`, and give that."
-        ) from None
+        raise refusal("cut_gz", path) from None
 
 
 def head_bytes(path: Path) -> bytes:
@@ -98,7 +94,7 @@ def lines_in(path: Path, text: TextIO) -> Iterator[str]:
     """Yield the lines of an opened file, with their ends. Raise StallmarkError for one without end."""
     while line := text.readline(_LONGEST):
         if len(line) == _LONGEST:
-            raise StallmarkError(f"{path} has a line of more than {_LONGEST:,} characters: it is damaged.")
+            raise refusal("long_line", path, most=_LONGEST)
         yield line
 
 
@@ -115,49 +111,41 @@ class JsonArray:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         decoder = json.JSONDecoder(parse_int=_whole)
-        arrays = 0
+        is_inside, arrays = False, 0
         with opened(self.path) as text:
             buffer, place, more = text.read(_CHUNK), 0, True
             while True:
-                begin = self._begin.search(buffer, place)
-                while begin is None and more:
-                    more, buffer, place = self._read_on(text, buffer, place)
-                    begin = self._begin.search(buffer)
-                self._around(buffer[place : begin.end() if begin else None])
-                if begin is None:
-                    break
-                arrays, place, self.whole = arrays + 1, begin.end(), False
-                while True:
+                try:
+                    if not is_inside:
+                        begin = self._begin.search(buffer, place)
+                        if begin is None and more:
+                            raise EOFError
+                        self._around(buffer[place : begin.end() if begin else None])
+                        if begin is None:
+                            break
+                        is_inside, arrays, place, self.whole = True, arrays + 1, begin.end(), False
                     place = _GAP.match(buffer, place).end()  # type: ignore[union-attr]
                     if buffer.startswith("]", place):
-                        self.whole = True
-                        break
-                    try:
-                        value, place = decoder.raw_decode(buffer, place)
-                    # The object may continue in the next chunk; at the end of the file it is cut.
-                    except (json.JSONDecodeError, RecursionError):
-                        if not more:
-                            return
-                        more, buffer, place = self._read_on(text, buffer, place)
+                        is_inside, self.whole = False, True
                         continue
-                    if isinstance(value, dict):
-                        yield value
+                    value, place = decoder.raw_decode(buffer, place)
+                # The object may continue in the next chunk; at the end of the file it is cut.
+                except (EOFError, json.JSONDecodeError, RecursionError):
+                    if not more:
+                        return
+                    if len(buffer) - place > _LONGEST:
+                        raise refusal("long_object", self.path) from None
+                    chunk = text.read(max(_CHUNK, len(buffer) - place))
+                    more, buffer, place = bool(chunk), buffer[place:] + chunk, 0
+                    continue
+                if isinstance(value, dict):
+                    yield value
         if not arrays:
-            raise StallmarkError(f"{self.path} is not the expected kind of JSON: it has no samples.")
-
-    def _read_on(self, text: TextIO, buffer: str, place: int) -> tuple[bool, str, int]:
-        """Return whether the text had more, and the unread rest. Raise StallmarkError for an object without end."""
-        if len(buffer) - place > _LONGEST:
-            raise StallmarkError(f"{self.path} is damaged: it contains an object without end.")
-        chunk = text.read(max(_CHUNK, len(buffer) - place))
-        return bool(chunk), buffer[place:] + chunk, 0
+            raise refusal("no_samples", self.path)
 
 
 def _whole(digits: str) -> float:
     return int(digits) if len(digits) <= _DIGITS else float(digits)
-
-
-# The common form of all formats: samples, and the values of counters in each.
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,3 +226,9 @@ def number(text: str) -> float | None:
             raise
         value = float(text.replace(",", "."))
     return value if math.isfinite(value) else None
+
+
+def find_unit(source: str, name: str) -> str:
+    """Return the unit of a counter by the patterns of `units.yaml`, or an empty text."""
+    matches = ((re.search(pattern, name), unit) for pattern, unit in load_yaml("units")[source].items())
+    return next((match.expand(unit) for match, unit in matches if match), "")

@@ -19,13 +19,23 @@ from dataclasses import dataclass, field
 from datetime import UTC
 from functools import lru_cache
 from itertools import chain, pairwise
+from pathlib import Path
 from typing import Any, TypeGuard
 
-from stallmark.errors import StallmarkError
 from stallmark.record.formats.dates import Schedule, is_epoch, is_time
-from stallmark.record.formats.sample import Counter, Has, JsonArray, Recorded, Sample, lines_of, number
+from stallmark.record.formats.sample import (
+    Counter,
+    Has,
+    JsonArray,
+    Recorded,
+    Sample,
+    find_unit,
+    head_of,
+    lines_of,
+    number,
+)
+from stallmark.record.formats.sentences import load_yaml, refusal
 
-AS_TEXT, AS_SADF = "`S_TIME_FORMAT=ISO iostat -xt 15`", "`sadf -j FILE -- -b -d -u -p`"
 REPORT = r"(avg-cpu:\s+%user|Device:?\s+(tps|r/s|rrqm/s))"
 CPU = "avg-cpu"
 """The object of iostat's CPU times; its devices have none."""
@@ -36,8 +46,6 @@ _ARRAY = re.compile(r'"statistics"\s*:\s*\[')
 _NODE = re.compile(r'"nodename"\s*:\s*"((?:[^"\\]|\\.)*)"')
 _CORES = re.compile(r'"number-of-cpus"\s*:\s*(\d+)')
 _BOOT = re.compile(r'"boot"\s*:\s*\{\s*"date"\s*:\s*"([^"]*)"\s*,\s*"time"\s*:\s*"([^"]*)"\s*(?:,\s*"utc"\s*:\s*(\d))?')
-_AT = "--start 2026-03-02T10:00 --interval 15s"
-_BY_HAND = f"for this file say when its first report was, as in {_AT}"
 _WRAPPED = 2.0**50  # kibibytes or requests per second: beyond any device
 _SINCE_START_S = 10**8  # more than three years: what old versions of sadf write for an interval they do not know
 _OTHER_UNIT = 1.5  # a kB has two sectors
@@ -45,22 +53,13 @@ _COARSE_MB = 0.01  # the last digit
 _ROUNDED = 3.0  # ten shares of a CPU, each without decimals
 _KIB = {"B": 1 / 1024, "k": 1.0, "M": 1024.0, "G": 1024.0**2, "T": 1024.0**3, "P": 1024.0**4}
 """The units of --human."""
-_UNITS = {  # patterns of a counter with its object
-    r".*MB(_\w+)?/s": "MiB/s", r".*kB(_\w+)?/s|disk \wkB": "KiB/s", r".*(await|svctm)": "ms", r".*[rwd]?areq-sz": "KiB",
-    r"[rwd]rqm|(disk )?util(-percent)?|(avg-cpu|cpu-load).*": "%", r".*/s|(disk |io )?tps|io .*tps": "1/s",
-}  # fmt: skip
 Pairs = Iterator[tuple[Counter, float]]
 
 
 @lru_cache(1 << 16)
 def _counter(object: str, counter: str, instance: str) -> Counter:
     label = f"{object} {counter}".strip()
-    unit = next((unit for pattern, unit in _UNITS.items() if re.fullmatch(pattern, label)), "")
-    return Counter(f"{instance} {label}".strip(), object, counter, instance, unit)
-
-
-def _numbers(values: Mapping[str, object]) -> dict[str, float]:
-    return {name: float(value) for name, value in values.items() if _is_number(value)}
+    return Counter(f"{instance} {label}".strip(), object, counter, instance, find_unit("sysstat", label))
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:
@@ -68,32 +67,22 @@ def _is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
+def _numbers(values: object) -> dict[str, float]:
+    return {name: float(value) for name, value in _dict(values).items() if _is_number(value)}
+
+
+def _dict(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
 def _dicts(value: object) -> list[dict[str, Any]]:
     return [member for member in value if isinstance(member, dict) and member] if isinstance(value, list) else []
 
 
 class _Sysstat(Recorded):
-    def _note_machine(self, host: str, cores: str | None) -> None:
-        """Note the machine of a header. Raise StallmarkError if it differs from the one before."""
-        if self.host and host and self.host.lower() != host.lower():
-            raise StallmarkError(f"{self.path} is of {self.host} and {host}: give each a file of its own.")
-        self.host = self.host or host
-        self.cores = int(cores) if cores else self.cores
-
-    def _cpu_pairs(self, object: str, shares: Mapping[str, float], instance: str = "") -> Pairs:
-        """Yield the shares of CPU time; none of them if they are not shares of one whole."""
-        if abs(sum(shares.values()) - 100) <= _ROUNDED:
-            yield from ((_counter(object, name, instance), value) for name, value in shares.items())
-        elif shares and instance in ("", "all"):
-            self.remark("CPU is not known at times whose shares do not add up to 100 %")
-
-
-class _Json(_Sysstat):
-    """Documents of one host, whose samples are read one by one because the whole may be invalid JSON."""
-
     def _objects(self) -> Iterator[tuple[dict[str, Any], bool]]:
-        """Yield the complete objects of the arrays, and whether each is the first of its array."""
-        self.notes, self.remarks, self.restarts = [], [], []
+        """Yield the complete samples of JSON, and whether each is the first of its array. They are read one by one
+        because the whole may be invalid JSON."""
         self._begins = False
         array = JsonArray(self.path, _ARRAY, self._read_surroundings)
         for sample in array:
@@ -109,86 +98,35 @@ class _Json(_Sysstat):
         self.restarts += [f"{date} {time}{' UTC' * (utc == '1')}" for date, time, utc in _BOOT.findall(text)]
         self._begins = True
 
+    def _note_machine(self, host: str, cores: str | None) -> None:
+        """Note the machine of a header. Raise StallmarkError if it differs from the one before."""
+        if self.host and host and self.host.lower() != host.lower():
+            raise refusal("two_hosts", self.path, hosts=f"{self.host} and {host}")
+        self.host = self.host or host
+        self.cores = int(cores) if cores else self.cores
 
-class _Iostat(_Sysstat):
-    """A file of iostat."""
-
-    first_since_start = True
-    otherwise = f", or when its reports were, as in {_AT}"
-    schedule: Schedule | None = None
-    """The given times of its reports; if set, those in the file are ignored."""
-    may_be_sectors = False
-
-    def _stamp(self, place: int, own: str, begins: bool) -> str:
-        """Return the time of a report, empty if it has none. Raise StallmarkError for a second recording without a
-        known start."""
-        if self.schedule is None:
-            return own
-        if place and begins:
-            raise StallmarkError(f"{self.path} holds several recordings, and --start is of one: split it.")
-        return self.schedule.stamp(place)
-
-    def _disk_pairs(self, device: str, values: dict[str, float]) -> Pairs:
-        """Yield the values of a device. Bytes in another unit, or rounded too much, are replaced by requests × size."""
-        for side in "rwd":
-            requests, size = values.get(f"{side}/s"), values.get(f"{side}areq-sz")
-            for name, kib in ((f"{side}kB/s", 1.0), (f"{side}MB/s", 1024.0)):
-                if (rate := values.get(name)) is None:
-                    continue
-                if requests is None or size is None:
-                    if name in ("rMB/s", "wMB/s"):
-                        self.remark("bytes are rounded to 0.01 MB per second, as iostat -m writes them")
-                    continue
-                product = requests * size / kib
-                rounded = (0.05 if any(value % 1 for value in values.values()) else 0.5) * (1 + (requests + size) / kib)
-                if self.may_be_sectors and rate > _OTHER_UNIT * product + rounded:
-                    values[name] = product
-                    self.remark(f"{name} is in sectors, and taken as {side}/s times {side}areq-sz")
-                elif kib > 1 and rate <= _COARSE_MB and product <= 2 * _COARSE_MB:
-                    values[name] = product
-        for name, value in values.items():
-            if 0 <= value < _WRAPPED:
-                yield _counter("", name, device), value
-            elif name.endswith("/s"):
-                self.remark(f"{name} of {device} is beyond any device, and not known there")
+    def _cpu_pairs(self, object: str, shares: Mapping[str, float], instance: str = "") -> Pairs:
+        """Yield the shares of CPU time; none of them if they are not shares of one whole."""
+        if abs(sum(shares.values()) - 100) <= _ROUNDED:
+            yield from ((_counter(object, name, instance), value) for name, value in shares.items())
+        elif shares and instance in ("", "all"):
+            self.remark("CPU is not known at times whose shares do not add up to 100 %")
 
 
-class IostatJson(_Json, _Iostat):
-    may_be_sectors = True
-
+class Sadf(_Sysstat):
     def samples(self, has: Has = lambda _: True) -> Iterator[Sample]:
-        for place, (sample, begins) in enumerate(self._objects()):
-            own = sample.get("timestamp")
-            stamp = self._stamp(place, own if isinstance(own, str) else "", begins)
-            if not stamp:
-                raise StallmarkError(
-                    f"{self.path} has no times: run iostat with -t, as in `S_TIME_FORMAT=ISO iostat -xt -o JSON 15`; "
-                    f"{_BY_HAND}."
-                )
-            pairs = ((counter, value) for counter, value in self._pairs(sample) if has(counter))
-            yield Sample(stamp, pairs, begins=begins)
-
-    def _pairs(self, sample: dict[str, Any]) -> Pairs:
-        for cpu in _dicts([sample.get(CPU)]):
-            yield from self._cpu_pairs(CPU, _numbers(cpu))
-        for disk in _dicts(sample.get("disk")):
-            yield from self._disk_pairs(str(disk.get("disk_device", "")), _numbers(disk))
-
-
-class Sadf(_Json):
-    def samples(self, has: Has = lambda _: True) -> Iterator[Sample]:
+        self.notes, self.remarks, self.restarts = [], [], []
         known = False
         for sample, _ in self._objects():
-            when = sample.get("timestamp")
-            if not isinstance(when, dict) or not (when.get("date") and when.get("time")):
+            when = _dict(sample.get("timestamp"))
+            if not (when.get("date") and when.get("time")):
                 continue  # a restart or a comment of an older version
             seconds = when.get("interval")
             if seconds is not None and (not _is_number(seconds) or seconds > _SINCE_START_S):
                 continue
             words = str(when.get("tz") or ("UTC" if when.get("utc") else ""))
             if known and words != self.zone_words:
-                zones = " and ".join(sorted((words, self.zone_words)))
-                raise StallmarkError(f"{self.path} mixes times of {zones}: write it again with {AS_SADF}.")
+                raise refusal("mixed_zones", self.path, zones=" and ".join(sorted((words, self.zone_words))))
             known, self.zone_words, self.zone = True, words, UTC if words == "UTC" else None
             pairs = ((counter, value) for counter, value in self._pairs(sample) if has(counter))
             yield Sample(f"{when['date']} {when['time']}", pairs, None if seconds is None else float(seconds))
@@ -201,60 +139,92 @@ class Sadf(_Json):
                 continue
             if isinstance(value, dict):
                 yield from self._pairs(value, *path, key, instance=instance)
-            elif isinstance(value, list):
-                for member in _dicts(value):
-                    (_, name), *rest = member.items()
-                    if key in CPU_LOADS:
-                        yield from self._cpu_pairs(key, _numbers(dict(rest)), str(name))
-                    else:
-                        yield from self._pairs(dict(rest), *path, key, instance=str(name))
             elif _is_number(value) and value < _WRAPPED:
                 object, *parts = *path, key
                 yield _counter(object if parts else "", " ".join(parts or [key]), instance), float(value)
+            for member in _dicts(value):
+                (_, name), *rest = member.items()
+                if key in CPU_LOADS:
+                    yield from self._cpu_pairs(key, _numbers(dict(rest)), str(name))
+                else:
+                    yield from self._pairs(dict(rest), *path, key, instance=str(name))
 
 
-class IostatText(_Iostat):
+@dataclass
+class _Report:
+    """A report of iostat while it is read."""
+
+    stamp: str = ""
+    begins: bool = False
+    """It is the first report after a header."""
+    headers: set[tuple[str, ...]] = field(default_factory=set)
+    cpu: dict[str, float] = field(default_factory=dict)
+    devices: dict[str, dict[str, float]] = field(default_factory=dict)
+    whole: bool = True
+    ended: bool = False
+    """An empty line follows its devices."""
+    last: str = ""
+    """Its last number."""
+
+    def is_like(self, before: "_Report") -> bool:
+        """Return whether a report without a final empty line has the same rows and decimals as the one before."""
+        decimals, as_many = (len(text.replace(",", ".").partition(".")[2]) for text in (self.last, before.last))
+        return before.headers <= self.headers and before.devices.keys() <= self.devices.keys() and decimals == as_many
+
+
+class Iostat(_Sysstat):
+    """A file of iostat. If a schedule of its reports is given, the times in it are ignored."""
+
+    first_since_start = True
+
+    def __init__(self, path: Path, schedule: Schedule | None = None):
+        super().__init__(path)
+        self.otherwise = f", or when its reports were, as in {load_yaml('sentences')['commands']['start']}"
+        self._schedule = schedule
+        self._is_json = head_of(path).lstrip().startswith("{")
+
     def samples(self, has: Has = lambda _: True) -> Iterator[Sample]:
-        self.notes, self.remarks = [], []
-        header, lost, before, end = True, False, _Report(), _Report()
+        self.notes, self.remarks, self.restarts = [], [], []
+        begins, before, end = False, _Report(), _Report()
         place, faults = 0, CounterOf[str]()
-        for report, following in pairwise(chain(self._reports(), [end])):
-            header |= report.begins
-            if not (report.stamp or report.headers):
-                continue
-            stamp = self._stamp(place, report.stamp, header)
-            place += 1
+        reports = self._reports_of_json() if self._is_json else self._reports_of_text()
+        for report, following in pairwise(chain(reports, [end])):
+            if self._schedule and place and report.begins:
+                raise refusal("several_recordings", self.path)
+            stamp = self._schedule.stamp(place) if self._schedule else report.stamp
+            place, begins = place + 1, begins or report.begins
             is_ended = following is not end or report.ended or report.is_like(before)
             if stamp and report.headers and report.whole and is_ended:
-                yield Sample(stamp, [pair for pair in self._pairs(report) if has(pair[0])], begins=header or lost)
-                header = lost = False
+                pairs = ((counter, value) for counter, value in self._pairs(report) if has(counter))
+                yield Sample(stamp, pairs, begins=begins)
+                begins = False
             else:
-                lost = True
                 faults["that are cut or damaged" if stamp else "without a time that can be read"] += 1
+                begins = True
             before = report
-        if place == faults["without a time that can be read"]:
-            raise StallmarkError(
-                f"{self.path} has no times that can be read: run iostat with -t, as in {AS_TEXT}; {_BY_HAND}."
-            )
+        if place == faults["without a time that can be read"] and (place or not self._is_json):
+            raise refusal("no_stamps", self.path)
         if place == faults.total():
-            raise StallmarkError(f"{self.path} has no complete report: two consecutive ones are needed.")
+            raise refusal("no_report", self.path)
         self.notes += [f"reports {fault}: {count}" for fault, count in faults.items() if count]
 
-    def _pairs(self, report: "_Report") -> Pairs:
-        yield from self._cpu_pairs(CPU, report.cpu)
-        for device, values in report.devices.items():
-            yield from self._disk_pairs(device, values)
-        if report.rounded:
-            self.remark("figures are as iostat rounded them for people")
+    def _reports_of_json(self) -> Iterator[_Report]:
+        for sample, begins in self._objects():
+            stamp = sample.get("timestamp")
+            devices = {str(disk.get("disk_device", "")): _numbers(disk) for disk in _dicts(sample.get("disk"))}
+            cpu = _numbers(sample.get(CPU))
+            yield _Report(stamp if isinstance(stamp, str) else "", begins, {(CPU,)}, cpu, devices, ended=True)
 
-    def _reports(self) -> Iterator["_Report"]:
+    def _reports_of_text(self) -> Iterator[_Report]:
         """Yield the reports: each begins with its time, or with the columns that the one before it had already."""
-        report, columns, device = _Report(), tuple[str, ...](), ""
+        report, columns, device = _Report(begins=True), tuple[str, ...](), ""
         for line in lines_of(self.path):
             cells = line.split()
-            if (head := HEAD.match(line)) or (self.schedule is None and (is_time(line) or is_epoch(line))):
-                yield report
-                report, columns, device = _Report("" if head else line.strip(), begins=bool(head)), (), ""
+            if (head := HEAD.match(line)) or (self._schedule is None and (is_time(line) or is_epoch(line))):
+                if not (is_empty := not (report.stamp or report.headers)):
+                    yield report
+                begins = bool(head) or (is_empty and report.begins)
+                report, columns, device = _Report("" if head else line.strip(), begins), (), ""
                 if head:
                     self._note_machine(head["host"] or "", head["cores"])
             elif not cells:
@@ -271,53 +241,55 @@ class IostatText(_Iostat):
             elif columns and len(cells) == 1 and columns[0] != "avg-cpu:" and not device:
                 device = cells[0]  # a long name has a line of its own
             elif columns:
-                report.add_row(columns, [device, *cells] if device else cells)
+                self._add_row(report, columns, [device, *cells] if device else cells)
                 device = ""
         report.whole &= not device
-        yield report
+        if report.stamp or report.headers:
+            yield report
 
-
-@dataclass
-class _Report:
-    """A report of iostat while it is read."""
-
-    stamp: str = ""
-    begins: bool = False
-    """It is the first report after a header."""
-    headers: set[tuple[str, ...]] = field(default_factory=set)
-    cpu: dict[str, float] = field(default_factory=dict)
-    devices: dict[str, dict[str, float]] = field(default_factory=dict)
-    whole: bool = True
-    ended: bool = False
-    """An empty line follows its devices."""
-    rounded: bool = False
-    last: str = ""
-
-    def add_row(self, columns: Sequence[str], cells: Sequence[str]) -> None:
+    def _add_row(self, report: _Report, columns: Sequence[str], cells: Sequence[str]) -> None:
         """Add a row. A row that is cut, or has text in place of a number, marks the report as damaged."""
-        self.last = cells[-1]
-        values = self.cpu
+        report.last, values = cells[-1], report.cpu
         if columns[0] != "avg-cpu:":
             if columns[-1] == "Device":
                 columns, cells = (columns[-1], *columns[:-1]), (cells[-1], *cells[:-1])
-            values, cells = self.devices.setdefault(cells[0], {}), cells[1:]
+            values, cells = report.devices.setdefault(cells[0], {}), cells[1:]
         try:
             for name, cell in zip(columns[1:], cells, strict=True):
-                if (value := self._number(name, cell)) is not None:
-                    values[name.lstrip("%")] = value
+                kib = _KIB.get(cell[-1], 0.0)  # a number of --human has its own unit
+                value = number(cell[:-1] if kib else cell.removesuffix("%"))
+                if kib:
+                    self.remark("figures are as iostat rounded them for people")
+                if value is not None:
+                    values[name.lstrip("%")] = value * kib / (1024 if "MB" in name else 1) if kib else value
         except ValueError:
-            self.whole = False
+            report.whole = False
 
-    def _number(self, name: str, cell: str) -> float | None:
-        """Return a number in the unit of its column: with --human each number has its own unit."""
-        kib = _KIB.get(cell[-1])
-        if kib is None:
-            return number(cell.removesuffix("%"))
-        self.rounded = True
-        value = number(cell[:-1])
-        return None if value is None else value * kib / (1024 if "MB" in name else 1)
+    def _pairs(self, report: _Report) -> Pairs:
+        yield from self._cpu_pairs(CPU, report.cpu)
+        for device, values in report.devices.items():
+            self._correct_bytes(values)
+            for name, value in values.items():
+                if 0 <= value < _WRAPPED:
+                    yield _counter("", name, device), value
+                elif name.endswith("/s"):
+                    self.remark(f"{name} of {device} is beyond any device, and not known there")
 
-    def is_like(self, before: "_Report") -> bool:
-        """Return whether a report without a final empty line has the same rows and decimals as the one before."""
-        decimals, as_many = (len(text.replace(",", ".").partition(".")[2]) for text in (self.last, before.last))
-        return before.headers <= self.headers and before.devices.keys() <= self.devices.keys() and decimals == as_many
+    def _correct_bytes(self, values: dict[str, float]) -> None:
+        """Replace bytes of a device that are in another unit, or rounded too much, by requests × size."""
+        for side in "rwd":
+            requests, size = values.get(f"{side}/s"), values.get(f"{side}areq-sz")
+            for name, kib in ((f"{side}kB/s", 1.0), (f"{side}MB/s", 1024.0)):
+                if (rate := values.get(name)) is None:
+                    continue
+                if requests is None or size is None:
+                    if name in ("rMB/s", "wMB/s"):
+                        self.remark("bytes are rounded to 0.01 MB per second, as iostat -m writes them")
+                    continue
+                product = requests * size / kib
+                rounded = (0.05 if any(value % 1 for value in values.values()) else 0.5) * (1 + (requests + size) / kib)
+                if self._is_json and rate > _OTHER_UNIT * product + rounded:
+                    values[name] = product
+                    self.remark(f"{name} is in sectors, and taken as {side}/s times {side}areq-sz")
+                elif kib > 1 and rate <= _COARSE_MB and product <= 2 * _COARSE_MB:
+                    values[name] = product

@@ -23,9 +23,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from stallmark.errors import StallmarkError
 from stallmark.record.formats.dates import is_epoch, is_time
-from stallmark.record.formats.sample import Counter, Has, Recorded, Sample, opened
+from stallmark.record.formats.sample import Counter, Has, Recorded, Sample, find_unit, opened
+from stallmark.record.formats.sentences import refusal
 
 _LARGEST = 1 << 26  # characters
 _LINES = 60  # lines in which the header is searched
@@ -41,14 +41,6 @@ _HOST_NAME = re.compile(
 _ADDRESS = re.compile(r"\S+:\d{2,5}")  # a Prometheus calls a host with its port an instance, others a disk
 _NO_COUNTER = re.compile(r"interval\b.*|(.*[ _])?(id|index|number)", re.I)  # numbers that measure nothing
 _IN_BRACKETS = re.compile(r"(?P<name>.*\S)\s*[(\[](?P<unit>[^()\[\]]+)[)\]]\s*")
-_UNITS = {  # keys match the text in brackets
-    r"ms|msec|milli ?sec(onds?)?": "ms", r"[uµμ]s|usec|micro ?sec(onds?)?": "us", r"s|sec(onds?)?": "s",
-    r"%|percent": "%", r"(?P<unit>[KMG]i?)?B(yte)?s?(/s(ec)?|ps)": "B/s", r"ios?/s(ec)?|iops|ops?/s(ec)?|1/s": "1/s",
-}  # fmt: skip
-_INSIDE = {
-    r"(?i)\b[uµμ]s/op|(^|_)usec_|_us$": "us", r"(?i)_ms$|\bms/op": "ms", r"(?i)\bop/s\b|iops\b": "1/s",
-    r"(?<![A-Za-z])B/s\b": "B/s", r"KBytes$|\bkB/s\b": "KB/s",
-}  # fmt: skip
 
 
 class _Layout(NamedTuple):
@@ -75,7 +67,7 @@ class Table(Recorded):
         with opened(self.path) as text:
             content = text.read(_LARGEST + 1)
         if len(content) > _LARGEST:
-            raise StallmarkError(f"{self.path} has more than {_LARGEST:,} characters: cut it to the time of the run.")
+            raise refusal("large_csv", self.path, most=_LARGEST)
         lines = [line for line in content.splitlines() if line.strip() and not _RULE.fullmatch(line)]
         layout = self._layout(lines)
         # A file that a tool appended to has its headers once more in the middle.
@@ -128,10 +120,10 @@ class Table(Recorded):
                 seen = seen or [name for name in header if name]
                 if times := _time_columns(header, row, self._time_column):
                     return _Layout(delimiter, line, header, times)
-        columns = f" (there is {', '.join(seen[:8])}{', …' if len(seen) > 8 else ''})" if seen else ""
+        has = f" (there is {', '.join(seen[:8])}{', …' if len(seen) > 8 else ''})" if seen else ""
         if self._time_column:
-            raise StallmarkError(f"{self.path} has no times in a column {self._time_column}{columns}.")
-        raise StallmarkError(f"No column of {self.path} holds times: {self._hint}{columns}.")
+            raise refusal("no_time_in", self.path, column=self._time_column, has=has)
+        raise refusal("no_time_column", self.path, hint=self._hint, has=has)
 
     def _cells(self, lines: list[str], layout: _Layout) -> pa.Table:
         """Return all cells as text, one column per place of the header."""
@@ -144,7 +136,7 @@ class Table(Recorded):
                 pa.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
             )
         except pa.ArrowInvalid as error:
-            raise StallmarkError(f"{self.path} cannot be read as CSV: {' '.join(str(error).split())}.") from None
+            raise refusal("not_csv", self.path, error=" ".join(str(error).split())) from None
 
     def _instance_column(self, table: pa.Table, layout: _Layout, texts: list[int], stamps: list[str]) -> int | None:
         """Return the first column that distinguishes rows of one time, text before numbers, or None if every time has
@@ -164,7 +156,7 @@ class Table(Recorded):
         if all(stamp != following for stamp, following in pairwise(stamps)):
             # A local clock that was put back: the same times come once more, later in the file.
             return None
-        raise StallmarkError(f"{self.path} has several rows of one time, and no column that distinguishes them.")
+        raise refusal("double_rows", self.path)
 
 
 def _split(line: str, delimiter: str) -> list[str]:
@@ -215,8 +207,7 @@ def _sorted_out(table: pa.Table, layout: _Layout) -> tuple[dict[int, np.ndarray]
 
 
 def _name_and_unit(header: str) -> tuple[str, str]:
-    if brackets := _IN_BRACKETS.fullmatch(header):
-        for pattern, unit in _UNITS.items():
-            if match := re.fullmatch(pattern, brackets["unit"].strip(), re.I):
-                return brackets["name"], (match.groupdict().get("unit") or "") + unit
-    return header, next((unit for pattern, unit in _INSIDE.items() if re.search(pattern, header)), "")
+    brackets = _IN_BRACKETS.fullmatch(header)
+    if brackets and (unit := find_unit("brackets", brackets["unit"].strip())):
+        return brackets["name"], unit
+    return header, find_unit("column", header)

@@ -1,6 +1,9 @@
-"""Profiles from recordings of other tools: Perfmon, iostat, sar and Prometheus.
+"""Profiles from recordings of other tools: Perfmon, iostat, sar, Prometheus and any CSV.
 
-`build.import_profile` writes the folder. There is one module per format; each adds rows of its columns to `Recording`,
-as counts over the observed time. `counters.csv` has the column of each counter. Files are read as streams: only the
-values that a profile uses are held in memory.
+    file → samples (formats/) → Readings: a row for each time, a column for each counter
+         → Series: each column with its meaning, by counters.csv, and its device, database or file
+         → Amounts: counts over the spans between rows → sums by class of file → build: the folder of a profile
+
+The module of each format chooses what counts. Files are read as streams: only the values that a profile uses are held
+in memory.
 """

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from importlib import resources
 from typing import Literal, NamedTuple
 
-from stallmark.errors import StallmarkError
+from stallmark.record.formats.sentences import refusal
 from stallmark.record.imports.recording import Recording, Wanted, some_names
 from stallmark.record.profile.interval_table import FileClass
 
@@ -119,17 +119,14 @@ def classify(moved: Mapping[str, float], recording: Recording, wanted: Wanted) -
     names = moved.keys()
     recording.devices |= names
     if len(names) > MOST_DEVICES:
-        raise StallmarkError(f"The file has over {MOST_DEVICES:,} devices: it is damaged, or of many machines.")
+        raise refusal("many_devices", most=MOST_DEVICES)
     if not wanted.classes:
         counted = choose_disks(names).counted
         unknown = [name for name in names - counted if role_of(_plain(name), frozenset()) == "unknown"]
         busiest = max((name for name in unknown if not NUMBERED.match(name)), key=lambda name: moved[name], default="")
         # With fewer bytes it may be stacked on the disks, and would count twice.
         if busiest and moved[busiest] > _BEYOND * sum(moved[name] for name in counted):
-            raise StallmarkError(
-                f"{busiest} is of a kind that is not known, and moved more bytes than {some_names(counted)}, which "
-                f"count: choose those that count, as in --class {busiest}=data."
-            )
+            raise refusal("unknown_device", device=busiest, counted=some_names(counted))
         return dict.fromkeys(sorted(counted), FileClass.DEVICE)
     given = {canonical(name): (name, held) for name, held in wanted.classes.items()}
     classes = {name: given[canonical(name)] for name in names if canonical(name) in given}
@@ -145,7 +142,7 @@ def note_uncounted(names: Collection[str], counted: Collection[str], recording: 
         left_out.setdefault(_WORDS[role_of(_plain(name), plain)], []).append(name)
     if left_out:
         parts = [f"{some_names(devices)}{words}" for words, devices in left_out.items()]
-        recording.note(f"{file}: not counted are {'; '.join(parts)}.")
+        recording.note("uncounted", file=file, devices="; ".join(parts))
 
 
 _WORDS: Mapping[Role, str] = {

@@ -6,17 +6,17 @@ D:". If not, all physical disks count together, or all logical ones for what onl
 relog writes a column for each instance that ever was, a shadow copy or a dropped database, and blanks where it was not.
 """
 
+from collections import Counter as CounterOf
 from collections.abc import Mapping
 
-import numpy as np
-
-from stallmark.errors import StallmarkError
-from stallmark.record.formats.perfmon import DISKS, Perfmon
+from stallmark.record.formats.perfmon import Perfmon
 from stallmark.record.formats.sample import Counter
-from stallmark.record.imports.counters import SUMS, Entity, Key, known_counters, read_entities
+from stallmark.record.formats.sentences import refusal
+from stallmark.record.imports.amounts import Amounts, Key, Part, known_counters, known_series
 from stallmark.record.imports.devices import canonical
-from stallmark.record.imports.recording import WHOLE_MACHINE, Part, Recording, Rows, Samples, Sums, Wanted, some_names
-from stallmark.record.profile.interval_table import IO, FileClass
+from stallmark.record.imports.readings import read_samples
+from stallmark.record.imports.recording import Recording, Wanted, some_names
+from stallmark.record.profile.interval_table import FileClass
 
 _DISKS = ("physicaldisk", "logicaldisk")
 _PROCESSORS = ("processor information", "processor")  # the first has those of all groups of 64
@@ -31,32 +31,16 @@ SYSTEM_DATABASES = frozenset(
 
 def read(file: Perfmon, recording: Recording, wanted: Wanted) -> None:
     """Add a file. Raise StallmarkError if it has no counter that is known here, or more than one server's."""
-    samples = Samples(file, recording, wanted, lambda counter: _key(counter) in known_counters("perfmon"))
+    readings = read_samples(file, recording, wanted, lambda counter: _key(counter) in known_counters("perfmon"))
     _refuse_several(file, recording)
-    entities = read_entities(samples, "perfmon", _key)
-    disks = {key: entities.pop(key) for key in list(entities) if key[0] in _DISKS}
-    cpu = {key: entities.pop(key) for key in list(entities) if key[0] in (*_PROCESSORS, "process")}
-    sums = Sums(recording, file.path.name, len(samples.seconds))
-    columns: dict[str, np.ndarray] = {}
-    for chosen in _choose_disks(file, disks, recording, wanted):
-        for column in IO:
-            amounts = {key: disks[key].amounts.get(column, np.full(len(samples.seconds), np.nan)) for key in chosen}
-            for held in set(chosen.values()):
-                own = [Part(key[1], amounts[key], disks[key].present) for key in chosen if chosen[key] == held]
-                before = columns.get(f"{held}.{column}", np.nan)
-                columns[f"{held}.{column}"] = np.where(np.isnan(before), sums.add_up(own), before)
-    _refuse_nothing(file, recording, wanted, has_any=bool(columns or entities or cpu), has_disks=bool(columns))
-    for column in SUMS:
-        parts = _database_parts(entities, column, recording)
-        columns |= {f"server.{column}": sums.add_up(parts)} if parts else {}
-    for entity in entities.values():
-        for column, own_amounts in entity.amounts.items():
-            if column not in SUMS:
-                columns.setdefault(f"server.{column}", own_amounts)
-    if (cpu_s := _cpu_s(cpu, recording)) is not None:
-        columns["server.cpu_s"] = cpu_s
-    recording.rows.append(Rows(samples.start, samples.end, columns))
-    sums.note()
+    amounts = Amounts(readings, known_series(readings, "perfmon", _key), recording, comes_and_goes=True)
+    disks = CounterOf(part.entity for part in amounts.parts if part.entity[0] in _DISKS)
+    classes: dict[Key, str] = dict(_choose_disks(file, disks, recording, wanted))
+    _refuse_nothing(file, recording, wanted, has_any=bool(classes or amounts.parts), has_disks=bool(classes))
+    _count_cpu(amounts, recording)
+    _leave_out_databases(amounts, recording)
+    classes |= {part.entity: "server" for part in amounts.parts if part.entity[0] not in _DISKS}
+    amounts.add_up(classes, by_class=bool(wanted.classes))
 
 
 def _key(counter: Counter) -> Key:
@@ -68,14 +52,11 @@ def _refuse_several(file: Perfmon, recording: Recording) -> None:
     """Raise StallmarkError for counters of several machines, or of several instances of SQL Server."""
     hosts = {host.lower() for host in (file.host, *(counter.host for counter in file.counters)) if host}
     if len(hosts) > 1:
-        raise StallmarkError(
-            f"{file.path} has counters of {len(hosts)} machines: a profile is of one. Record each alone."
-        )
+        raise refusal("several_hosts", file.path, count=len(hosts))
     prefixes = {prefix.lower(): prefix for counter in file.counters if (prefix := counter.object.rpartition(":")[0])}
     servers = sorted(prefix for prefix in prefixes if prefix == "sqlserver" or prefix.startswith("mssql$"))
     if len(servers) > 1:
-        names = " and ".join(prefixes[name] for name in servers)
-        raise StallmarkError(f"{file.path} has counters of {names}: a profile is of one instance. Record each alone.")
+        raise refusal("several_instances", file.path, names=" and ".join(prefixes[name] for name in servers))
     recording.engine = "mssql" if servers else recording.engine
 
 
@@ -83,75 +64,70 @@ def _refuse_nothing(file: Perfmon, recording: Recording, wanted: Wanted, has_any
     """Raise StallmarkError for a file without a known counter; note names that may be those of disks."""
     header = file.counters
     foreign = {name for counter in header for name in (counter.object, counter.counter) if not name.isascii()}
-    english = "write the English names into the first line"
     if not (has_any or (wanted.classes and recording.devices)):
-        first = f" (it has {some_names(f'{counter.object} {counter.counter}'.strip() for counter in header)})"
-        raise StallmarkError(
-            f"{file.path} has no counter that a profile knows{first if header else ''}: record those of disks, as in "
-            f"`typeperf {DISKS} -si 15 -f CSV -o sales.csv`{f', or {english}' if foreign else ''}."
-        )
+        names = some_names(f"{counter.object} {counter.counter}".strip() for counter in header)
+        raise refusal("foreign_counters" if foreign else "no_counter", file.path, names=names or "none")
     if foreign and not has_disks:
-        recording.note(
-            f"{file.path.name}: disks may be among the names of a language that is not known: {some_names(foreign)}. "
-            f"To have them read, {english}."
-        )
+        recording.note("foreign_names", file=file.path.name, names=some_names(foreign))
 
 
 def _choose_disks(
-    file: Perfmon, disks: Mapping[Key, Entity], recording: Recording, wanted: Wanted
-) -> list[dict[Key, FileClass]]:
-    """Return the disks that count: the named ones, or all of each object; the total only if it is alone.
+    file: Perfmon, disks: Mapping[Key, int], recording: Recording, wanted: Wanted
+) -> dict[Key, FileClass]:
+    """Return the disks that count, of those with a number of columns: the named ones, or all of each object; the total
+    only if it is alone.
 
     Raise StallmarkError if one disk was given two classes.
     """
     single = [key for key in disks if key[1].lower() != "_total"]
     recording.devices |= {instance for _, instance in single}
     if not wanted.classes:
-        own = [[key for key in disks if key[0] == object] for object in _DISKS]
-        return [dict.fromkeys([key for key in keys if key in single] or keys, FileClass.DEVICE) for keys in own if keys]
-    chosen: dict[tuple[str, str], tuple[FileClass, str]] = {}
+        objects = {object for object, _ in single}
+        return {key: FileClass.DEVICE for key in disks if key in single or key[0] not in objects}
+    chosen: dict[Key, tuple[FileClass, str]] = {}
     for name, held in wanted.classes.items():
         exact = {key for key in single if canonical(key[1]) == canonical(name)}
         parts = {key for key in single if canonical(name) in key[1].lower().split()}
         # Of "D:" and "1 D:" the one of which more was recorded.
-        for key in sorted(exact | parts, key=lambda key: (-len(disks[key].amounts), key not in exact, key))[:1]:
+        for key in sorted(exact | parts, key=lambda key: (-disks[key], key not in exact, key))[:1]:
             other, first = chosen.setdefault(key, (held, name))
             if other != held:
-                raise StallmarkError(
-                    f"The disk “{key[1]}” of {file.path} is {first} and {name}, with the classes {other} "
-                    f"and {held}: record LogicalDisk, or give both one class."
-                )
+                raise refusal("one_disk", file.path, disk=key[1], first=first, second=name, other=other, held=held)
             recording.mapped.add(name)
-    return [{key: held for key, (held, _) in chosen.items()}] if chosen else []
+    return {key: held for key, (held, _) in chosen.items()}
 
 
-def _database_parts(entities: Mapping[Key, Entity], column: str, recording: Recording) -> list[Part]:
-    """Return a column of all user databases, or the total without any; the buffer manager has no instance."""
-    own = {instance: entity for (_, instance), entity in entities.items() if column in entity.amounts}
-    users = {name: entity for name, entity in own.items() if name.lower() not in SYSTEM_DATABASES | {"_total"}}
-    total = {name: entity for name, entity in own.items() if name.lower() == "_total"}
-    if total and not users:
-        recording.note("Transactions and log flushes are those of all databases, the system's included.")
-    return [Part(name, entity.amounts[column], entity.present) for name, entity in (users or total).items()]
+def _leave_out_databases(amounts: Amounts, recording: Recording) -> None:
+    """Leave out the system's databases, and the total of each column that a user's database has."""
+    left_out = SYSTEM_DATABASES | {"_total"}
+    parts, amounts.parts = amounts.parts, []
+    own = {part.column for part in parts if part.entity[0] == "databases" and part.entity[1].lower() not in left_out}
+    for part in parts:
+        object, name = part.entity
+        if object != "databases" or name.lower() not in left_out:
+            amounts.parts.append(part)
+        elif name.lower() == "_total" and part.column not in own:
+            amounts.parts.append(part)
+            recording.note("all_databases")
 
 
-def _cpu_s(cpu: Mapping[Key, Entity], recording: Recording) -> np.ndarray | None:
-    """Return the CPU time of the only SQL Server, or of the machine if its cores are known."""
-    servers = [cpu[key] for key in cpu if key[0] == "process" and key[1].lower().startswith("sqlservr")]
-    total = None
-    for object in _PROCESSORS:
-        shares = {name.lower(): entity for (own, name), entity in cpu.items() if own == object}
-        total = total or shares.get("_total")
-        if cores := {name for name in shares if name.replace(",", "").isdigit()}:
-            recording.cores = len(cores)
-            break
+def _count_cpu(amounts: Amounts, recording: Recording) -> None:
+    """Leave the CPU time of the only SQL Server, or of the machine if its cores are known."""
+    cpu = [part for part in amounts.parts if part.column == "cpu_s"]
+    amounts.parts = [part for part in amounts.parts if part.column != "cpu_s"]
+    totals: list[Part] = []
+    for object in reversed(_PROCESSORS):
+        names = {part.entity[1] for part in cpu if part.entity[0] == object}
+        totals = [part for part in cpu if part.entity[0] == object and part.entity[1].lower() == "_total"] or totals
+        recording.cores = sum(name.replace(",", "").isdigit() for name in names) or recording.cores
+    servers = [part for part in cpu if part.entity[0] == "process" and part.entity[1].lower().startswith("sqlservr")]
     if len(servers) == 1:
-        return servers[0].amounts["cpu_s"]
-    if total and not recording.cores:
+        amounts.parts += servers
+    elif totals and recording.cores:
+        recording.note("whole_machine")
+        totals[0].amounts *= recording.cores
+        amounts.parts += totals
+    elif totals:
         recording.missing["server.cpu_s"] = (
             "Perfmon has the processors' total in percent, and not how many there are; record Processor(*)"
         )
-    elif total:
-        recording.note(WHOLE_MACHINE)
-        return total.amounts["cpu_s"] * (recording.cores or 0)
-    return None

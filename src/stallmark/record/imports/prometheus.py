@@ -1,4 +1,10 @@
-"""Prometheus as a profile: the counters of exporters, summed over their series.
+"""Prometheus as a profile: the counters of exporters, summed over the series of a range query's JSON.
+
+    {"status":"success","data":{"resultType":"matrix","result":[
+      {"metric":{"__name__":"node_disk_reads_completed_total","device":"sda",…},"values":[[1772445600,"812344"],…]},…]}}
+
+(https://prometheus.io/docs/prometheus/latest/querying/api/#range-queries) One series follows another, each with
+times of its own, in seconds since 1970.
 
 The query is for the counters themselves, not their rate(): an increment is the difference of two neighbouring points. A
 counter that falls was reset in between, so its increment in that interval is unknown. A point repeats the last scrape
@@ -11,27 +17,31 @@ mssql_standard.collector.yml. A metric of another name is not read.
 """
 
 import re
-from collections import Counter
+from collections import Counter as CounterOf
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from stallmark.errors import StallmarkError
-from stallmark.record.formats.prometheus import Labels, RangeQuery, as_json
-from stallmark.record.imports.counters import known_counters
+from stallmark.record.formats.sample import Counter, JsonArray, head_of
+from stallmark.record.formats.sentences import refusal
+from stallmark.record.imports.amounts import Amounts, Key, known_counters, known_series
 from stallmark.record.imports.devices import classify, note_uncounted
 from stallmark.record.imports.perfmon import SYSTEM_DATABASES
-from stallmark.record.imports.recording import WHOLE_MACHINE, Recording, Wanted
-from stallmark.record.imports.series import Series, add_series
-from stallmark.record.profile.interval_table import STATES
+from stallmark.record.imports.readings import Readings, in_order
+from stallmark.record.imports.recording import Recording, Wanted
 
-METRICS = {metric: (label, entries) for (label, metric), entries in known_counters("prometheus").items()}
-"""The label of the devices of each metric, if it has one, and its columns."""
+_RESULT = re.compile(r'"result"\s*:\s*\[')
+_KIND = re.compile(r'"resultType"\s*:\s*"([^"]*)"')
+_ERROR = re.compile(r'"error"\s*:\s*"((?:[^"\\]|\\.)*)"')
+Labels = Mapping[str, str]
+OBJECTS = {metric: object for object, metric in known_counters("prometheus")}
+"""The label of each metric with devices, or whose metric it is."""
 MOST_SERIES = 20_000
 _DEVICES = ("device", "disk", "volume")
-"""The labels of devices. Of disks and volumes, the first with a column count."""
-_PARTS = frozenset({"__name__", *_DEVICES, "cpu", "core", "mode", "database", "datname", "datid"})
+_PARTS = (*_DEVICES, "cpu", "core", "mode", "database", "datname", "datid")
 """The labels by which the series of one machine differ. Any other label distinguishes machines, servers or scrapers."""
 _LEFT_OUT = {
     # A processor that works is in no other mode of these; user contains guest, privileged contains interrupt and dpc.
@@ -40,138 +50,102 @@ _LEFT_OUT = {
     "datname": {"template0", "template1"},
     **{label: {"_total"} for label in _DEVICES},
 }
-_NEW_NAMES = {
-    "node_cpu": "node_cpu_seconds_total",
-    **{f"node_disk_{side}s_completed": f"node_disk_{side}s_completed_total" for side in ("read", "write")},
-    **{f"node_disk_{side}_time_ms": f"node_disk_{side}_time_seconds_total" for side in ("read", "write")},
-    "node_disk_bytes_read": "node_disk_read_bytes_total", "node_disk_bytes_written": "node_disk_written_bytes_total",
-}  # fmt: skip
-"""Old names and new ones. Compatibility rules of a Prometheus record both: then the new name counts."""
-
-
-class _Known(NamedTuple):
-    """A series of a known metric, for one of its columns."""
-
-    metric: str
-    column: str
-    label: str
-    """The label of its device, if it has one."""
-    labels: Labels
-    times: np.ndarray
-    values: np.ndarray
-
-    @property
-    def device(self) -> str:
-        return self.labels.get(self.label, "")
-
-    def series(self, column: str, group: str, name: str) -> Series:
-        return Series(column, "state" if self.column in STATES else "total", group, name, self.times, self.values)
 
 
 def read(path: Path, recording: Recording, wanted: Wanted) -> None:
     """Add all series of one file; raise StallmarkError if it has no known metric."""
-    known = _read_known(path, recording)
-    # Without given classes, each column is of one label's devices.
-    labels = {entry.column: entry.label for label in reversed(_DEVICES) for entry in known if entry.label == label}
-    of_devices = [entry for entry in known if entry.label and (wanted.classes or entry.label == labels[entry.column])]
-    moved = dict.fromkeys((entry.device for entry in of_devices), 0.0)
-    for entry in of_devices:
-        moved[entry.device] += float(np.ptp(entry.values)) if entry.column.endswith("bytes") else 0.0
-    classes = classify(moved, recording, wanted)
-    series = [
-        entry.series(f"{classes[entry.device]}.{entry.column}", f"{entry.label} {entry.device}", entry.device)
-        for entry in of_devices
-        if entry.device in classes
-    ]
-    for entry in known:
-        if not entry.label:
-            database = entry.labels.get("database") or entry.labels.get("datname") or ""
-            series.append(entry.series(f"server.{entry.column}", _engine(entry.metric) or "cpu", database))
-    recording.engine = next((engine for entry in known if (engine := _engine(entry.metric))), recording.engine)
-    if cores := {entry.labels.get("cpu") or entry.labels.get("core") for entry in known if entry.column == "cpu_s"}:
+    readings = _read_known(path, recording)
+    amounts = Amounts(readings, known_series(readings, "prometheus", lambda own: (own.object, own.counter)), recording)
+    moved = amounts.bytes_by_device(*_DEVICES)
+    counted = classify(moved, recording, wanted)
+    classes: dict[Key, str] = {}
+    for part in amounts.parts:
+        object, name = part.entity
+        if object not in _DEVICES:
+            classes[part.entity] = "server"
+        elif name in counted:
+            classes[part.entity] = counted[name]
+    objects = {counter.object for counter in readings.values}
+    recording.engine = "mssql" if "mssql" in objects else "postgresql" if "postgresql" in objects else recording.engine
+    if cores := {own.instance.partition(" ")[0] for own in readings.values if own.object == "cpu"}:
         recording.cores = len(cores)
-        recording.note(WHOLE_MACHINE)
-    add_series(series, recording, path.name)
-    note_uncounted(moved, classes, recording, path.name)
+        recording.note("whole_machine")
+    amounts.add_up(classes, by_class=bool(wanted.classes))
+    note_uncounted(moved, counted, recording, path.name)
 
 
-def _read_known(path: Path, recording: Recording) -> list[_Known]:
+def _read_known(path: Path, recording: Recording) -> Readings:
     """Return the series of known metrics that count and have two points. Raise StallmarkError if none does."""
-    names, known = Counter[str](), list[_Known]()
-    others: dict[str, Labels] = {}
-    points: dict[frozenset[tuple[str, str]], list[np.ndarray]] = {}
-    query = RangeQuery(path)
-    for labels, times, values in query:
-        name = labels.get("__name__", "")
+    head = head_of(path, 4096)
+    if '"status":"error"' in head.replace(" ", ""):
+        reason = _ERROR.search(head)
+        raise refusal("prometheus_error", path, reason=f", “{reason[1]}”" if reason else "")
+    if (kind := _KIND.search(head)) and kind[1] != "matrix":
+        raise refusal("no_matrix", path)
+    names, others = CounterOf[str](), dict[str, Labels]()
+    points: dict[Counter, list[np.ndarray]] = {}
+    results = JsonArray(path, _RESULT)
+    for result in results:
+        labels, own_points = _read_series(path, result)
+        name = re.sub("^wmi_", "windows_", labels.get("__name__", ""))
         names[name] += 1
         if names.total() > MOST_SERIES:
-            raise StallmarkError(f"{path} has more than {MOST_SERIES:,} series: ask for one machine's.")
-        name = name.replace("wmi_", "windows_", 1) if name.startswith("wmi_") else name
-        if name in METRICS:
+            raise refusal("many_series", path, most=MOST_SERIES)
+        if name in OBJECTS:
             _refuse_other(path, name, labels, others)
-            points.setdefault(frozenset({**labels, "__name__": name}.items()), []).append(np.stack([times, values]))
-    for identity, parts in points.items():
-        labels = dict(identity)
-        times, values, disordered = _ordered(*np.concatenate(parts, axis=1))  # appended documents are not in order
-        if disordered:
-            recording.note(
-                f"{path.name}: points that were not in the order of time are sorted, and double ones left out."
-            )
-        if len(times) > 1 and not any(labels.get(key, "").lower() in texts for key, texts in _LEFT_OUT.items()):
-            label, entries = METRICS[name := labels["__name__"]]
-            known += [_Known(name, column, label, labels, times, values * factor) for column, factor in entries]
-        recording.host = recording.host or re.sub(r":\d+$", "", labels.get("instance", "")) or None
-    if not query.whole:
-        recording.note(f"{path.name} is cut: its last series is left out.")
-    if known := [entry for entry in known if _NEW_NAMES.get(entry.metric) not in names]:
-        return known
-    raise StallmarkError(_nothing(path, names))
+            recording.host = recording.host or re.sub(r":\d+$", "", labels.get("instance", "")) or None
+            if not any(labels.get(label, "").lower() in texts for label, texts in _LEFT_OUT.items()):
+                instance = " ".join(labels[label] for label in _PARTS if label in labels)
+                points.setdefault(Counter("", OBJECTS[name], name, instance), []).append(own_points)
+    if not results.whole:
+        recording.note("cut_series", file=path.name)
+    joined = {counter: np.concatenate(parts, axis=1) for counter, parts in points.items()}
+    joined = {counter: part for counter, part in joined.items() if len(np.unique(part[0])) > 1}
+    if not joined:
+        raise _nothing(path, names)
+    if any((np.diff(times) <= 0).any() for times, _ in joined.values()):
+        recording.note("disordered", file=path.name)
+    ends = np.cumsum([len(times) for times, _ in joined.values()]).tolist()
+    cells = {
+        counter: (range(end - len(values), end), values)
+        for (counter, (_, values)), end in zip(joined.items(), ends, strict=True)
+    }
+    return in_order(path.name, np.concatenate([times for times, _ in joined.values()]), cells)
+
+
+def _read_series(path: Path, result: Mapping[str, Any]) -> tuple[Labels, np.ndarray]:
+    """Return the labels of a series, and its known times and values."""
+    labels, points = result.get("metric"), result.get("values")
+    if not isinstance(labels, dict) or not isinstance(points, list):
+        raise refusal("no_matrix", path)
+    try:
+        pairs = np.array([[float(point[0]), float(point[1])] for point in points]).reshape(-1, 2).T
+    except (TypeError, ValueError, IndexError, KeyError):
+        raise refusal("bad_point", path, name=str(labels.get("__name__", ""))[:80]) from None
+    return {str(key): str(value) for key, value in labels.items()}, pairs[:, np.isfinite(pairs).all(axis=0)]
 
 
 def _refuse_other(path: Path, name: str, labels: Labels, others: dict[str, Labels]) -> None:
     """Raise StallmarkError for a series of another machine, server or scraper than the others of its name."""
-    own = {label: text for label, text in labels.items() if label not in _PARTS}
-    first = others.setdefault(name, own)
-    exporter = others.setdefault(name.partition("_")[0], own)
+    own = {label: text for label, text in labels.items() if label not in (*_PARTS, "__name__")}
+    exporter, _, _ = name.partition("_")
+    first, first_of_all = others.setdefault(name, own), others.setdefault(exporter, own)
     differ = {label for label in own.keys() | first.keys() if own.get(label) != first.get(label)}
-    if own.get("instance") != exporter.get("instance"):
-        name, first, differ = f"{name.partition('_')[0]}_*", exporter, {"instance"}
+    if own.get("instance") != first_of_all.get("instance"):
+        name, first, differ = f"{exporter}_*", first_of_all, {"instance"}
     if label := min(differ, default=""):
-        texts = sorted((first.get(label, ""), own.get(label, "")))
-        raise StallmarkError(
-            f"{path} has {name} of {label} “{texts[0]}” and “{texts[1]}”: a profile is of one machine. Ask for one, as "
-            f"in {as_json(name.partition('_')[0] + '_.*', {'instance': own.get('instance', ''), label: texts[0]})}."
+        less, more = sorted((first.get(label, ""), own.get(label, "")))
+        needed = {"instance": own.get("instance", ""), label: less}
+        labels_text = "".join(f',{key}="{text}"' for key, text in needed.items())
+        raise refusal(
+            "two_scrapes", path, name=name, label=label, first=less, second=more, metrics=f'{exporter}_.*"{labels_text}'
         )
 
 
-def _engine(metric: str) -> Literal["mssql", "postgresql"] | None:
-    return "mssql" if "mssql_" in metric else "postgresql" if metric.startswith("pg_") else None
-
-
-def _ordered(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Return the known points in the order of time, only the first of each time, and whether any were out of order."""
-    finite = np.isfinite(times) & np.isfinite(values)
-    times, values = times[finite], values[finite]
-    if (np.diff(times) > 0).all():
-        return times, values, False
-    distinct_times, first = np.unique(times, return_index=True)
-    return distinct_times, values[first], True
-
-
-def _nothing(path: Path, names: Counter[str]) -> str:
-    named = [name for name in names if name]
+def _nothing(path: Path, names: CounterOf[str]) -> StallmarkError:
+    named = sorted(filter(None, names))
     if names and not named:
-        return (
-            f"The series of {path} have no names, as after rate(): query the counters themselves, as in "
-            "node_disk_reads_completed_total."
-        )
-    if few := sorted(METRICS.keys() & names.keys()):
-        return (
-            f"{path} does not have two points that count of {', '.join(few[:3])}: ask for a longer time, as in "
-            f"{as_json()}."
-        )
-    examples = f" (it has {', '.join(sorted(named)[:3])})" if named else ""
-    return (
-        f"{path} does not have two points of a metric that a profile knows{examples}: docs/import-a-profile.md has "
-        "their names."
-    )
+        return refusal("nameless_series", path)
+    if few := sorted(OBJECTS.keys() & names.keys()):
+        return refusal("few_points", path, names=", ".join(few[:3]))
+    return refusal("no_metric", path, names=", ".join(named[:3]) or "none")

@@ -169,7 +169,8 @@ def _signed(value: float | None) -> str:
     if value is None:
         return format.NONE
     text = format.number(abs(value))
-    return text if value == 0 or text == "0" else f"{'+' if value > 0 else '−'}{text}"
+    # What is nearly nothing, "<0.0001", has no direction.
+    return text if value == 0 or text.startswith("<") else f"{'+' if value > 0 else '−'}{text}"
 
 
 def section(experiment: ExperimentSummary) -> Section:

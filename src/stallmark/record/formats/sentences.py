@@ -1,0 +1,30 @@
+"""Sentences on files: refusals and notes, as `sentences.yaml` has them."""
+
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from stallmark.errors import StallmarkError
+
+
+@cache
+def load_yaml(name: str) -> dict[str, Any]:
+    """Return the content of a YAML file of this room."""
+    from ruamel.yaml import YAML
+
+    return YAML(typ="safe", pure=True).load(resources.files(__package__) / f"{name}.yaml")
+
+
+def refusal(kind: str, path: object = "", **facts: object) -> StallmarkError:
+    """Return the error with the sentence of that kind on the file at `path`."""
+    table = load_yaml("sentences")
+    return StallmarkError(table["refusals"][kind].format(path=path, **table["commands"], **facts))
+
+
+def note(kind: str, **facts: object) -> str:
+    return load_yaml("sentences")["notes"][kind].format(**facts)
+
+
+def count_with_noun(count: int, noun: str) -> str:
+    """Return a number with its noun: 1 time, 3 times."""
+    return f"{count} {noun}{'s' * (count != 1)}"

@@ -1,0 +1,201 @@
+"""The amounts of a file's series in each span, and their sums by column.
+
+`counters.csv` has the column of each counter of other tools.
+"""
+
+import csv
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from stallmark.record.formats.sample import Counter
+from stallmark.record.formats.sentences import count_with_noun, refusal
+from stallmark.record.imports.readings import Readings
+from stallmark.record.imports.recording import Recording, Rows, some_names
+
+Kind = Literal["total", "count", "rate", "mean", "state"]
+"""The meaning of a value: a total since some time, a count of the interval that ends with it, a rate or the mean of an
+I/O in that interval, or a state at its end."""
+Key = tuple[str, str]
+"""An object with the name of a counter, or with that of an instance."""
+_CPU = {"cpu_s", "idle", "away"}  # notes do not name processors
+
+
+class Meaning(NamedTuple):
+    """The column of a counter; `factor` converts its unit. Of two counters of a column, the one of lower rank counts;
+    those of one rank add up."""
+
+    column: str
+    kind: Kind
+    factor: float = 1.0
+    rank: int = 1
+
+
+class Series(NamedTuple):
+    """The values of a counter in all rows. Its entity is a device, a database, a file or a server."""
+
+    meaning: Meaning
+    entity: Key
+    name: str
+    values: np.ndarray
+
+
+@dataclass
+class Part:
+    """The amounts of an entity in each span, NaN if unknown. In a span that does not need it, an unknown amount is
+    zero."""
+
+    column: str
+    kind: Kind
+    rank: int
+    entity: Key
+    name: str
+    amounts: np.ndarray
+    needed: np.ndarray
+    here: np.ndarray
+    """The entity has any value."""
+
+    @property
+    def mask(self) -> np.ndarray:
+        """The spans in which it is known."""
+        return np.isfinite(self.amounts)
+
+
+@cache
+def known_counters(source: str) -> dict[Key, list[Meaning]]:
+    """Return the counters of a tool by object and name."""
+    counters: dict[Key, list[Meaning]] = {}
+    with (resources.files(__package__) / "counters.csv").open() as file:
+        for row in csv.DictReader(file):
+            if row["source"] == source:
+                meaning = Meaning(row["column"], row["kind"], float(row["factor"]), int(row["rank"]))  # type: ignore[arg-type]
+                counters.setdefault((row["object"], row["counter"]), []).append(meaning)
+    return counters
+
+
+def known_series(readings: Readings, source: str, key: Callable[[Counter], Key]) -> list[Series]:
+    """Return the series of the counters of a tool; `key` gives the object and name of a counter."""
+    known = known_counters(source)
+    return [
+        Series(meaning, (key(counter)[0], counter.instance), "" if meaning.column in _CPU else counter.instance, values)
+        for counter, values in readings.values.items()
+        for meaning in known[key(counter)]
+    ]
+
+
+class Amounts:
+    """The amounts of one file.
+
+    Spans lie between samples at which no total lacks a value. An entity is unknown in a span in which one of its totals
+    fell: a fall in one may be hidden in another. Before its first value, and after its last, an entity did not exist;
+    one that `comes_and_goes` did not exist in any row without a value.
+    """
+
+    def __init__(
+        self, readings: Readings, series: Sequence[Series], recording: Recording, *, comes_and_goes: bool = False
+    ):
+        self.name, self._recording = readings.name, recording
+        lacking = _lacking([own.values for own in series if own.meaning.kind == "total"], readings)
+        rows, self.start, self.end = readings.spans(~lacking, recording)
+        self.seconds = self.end - self.start
+        is_joined = np.diff(np.flatnonzero(~lacking), prepend=-1)[rows] > 1
+        self.parts: list[Part] = []
+        here: dict[Key, np.ndarray] = {}
+        for own in series:
+            here[own.entity] = np.isfinite(own.values[~lacking]) | here.get(own.entity, False)
+        fell = {entity: np.zeros(len(rows), dtype=bool) for entity in here}
+        for (column, kind, factor, rank), entity, name, all_values in series:
+            values = all_values[~lacking] * factor
+            exists = np.isfinite(values) if kind == "total" else here[entity]
+            if not comes_and_goes:
+                exists = np.logical_or.accumulate(exists) & np.logical_or.accumulate(exists[::-1])[::-1]
+            needed, amounts = exists[rows], values[rows]
+            if kind == "total":
+                needed, amounts = needed & exists[rows - 1], amounts - values[rows - 1]
+                fell[entity] |= amounts < 0
+            elif kind != "state":
+                amounts = np.where(is_joined, np.nan, amounts * self.seconds if kind == "rate" else amounts)
+            self.parts.append(Part(column, kind, rank, entity, name, amounts, needed, here[entity][rows]))
+        for part in self.parts:
+            part.amounts[fell[part.entity]] = np.nan
+        self._multiply_means()
+        if resets := int(np.any(list(fell.values()), axis=0).sum()) if fell else 0:
+            recording.note("resets", file=self.name, times=count_with_noun(resets, "time"))
+        elif not any(part.mask.any() for part in self.parts) and any(
+            own.meaning.kind == "total" and np.isfinite(own.values).sum() > 1 for own in series
+        ):
+            raise refusal("scattered", self.name)
+        if joined := int(lacking.sum()):
+            recording.note("joined", file=self.name, times=count_with_noun(joined, "time"))
+
+    def _multiply_means(self) -> None:
+        """Replace the mean time of an I/O by the time of all I/Os of its entity, or omit it if their number is
+        unknown."""
+        counts: dict[tuple[Key, str], np.ndarray] = {}
+        for part in self.parts:
+            of_column = part.entity, part.column
+            counts[of_column] = part.amounts + counts.get(of_column, 0.0)
+        means = [part for part in self.parts if part.kind == "mean"]
+        self.parts = [part for part in self.parts if part.kind != "mean"]
+        for part in means:
+            side = part.column.removesuffix("_ms")
+            if (count := counts.get((part.entity, f"{side}s"))) is not None:
+                part.column = f"{side}_stall_ms"
+                part.amounts = np.where(count == 0, 0.0, part.amounts * count)  # no I/O has no time
+                self.parts.append(part)
+
+    def bytes_by_device(self, *objects: str) -> dict[str, float]:
+        """Return the bytes that each device of these objects read and wrote."""
+        moved: dict[str, float] = {}
+        for part in self.parts:
+            object, name = part.entity
+            if object in objects:
+                moved[name] = moved.get(name, 0.0) + np.nansum(part.amounts) * part.column.endswith("bytes")
+        return moved
+
+    def add_up(self, classes: Mapping[Key, str], *, by_class: bool = False) -> dict[str, np.ndarray]:
+        """Add the sums over the entities of each class to the recording, and return them by class and column.
+
+        An amount of lower rank counts if that of a higher one is unknown; if classes were given, only within an object.
+        A sum is unknown if a needed part is, or no part is needed or known.
+        """
+        lowest: dict[str, int] = {}
+        columns: dict[str, list[Part]] = {}
+        for part in self.parts:
+            if (prefix := classes.get(part.entity)) is not None:
+                columns.setdefault(f"{prefix}.{part.column}", []).append(part)
+                lowest[part.entity[0]] = min(part.rank, lowest.get(part.entity[0], part.rank))
+        sums, missing, absent = dict[str, np.ndarray](), set[str](), set[str]()
+        for column, parts in columns.items():
+            ranks = [part.rank - lowest[part.entity[0]] * by_class for part in parts]
+            total = sums[column] = np.full(len(self.seconds), np.nan)
+            for rank in sorted(set(ranks)):
+                own = [part for part, its in zip(parts, ranks, strict=True) if its == rank]
+                known = np.isnan(total) & np.any([part.needed | part.mask for part in own], axis=0)
+                known &= np.all([part.mask | ~part.needed for part in own], axis=0)
+                total[known] = 0.0
+                for part in own:
+                    total[known] += np.nan_to_num(part.amounts[known])
+                absent |= {part.name for part in own if (known & ~part.mask).any()}
+            unknown = np.isnan(total)
+            missing |= {part.name for part in parts if part.mask.any() and (unknown & part.needed & ~part.mask).any()}
+        self._recording.rows.append(Rows(self.start, self.end, sums))
+        for kind, names in (("unknown", missing - {""}), ("absent", absent - {""})):
+            if names:
+                self._recording.note(kind, file=self.name, names=some_names(names))
+        return sums
+
+
+def _lacking(totals: Iterable[np.ndarray], readings: Readings) -> np.ndarray:
+    """Return the rows in which a total lacks a value, between two of its values without a gap."""
+    lacking = np.zeros(len(readings.times), dtype=bool)
+    for values in totals:
+        places = np.flatnonzero(np.isfinite(values))
+        is_near = np.diff(readings.times[places]) <= readings.longest_s
+        for before in np.flatnonzero((np.diff(places) > 1) & is_near):
+            lacking[places[before] + 1 : places[before + 1]] = True
+    return lacking
