@@ -31,13 +31,13 @@ def gates(experiment: ExperimentSummary) -> Table | None:
     """Return the verdict on each gate, or None without gates."""
     labels, several = step_labels(experiment), len(experiment.steps) > 1
 
-    def judged(verdict: GateVerdict) -> Cell:
+    def verdict_cell(verdict: GateVerdict) -> Cell:
         where = ", ".join(labels[step.key] for step in verdict.failed)
         return Cell(_WORDS[verdict.passed] + f" in {where}" * bool(where and several), _KINDS[verdict.passed])
 
     return Rows(gate_verdicts(experiment.steps)).table_if_any(
         word("gate", lambda verdict: term(verdict.gate.kind)),
-        word("verdict", judged),
+        word("verdict", verdict_cell),
         word("found", lambda verdict: figure(verdict.gate)),
         word("allowed", lambda verdict: allowed(verdict.gate)),
         word("requirement", lambda verdict: asks(verdict.gate)),
@@ -60,14 +60,14 @@ def gates_in_brief(experiment: ExperimentSummary) -> Table | None:
     """Return the verdicts for a terminal, each with its figure in the step nearest to failing; None without gates."""
     labels, steps = step_labels(experiment), experiment.steps
 
-    def found(verdict: GateVerdict) -> str:
+    def figure_text(verdict: GateVerdict) -> str:
         names = [labels[step.key] for step in verdict.failed] if len(verdict.failed) < len(steps) else []
         return figure(verdict.gate) + (f", in {', '.join(names)}" if names else "")
 
     return Rows(gate_verdicts(steps)).table_if_any(
         word("verdict", lambda verdict: Cell(_WORDS[verdict.passed], _KINDS[verdict.passed] or "good")),
         word("gate", lambda verdict: term(verdict.gate.kind)),
-        word("found", found),
+        word("found", figure_text),
         word("allowed", lambda verdict: Cell(allowed(verdict.gate), "quiet")),
     )
 
