@@ -243,16 +243,17 @@ class VirtualUser(Client):
 
 class Task(NamedTuple):
     """A transaction and its due time (monotonic ns). Inputs of None are drawn when the task is executed. With `every_s`
-    the task is due again after each such period.
+    the task is due again after each such period: once it has ended, or with `is_arrival` whether it has ended or not.
     """
 
     due_ns: int
     kind: type[Transaction]
     inputs: tuple | None = None
     every_s: float | None = None
+    is_arrival: bool = False
 
     def at_next_time(self, now_ns: int) -> "Task":
-        """Return a timer's task at its next time; those that are over are not caught up with."""
+        """Return the task at its next time after now; those that are over are not caught up with."""
         assert self.every_s
         every_ns = int(self.every_s * 1e9)
         missed = max(0, now_ns - self.due_ns) // every_ns
@@ -291,7 +292,7 @@ class DeferredQueue:
         return self._due.get()
 
     def rest(self, rests: bool) -> None:
-        """Leave timers out while the load rests; what follows from its transactions is executed all the same."""
+        """Leave timers and arrivals at a rate out while the load rests; followers are executed all the same."""
         self._resting = rests
 
     def waiting(self) -> int:
@@ -313,6 +314,7 @@ class DeferredQueue:
                 # Background sessions may take from the queue meanwhile.
                 while due := self._due.get_nowait():
                     self._count_left(due)
+                    self.left += due.is_arrival
             self._changed.notify()
         for _ in range(background_sessions):
             self._due.put(None)
@@ -326,10 +328,12 @@ class DeferredQueue:
                 wait_ns = self._later[0][0] - time.monotonic_ns() if self._later else None
                 if wait_ns is not None and wait_ns <= 0:
                     task = heapq.heappop(self._later)[2]
-                    if task.every_s and self._resting:
-                        again = task.at_next_time(time.monotonic_ns())
+                    rests = task.every_s and self._resting
+                    if rests or task.is_arrival:
+                        # An arrival that is over is caught up with, unless the load rests: each of them counts.
+                        again = task.at_next_time(time.monotonic_ns() if rests else task.due_ns)
                         heapq.heappush(self._later, (again.due_ns, next(self._order), again))
-                    else:
+                    if not rests:
                         self._due.put(task)
                 else:
                     self._changed.wait(None if wait_ns is None else wait_ns / 1e9)
@@ -340,12 +344,13 @@ class BackgroundSession(Client):
         """Take in `client` the arguments of a Client, after its name."""
         super().__init__(f"background_session-{number}", *client)
         self._deferred = deferred
-        if not self._workload.background.followers:
+        if not (self._workload.background.followers or self._workload.background.rates):
             # Timers are few, and what they read for themselves is told apart from what users read.
             self._own_io_sampler.every = True
 
     def _kinds(self) -> list[type[Transaction]]:
-        return [*self._workload.background.followers, *self._workload.background.timers]
+        background = self._workload.background
+        return [*background.followers, *background.timers, *background.rates]
 
     def _work(self) -> None:
         now = time.monotonic_ns
@@ -363,5 +368,5 @@ class BackgroundSession(Client):
             if until_sample < 1:
                 until_sample = self._sample_own_io(index, ended, outcome)
                 free_since = now()
-            if task.every_s:
+            if task.every_s and not task.is_arrival:
                 self._deferred.add(task.at_next_time(ended))

@@ -114,7 +114,7 @@ class LoadUsers:
         self._statement_names = [statement.name for statement in self._workload.statements(engine.dialect)]
 
     def begin(self, start_ns: int) -> None:
-        """Start the background sessions, and the timers once for the whole load."""
+        """Start the background sessions and this executor's part of arrivals at a rate; the first starts all timers."""
         self._start_ns = start_ns
         self.rest(not self._load.users[0])
         for session in self._background:
@@ -122,6 +122,12 @@ class LoadUsers:
         if self._part.is_first:
             for kind, every_s in self._workload.background.timers.items():
                 self._deferred.add(Task(start_ns, kind, every_s=every_s))
+        rng = self._random("rates of")
+        for kind, per_s in self._workload.background.rates.items():
+            every_s = 1 / (per_s * self._part.share)
+            # At a random phase, as a fixed rate of users: executors must not act at the same moments.
+            first_ns = start_ns + int(rng.random() * every_s * SECOND_NS)
+            self._deferred.add(Task(first_ns, kind, every_s=every_s, is_arrival=True))
 
     def start(self, number: int) -> None:
         """Start a user. A load that has ended has none: orders that were under way then are of no use."""
@@ -140,7 +146,7 @@ class LoadUsers:
             self._leaving.append(user)
 
     def rest(self, rests: bool) -> None:
-        """Leave timers out while the load has no users."""
+        """Leave timers and arrivals at a rate out while the load has no users."""
         self._deferred.rest(rests)
 
     def set_share(self, share: float) -> None:

@@ -191,13 +191,14 @@ class LoadPool:
             self._deliver(UsersHere(self._place, len(self._numbers)))
 
     def _follow_users(self) -> None:
-        """Have arrivals shared out as the users are, and timers, which the first executor has, rest without any."""
+        """Have arrivals shared out as the users are, and what no user starts rest without any."""
         if self._load.arrivals.kind != "closed":
             self._share_arrivals()
         rests = not self._numbers and not self._elsewhere
         if rests != self._rests:
             self._rests = rests
-            self._executors[0].send(Resting(self._place, rests))
+            for executor in self._executors:
+                executor.send(Resting(self._place, rests))
 
     def _share_arrivals(self) -> None:
         """Give each executor its share of an open arrival rate, in proportion to its users.
@@ -231,6 +232,7 @@ def _orders(loads: Sequence[LoadSpec], engine: str, here: ThisMachine) -> list[E
             is_first=holders[place][0] == index and here.machine <= 1,
             number=here.number(numbers[place, index]),
             processes=len(numbers) * machines,
+            share=1 / (len(holders[place]) * machines),
         )
 
     return [

@@ -276,7 +276,8 @@ class LoadPart(msgspec.Struct, array_like=True, forbid_unknown_fields=True, froz
     """The part of a load that one executor has.
 
     `place` is the load's index among the loads of the run. Parts of all loads and machines are numbered as if each had
-    a process of its own: this part is `number` of `processes`. `is_first` marks the first part of a load.
+    a process of its own: this part is `number` of `processes`. `is_first` marks the first part of a load. `share` is
+    the part's share of transactions that are due at a rate.
     """
 
     load: LoadSpec
@@ -286,6 +287,7 @@ class LoadPart(msgspec.Struct, array_like=True, forbid_unknown_fields=True, froz
     is_first: bool = True
     number: int = 0
     processes: int = 1
+    share: float = 1.0
 
 
 def pack_executors(loads: Sequence[LoadSpec], machines: int = 1) -> list[list[int]]:

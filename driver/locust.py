@@ -6,6 +6,10 @@
         server = "postgresql://me@db/shop"
         think_time_s = 0.5
 
+    class Clerk(StallmarkUser):
+        server = "postgresql://me@db/orders"
+        sql = "./orders"
+
 `locust -f locustfile.py` starts and stops them as any others. As in a run of ours, the transactions are executed by
 processes of their own, and Locust's statistics hold what these report. Nothing is recorded.
 """
@@ -14,7 +18,9 @@ from stallmark.driver.user_handle import VirtualUserHandle  # isort: skip  (patc
 import logging
 import math
 import os
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import gevent
@@ -23,6 +29,7 @@ from locust.env import Environment
 from locust.rpc import Message as LocustMessage
 from locust.runners import MasterRunner, Runner, WorkerRunner
 
+from stallmark import capabilities
 from stallmark.driver.channel import Closed
 from stallmark.driver.executor_pool import Executors, LoadPool
 from stallmark.driver.load import ALONE, LoadSpec, ThisMachine
@@ -35,8 +42,8 @@ from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError, as_reason
 from stallmark.loaders import ledger
 from stallmark.redact import without_secrets
-from stallmark.transactions import find_workload
-from stallmark.transactions.workload import background_per_user, deck_of
+from stallmark.transactions import define, find_workload
+from stallmark.transactions.workload import Workload, background_per_user, deck_of
 
 logger = logging.getLogger(__name__)
 _PLACE = "stallmark_place"
@@ -44,11 +51,16 @@ _reported: set[str] = set()
 
 
 class StallmarkUser(VirtualUserHandle):
-    """A virtual user on a database that `stallmark db build` has built. Its tasks are the workload's transactions."""
+    """A virtual user on a database that `stallmark db build` has built, or with SQL of a user's own. Its tasks are the
+    workload's transactions."""
 
     abstract = True
     server = ""
     """The URL of the server; without it STALLMARK_SERVER."""
+    sql = ""
+    """A folder of SQL of one's own, as a path from the locustfile."""
+    shared = False
+    """True if that SQL may change rows of the database."""
     most_users = 100
     """The users that executors are prepared for, of this class on all machines together."""
     think_time_s = 0.0
@@ -88,6 +100,8 @@ def load_of(kind: type[StallmarkUser], engine: Engine) -> LoadSpec:
     url = without_secrets(kind.server)
     if any(task is not VirtualUserHandle.be_driven for task in kind.tasks):
         raise StallmarkError(f"{kind.__name__} has tasks of its own: give them to a class of users beside it.")
+    if kind.sql:
+        return _load(kind, _examined_workload(kind, engine), {}, seed=1)
     if not (entry := ledger.read(engine)) or not entry.complete:
         raise StallmarkError(f"{url} holds no whole database of Stallmark: build one with `stallmark db build`.")
     data = entry.identity
@@ -96,17 +110,40 @@ def load_of(kind: type[StallmarkUser], engine: Engine) -> LoadSpec:
         raise StallmarkError(f"The database of {url} is of another version of Stallmark: build it again.")
     if not workload.users.deck:
         raise StallmarkError(f"{data.workload} in {url} has no transactions that users could execute.")
+    return _load(kind, workload, dict(data.scale), data.seed)
+
+
+def _examined_workload(kind: type[StallmarkUser], engine: Engine) -> Workload:
+    """Return the workload of a user's own SQL, once the server has taken each of its statements."""
+    if not (readers := capabilities.parts("definition")):
+        raise StallmarkError("This Stallmark lacks the capability `own_sql`, which drives SQL of your own: install it.")
+    beside = Path(getattr(sys.modules[kind.__module__], "__file__", None) or "locustfile.py").parent
+    workload = define(readers[0](kind.sql, beside))
+    if not all(transaction.reads_only for transaction in workload.transactions):
+        if reason := engine.not_writable_reason(()):
+            raise StallmarkError(reason)
+        if not (kind.shared or engine.is_local):
+            raise StallmarkError(
+                f"{workload.name} writes into the database {engine.database_name()}, whose rows are not Stallmark's: "
+                f"write `shared = True` in {kind.__name__} if a load may change them."
+            )
+    workload.examine(engine, kind.most_users)
+    return find_workload(workload.name)  # the trial has added what it saw
+
+
+def _load(kind: type[StallmarkUser], workload: Workload, scale: dict[str, int | float], seed: int) -> LoadSpec:
     deck = deck_of(workload, None)
     return LoadSpec(
         kind.__name__,
-        data.workload,
-        dict(data.scale),
+        workload.name,
+        scale,
         deck,
         users=(kind.most_users,),
-        seed=data.seed,
+        seed=seed,
         call_timeout_s=kind.call_timeout_s,
         arrivals=Arrivals(think_ms=1000 * kind.think_time_s, think="exponential"),
         background_per_user=background_per_user(workload, deck),
+        definition=None if workload.definition is None else dict(workload.definition),
     )
 
 
@@ -161,9 +198,10 @@ class _Test:
             raise StallmarkError(f"{kinds[0].__name__} has no server: write its URL there, or set STALLMARK_SERVER.")
         engine = open_engine(server)
         loads = [load_of(kind, engine) for kind in kinds]
-        if here.machine <= 1:
+        ours = next((load for load in loads if load.definition is None), None)
+        if ours and here.machine <= 1:
             ledger.note_driven(engine)
-            open_workload(engine, find_workload(loads[0].workload), loads[0].scale, loads[0].seed)
+            open_workload(engine, find_workload(ours.workload), ours.scale, ours.seed)
         executors = Executors(loads, engine.spec(), self._deliver, here)
         self._executors.append(executors)
         self._statistics = LocustStatistics(self._environment, time.time())
@@ -193,6 +231,10 @@ class _Test:
 
 @events.init.add_listener
 def _join(environment: Environment, runner: Runner, **_: Any) -> None:
+    if any(issubclass(kind, StallmarkUser) and kind.sql for kind in environment.user_classes):
+        # Now, because a worker that imports when the test begins sends no sign of life, and is given up.
+        for part in ("definition", "workload"):
+            capabilities.parts(part)
     # Imports take seconds, by which a run time of Locust's would end early.
     gevent.get_hub().loop.update_now()
     _Test(environment, runner)

@@ -46,6 +46,9 @@ class AnyScenario(Titled):
     settings: Settings = {}
     """Settings of the server while it is measured, by their own names: `{work_mem: 64MB}`. They are given back at the
     end, also after a kill."""
+    restart: Hook | None = None
+    """The restart of a PostgreSQL named with --server, for settings that need one: `{command: [ssh, db, systemctl,
+    restart, postgresql]}`, or `{ask: Restart the server.}`."""
     emulated_array: EmulatedArrays | None = None
     """A disk array emulated under the embedded PostgreSQL, for all variants that have none of their own."""
     array: Array | None = None
@@ -85,6 +88,8 @@ class AnyScenario(Titled):
     def mistakes(self) -> Iterator[str]:
         if self.at_end and self.at_end.ask:
             yield "at_end runs a command: nobody may be there to be asked"
+        if self.restart and not any(self.setting_for(variant, "settings") for variant in self.variants):
+            yield "restart is for settings that need one: write settings, or leave it out"
         yield from self._curved_variant_mistakes()
         yield from self._array_mistakes()
         yield from self._way_back_mistakes()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from stallmark import format
 from stallmark.sizing.wording import in_times, span
+from stallmark.transactions import WORKLOADS, find_workload
 
 
 @pytest.mark.parametrize(
@@ -167,3 +168,10 @@ def test_times_are_in_utc_unless_a_zone_is_asked_for():
 )
 def test_a_change_is_written_with_its_sign(share, text):
     assert format.signed(share) == text
+
+
+def test_transactions_of_ours_have_hyphens_and_those_of_a_user_are_as_they_were_written():
+    ours = {kind.name for name in WORKLOADS for kind in find_workload(name).transactions if "_" in kind.name}
+    assert ours == format.WRITTEN_WITH_HYPHENS
+    assert format.display_name("trade_order") == "Trade-Order"
+    assert format.display_name("place_order") == "place_order"

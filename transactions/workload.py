@@ -185,6 +185,8 @@ class Background:
     """Transactions that follow from others (`WorkloadContext.post`): the cause, and the mean number for each."""
     timers: Mapping[type[Transaction], float] = field(default_factory=dict)
     """Transactions that one process executes periodically, with the period in seconds."""
+    rates: Mapping[type[Transaction], float] = field(default_factory=dict)
+    """Transactions due at a rate per second, over all processes, whether earlier ones have ended or not."""
     sessions_per_user: float = 0.0
     """Background sessions for each virtual user, with the workload's own deck."""
     executed_by: str = "the background sessions"
@@ -295,7 +297,8 @@ class Workload:
     @property
     def transactions(self) -> tuple[type[Transaction], ...]:
         opening = (self.users.opening,) if self.users.opening else ()
-        return *self.users.deck, *self.background.followers, *self.background.timers, *opening
+        background = self.background
+        return *self.users.deck, *background.followers, *background.timers, *background.rates, *opening
 
     def procedures(self, dialect: str) -> str:
         """Return the SQL that is deployed for all transactions, in batches."""

@@ -214,9 +214,19 @@ def shorten(text: str, most: int = 60) -> str:
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 
+WRITTEN_WITH_HYPHENS = {
+    "background_scan", "broker_volume", "customer_position", "data_maintenance", "delete_message", "deliver_message",
+    "list_folder", "market_feed", "market_watch", "move_message", "read_message", "security_detail", "trade_cleanup",
+    "trade_lookup", "trade_order", "trade_result", "trade_status", "trade_update", "update_message",
+}  # fmt: skip
+"""The transactions of Stallmark's own workloads whose names are of several words."""
+
+
 def display_name(transaction: str) -> str:
-    """Write a transaction type as people write it: "trade_result" is Trade-Result; a name of one word stays."""
-    return "-".join(part.capitalize() for part in transaction.split("_")) if "_" in transaction else transaction
+    """Write a transaction type as people write it: "trade_result" is Trade-Result; one of a user's own stays."""
+    if transaction not in WRITTEN_WITH_HYPHENS:
+        return transaction
+    return "-".join(part.capitalize() for part in transaction.split("_"))
 
 
 def plural(transaction: str) -> str:

@@ -136,6 +136,20 @@ def test_lag_is_lateness_or_a_queue_that_grows():
     assert grows.passed is False and grows.facts["grows"]
 
 
+@pytest.mark.parametrize(("ended", "missed"), [(10, False), (9, False), (8, True), (0, True)])
+def test_a_timer_that_skips_periods_has_missed_its_schedule(ended, missed):
+    timer = gates.missed_periods(Transaction(name="tidy", source="timer", every_s=6.0), ended, 60.0)
+    assert timer == (["tidy", ended, 10] if missed else None)
+    gate = gates.lag(Lateness(0.0, 0.0, 1.0, 0.0, 0.0), [timer] if timer else [])
+    assert gate.passed is not missed and gate.facts.get("missed") == ([timer] if timer else None)
+    assert gates.missed_periods(Transaction(name="order", source="rate", every_s=6.0), ended, 60.0) is None
+
+
+def test_a_timer_that_never_ended_has_missed_its_schedule():
+    gate = gates.lag(None, [["tidy", 0, 10]])
+    assert gate and gate.passed is False
+
+
 def test_conditions_left_out_do_not_count():
     assert gates.conditions([]) is None
     assert gates.conditions([Condition(name="fresh", holds=None)]) is None

@@ -118,7 +118,22 @@ def test_options_of_other_tools_suggest_ours(command, theirs, ours):
 
 @pytest.mark.parametrize(
     ("option", "word"),
-    [("-j", "processes"), ("--jobs", "processes"), ("-t", "--duration"), ("--transactions", "--duration")],
+    [
+        ("-j", "processes"),
+        ("--jobs", "processes"),
+        ("-t", "--duration"),
+        ("--transactions", "--duration"),
+        ("-u", "--users"),
+        ("-S", "-f"),
+        ("-M", "prepared"),
+        ("-P", "--quiet"),
+        ("-U", "--server"),
+        ("--spawn-rate", "ramp="),
+        ("--warmup-time", "warm_up="),
+        ("--stage", "users="),
+        ("-s", "-D scale"),
+        ("--headless", "no page"),
+    ],
 )
 def test_options_of_other_tools_without_ours_have_advice(option, word):
     ended = stallmark("run", "demo", option, "4")

@@ -246,6 +246,31 @@ def test_what_a_timer_brings_comes_again_without_drifting(deferred):
     assert deferred.left == 0
 
 
+def test_arrivals_at_a_rate_come_whether_earlier_ones_have_ended_or_not(deferred):
+    """A session that is busy does not thin out a rate: those that are over wait, and are late."""
+
+    def stall() -> None:
+        eventually(lambda: deferred.waiting() >= 5)
+
+    attended = Attended(deferred, Server([stall]))
+    first, every_ns = now(), 3_000_000
+    deferred.add(Task(first, Sweep, every_s=every_ns / 1e9, is_arrival=True))
+    samples = attended.until(12)[:12]
+    attended.end()
+    assert [sample[SCHEDULED] for sample in samples] == [first + number * every_ns for number in range(12)]
+    assert samples[1][STARTED] - samples[1][SCHEDULED] > 3 * every_ns
+
+
+def test_arrivals_that_are_due_and_not_begun_are_counted_and_those_to_come_are_not(deferred):
+    deferred.add(Task(now() - 1_000_000, Sweep, every_s=0.0002, is_arrival=True))
+    deferred.add(Task(now() + LONG_S * SECOND_NS, Sweep, every_s=60.0, is_arrival=True))
+    eventually(lambda: deferred.waiting() >= 5)
+    deferred.rest(True)
+    due = deferred.waiting()
+    deferred.close(0)
+    assert due <= deferred.left <= due + 2
+
+
 def test_timers_rest_with_their_load_and_what_follows_from_it_does_not(deferred):
     first, every_ns = now(), 3_000_000
     deferred.rest(True)

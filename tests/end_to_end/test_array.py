@@ -35,7 +35,7 @@ def test_the_array_is_made_what_each_variant_says_until_the_operator_says_no(sha
         os.close(operator)
     said = " ".join(command.text.split())
     assert code == 4 and "Traceback" not in said
-    assert "The operator answered 'no' when asked whether the array is ready for 'cache'" in said
+    assert "The operator answered 'no' to 'Add the flash as a cache.' (cache)" in said
     [disks] = shared.manifests()
     assert array.read_text() == "disks" and disks.hook.output == "pool 0: no flash"
     assert disks.status == "complete" and len(disks.precondition.rounds_ms) == 1

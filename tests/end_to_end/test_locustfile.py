@@ -8,11 +8,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.clusters import ClusterEngine, cluster, clusters, engine
+from support.command_line import stallmark
 from support.remote import free_port
 
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 
+__all__ = ["cluster", "clusters", "engine"]
+
 PAGE = Path(__file__).parents[2] / "docs/change-the-load.md"
+OWN_SQL_PAGE = PAGE.with_name("own-sql.md")
 OWN = """
 from locust import User, constant, task
 
@@ -83,6 +88,70 @@ def test_more_users_than_were_prepared_for_are_refused(new_bank, locust):
     assert "prepared for 2 users" in done.stdout + done.stderr and requests["transfer"]["num_requests"] > 20
 
 
+@pytest.fixture
+def folder(tmp_path):
+    """A folder of SQL of one's own, on a table that its test makes."""
+    (folder := tmp_path / "mine").mkdir()
+    (folder / "look.sql").write_text("SELECT count(*) FROM pg_class WHERE relname = :id::text")
+    (folder / "deposit.sql").write_text("UPDATE jar SET coins = coins + 1; SELECT coins FROM jar")
+    (folder / "count.sql").write_text("SELECT count(*) FROM jar")
+    (folder / "workload.yaml").write_text(
+        "{transactions: {look: 3, deposit: 1, count: {rate: 5/s}}, parameters: {id: {from: 1, to: 9}}}"
+    )
+    return folder
+
+
+JAR = "CREATE TABLE jar (coins integer); INSERT INTO jar VALUES (0)"
+
+
+def owns(*keys: str) -> str:
+    lines = "".join(f"    {key}\n" for key in ("sql = './mine'", "most_users = 8", "think_time_s = 0.02", *keys))
+    return f"from stallmark.driver.locust import StallmarkUser\n\nclass Clerk(StallmarkUser):\n{lines}"
+
+
+@pytest.mark.parametrize("options", [(), WORKERS])
+def test_users_of_own_sql_run_beside_ours_and_those_of_a_locustfile(new_bank, locust, folder, options):
+    new_bank.execute(JAR)
+    file = OWN + stallmarks() + owns("shared = True").replace("from stallmark.driver.locust import StallmarkUser", "")
+    done, requests = locust(file, *options, server=new_bank.spec(), users=12)
+    assert done.returncode == 0, done.stdout + done.stderr
+    # One look is of Visitor and one of Clerk.
+    assert requests.keys() == {"look", "deposit", "count", "transfer"}, done.stdout + done.stderr
+    for name in ("deposit", "transfer"):
+        assert requests[name]["num_requests"] > 20 and requests[name]["num_failures"] == 0
+    counted, [(deposited,)] = requests["deposit"]["num_requests"], new_bank.query("SELECT coins FROM jar")
+    assert requests["deposit"]["method"] == "Clerk"
+    assert counted <= deposited
+    if not options:
+        assert 10 < requests["count"]["num_requests"] <= 60, "at a rate of 5/s, for 12 s at most"
+
+
+@pytest.mark.parametrize(
+    ("change", "keys", "words"),
+    [
+        (
+            ("look.sql", "SELECT nothing FROM jar WHERE 1 = :id"),
+            ("shared = True",),
+            "look.sql, line 1: the server does",
+        ),
+        (("workload.yaml", "{transactions: {look: 3}}"), (), "leaves out"),
+        (("look.sql", "SELECT 1"), (), "write `shared = True` in Clerk"),
+        (("look.sql", "SELECT 1"), ("sql = 'none'",), "none is not a folder"),
+    ],
+)
+def test_own_sql_that_cannot_be_is_refused_before_the_load(engine: ClusterEngine, locust, folder, change, keys, words):
+    (folder / change[0]).write_text(change[1])
+    engine.execute(JAR)
+    try:
+        done, requests = locust(owns(*keys), server=engine.cluster.url())
+        assert engine.query("SELECT coins FROM jar") == [(0,)]
+    finally:
+        engine.execute("DROP TABLE jar")
+    said = " ".join((done.stdout + done.stderr).split())
+    assert words in said and done.returncode == 1 and "Traceback" not in said, said
+    assert not requests
+
+
 @pytest.mark.parametrize(
     ("locustfile", "server", "words"),
     [
@@ -110,8 +179,24 @@ def test_a_database_of_another_kind_is_refused(new_bank, locust):
     assert "stallmark db build" in done.stderr + done.stdout and done.returncode == 1
 
 
+def test_the_example_of_own_sql_in_the_docs_runs(new_bank, locust, tmp_path):
+    assert stallmark("new", "--workload", tmp_path / "shop").exit_code == 0
+    shop = new_bank.on_database("shop")
+    shop.execute((tmp_path / "shop/setup.sql").read_text())
+    [example] = python_in(OWN_SQL_PAGE)
+    example = example.replace('server = "postgresql://me@db.example/shop"', f"server = {shop.spec()!r}")
+    done, requests = locust(example, server="")
+    assert requests.get("browse_films", {"num_requests": 0})["num_requests"] > 20, done.stdout + done.stderr
+    [(rented, counted)] = shop.query("SELECT (SELECT count(*) FROM rental), sum(rentals) FROM customer")
+    assert rented == counted > 0, "whole transactions"
+
+
+def python_in(page: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+
+
 def test_the_example_of_the_docs_runs(new_bank, locust):
-    [example] = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    [example] = python_in(PAGE)
     example = example.replace('server = "postgresql://me@db.example/brokerage"', f"server = {new_bank.spec()!r}")
     done, requests = locust(example, "--host", "http://127.0.0.1:9", server="")
     assert requests["transfer"]["num_requests"] > 20, done.stdout + done.stderr

@@ -81,6 +81,37 @@ def test_a_sizing_is_whole_and_answers(tool: Tool, profile: Path) -> None:
     assert tool.run("status", str(folder))[0] == tool.run("report", str(folder))[0] == 0
 
 
+@pytest.mark.thorough
+def test_own_sql_stands_in_for_the_database_of_a_profile(tool: Tool, profile: Path, tmp_path: Path) -> None:
+    (folder := tmp_path / "mine").mkdir()
+    (folder / "setup.sql").write_text(
+        "CREATE TABLE item (id integer PRIMARY KEY, n integer NOT NULL DEFAULT 0, text text NOT NULL);"
+        "INSERT INTO item SELECT n, 0, repeat(md5(n::text), 30) FROM generate_series(1, 60000) AS n"
+    )
+    (folder / "look.sql").write_text("SELECT text FROM item WHERE id = :id")
+    (folder / "change.sql").write_text("UPDATE item SET n = n + 1 WHERE id = :id")
+    (folder / "workload.yaml").write_text(
+        "{transactions: {look: 4, change: 2}, parameters: {id: {from: 1, to: 60000}}}"
+    )
+    loads = f"loads={{mine: {{workload: {{sql: {folder}}}, users: 8}}}}"
+    changes = [word for change in [loads, *SMALL[1:]] for word in ("--set", change)]
+    code, said = tool.run("run", "sizing-emulated", "--profile", str(profile), *changes)
+    assert code == 0, said
+    [made_in] = [
+        path for path in tool.runs.glob("*-sizing-emulated*") if read_sizing(path).stand_in.rates.keys() == {"mine"}
+    ]
+    stand_in = read_sizing(made_in).stand_in
+    reached = {quantity.name: quantity for quantity in stand_in.matched}
+    assert reached["reads"].reached and reached["writes"].reached and stand_in.ceiling
+    [searched] = find_records([made_in / stand_in.ceiling])
+    [own] = [load for load in searched.manifest.loads if load.workload]
+    assert own.rate == stand_in.rates["mine"] > 0 and own.workload.name == "mine"
+    assert searched.table("own_statements").num_rows
+    assert (
+        tool.run("report", str(made_in))[0] == tool.run("size", str(profile), str(made_in), "--growth", "0.05")[0] == 0
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [

@@ -155,6 +155,88 @@ def test_the_note_is_on_this_machine_where_the_server_takes_none(remote, tmp_pat
         server.variant_settings["settings"].check({"work_mem": "5MB"})
 
 
+# Settings that the server reads when it starts.
+
+AT_START = {"max_wal_senders": "3", "work_mem": "64MB"}
+
+
+@pytest.fixture
+def restarting(remote, server) -> PostgresEngine:
+    """A server that a command of its scenario restarts."""
+
+    def restart() -> None:
+        remote.stop()
+        remote.start()
+
+    server.restart = restart
+    return server
+
+
+def test_a_setting_that_needs_a_restart_is_made_and_given_back_by_the_scenarios_command(remote, restarting):
+    chosen = restarting.variant_settings["settings"]
+    before, [(started,)] = there(remote, *AT_START), asked(remote, "SELECT pg_postmaster_start_time()")
+    with restarting.hold() as check:
+        chosen.check(AT_START)
+        assert asked(remote, "SELECT pg_postmaster_start_time()") == [(started,)], "to ask restarts nothing"
+        chosen.make(AT_START)
+        assert there(remote, *AT_START) == [*AT_START.values()] and "max_wal_senders" in notes(remote)[0]
+        [(again,)] = asked(remote, "SELECT pg_postmaster_start_time()")
+        assert again > started
+        check()  # the run still holds the server
+        with pytest.raises(RunLockTaken), PostgresEngine(remote.url()).hold():
+            pass
+        chosen.make(AT_START | {"work_mem": "32MB"})
+        assert asked(remote, "SELECT pg_postmaster_start_time()") == [(again,)], "a reload is enough"
+        chosen.give_back()
+        assert there(remote, *AT_START) == before
+        chosen.make(AT_START)
+    assert there(remote, *AT_START) == before and not notes(remote) and not entries(remote)
+
+
+def test_after_a_kill_settings_of_the_start_are_given_back_by_a_run_that_may_restart(remote, restarting):
+    with killed(restarting):
+        restarting.variant_settings["settings"].make(AT_START)
+    with pytest.raises(NotGivenBack, match="`max_wal_senders` takes effect when the server is restarted"):
+        PostgresEngine(remote.url()).hold().__enter__()
+    assert notes(remote), "until the server has been restarted"
+    with restarting.hold():
+        assert there(remote, *AT_START) == ["10", "4MB"]
+    assert not notes(remote) and not entries(remote)
+
+
+def test_after_a_kill_settings_of_the_start_are_given_back_by_an_operators_restart(remote, restarting):
+    with killed(restarting):
+        restarting.variant_settings["settings"].make(AT_START)
+    other = PostgresEngine(remote.url())
+    with pytest.raises(NotGivenBack):
+        other.hold().__enter__()
+    remote.stop()
+    remote.start()
+    with other.hold():
+        assert there(remote, *AT_START) == ["10", "4MB"] and not notes(remote)
+
+
+def test_a_command_that_does_not_restart_is_named_and_nothing_stays(remote, server, monkeypatch):
+    monkeypatch.setattr("stallmark.engines.postgres.engine.RESTARTED_WITHIN_S", 1)
+    server.restart = lambda: None
+    late = r"was not restarted within 1 s: it runs since .* as before"
+    with pytest.raises(StallmarkError, match=late), server.hold():
+        server.variant_settings["settings"].make(AT_START)
+    assert not entries(remote) and not notes(remote) and there(remote, *AT_START) == ["10", "4MB"]
+
+
+def test_a_restart_would_bring_changes_of_others_into_effect(remote, restarting):
+    server_of_others = PostgresEngine(remote.url())
+    asked(remote, "ALTER SYSTEM SET max_prepared_transactions = 7")
+    asked(remote, "SELECT pg_reload_conf()")
+    with pytest.raises(StallmarkError, match="`max_prepared_transactions` was changed and waits"), restarting.hold():
+        restarting.variant_settings["settings"].check(AT_START)
+    with server_of_others.hold():
+        server_of_others.variant_settings["settings"].check({"work_mem": "64MB"})
+        server_of_others.variant_settings["settings"].make({"work_mem": "64MB"})
+        assert there(remote, "work_mem") == ["64MB"], "it needs no restart"
+
+
 REFUSED = [
     ({"work_mm": "1MB"}, "`work_mm` is not a setting of PostgreSQL 18.* did you mean work_mem"),
     ({"no_such_thing_at_all": "1"}, "is not a setting of PostgreSQL 18.*SHOW ALL"),

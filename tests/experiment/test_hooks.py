@@ -123,7 +123,7 @@ def test_an_operator_who_has_done_it(monkeypatch, answer):
 @pytest.mark.parametrize(("answer", "said"), [("no\n", "The operator answered 'no'"), ("", "There was no answer")])
 def test_an_operator_who_has_not(monkeypatch, answer, said):
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
-    with pytest.raises(HookFailed, match=f"{said}.*the array is ready for 'HDD'"):
+    with pytest.raises(HookFailed, match=rf"{said} to 'Take the flash out\.' \(HDD\)"):
         carry_out_hook("HDD", Hook(ask="Take the flash out."), SHOW)
 
 

@@ -186,7 +186,45 @@ def test_a_misspelt_key_is_guessed():
         read_definition({"name": "a", "transactions": {"look": {"sql": "SELECT 1", "wieght": 3}}})
 
 
-def test_a_transaction_at_intervals_has_no_rows_of_a_user():
-    given = {"sql": "SELECT :id", "every": "1s", "parameters": {"id": {"query": "SELECT 1", "apart": True}}}
+@pytest.mark.parametrize(
+    ("rate", "per_s"), [("20/s", 20), ("90/min", 1.5), (" 18 / h", 0.005), ("0.5/s", 0.5), ("3", 3), (7, 7)]
+)
+def test_a_rate_is_per_second_minute_or_hour(rate, per_s):
+    given = {"name": "a", "transactions": {"look": {"sql": "SELECT 1"}, "order": {"sql": "SELECT 2", "rate": rate}}}
+    definition = read_definition(given)
+    assert read_definition(definition) == definition, "a record has it so"
+    workload = define(definition)
+    assert {kind.name: at for kind, at in workload.background.rates.items()} == {"order": pytest.approx(per_s)}
+    assert [kind.name for kind in workload.users.deck] == ["look"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "reason"),
+    [
+        ({"rate": "20"}, ""),
+        ({"rate": "20/d"}, "'20/d' is not a rate"),
+        ({"rate": "fast"}, "'fast' is not a rate"),
+        ({"rate": "0/s"}, "greater than 0|more than 0"),
+        ({"rate": "20/s", "every": "1s"}, "rate and every are two ways"),
+    ],
+)
+def test_a_rate_that_is_none_is_refused(keys, reason):
+    given = {"name": "a", "transactions": {"look": {"sql": "SELECT 1"}, "order": {"sql": "SELECT 2"} | keys}}
+    if not reason:
+        read_definition(given)
+        return
+    with pytest.raises(StallmarkError, match=reason):
+        read_definition(given)
+
+
+def test_rates_of_all_transactions_are_the_rate_of_the_load():
+    transactions = {name: {"sql": "SELECT 1", "rate": rate} for name, rate in (("a", "20/s"), ("b", "90/min"))}
+    with pytest.raises(StallmarkError, match=r"weights in proportion to the rates, .* --rate 21\.5"):
+        read_definition({"name": "own", "transactions": transactions})
+
+
+@pytest.mark.parametrize("key", [{"every": "1s"}, {"rate": "1/s"}])
+def test_a_transaction_that_no_user_starts_has_no_rows_of_a_user(key):
+    given = {"sql": "SELECT :id", "parameters": {"id": {"query": "SELECT 1", "apart": True}}} | key
     with pytest.raises(StallmarkError, match=":id is apart for each user"):
         read_definition({"name": "a", "transactions": {"tidy": given, "look": {"sql": "SELECT 1"}}})

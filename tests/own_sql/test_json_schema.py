@@ -13,6 +13,7 @@ FULL = """
 transactions:
   place_order: {weight: 4, isolation: repeatable read, limit: 500ms}
   browse: 10
+  arrive: {rate: 20/s}
   clean_up: {every: 10s, parameters: {age: {from: 1, to: 9, decimals: 2}}}
 primary: place_order
 parameters:

@@ -78,7 +78,11 @@ def test_every_kind_takes_own_sql_and_records_it(kind):
     assert {kind.name for kind in own.transactions} == {*spec.deck}
 
 
+AT_A_RATE = {"name": "queue", "transactions": {"look": {"sql": "SELECT 1"}, "take": {"sql": "SELECT 2", "rate": 5}}}
+
 REFUSED = {
+    "sizing with a rate": ({"loads": {"mine": MINE | {"workload": {"sql": AT_A_RATE}}}, "replay": {"size": "64MiB"},
+                            "search": {"of": "load", "from": 1, "to": 4}} | SLO, "take of mine has a rate of its own"),
     "cells": (OWN_ONLY | {"cells": [1, 2]}, "the data of mine are yours"),
     "queries": ({"workload": {"sql": str(STARTER)}, "queries": {"run": "power"}, "measure": None, "warm_up": None},
                 "has no queries"),

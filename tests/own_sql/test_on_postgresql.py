@@ -78,6 +78,44 @@ def test_a_quick_run_is_recorded_and_its_report_needs_no_folder(shop, engine, tm
     assert engine.query("SELECT nspname FROM pg_namespace WHERE nspname = 'stallmark'") == []
 
 
+def scheduled_run(shop, folder, yaml: str):
+    """Run a folder for three seconds, and return its step."""
+    folder.mkdir()
+    for name, sql in (("look", "SELECT 1"), ("order", "SELECT 2"), ("slow", "SELECT pg_sleep(0.4)")):
+        (folder / f"{name}.sql").write_text(sql)
+    (folder / "workload.yaml").write_text(f"transactions: {yaml}")
+    given = ("run", "--sql", folder, "--server", shop, "-c", 3, "-T", 5, "--out", folder / "runs")
+    result = stallmark(*given, "--json", "--set", "warm_up=1s", "--set", "think_time={mean: 50ms}")
+    assert result.exit_code == 0, result.output
+    [run] = json.loads(result.stdout)["runs"]
+    return run["steps"][0]
+
+
+def test_a_rate_is_kept_beside_the_users(shop, tmp_path):
+    step = scheduled_run(shop, tmp_path / "kept", "{look: 1, order: {rate: 40/s}, slow: {every: 1s}}")
+    ended = {kind["name"]: (kind["committed"], kind["source"]) for kind in step["transactions"]}
+    assert ended["order"] == (pytest.approx(200, abs=10), "rate") and ended["slow"][0] in (4, 5, 6)
+    assert ended["look"][0] > 100
+    assert "background_lag" not in {finding["kind"] for finding in step["invalid"]}
+    [gate] = [gate for gate in step["gates"] if gate["name"] == "background_lag"]
+    assert gate["passed"] and "missed" not in gate["facts"]
+
+
+@pytest.mark.parametrize(
+    ("yaml", "missed"),
+    [("{look: 1, order: 0, slow: {rate: 20/s}}", False), ("{look: 1, order: 0, slow: {every: 200ms}}", True)],
+)
+def test_a_schedule_that_is_not_kept_makes_a_step_invalid(shop, tmp_path, yaml, missed):
+    """Three sessions do 7.5 per second of those that take 0.4 s; a timer's one session 2.5."""
+    step = scheduled_run(shop, tmp_path / "missed", yaml)
+    [finding] = [finding for finding in step["invalid"] if finding["kind"] == "background_lag"]
+    if missed:
+        [[name, ended, due]] = finding["facts"]["missed"]
+        assert name == "slow" and 5 < ended < 20 and due == 25
+    else:
+        assert finding["facts"]["value"] > 0.5 and finding["facts"]["grows"]
+
+
 @pytest.mark.parametrize(
     ("sql", "named"),
     [

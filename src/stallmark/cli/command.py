@@ -25,11 +25,29 @@ OTHERS_NAMES = {
 
 _PROCESSES = "leave it out, because Stallmark spreads the users over processes itself"
 _TRANSACTIONS = "write --duration, because a run ends after a measured time, not after a number of transactions"
-WITHOUT_OURS = {
-    "run": dict.fromkeys(("-j", "--jobs"), _PROCESSES)
-    | dict.fromkeys(("-t", "--transactions", "--iterations"), _TRANSACTIONS)
+_ADVICE_OF_RUN = {
+    ("-j", "--jobs", "--processes"): _PROCESSES,
+    ("-t", "-i", "--transactions", "--iterations", "--events"): _TRANSACTIONS,
+    ("-u",): "write --users",
+    ("-o",): "write --out",
+    ("-p", "-d", "-U", "--dbname", "--username", "--user", "--password"): "write --server "
+    "postgresql://user@host:5432/database, with the password in PGPASSWORD",
+    ("-b", "-S", "-N", "--builtin", "--select-only", "--skip-some-updates"): "write the script to a file, such as that "
+    "of `pgbench --show-script=select-only`, and name it with -f",
+    ("-M", "--protocol"): "leave it out, because statements are always prepared",
+    ("-n", "-v", "--no-vacuum", "--vacuum-all"): "leave it out, because a run vacuums nothing",
+    ("-C", "--connect"): "leave it out, because each user keeps its connection",
+    ("-P", "--progress", "--report-interval"): "leave it out, because a run shows its progress, unless --quiet",
+    ("-r", "--spawn-rate", "--ramp", "--ramp-up", "--rampup"): "write --set ramp=10s for the time in which users start",
+    ("--warm-up", "--warmup", "--warmup-time"): "write --set warm_up=10s",
+    ("-s", "--scale"): "write -D scale=100 for scripts, or --set for the data of a scenario",
+    ("-e", "--env"): "write --set for keys of a scenario, or -D for variables of scripts",
+    ("--stage", "--stages"): "write --set users=[10,20,40], with a step for each number",
+    ("-l", "--log", "--csv", "--summary-export"): "leave it out: `stallmark export` writes the record's values",
+    ("--headless",): "leave it out, because a run opens no page by itself",
 }
-"""Option names of pgbench and k6 without a counterpart in a command, each with advice for its user."""
+WITHOUT_OURS = {"run": {name: advice for names, advice in _ADVICE_OF_RUN.items() for name in names}}
+"""Option names of pgbench, k6, Locust and sysbench without a counterpart in a command, each with advice."""
 
 
 class Command(click.Command):

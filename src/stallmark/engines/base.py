@@ -260,6 +260,10 @@ class Engine(ABC):
     """Backup, check and rebuild, by these words."""
     variant_settings: Mapping[str, VariantSetting | Missing]
     """The abilities, by the variant's key that requires them."""
+    no_restart_reason: ClassVar[str | None] = "no setting of SQL Server that Stallmark changes needs one"
+    """The reason why no command restarts the server for settings, as a clause; None if one may."""
+    restart: Callable[[], object] | None = None
+    """The scenario's way to restart a server that is not ours, if it has one."""
 
     by_workload: Mapping[str, "Engine"] = MappingProxyType({})
     """The engine of each workload's database; those of users may share one. Empty if all are in this engine's own."""

@@ -46,6 +46,10 @@ def refuse_what_cannot_be(
     _refuse_what_the_engine_cannot(scenario, engine)
     if isinstance(scenario.reset, OwnReset):
         _refuse_own_reset(scenario, scenario.reset, engine)
+    if scenario.restart:
+        if reason := engine.no_restart_reason:
+            raise StallmarkError(f"{scenario.name} has `restart`, but {reason}: leave it out.")
+        storage_work.refuse_impossible_hook("restart", scenario.restart)
     if scenario.at_end:
         storage_work.refuse_impossible_hook("at_end", scenario.at_end)
     refuse_restoring_others(scenario, engine)

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,7 @@ from stallmark.experiment.query_run import QueryRun
 from stallmark.experiment.remaining_runs import EarlierExperiment, RemainingRuns
 from stallmark.experiment.run import AnyRun, RunOrder
 from stallmark.experiment.status import pace
-from stallmark.experiment.storage_work import StorageWork
+from stallmark.experiment.storage_work import StorageWork, carry_out_hook
 from stallmark.experiment.target import advice_on_unseen
 from stallmark.experiment.user_run import Run
 from stallmark.loaders import ledger
@@ -95,6 +96,10 @@ class Runner:
         self._begun = begun
         self._scenario = scenario
         self._engine = engine
+        if scenario.restart:
+            engine.restart = partial(
+                carry_out_hook, "restart", scenario.restart, show, "The command that restarts the server"
+            )
         self._show = show
         self._machines = machines
         self._by_hand = by_hand

@@ -72,16 +72,19 @@ def refuse_impossible_hook(key: str, hook: Hook) -> None:
         raise HookFailed(f"{key}: the command {hook.command[0]!r} is not there to be run.")
 
 
-def carry_out_hook(variant: str, hook: Hook, show: Show) -> HookResult:
-    """Carry out a hook; return its result for the record. Raise HookFailed."""
+def carry_out_hook(title: str, hook: Hook, show: Show, which: str | None = None) -> HookResult:
+    """Carry out a hook before the variant `title`; return its result for the record. Raise HookFailed.
+
+    `which` names the command in sentences, if it is not that of a variant.
+    """
     began = time.monotonic()
     if hook.ask:
-        answer = _ask(variant, hook.ask, show)
+        answer = _ask(title, hook.ask, show)
         return HookResult(ask=hook.ask, answer=answer, seconds=_since(began))
     assert hook.command
-    with show.bar(f"{variant}: {' '.join(hook.command)}", None):
+    with show.bar(f"{title}: {' '.join(hook.command)}", None):
         show.waits(" ".join(hook.command))
-        output = _run(f"The command before {variant!r}", hook.command, hook.timeout or DEFAULT_TIMEOUT_S)
+        output = _run(which or f"The command before {title!r}", hook.command, hook.timeout or DEFAULT_TIMEOUT_S)
     return HookResult(command=tuple(hook.command), output=output, seconds=_since(began))
 
 
@@ -104,12 +107,12 @@ def _since(began: float) -> float:
     return round(time.monotonic() - began, 1)
 
 
-def _ask(variant: str, question: str, show: Show) -> str:
+def _ask(title: str, question: str, show: Show) -> str:
     """Ask the operator until the answer is yes or no: a typing error must not end days of measuring. Raise HookFailed
     for a no, and without an answer."""
     _forget_typed()
-    show.say(f"{variant}: {question}")
-    show.waits(asks=(variant, question))
+    show.say(f"{title}: {question}")
+    show.waits(asks=(title, question))
     while True:
         show.say("Enter: it is done. no: stop here.")
         try:
@@ -117,12 +120,12 @@ def _ask(variant: str, question: str, show: Show) -> str:
         except (OSError, ValueError):
             answer = ""
         if not answer:
-            raise HookFailed(f"There was no answer whether the array is ready for {variant!r}.")
+            raise HookFailed(f"There was no answer to {question!r} ({title}).")
         reply = answer.strip()
         if reply.lower() in YES:
             return reply or "Enter"
         if reply.lower() in NO:
-            raise HookFailed(f"The operator answered {reply!r} when asked whether the array is ready for {variant!r}.")
+            raise HookFailed(f"The operator answered {reply!r} to {question!r} ({title}).")
 
 
 def _forget_typed() -> None:

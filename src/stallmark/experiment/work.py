@@ -281,6 +281,8 @@ def _transactions(workload: Workload, deck: Mapping[str, int]) -> Iterator[Recor
         )
     for kind, every_s in workload.background.timers.items():
         yield record_transaction(kind, source="timer", every_s=every_s)
+    for kind, per_s in workload.background.rates.items():
+        yield record_transaction(kind, source="rate", every_s=1 / per_s)
 
 
 def steps_of(timeline: Timeline, arrivals: Arrivals) -> tuple[Step, ...]:

@@ -10,11 +10,12 @@ from stallmark.errors import StallmarkError
 from stallmark.own_sql.pgbench.scripts import parse_script
 from stallmark.own_sql.sources import names_in
 from stallmark.own_sql.statements import DIALECTS, Kind, Statement, split
-from stallmark.quantities import parse_seconds
+from stallmark.quantities import finite, parse_seconds
 from stallmark.scenarios.section import Section
 from stallmark.scenarios.validation_errors import OWN_WORDS
 
 MOST_WEIGHT = 1_000
+MOST_PER_S = 10_000
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 
@@ -30,6 +31,20 @@ def _offset(given: Any) -> Any:
 Offset = Annotated[
     float, BeforeValidator(_offset), WithJsonSchema({"type": ["string", "number"], "examples": ["-30d"]})
 ]
+
+
+_UNITS = {"s": 1, "min": 60, "h": 3600}
+
+
+def _per_second(given: Any) -> Any:
+    """Return the number per second of a rate such as `20/s`, `90/min` or `5/h`."""
+    if not isinstance(given, str):
+        return given
+    number, slash, unit = given.replace(" ", "").partition("/")
+    try:
+        return finite(number) / _UNITS[unit if slash else "s"]
+    except (KeyError, ValueError):
+        raise ValueError(f"{given!r} is not a rate: write it as 20/s, 90/min or 5/h") from None
 
 
 # How one of a source's rows is drawn.
@@ -236,8 +251,19 @@ class OwnTransaction(Section):
     """Its statements; of a folder, the text of the file of its name."""
     weight: Annotated[int, Field(ge=0, le=MOST_WEIGHT, strict=True)] = 1
     """How often users start it, beside the weights of the others."""
+    rate: (
+        Annotated[
+            float,
+            BeforeValidator(_per_second),
+            Field(gt=0, le=MOST_PER_S),
+            WithJsonSchema({"type": ["string", "number"], "examples": ["20/s", "90/min"]}),
+        ]
+        | None
+    ) = None
+    """In place of a weight, the number due each second, `20/s`, whatever users and server do. Up to as many sessions
+    as there are users execute them."""
     every: Annotated[Offset, Field(gt=0)] | None = None
-    """In place of a weight: one session starts it each time this has passed, `10s`."""
+    """In place of a weight, the time after which it is due again, `10s`, unless the last one is under way."""
     isolation: Literal["read committed", "repeatable read", "serializable"] = "read committed"
     """Its isolation level."""
     one_transaction: bool = True
@@ -250,6 +276,11 @@ class OwnTransaction(Section):
     """`pgbench` for a script of pgbench."""
     parameters: Sources = {}
     """Sources for it alone."""
+
+    @property
+    def is_started_by_users(self) -> bool:
+        """Return True if users start it."""
+        return bool(self.weight) and not (self.rate or self.every)
 
 
 class OwnSql(Section):
@@ -281,16 +312,24 @@ class OwnSql(Section):
         return given
 
     def mistakes(self) -> Iterator[str]:
-        users = {
-            name for name, transaction in self.transactions.items() if transaction.weight and not transaction.every
-        }
+        users = {name for name, transaction in self.transactions.items() if transaction.is_started_by_users}
         if not users:
-            yield "no transaction has a weight: users would start nothing"
+            yield from self._mistake_without_users()
         if self.primary and self.primary not in users:
             yield f"primary is {self.primary}, which users do not start: there are {', '.join(sorted(users))}"
         for name, transaction in self.transactions.items():
             yield from (f"{name}.sql: {mistake}" for mistake in self._mistakes_in(name, transaction))
         yield from self.query_mistakes(DIALECTS)
+
+    def _mistake_without_users(self) -> Iterator[str]:
+        rates = [transaction.rate for transaction in self.transactions.values() if transaction.rate]
+        if not rates:
+            yield "no transaction has a weight: users would start nothing"
+            return
+        yield (
+            "every transaction has a rate, and users would start nothing: write weights in proportion to the rates, "
+            f"and give the load their sum, --rate {sum(rates):g}"
+        )
 
     def query_mistakes(self, dialects: Iterable[str]) -> Iterator[str]:
         """Yield the mistakes of queries for parameters and of conditions, which are executed by themselves, if they
@@ -334,6 +373,8 @@ def mistakes_in(workload: OwnSql, transaction: OwnTransaction, dialect: str) -> 
         return
     if not statements:
         yield "it has no statement"
+    if transaction.rate and transaction.every:
+        yield "rate and every are two ways to say when it is due: leave one"
     own, shared = transaction.parameters, workload.parameters
     by_name = {name: source for sources in (shared, own) for key, source in sources.items() for name in names_in(key)}
     for number, statement in enumerate(statements, 1):
@@ -347,10 +388,10 @@ def mistakes_in(workload: OwnSql, transaction: OwnTransaction, dialect: str) -> 
                 yield f"line {statement.line}: :{parameter} has no source: write one below `parameters`"
             elif isinstance(source, Returned) and source.result >= number:
                 yield f"line {statement.line}: :{parameter} is of statement {source.result}, which comes later"
-            elif transaction.every and getattr(source, "apart", False):
+            elif (transaction.every or transaction.rate) and getattr(source, "apart", False):
                 yield (
                     f"line {statement.line}: :{parameter} is apart for each user, and no user starts what comes at "
-                    "intervals: write a source without apart below it"
+                    "a rate or at intervals: write a source without apart below it"
                 )
 
 

@@ -77,9 +77,15 @@ class OwnWorkload(Workload):
 def make_workload(definition: Mapping[str, Any]) -> OwnWorkload:
     """Return the workload of a definition, as `folder.read_definition` returns it."""
     kinds = {name: transaction_class(name, given, definition) for name, given in definition["transactions"].items()}
-    every = {name: given["every"] for name, given in definition["transactions"].items() if given["every"]}
+    by_key: dict[str, dict[type[Transaction], float]] = {
+        key: {kinds[name]: given[key] for name, given in definition["transactions"].items() if given[key]}
+        for key in ("every", "rate")
+    }
+    every, rates = by_key["every"], by_key["rate"]
     weights: dict[type[Transaction], int] = {
-        kind: definition["transactions"][name]["weight"] for name, kind in kinds.items() if name not in every
+        kind: definition["transactions"][name]["weight"]
+        for name, kind in kinds.items()
+        if kind not in every and kind not in rates
     }
     primary = definition["primary"]
 
@@ -95,9 +101,11 @@ def make_workload(definition: Mapping[str, Any]) -> OwnWorkload:
         conditions=tuple(Condition(name, _bare(text)) for name, text in definition["conditions"].items()),
         users=UserLoad(deck=weights, share=share, primary=kinds[primary] if primary else None),
         background=Background(
-            timers={kinds[name]: seconds for name, seconds in every.items()},
-            sessions_per_user=_SESSIONS_PER_USER if every else 0.0,
-            executed_by="the transactions at intervals",
+            timers=every,
+            rates=rates,
+            # A transaction at a rate has as many sessions as users have, so that the server limits it and not we.
+            sessions_per_user=1.0 if rates else _SESSIONS_PER_USER if every else 0.0,
+            executed_by="the transactions at a rate or at intervals",
         ),
         definition=definition,
     )

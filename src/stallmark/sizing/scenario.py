@@ -26,6 +26,7 @@ from stallmark.scenarios.timed import Searched, UntilSteady
 from stallmark.scenarios.variant import Variant
 from stallmark.sizing.manifest import Candidate
 from stallmark.stats.thresholds import CEILING_LONGEST
+from stallmark.transactions import find_workload
 
 CALIBRATING_USERS = 8
 """Enough to keep storage busy, and few enough not to wait for each other's locks."""
@@ -99,6 +100,11 @@ class SizingScenario(LoadsScenario):
             if isinstance(load, RawLoad):
                 yield f"{name} has no rate that could be found: leave loads of users and streams of queries"
                 continue
+            if isinstance(load, UsersLoad) and (own := find_workload(load.workload).background.rates):
+                yield (
+                    f"{next(iter(own)).name} of {name} has a rate of its own, and the sizing finds that of the load: "
+                    "write a weight"
+                )
             several = len(load.streams if isinstance(load, StreamsLoad) else load.counts) > 1
             paced = isinstance(load, UsersLoad) and load.think_time
             if load.arrivals != "closed" or several or paced:

@@ -16,7 +16,7 @@ from stallmark.engines import several
 from stallmark.engines.mssql import chosen_settings, memory, variant_settings
 from stallmark.engines.mssql.chosen_settings import DATABASE_OPTIONS, OPTION, SCOPED, SERVER
 from stallmark.engines.mssql.engine import MssqlEngine
-from stallmark.errors import NotGivenBack, StallmarkError
+from stallmark.errors import CallFailed, NotGivenBack, StallmarkError
 
 XP, DEGREE = "xp_cmdshell", "max degree of parallelism"
 OF_DATABASE = {
@@ -42,6 +42,7 @@ class Server:
     def __init__(self, script):
         self.statements: list[str] = []
         self.may, self.refuses = [1, 1, 1], 0  # the error of a change
+        self.takes: int | None = None  # the changes before that error; None: none
         self.database = OF_DATABASE | {}
         self.adr = False
         self.scoped = {"MAXDOP": "0", "LEGACY_CARDINALITY_ESTIMATION": "0", "PARAMETER_SNIFFING": "1"}
@@ -63,7 +64,7 @@ class Server:
         script.sql(r"^SELECT DB_ID\(", rows(["id"], [5]))
 
     def _alter(self, request):
-        if self.refuses:
+        if self.refuses and len(self.statements) >= (self.takes or 0):
             return [Error(self.refuses, "The database cannot be changed", severity=16)]
         self.statements.append(request.text)
         if scoped := re.fullmatch(r"ALTER DATABASE SCOPED CONFIGURATION SET (\w+) = (\w+)", request.text):
@@ -148,6 +149,42 @@ def test_after_a_kill_the_next_run_gives_back(engine, script, there, chosen):
     with MssqlEngine(engine.spec()).hold():
         assert there.present == before
     assert not script.properties.values
+
+
+OTHERS = {
+    "ALLOW_SNAPSHOT_ISOLATION": "on", "AUTO_CREATE_STATISTICS": "off", "AUTO_UPDATE_STATISTICS": "off",
+    "AUTO_UPDATE_STATISTICS_ASYNC": "on", "PARAMETER_SNIFFING": "off", DEGREE: "8",
+}  # fmt: skip
+
+
+def test_every_option_is_given_back_after_a_kill(engine, script, there, chosen):
+    wanted = WANTED | OTHERS
+    assert {name.upper() for name in wanted} >= DATABASE_OPTIONS.keys()
+    before, changed = there.present, len(wanted)
+    chosen.make(wanted)
+    assert sum(_values(there.present)[name] != value for name, value in _values(before).items()) == changed
+    with MssqlEngine(engine.spec()).hold():
+        assert there.present == before
+    assert not script.properties.values
+
+
+@pytest.mark.parametrize("takes", range(len(WANTED | OTHERS) - 2))
+def test_a_kill_between_two_changes_leaves_none(engine, script, there, chosen, takes):
+    """All but two of the settings are made by ALTER DATABASE."""
+    before = there.present
+    there.refuses, there.takes = 596, takes  # the session is in the kill state
+    with pytest.raises((CallFailed, StallmarkError)):
+        chosen.make(WANTED | OTHERS)
+    assert len(there.statements) == takes and script.properties.values
+    there.refuses = 0
+    with MssqlEngine(engine.spec()).hold():
+        assert there.present == before
+    assert not script.properties.values
+
+
+def _values(present: tuple) -> dict:
+    in_use, database, accelerated, scoped = present
+    return in_use | database | {"accelerated": accelerated} | scoped
 
 
 def test_what_cannot_be_given_back_is_said_with_the_statements(engine, script, there, chosen):

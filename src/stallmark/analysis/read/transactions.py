@@ -166,7 +166,7 @@ class TransactionSummary:
     latency_mean_ms: float | None
     latency_ms: dict[str, float | None]  # keys "p50" "p90" "p95" "p99" "p99.9" "max": scheduled to ended
     service_ms: dict[str, float | None]  # the same: started to ended
-    source: str = "users"  # who starts it: "users", "followers" (others give rise to it) or "timer"
+    source: str = "users"  # who starts it: "users", "followers" (others give rise to it), "timer" or "rate"
     share: float | None = None  # share of the users' transactions that ended
     deck_share: float | None = None  # expected `share`
     limit_s: float | None = None  # 90 % should take no longer

@@ -15,7 +15,7 @@ from stallmark.analysis.finding import Finding, Severity
 from stallmark.analysis.read.transactions import Lateness, TransactionSummary, deck_of
 from stallmark.analysis.validity.kinds import GateKind
 from stallmark.record.manifest.course import Condition, Unheard
-from stallmark.record.manifest.workload import Counted, Follows, Workload
+from stallmark.record.manifest.workload import Counted, Follows, Transaction, Workload
 from stallmark.stats.thresholds import (
     ABORTED,
     CHANCE,
@@ -234,13 +234,25 @@ def limits(transactions: Sequence[TransactionSummary]) -> Gate | None:
     )
 
 
-def lag(late: Lateness | None) -> Gate | None:
-    """Judge the lateness of the deferred queue.
+def missed_periods(kind: Transaction, ended: int, seconds: float) -> list[Any] | None:
+    """Return the name of a timer's transaction, and the numbers that ended and were due in an interval; None if it kept
+    its schedule.
+
+    A timer skips the periods in which its last transaction is still under way. Of those that keep to their time, one
+    less than the whole periods of the interval may end in it, because they take differently long.
+    """
+    due = math.floor(seconds / kind.every_s) if kind.source == "timer" and kind.every_s else 0
+    return [kind.name, ended, due] if ended < due - 1 else None
+
+
+def lag(late: Lateness | None, missed: Sequence[list[Any]] = ()) -> Gate | None:
+    """Judge the lateness of the deferred queue, and the periods that timers have missed.
 
     The queue grows if at its end it is longer than the work that arrives within the allowed lateness.
     """
-    if late is None:
+    if late is None and not missed:
         return None
+    late = late or Lateness(0.0, 0.0, 0.0, 0.0, 0.0)
     growth = late.waiting_last - late.waiting_first
     # One waiting transaction more is noise, whatever the rate.
     grows = growth > max(1.0, LATE_START_S * late.per_second)
@@ -249,12 +261,13 @@ def lag(late: Lateness | None) -> Gate | None:
         value=late.mean_s,
         limit=LATE_START_S,
         unit="s",
-        passed=late.mean_s <= LATE_START_S and not grows,
+        passed=late.mean_s <= LATE_START_S and not grows and not missed,
         facts={
             "worst_s": late.worst_s,
             "grows": grows,
             "waiting_first": late.waiting_first,
             "waiting_last": late.waiting_last,
+            **({"missed": [*missed]} if missed else {}),
         },
     )
 

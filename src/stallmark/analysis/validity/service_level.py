@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 
@@ -109,7 +110,7 @@ class Validity:
             gates.aborts(transactions) if contended else None,
             gates.locks(wait_share) if contended else None,
             gates.limits(transactions),
-            gates.lag(self.deferred.lateness(interval)),
+            gates.lag(self.deferred.lateness(interval), self._timers_behind(interval)),
             gates.conditions(self.manifest.conditions),
             self._completed(),
         ]
@@ -147,6 +148,17 @@ class Validity:
             int(done[: interval.begin].sum()),
             int(came[: interval.begin].sum()),
         )
+
+    def _timers_behind(self, interval: Interval) -> list[list[Any]]:
+        """Return the timers' transactions that began less often than they were due; none if the load rested."""
+        if not interval.select(self.load.user_sum("running")).any():
+            return []
+        counts = [
+            (kind, int(interval.select(self.load.ended_per_second(kind.name)).sum()))
+            for kind in self.workload.transactions
+        ]
+        missed = (gates.missed_periods(kind, ended, interval.seconds) for kind, ended in counts)
+        return [timer for timer in missed if timer]
 
     def _completed(self) -> Gate | None:
         committed = {name: int(counts["committed"].sum()) for name, counts in self.load.counts.items()}

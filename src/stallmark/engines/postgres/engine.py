@@ -1,10 +1,11 @@
 """PostgreSQL 16 and later: any server by URL. The embedded one builds on this."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import psycopg
 from psycopg import sql
@@ -40,7 +41,7 @@ from stallmark.engines.postgres.session import (
 )
 from stallmark.engines.postgres.settings import PostgresSettings
 from stallmark.engines.reach import find_server, is_here, shares_paths
-from stallmark.errors import CallFailed, ErrorClass, NoConnection, NotGivenBack, StallmarkError
+from stallmark.errors import CallFailed, ErrorClass, NoConnection, NotGivenBack, StallmarkError, in_words
 from stallmark.stopping import StopSignal, later
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 OLDEST_MAJOR = 16
 SYSTEM_DATABASE = "postgres"  # every server has it
 OWN_SESSIONS = 12  # each collector, the lock of the run, and what is asked in between
+RESTARTED_WITHIN_S = 60
 OF_EACH_DATABASE = 3  # sessions of collectors whose views show one database alone
 
 _INSUFFICIENT_PRIVILEGE = "42501"
@@ -123,6 +125,7 @@ class PostgresEngine(Engine):
         "tablespaces"
     )
     devices: ServerArrays | NoDevices = NoDevices("an emulated array works under the embedded server only")
+    no_restart_reason: ClassVar[str | None] = None
 
     def __init__(self, url: str):
         self.prefill = PostgresPrefill(self)
@@ -132,6 +135,7 @@ class PostgresEngine(Engine):
             "resource_pool": Missing("PostgreSQL has no Resource Governor"),
             "settings": self._settings,
         }
+        self._run_lock: lock.HeldLock | None = None
         self.user_backup: UserBackup | Missing = Archive(self)
         self.maintenance = maintenance(self.connect)
         self._url = url.replace("postgresql+psycopg://", "postgresql://", 1)
@@ -148,10 +152,11 @@ class PostgresEngine(Engine):
 
     def open(self, connect: Callable[[str], Opened], application: str, more_options: str = "") -> Opened:
         """Return the result of `connect` with the settings of our sessions, and these options behind them."""
+        was_known = self._address in _BEFORE_17  # another thread may find out meanwhile
         try:
             return connect(self._conninfo(application, more_options))
         except (psycopg.OperationalError, CallFailed) as error:
-            if address.SINCE_17 not in str(error) or self._address in _BEFORE_17:
+            if address.SINCE_17 not in str(error) or was_known:
                 raise
         _BEFORE_17.add(self._address)
         return connect(self._conninfo(application, more_options))
@@ -327,16 +332,41 @@ class PostgresEngine(Engine):
     @contextmanager
     def hold(self) -> Iterator[Callable[[], None]]:
         """Hold a lock in the database while a run lasts. Settings that a killed run has left are given back first."""
-        with lock.hold(self) as check:
+        with lock.hold(self) as held:
+            self._run_lock = held
             try:
                 self._settings.give_back()
-                yield check
+                yield held
             except BaseException as reason:
                 for sentence in self._give_back():  # beside the reason for which the run ends, not instead of it
                     reason.add_note(sentence)
                 raise
             if left := self._give_back():
                 raise NotGivenBack(" ".join(left))
+
+    def restart_server(self) -> None:
+        """Have the scenario restart the server, and hold the lock of the run again. Raise StallmarkError."""
+        assert self.restart
+        began = "SELECT pg_postmaster_start_time()"
+        [(before,)] = self.query(began)
+        self.close_idle()
+        self.restart()
+        # Waited for, because a command may return before the server has begun to stop.
+        until, reason = time.monotonic() + RESTARTED_WITHIN_S, ""
+        while time.monotonic() < until:
+            try:
+                [(now,)] = self.query(began)
+            except (NoConnection, CallFailed) as error:
+                reason = f"it does not answer ({in_words(error)})"
+            else:
+                if now > before:
+                    break
+                reason = f"it runs since {before:%H:%M:%S} as before"
+            time.sleep(0.2)
+        else:
+            raise StallmarkError(f"{self.location} was not restarted within {RESTARTED_WITHIN_S} s: {reason}.")
+        if self._run_lock:
+            self._run_lock.retake()
 
     def _give_back(self) -> list[str]:
         left: list[str] = []

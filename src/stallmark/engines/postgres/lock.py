@@ -1,7 +1,7 @@
 """The lock in a database that only one run holds at a time."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from select import select
 from typing import NamedTuple
@@ -27,28 +27,57 @@ class _Server(NamedTuple):
     timeline: str | None = None  # not known of a standby, nor of Aurora
 
 
-@contextmanager
-def hold(engine: PostgresServer, name: str = RUN_LOCK) -> Iterator[Callable[[], None]]:
-    """Hold a lock by a session: it ends with it, whatever happens to this process.
+class HeldLock:
+    """A lock that a session holds. A call checks that it is still held, and raises ServerLost when it is gone."""
 
-    Yield a check that it is still held, which raises ServerLost when it is gone.
-    """
-    connection = engine.connect("stallmark-run")
-    try:
-        with as_call_failed():
-            is_ours, server = _answer(connection, "pg_try_advisory_lock", name), _identify_server(connection)
-        if not is_ours:
-            raise RunLockTaken(_taken_message(engine, name))
+    def __init__(self, engine: PostgresServer, name: str):
+        """Take it. Raise RunLockTaken."""
+        self._engine, self._name = engine, name
+        self._acquire()
+
+    def __call__(self) -> None:
+        _check(self._engine, self._connection, self._server)
+
+    def retake(self) -> None:
+        """Take it again, after a restart of the server that we had asked for. Raise RunLockTaken."""
+        self.close()
+        self._acquire()
+
+    def unlock(self) -> str | None:
+        """Release it; return a sentence if this session had lost it."""
+        return _unlock(self._engine, self._connection, self._name)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _acquire(self) -> None:
+        self._connection = self._engine.connect("stallmark-run")
         try:
-            yield lambda: _check(engine, connection, server)
+            with as_call_failed():
+                is_ours = _answer(self._connection, "pg_try_advisory_lock", self._name)
+                self._server = _identify_server(self._connection)
+            if not is_ours:
+                raise RunLockTaken(_taken_message(self._engine, self._name))
+        except BaseException:
+            self.close()
+            raise
+
+
+@contextmanager
+def hold(engine: PostgresServer, name: str = RUN_LOCK) -> Iterator[HeldLock]:
+    """Hold a lock by a session: it ends with it, whatever happens to this process."""
+    held = HeldLock(engine, name)
+    try:
+        try:
+            yield held
         except BaseException as reason:
-            if lost := _unlock(engine, connection, name):
+            if lost := held.unlock():
                 reason.add_note(lost)
             raise
-        if lost := _unlock(engine, connection, name):
+        if lost := held.unlock():
             raise StallmarkError(lost)
     finally:
-        connection.close()
+        held.close()
 
 
 def _answer(connection: psycopg.Connection, function: str, name: str) -> bool:

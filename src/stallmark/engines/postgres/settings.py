@@ -63,7 +63,6 @@ class Asked(NamedTuple):
     value: str
     context: str
     source: str
-    is_pending: bool
     may: bool
 
 
@@ -111,10 +110,12 @@ def in_words(values: Mapping[str, str]) -> str:
     return ", ".join(f"{name}: {value}" for name, value in values.items())
 
 
-# A server by URL: ALTER SYSTEM and a reload.
+# A server by URL: ALTER SYSTEM and a reload, or a restart by the command of the scenario.
 
 RELOADED_WITHIN_S = 30
 SETTINGS_LOCK = "stallmark.settings"
+_AT_START = "postmaster"
+"""The context of a setting that the server reads when it starts."""
 _NOTE_SCHEMA = "stallmark_settings"
 _READ_NOTE = "SELECT obj_description(n.oid, 'pg_namespace') FROM pg_namespace AS n WHERE n.nspname = %s"
 _OVERRIDING = ("command line", "environment variable", "database", "user", "database user", "session", "global")
@@ -125,6 +126,9 @@ _MAY_READ = (
 
 
 class Server(PostgresServer, Queried, Protocol):
+    restart: Callable[[], object] | None
+
+    def restart_server(self) -> None: ...
     def execute(self, sql: str) -> None: ...
     def settings(self) -> ServerSettings: ...
     def on_database(self, name: str) -> "Server": ...
@@ -168,7 +172,8 @@ class PostgresJournal(Journal):
 
 
 class PostgresSettings(VariantSetting):
-    """Settings by ALTER SYSTEM, those that a reload brings into effect. `open_admin` opens the database `postgres`."""
+    """Settings by ALTER SYSTEM, brought into effect by a reload or, if a scenario has a way, by a restart. `open_admin`
+    opens the database `postgres`."""
 
     def __init__(self, engine: Server, open_admin: Callable[[], Server]):
         self._engine, self._open_admin = engine, open_admin
@@ -180,6 +185,8 @@ class PostgresSettings(VariantSetting):
         settings = refuse_reserved(self._engine, wanted, is_ours=False)
         for name in wanted:
             self._refuse_ineffective(settings[name])
+        if any(setting.context == _AT_START for setting in settings.values()):
+            self._refuse_pending(wanted)
         if not self._names:
             self._refuse_unread_files()
         self._hold_lock()
@@ -200,8 +207,9 @@ class PostgresSettings(VariantSetting):
         self._journal().note(self._entries(self._names | wanted.keys()))
         self.was_made = True
         before = self._journal().read()
-        if self._enter({name: wanted.get(name, before[name]) for name in before}):
-            self._reload()
+        is_changed = self._enter({name: wanted.get(name, before[name]) for name in before})
+        if is_changed or self._pending(before):
+            self._bring_into_effect(before)
         for setting in read(self._engine, wanted).values():
             if setting.source != "configuration file":
                 raise StallmarkError(
@@ -245,15 +253,15 @@ class PostgresSettings(VariantSetting):
 
     def _refuse_ineffective(self, setting: Asked) -> None:
         name = setting.name
-        if setting.context == "postmaster":
+        if setting.context == _AT_START and not self._engine.restart:
             # A setting that no record lists makes no difference to forbid the comparison, and --varied refuses it.
             is_recorded = name in self._engine.settings().configuration
             raise StallmarkError(
-                f"`{name}` needs a restart, which a connection by URL cannot do: set it on the server yourself, make "
-                "an experiment of each value, and compare them by `stallmark compare "
-                f"{f'--varied {name}' if is_recorded else '--between experiments'}`."
+                f"`{name}` needs a restart, which a connection by URL cannot do: write how, `restart: {{command: […]}}`"
+                " or `restart: {ask: Restart it.}`. Or set it yourself, make an experiment of each value, and compare "
+                f"them by `stallmark compare {f'--varied {name}' if is_recorded else '--between experiments'}`."
             )
-        if setting.is_pending:
+        if self._pending([name]):
             raise StallmarkError(f"`{name}` was changed and waits for a restart of the server: restart it first.")
         if setting.source in _OVERRIDING:
             given = {known: statement for known, _, statement in reversed(self._engine.role_settings())}
@@ -264,6 +272,14 @@ class PostgresSettings(VariantSetting):
         if not setting.may:
             raise StallmarkError(
                 f"`{name}` may not be set by {self._engine.user}: GRANT ALTER SYSTEM ON PARAMETER {name} TO it."
+            )
+
+    def _refuse_pending(self, ours: Collection[str]) -> None:
+        """Refuse while a setting of others waits for a restart: ours would bring it into effect."""
+        if others := [name for name in self._pending() if name not in ours and name not in self._names]:
+            raise StallmarkError(
+                f"`{others[0]}` was changed and waits for a restart of the server, which this run would bring into "
+                "effect: restart it, or undo the change, first."
             )
 
     def _refuse_unread_files(self) -> None:
@@ -282,10 +298,31 @@ class PostgresSettings(VariantSetting):
         """Bring back what was noted, and remove the note."""
         journal = self._journal()
         with later():
-            self._enter(journal.read())
+            before = journal.read()
+            self._enter(before)
             if reload:
-                self._reload()
+                self._bring_into_effect(before)
             journal.remove()
+
+    def _bring_into_effect(self, names: Collection[str]) -> None:
+        """Have the server take what its files hold, by a restart if one of these settings needs it."""
+        self._reload()
+        if not self._pending(names):
+            return
+        if self._engine.restart:
+            self.release()  # the lock is of a session that ends with the server
+            self._engine.restart_server()
+            self._hold_lock()
+        if pending := self._pending(names):
+            raise StallmarkError(f"`{pending[0]}` takes effect when the server is restarted: restart it.")
+
+    def _pending(self, names: Collection[str] | None = None) -> list[str]:
+        """Return the names of settings that wait for a restart, among these or all."""
+        try:
+            pending = [name for (name,) in self._engine.query(sql_file.read(__package__, "settings_pending"))]
+        except CallFailed:  # it needs what `_entries` names
+            return []
+        return pending if names is None else [name for name in pending if name in names]
 
     def _enter(self, values: Mapping[str, str | None]) -> bool:
         """Have the server's file hold these values, None for none; return whether that changed it."""

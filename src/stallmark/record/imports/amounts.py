@@ -4,8 +4,8 @@
 """
 
 import csv
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from typing import Literal, NamedTuple
@@ -35,29 +35,22 @@ class Meaning(NamedTuple):
     rank: int = 1
 
 
-class Series(NamedTuple):
-    """The values of a counter in all rows. Its entity is a device, a database, a file or a server."""
-
-    meaning: Meaning
-    entity: Key
-    name: str
-    values: np.ndarray
-
-
 @dataclass
 class Part:
-    """The amounts of an entity in each span, NaN if unknown. In a span that does not need it, an unknown amount is
-    zero."""
+    """One counter of an entity, which is a device, a database, a file or a server."""
 
     column: str
     kind: Kind
     rank: int
     entity: Key
     name: str
+    """Its name in notes."""
     amounts: np.ndarray
-    needed: np.ndarray
-    here: np.ndarray
-    """The entity has any value."""
+    """The values in all rows, and then the amounts in each span; NaN if unknown."""
+    needed: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    """The spans in which it exists; elsewhere an unknown amount is zero."""
+    here: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    """The spans in which the entity has any value."""
 
     @property
     def mask(self) -> np.ndarray:
@@ -77,14 +70,14 @@ def known_counters(source: str) -> dict[Key, list[Meaning]]:
     return counters
 
 
-def known_series(readings: Readings, source: str, key: Callable[[Counter], Key]) -> list[Series]:
-    """Return the series of the counters of a tool; `key` gives the object and name of a counter."""
-    known = known_counters(source)
-    return [
-        Series(meaning, (key(counter)[0], counter.instance), "" if meaning.column in _CPU else counter.instance, values)
-        for counter, values in readings.values.items()
-        for meaning in known[key(counter)]
-    ]
+def known_parts(readings: Readings, source: str, key: Callable[[Counter], Key]) -> Iterator[Part]:
+    """Yield the parts that are counters of a tool, and forget their readings; `key` gives the object and name of a
+    counter."""
+    for counter in list(readings.values):
+        values, (object, name) = readings.values.pop(counter), key(counter)
+        for column, kind, factor, rank in known_counters(source)[object, name]:
+            named = "" if column in _CPU else counter.instance
+            yield Part(column, kind, rank, (object, counter.instance), named, values * factor)
 
 
 class Amounts:
@@ -96,38 +89,35 @@ class Amounts:
     """
 
     def __init__(
-        self, readings: Readings, series: Sequence[Series], recording: Recording, *, comes_and_goes: bool = False
+        self, readings: Readings, parts: Iterable[Part], recording: Recording, *, comes_and_goes: bool = False
     ):
-        self.name, self._recording = readings.name, recording
-        lacking = _lacking([own.values for own in series if own.meaning.kind == "total"], readings)
+        self.name, self._recording, self.parts = readings.name, recording, list(parts)
+        totals = [part.amounts for part in self.parts if part.kind == "total"]
+        lacking = _lacking(totals, readings)
         rows, self.start, self.end = readings.spans(~lacking, recording)
         self.seconds = self.end - self.start
         is_joined = np.diff(np.flatnonzero(~lacking), prepend=-1)[rows] > 1
-        self.parts: list[Part] = []
         here: dict[Key, np.ndarray] = {}
-        for own in series:
-            here[own.entity] = np.isfinite(own.values[~lacking]) | here.get(own.entity, False)
+        for part in self.parts:
+            here[part.entity] = part.mask[~lacking] | here.get(part.entity, False)
         fell = {entity: np.zeros(len(rows), dtype=bool) for entity in here}
-        for (column, kind, factor, rank), entity, name, all_values in series:
-            values = all_values[~lacking] * factor
-            exists = np.isfinite(values) if kind == "total" else here[entity]
+        for part in self.parts:
+            values = part.amounts[~lacking]
+            exists = np.isfinite(values) if part.kind == "total" else here[part.entity]
             if not comes_and_goes:
                 exists = np.logical_or.accumulate(exists) & np.logical_or.accumulate(exists[::-1])[::-1]
-            needed, amounts = exists[rows], values[rows]
-            if kind == "total":
-                needed, amounts = needed & exists[rows - 1], amounts - values[rows - 1]
-                fell[entity] |= amounts < 0
-            elif kind != "state":
-                amounts = np.where(is_joined, np.nan, amounts * self.seconds if kind == "rate" else amounts)
-            self.parts.append(Part(column, kind, rank, entity, name, amounts, needed, here[entity][rows]))
+            part.here, part.needed, part.amounts = here[part.entity][rows], exists[rows], values[rows]
+            if part.kind == "total":
+                part.needed, part.amounts = part.needed & exists[rows - 1], part.amounts - values[rows - 1]
+                fell[part.entity] |= part.amounts < 0
+            elif part.kind != "state":
+                part.amounts = np.where(is_joined, np.nan, part.amounts * (self.seconds if part.kind == "rate" else 1))
         for part in self.parts:
             part.amounts[fell[part.entity]] = np.nan
         self._multiply_means()
         if resets := int(np.any(list(fell.values()), axis=0).sum()) if fell else 0:
             recording.note("resets", file=self.name, times=count_with_noun(resets, "time"))
-        elif not any(part.mask.any() for part in self.parts) and any(
-            own.meaning.kind == "total" and np.isfinite(own.values).sum() > 1 for own in series
-        ):
+        elif any(np.isfinite(total).sum() > 1 for total in totals) and not any(part.mask.any() for part in self.parts):
             raise refusal("scattered", self.name)
         if joined := int(lacking.sum()):
             recording.note("joined", file=self.name, times=count_with_noun(joined, "time"))
@@ -192,10 +182,10 @@ class Amounts:
 
 def _lacking(totals: Iterable[np.ndarray], readings: Readings) -> np.ndarray:
     """Return the rows in which a total lacks a value, between two of its values without a gap."""
-    lacking = np.zeros(len(readings.times), dtype=bool)
+    lacking, longest_s = np.zeros(len(readings.times), dtype=bool), readings.longest_s
     for values in totals:
         places = np.flatnonzero(np.isfinite(values))
-        is_near = np.diff(readings.times[places]) <= readings.longest_s
+        is_near = np.diff(readings.times[places]) <= longest_s
         for before in np.flatnonzero((np.diff(places) > 1) & is_near):
             lacking[places[before] + 1 : places[before + 1]] = True
     return lacking

@@ -18,9 +18,9 @@ from typing import NamedTuple
 from stallmark.record.formats.sample import Counter, head_of
 from stallmark.record.formats.sentences import refusal
 from stallmark.record.formats.table import Table
-from stallmark.record.imports.amounts import Amounts, Meaning, Series, known_counters
+from stallmark.record.imports.amounts import Amounts, Meaning, Part, known_counters
 from stallmark.record.imports.prometheus import OBJECTS
-from stallmark.record.imports.readings import read_samples
+from stallmark.record.imports.readings import Readings, read_samples
 from stallmark.record.imports.recording import COUNTS, Recording, Wanted, some_names
 from stallmark.record.profile.interval_table import IO, STATES, FileClass
 
@@ -76,12 +76,15 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
     readings = read_samples(file, recording, wanted, takes, is_ordered=False)
     parts = {counter: name for counter in readings.values if (name := _our_name(counter, wanted))}
     _refuse(path, file, wanted, parts, list(names))
-    series = [
-        Series(NAMES[ours].meaning, (NAMES[ours].held, row), row or counter.name, readings.values[counter])
-        for counter, (ours, row) in parts.items()
-    ]
-    Amounts(readings, series, recording).add_up({entity: entity[0] for _, entity, _, _ in series})
+    amounts = Amounts(readings, _parts(readings, parts), recording)
+    amounts.add_up({part.entity: part.entity[0] for part in amounts.parts})
     recording.note("end_of_interval", file=path.name)
+
+
+def _parts(readings: Readings, names: Mapping[Counter, tuple[str, str]]) -> Iterator[Part]:
+    for counter, (ours, row) in names.items():
+        held, (column, kind, factor, rank), _ = NAMES[ours]
+        yield Part(column, kind, rank, (held, row), row or counter.name, readings.values[counter] * factor)
 
 
 def _our_name(counter: Counter, wanted: Wanted) -> tuple[str, str] | None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from stallmark.record.formats.perfmon import Perfmon
 from stallmark.record.formats.sample import Counter
 from stallmark.record.formats.sentences import refusal
-from stallmark.record.imports.amounts import Amounts, Key, Part, known_counters, known_series
+from stallmark.record.imports.amounts import Amounts, Key, Part, known_counters, known_parts
 from stallmark.record.imports.devices import canonical
 from stallmark.record.imports.readings import read_samples
 from stallmark.record.imports.recording import Recording, Wanted, some_names
@@ -33,7 +33,7 @@ def read(file: Perfmon, recording: Recording, wanted: Wanted) -> None:
     """Add a file. Raise StallmarkError if it has no counter that is known here, or more than one server's."""
     readings = read_samples(file, recording, wanted, lambda counter: _key(counter) in known_counters("perfmon"))
     _refuse_several(file, recording)
-    amounts = Amounts(readings, known_series(readings, "perfmon", _key), recording, comes_and_goes=True)
+    amounts = Amounts(readings, known_parts(readings, "perfmon", _key), recording, comes_and_goes=True)
     disks = CounterOf(part.entity for part in amounts.parts if part.entity[0] in _DISKS)
     classes: dict[Key, str] = dict(_choose_disks(file, disks, recording, wanted))
     _refuse_nothing(file, recording, wanted, has_any=bool(classes or amounts.parts), has_disks=bool(classes))

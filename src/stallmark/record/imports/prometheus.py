@@ -17,6 +17,7 @@ mssql_standard.collector.yml. A metric of another name is not read.
 """
 
 import re
+from array import array
 from collections import Counter as CounterOf
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,7 +28,7 @@ import numpy as np
 from stallmark.errors import StallmarkError
 from stallmark.record.formats.sample import Counter, JsonArray, head_of
 from stallmark.record.formats.sentences import refusal
-from stallmark.record.imports.amounts import Amounts, Key, known_counters, known_series
+from stallmark.record.imports.amounts import Amounts, Key, known_counters, known_parts
 from stallmark.record.imports.devices import classify, note_uncounted
 from stallmark.record.imports.perfmon import SYSTEM_DATABASES
 from stallmark.record.imports.readings import Readings, in_order
@@ -55,7 +56,7 @@ _LEFT_OUT = {
 def read(path: Path, recording: Recording, wanted: Wanted) -> None:
     """Add all series of one file; raise StallmarkError if it has no known metric."""
     readings = _read_known(path, recording)
-    amounts = Amounts(readings, known_series(readings, "prometheus", lambda own: (own.object, own.counter)), recording)
+    amounts = Amounts(readings, known_parts(readings, "prometheus", lambda own: (own.object, own.counter)), recording)
     moved = amounts.bytes_by_device(*_DEVICES)
     counted = classify(moved, recording, wanted)
     classes: dict[Key, str] = {}
@@ -65,9 +66,9 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
             classes[part.entity] = "server"
         elif name in counted:
             classes[part.entity] = counted[name]
-    objects = {counter.object for counter in readings.values}
+    objects = {object for object, _ in classes}
     recording.engine = "mssql" if "mssql" in objects else "postgresql" if "postgresql" in objects else recording.engine
-    if cores := {own.instance.partition(" ")[0] for own in readings.values if own.object == "cpu"}:
+    if cores := {name.partition(" ")[0] for object, name in classes if object == "cpu"}:
         recording.cores = len(cores)
         recording.note("whole_machine")
     amounts.add_up(classes, by_class=bool(wanted.classes))
@@ -99,18 +100,17 @@ def _read_known(path: Path, recording: Recording) -> Readings:
                 points.setdefault(Counter("", OBJECTS[name], name, instance), []).append(own_points)
     if not results.whole:
         recording.note("cut_series", file=path.name)
-    joined = {counter: np.concatenate(parts, axis=1) for counter, parts in points.items()}
-    joined = {counter: part for counter, part in joined.items() if len(np.unique(part[0])) > 1}
-    if not joined:
+    all_times, cells = array("d"), dict[Counter, tuple[range, np.ndarray]]()
+    for counter in list(points):
+        times, values = np.concatenate(points.pop(counter), axis=1)
+        if len(np.unique(times)) > 1:
+            cells[counter] = range(len(all_times), len(all_times) + len(times)), values.copy()
+            all_times.frombytes(times.tobytes())
+            if (np.diff(times) <= 0).any():
+                recording.note("disordered", file=path.name)
+    if not cells:
         raise _nothing(path, names)
-    if any((np.diff(times) <= 0).any() for times, _ in joined.values()):
-        recording.note("disordered", file=path.name)
-    ends = np.cumsum([len(times) for times, _ in joined.values()]).tolist()
-    cells = {
-        counter: (range(end - len(values), end), values)
-        for (counter, (_, values)), end in zip(joined.items(), ends, strict=True)
-    }
-    return in_order(path.name, np.concatenate([times for times, _ in joined.values()]), cells)
+    return in_order(path, np.frombuffer(all_times), cells)
 
 
 def _read_series(path: Path, result: Mapping[str, Any]) -> tuple[Labels, np.ndarray]:

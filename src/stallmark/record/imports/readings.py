@@ -1,8 +1,8 @@
 """The samples of one file as a table: a row for each time, a column for each counter, and the spans between rows."""
 
 from array import array
-from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from stallmark.record.profile.manifest import GAP
 
 MOST_SAMPLES = 1_000_000
 """Eleven days of a sample every second: about a GB of memory."""
+MOST_VALUES = 1 << 28  # 2 GB
 _ROUNDED_S = 2.0
 Cells = dict[Counter, tuple[Any, Any]]
 """Of each counter the places of its times, and its values."""
@@ -26,7 +27,7 @@ class Readings:
 
     name: str
     times: np.ndarray
-    values: Mapping[Counter, np.ndarray]
+    values: dict[Counter, np.ndarray]
     seconds: np.ndarray | None = None
     """The covered time, NaN if the file does not state it."""
     begins: np.ndarray | None = None
@@ -75,7 +76,7 @@ def read_samples(
     asked, clock, repeated = find_zone(wanted.zone) if wanted.zone else None, None, False
     for place, sample in enumerate(file.samples(has)):
         if place >= MOST_SAMPLES:
-            raise refusal("many_samples", file.path, most=MOST_SAMPLES)
+            raise refusal("many_samples", file.path, most=MOST_SAMPLES, what="samples")
         if clock is None or sample.begins:
             zone = file.zone if file.zone_words == "UTC" else asked or file.zone
             clock = Clock(file.path, order, zone, file.zone_words)
@@ -97,22 +98,24 @@ def read_samples(
         for phrase in phrases:
             recording.note(kind, file=name, phrase=phrase)
     if not is_ordered:
-        readings = in_order(name, np.array(times), cells)
+        readings = in_order(file.path, np.array(times), cells)
         if double := len(times) - len(readings.times):
             recording.note("double_times", file=name, count=double)
         return readings
-    every = np.arange(len(times))
-    return Readings(name, np.array(times), _columns(every, cells), np.array(seconds), np.array(begins, dtype=bool))
+    columns = _columns(file.path, np.arange(len(times)), cells)
+    return Readings(name, np.array(times), columns, np.array(seconds), np.array(begins, dtype=bool))
 
 
-def in_order(name: str, times: np.ndarray, cells: Cells) -> Readings:
+def in_order(path: Path, times: np.ndarray, cells: Cells) -> Readings:
     """Return the samples in the order of time; of two values of one time the first counts."""
-    distinct_times, rows = np.unique(times, return_inverse=True)
-    return Readings(name, distinct_times, _columns(rows, cells))
+    distinct_times = np.unique(times)
+    return Readings(path.name, distinct_times, _columns(path, np.searchsorted(distinct_times, times), cells))
 
 
-def _columns(rows: np.ndarray, cells: Cells) -> dict[Counter, np.ndarray]:
+def _columns(path: Path, rows: np.ndarray, cells: Cells) -> dict[Counter, np.ndarray]:
     """Return the values by row of each counter, and empty the cells meanwhile; `rows` has the row of each time."""
+    if len(cells) * (rows.max(initial=-1) + 1) > MOST_VALUES:
+        raise refusal("many_samples", path, most=MOST_VALUES, what="values")
     columns = {}
     for counter in list(cells):
         places, values = map(np.array, cells.pop(counter))

@@ -12,7 +12,7 @@ from stallmark.record.formats.sample import Counter, Recorded
 from stallmark.record.formats.sentences import refusal
 from stallmark.record.formats.sysstat import CPU, CPU_LOADS
 from stallmark.record.imports import devices
-from stallmark.record.imports.amounts import Amounts, Key, Part, known_counters, known_series
+from stallmark.record.imports.amounts import Amounts, Key, Part, known_counters, known_parts
 from stallmark.record.imports.devices import ALL_DISKS, NUMBERED, canonical
 from stallmark.record.imports.readings import read_samples
 from stallmark.record.imports.recording import Recording, Wanted, some_names
@@ -32,7 +32,7 @@ _ROUND, _NEAR, _SECTOR = 2.0**32, 2.0**24, 512.0
 def read(file: Recorded, recording: Recording, wanted: Wanted) -> None:
     """Add a file of iostat or sadf. Raise StallmarkError if it cannot be read."""
     readings = read_samples(file, recording, wanted, _is_used)
-    amounts = Amounts(readings, known_series(readings, "sysstat", _key), recording)
+    amounts = Amounts(readings, known_parts(readings, "sysstat", _key), recording)
     _forget_wrapped(amounts, recording)
     moved = amounts.bytes_by_device("disk")
     counted = devices.classify(moved, recording, wanted)

@@ -186,11 +186,11 @@ class Follows(ManifestPart):
 
 class Transaction(ManifestPart):
     """A transaction type that may occur. `cards`: its cards in the deck; for a follower, how many come of one
-    whole deck."""
+    whole deck. `every_s`: the time after which it is due again, of a timer or at a rate."""
 
     name: str
     cards: int | float = 0
-    source: Literal["users", "followers", "timer"] = "users"
+    source: Literal["users", "followers", "timer", "rate"] = "users"
     limit_s: float | None = None
     reads_only: bool = False
     follows: Follows | None = None

@@ -77,8 +77,17 @@ def allowed(gate: Gate) -> str:
     return Template(_WORDS[gate.kind].allowed, FORMATS)(limit=gate.limit, **gate.facts)
 
 
-def _lag(value: float, worst_s: float, grows: bool, waiting_first: float, waiting_last: float, **_: object) -> str:
+def _lag(
+    value: float,
+    worst_s: float,
+    grows: bool,
+    waiting_first: float,
+    waiting_last: float,
+    missed: Sequence[tuple[str, int, int]] = (),
+    **_: object,
+) -> str:
     queue = f", queue from {number(waiting_first)} to {number(waiting_last)}" if grows else ""
+    queue += "".join(f", {_periods_in_words(*timer)}" for timer in missed)
     unit, factor = ("s", 1) if worst_s >= 0.1 else ("ms", 1000)
     return f"{number(value * factor)} {unit} late on average, {number(worst_s * factor)} {unit} at worst{queue}"
 
@@ -109,11 +118,26 @@ def _(value: float, limit: float, transaction: str, limit_s: float, slow: Sequen
     return f"More than a tenth took longer than the limit or were given up: {texts}."
 
 
+def _periods_in_words(transaction: str, ended: int, due: int) -> str:
+    return f"{display_name(transaction)} ended {ended:,} times and was due {due:,} times"
+
+
 @says(GateKind.LAG)
-def _(value: float, limit: float, worst_s: float, grows: bool, waiting_first: float, waiting_last: float) -> str:
+def _(
+    value: float,
+    limit: float,
+    worst_s: float,
+    grows: bool,
+    waiting_first: float,
+    waiting_last: float,
+    missed: Sequence[tuple[str, int, int]] = (),
+) -> str:
     late = [f"started {number(value)} s late on average"] if value > limit else []
     queue = [f"queued up from {number(waiting_first)} to {number(waiting_last)}"] if grows else []
-    return f"The background sessions fell behind: their transactions {listed([*late, *queue])}."
+    behind = [f"their transactions {listed([*late, *queue])}"] if late or queue else []
+    return (
+        f"The background sessions fell behind: {listed([*behind, *(_periods_in_words(*timer) for timer in missed)])}."
+    )
 
 
 @says(GateKind.CONSISTENCY)

@@ -275,6 +275,7 @@ class EmbeddedEngine(PostgresEngine):
     """A database on an embedded server."""
 
     is_local = True
+    no_restart_reason = "Stallmark restarts the embedded server itself"
 
     def __init__(self, server: EmbeddedServer, database: str):
         server.start()
