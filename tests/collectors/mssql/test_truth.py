@@ -129,7 +129,7 @@ def test_a_view_that_takes_seconds_gives_figures_with_their_uncertainty(server, 
 def test_gaps_stand_in_the_terminal_and_in_the_report(server: Server, tmp_path: Path) -> None:
     record, _ = recorded(server, tmp_path / "run", Programme(refused=lambda now: 12 < now < 25))
     experiment = summary(record)
-    [gap] = [one for one in marks(experiment, experiment.steps[0]) if one.kind is ReadKind.NOT_READ]
+    [gap] = [one for one in marks(experiment.runs[0], experiment.steps[0]) if one.kind is ReadKind.NOT_READ]
     console = Console(width=4000, file=StringIO(), record=True)
     console.print(table(experiment))
     assert sentence(gap) in console.export_text() and escape(sentence(gap)) in render(experiment)
