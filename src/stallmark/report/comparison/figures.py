@@ -127,7 +127,7 @@ def bar_figure(experiment: ExperimentSummary, comparison: ComparisonSummary) -> 
         unit="",
         emulated=emulated,
         summary=" ".join(
-            f"{bar.title}: {'; '.join(f'{side.label} {text}' for side, text in zip(sides, texts, strict=True))}."
+            f"{bar.title}: " + "; ".join(f"{side.label} {text}" for side, text in zip(sides, texts, strict=True)) + "."
             for (bar, _), texts in zip(BARS, written, strict=True)
         ),
         method=words.BARS,

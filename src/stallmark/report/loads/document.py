@@ -1,7 +1,7 @@
 """The report of several loads: one page for all of them with a picture, and a page for each load of users."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,7 +36,7 @@ from stallmark.report.renderers import in_json
 from stallmark.report.sections import environment, server, summary, transactions
 from stallmark.report.sections.summary import answer_of, banner, emulated_devices, headline
 from stallmark.report.sections.validity import thresholds
-from stallmark.report.table import Cell, Table
+from stallmark.report.table import Cell
 from stallmark.report.text import loads as words
 from stallmark.report.text import sentence
 from stallmark.report.text.device import EMULATED
@@ -310,15 +310,6 @@ def _tick(high: float) -> float:
 # The report of several loads: all of them on one page, and beside it one for each load of users.
 
 
-_TABLES: Sequence[tuple[str, str, Callable[[LoadsSummary], Table | None], str]] = (
-    ("loads", "Every load by step", tables.figures, "Throughput, latency and reads of every load, by step"),
-    ("together", "Together against alone", tables.penalties, "Every load together and alone"),
-    ("cells", "By cells", tables.cells, "Throughput, scaling and service level of every load by cells"),
-    ("whole", "Device, host and reads, all loads together", tables.whole, "Device, host and reads by step"),
-)
-"""The sections that hold a table: id, title, the table and its caption."""
-
-
 def loads_document(loads_summary: LoadsSummary) -> Document:
     whole, picture = loads_summary.whole, picture_of_loads(loads_summary)
     return Document(
@@ -336,7 +327,28 @@ def loads_document(loads_summary: LoadsSummary) -> Document:
         no_slide=words.NO_SLIDE,
         cautions=whole.cautions,
         sections=non_empty(
-            *(Section(id, title, table_blocks(make(loads_summary), caption)) for id, title, make, caption in _TABLES),
+            Section(
+                "loads",
+                "Every load by step",
+                table_blocks(tables.figures(loads_summary), "Throughput, latency and reads of every load, by step"),
+            ),
+            Section(
+                "together",
+                "Together against alone",
+                table_blocks(tables.penalties(loads_summary), "Every load together and alone"),
+            ),
+            Section(
+                "cells",
+                "By cells",
+                table_blocks(
+                    tables.cells(loads_summary), "Throughput, scaling and service level of every load by cells"
+                ),
+            ),
+            Section(
+                "whole",
+                "Device, host and reads, all loads together",
+                table_blocks(tables.whole(loads_summary), "Device, host and reads by step"),
+            ),
             _findings(loads_summary),
             environment.array_section(whole),
             server.server_section(whole),
@@ -369,7 +381,16 @@ def _brief(loads_summary: LoadsSummary) -> Brief:
     ]
     return [
         [Words(whole.title, "main"), Words(whole.answers, "quiet")],
-        *([Shown(table, one_line=True)] for _, _, make, _ in _TABLES if (table := make(loads_summary))),
+        *(
+            [Shown(table, one_line=True)]
+            for table in (
+                tables.figures(loads_summary),
+                tables.penalties(loads_summary),
+                tables.cells(loads_summary),
+                tables.whole(loads_summary),
+            )
+            if table
+        ),
         bullets(whole.findings),
         [Notes(doubts)] if doubts else [],
         *kept,
