@@ -80,3 +80,38 @@ def test_a_name_of_a_secret(name):
 @pytest.mark.parametrize("name", ["SSH_ASKPASS", "cache_bypass", "encompass", "authentication", "flash_cache", "keys"])
 def test_a_name_of_none(name):
     assert not redact.names_secret(name)
+
+
+SQL_WITH_SECRETS = [
+    ("SELECT 1 FROM login WHERE password = 'hush'", "SELECT 1 FROM login WHERE password = '(hidden)'"),
+    ("UPDATE u SET [pwd] = N'hu''sh', a = 'b'", "UPDATE u SET [pwd] = N'(hidden)', a = 'b'"),
+    ("UPDATE u SET user_password = crypt('hush', :salt)", "UPDATE u SET user_password = crypt('(hidden)', :salt)"),
+    ("CREATE USER a IDENTIFIED BY 'hush'", "CREATE USER a IDENTIFIED BY '(hidden)'"),
+    ("CREATE ROLE a PASSWORD 'hush' LOGIN", "CREATE ROLE a PASSWORD '(hidden)' LOGIN"),
+    ("SELECT dblink('host=db password=hush', 'x')", "SELECT dblink('host=db password=(hidden)', 'x')"),
+    ("SELECT c('a;PWD=hush;b')", "SELECT c('a;PWD=(hidden);b')"),
+    ("SELECT c('postgresql://me:hush@db/x')", "SELECT c('postgresql://me:(hidden)@db/x')"),
+]
+
+
+# Without words of the SQL: pytest puts the name of a test into the environment, whose secrets are hidden, too.
+@pytest.mark.parametrize(("sql", "recorded"), SQL_WITH_SECRETS, ids=map(str, range(len(SQL_WITH_SECRETS))))
+def test_sql_is_without_the_literals_that_it_calls_secrets(sql, recorded):
+    assert redact.sql_without_secrets(sql) == recorded
+    scenario = {"name": sql, "workload": {"sql": {"transactions": {"t": {"sql": sql, "weight": 1}}, "queries": [sql]}}}
+    found = redact.definition_without_secrets(scenario)
+    assert found["name"] == sql
+    assert found["workload"]["sql"] == {"transactions": {"t": {"sql": recorded, "weight": 1}}, "queries": [recorded]}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 1 FROM t WHERE token = :token AND t.secret = s.secret AND password = $1",
+        "SELECT password, 'x' FROM t WHERE name = 'token' OR kind IN ('password', 'b')",
+        "SELECT 'a' -- password: :p\nFROM t WHERE pwd IS NULL",
+    ],
+    ids=["names", "literals", "comment"],
+)
+def test_sql_without_secrets_stays_as_it_is(sql):
+    assert redact.sql_without_secrets(sql) == sql

@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, quote_plus, unquote
 
 # Text that people or servers chose, made harmless for where it goes: a terminal, Markdown, a spreadsheet.
@@ -110,10 +111,44 @@ def environment() -> dict[str, str]:
 
 def without_secrets(text: str) -> str:
     """Return an output without the passwords of our environment, and without what it calls one itself."""
+    text = _IN_URL.sub(rf"\1{HIDDEN}@", _without_given(text))
+    return _IN_TEXT.sub(rf"\1{HIDDEN}", text)
+
+
+def _without_given(text: str) -> str:
     for secret in sorted(set().union(*map(forms, _secrets_in_environment())), key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
-    text = _IN_URL.sub(rf"\1{HIDDEN}@", text)
-    return _IN_TEXT.sub(rf"\1{HIDDEN}", text)
+    return text
+
+
+# Each literal of SQL, with the words before it if they call it a secret: `password = `, `identified by `.
+_SQL_LITERAL = re.compile(
+    rf"""(\b(?:\w*(?:{_WORD}|passphrase|api_?key)\w*|identified\s+by)["\]]?\s*(?:[:<>!]?=\s*)?(?:\w+\s*\(\s*)?N?)?"""
+    "('(?:[^']|'')*')",
+    re.IGNORECASE,
+)
+_IN_LITERAL = re.compile(rf"({_WORD}\s*=\s*)[^\s;,&']+", re.IGNORECASE)
+
+
+def sql_without_secrets(text: str) -> str:
+    """Return SQL without the literals that its words call a secret, and without passwords of connection strings in
+    others. Unlike an output it keeps names and parameters: in `token = :token` there is nothing to hide."""
+
+    def cleaned(literal: re.Match[str]) -> str:
+        if literal[1]:
+            return f"{literal[1]}'{HIDDEN}'"
+        return _IN_LITERAL.sub(rf"\1{HIDDEN}", _IN_URL.sub(rf"\1{HIDDEN}@", literal[2]))
+
+    return _SQL_LITERAL.sub(cleaned, _without_given(text))
+
+
+def definition_without_secrets(value: Any, *, is_sql: bool = False) -> Any:
+    """Return a JSON value with every text below a key `sql` as `sql_without_secrets` returns it."""
+    if isinstance(value, str):
+        return sql_without_secrets(value) if is_sql else value
+    if isinstance(value, dict):
+        return {key: definition_without_secrets(part, is_sql=is_sql or key == "sql") for key, part in value.items()}
+    return [definition_without_secrets(part, is_sql=is_sql) for part in value] if isinstance(value, list) else value
 
 
 def forms(password: str) -> set[str]:

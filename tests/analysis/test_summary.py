@@ -162,6 +162,23 @@ def test_the_log_has_a_setting_of_its_own(tmp_path, has_view):
     assert step.storage.wal is None and step.storage.data.read_ms == pytest.approx(8, rel=0.02)
 
 
+@pytest.mark.parametrize("has_syncs", [True, False])
+def test_the_view_of_the_log_has_a_page_more_for_each_flush(tmp_path, has_syncs):
+    """It counts the length of the records. With open_datasync writes are flushes, and no sync is counted."""
+    folder = make_run(tmp_path / "run", STEADY)
+    table = get(folder, "server_io")
+    put(folder, "server_io", table.filter(pc.not_equal(table["kind"], "wal")))
+    view = get(folder, "wal")
+    rows = [
+        row | {"bytes": 300_000 * number, "writes": 2000 * number, "syncs": 1000 * number * has_syncs}
+        for number, row in enumerate(view.to_pylist())
+    ]
+    put(folder, "wal", pa.Table.from_pylist(rows, schema=view.schema))
+    [step] = summarise([Record(folder)]).steps
+    log = step.storage.wal
+    assert log.write_bytes / log.writes == pytest.approx((300 + 8192 * (1 if has_syncs else 2)) / 2, rel=1e-4)
+
+
 @pytest.mark.parametrize(("reset", "is_told"), [(20.0, True), (2.0, False), (99.0, False)])
 @pytest.mark.parametrize("name", ["database", "checkpoints"])
 def test_statistics_that_somebody_reset_are_said(tmp_path, name, reset, is_told):

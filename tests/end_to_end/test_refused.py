@@ -127,7 +127,7 @@ def test_a_folder_for_records_that_cannot_be_written(new_tool):
     place = new_tool.folder / "file"
     place.write_text("in the way")
     said = refused(new_tool, "run", new_tool.scenario(), "--out", str(place / "runs"))
-    assert "No record can be written to" in said and "--out" in said
+    assert "Nothing can be written to" in said and "--out" in said
 
 
 def test_two_at_once_on_one_server(tool):

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 
 import psutil
 import pytest
@@ -16,6 +16,7 @@ from support.command_line import stallmark
 from support.remote import free_port
 from support.waiting import eventually
 
+from stallmark.engines.base import ROWS_AT_ONCE, Isolation
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.own_sql.examine import examine
 from stallmark.own_sql.folder import read_definition
@@ -24,7 +25,7 @@ from stallmark.own_sql.pgbench.expressions import compile_expression
 from stallmark.own_sql.pgbench.functions import random_exponential, random_gaussian, random_zipfian
 from stallmark.own_sql.run_options import scripts_definition
 from stallmark.own_sql.transaction import OwnTransaction
-from stallmark.transactions import checks, define, find_workload
+from stallmark.transactions import checks, define
 from stallmark.transactions.workload import Outcome, WorkloadContext
 
 pytestmark = pytest.mark.server
@@ -48,6 +49,7 @@ def test_every_statement_is_tried_with_its_types_and_nothing_stays(shop, engine)
     assert result.exit_code == 0, result.output
     tried = {(one["transaction"], one["line"]): one for one in json.loads(result.stdout)}
     assert tried["rent_film", 2]["types"] == ["integer"]
+    assert tried["rent_film", 2]["text"].startswith("SELECT copy_id"), "without the comment above it"
     assert tried["rent_film", 2]["rows"] == 1
     assert tried["return_film", 9]["rows"] is None, "no rental was open"
     assert engine.query("SELECT count(*) FROM rental")[0][0] == 0
@@ -162,6 +164,14 @@ def test_a_write_that_the_trial_does_not_meet_is_refused_in_the_load(sql, isolat
     assert engine.query("SELECT DISTINCT id FROM word") == [(4,)]
 
 
+def test_a_slow_condition_is_tried_for_a_moment(shop, engine, monkeypatch):
+    monkeypatch.setattr("stallmark.own_sql.examine.CONDITION_S", 0.1)
+    given = {"name": "own", "transactions": {"look": {"sql": "SELECT 1"}}}
+    slow = {"slow": "SELECT pg_sleep(100000)", "wrong": "SELECT 1 / 0"}
+    with pytest.raises(StallmarkError, match=r"conditions/wrong\.sql: .*division by zero"):
+        examine(engine, define(read_definition(given | {"conditions": slow})))
+
+
 def test_changed_rows_are_counted_in_the_trial(shop, engine):
     sql = "UPDATE film SET title = '' WHERE film_id < 4; DELETE FROM customer WHERE false; SELECT * FROM film LIMIT 7"
     assert [one.rows for one in examine(engine, workload_of(change={"sql": sql}))] == [3, 0, 7]
@@ -174,15 +184,104 @@ def test_a_condition_that_writes_is_refused(shop, engine):
     )
     given = {"name": "own", "transactions": {"look": {"sql": "SELECT 1"}}}
     workload = define(read_definition(given | {"conditions": {"well": "SELECT write_a_row()"}}))
+    with pytest.raises(StallmarkError, match=r"conditions/well\.sql: it writes, by a function"):
+        examine(engine, workload)
     [finding] = checks.run(engine, workload, {}, driven=True)
     assert finding.holds is None and "read-only" in finding.refused
     assert engine.query("SELECT * FROM film WHERE film_id = 0") == []
 
 
-def test_a_value_that_does_not_fit_its_type_is_refused(shop, engine):
-    look = {"sql": "SELECT * FROM film WHERE film_id = :id", "parameters": {"id": {"values": ["seven"]}}}
-    with pytest.raises(StallmarkError, match="invalid input syntax for type integer"):
+@pytest.mark.parametrize(
+    ("type_name", "source", "named"),
+    [
+        ("integer", {"values": [*range(500), "seven", *range(500)]}, "'seven' in place 501 of its values"),
+        ("integer", {"values": [1, 2**31]}, "'2147483648' in place 2"),
+        ("smallint", {"from": 1, "to": 40_000}, "'40000' of its source"),
+        ("integer", {"from": 1, "to": 2, "decimals": 1}, "'1.0' of its source"),
+        ("date", {"values": ["2026-02-28", None, "2026-02-29"]}, "'2026-02-29' in place 3"),
+        ("uuid", {"faker": "name", "distinct": 20}, "of its source"),
+        ("integer", {"query": "SELECT CASE n WHEN 77 THEN 'x' ELSE n::text END FROM generate_series(1, 90) n"},
+         "'x' of its query"),
+        ("even", {"values": [2, 4, 5]}, "'5' in place 3"),
+        ('"Odd one"', {"values": [2]}, "'2' in place 1"),
+        ("boolean[]", {"values": ["{t,f}", "{t"]}, "in place 2"),
+    ],
+)  # fmt: skip
+def test_a_value_that_does_not_fit_its_type_is_refused(type_name, source, named, shop, engine):
+    engine.execute("DROP DOMAIN IF EXISTS even; CREATE DOMAIN even AS int CHECK (VALUE % 2 = 0)")
+    engine.execute('DROP DOMAIN IF EXISTS "Odd one"; CREATE DOMAIN "Odd one" AS int CHECK (VALUE % 2 = 1)')
+    look = {"sql": f"SELECT 1;\nSELECT :id::{type_name}", "parameters": {"id": source}}
+    with pytest.raises(StallmarkError, match=r"look\.sql, line 2: :id is of type") as refused:
         examine(engine, workload_of(look=look))
+    assert named in str(refused.value) and type_name in str(refused.value)
+
+
+def test_values_of_every_type_that_the_server_takes_are_no_misfits(shop, engine):
+    taken = {
+        "integer": [1, "2", True and 3], "numeric": ["1.5", "NaN"], "boolean": [True, "f"], "bytea": ["\\x00"],
+        "timestamp": ["2026-02-28 10:00"], "text": ["a\nb", "", 'q"\\', "ü"], '"char"': ["x"], "jsonb": ['{"a": 1}'],
+        "int4range": ["[1,2)"], "varchar(3)": ["abcdef"], "xid": ["7"], "name": ["n"], "regclass": ["film"],
+    }  # fmt: skip
+    for type_name, values in taken.items():
+        sql = f"SELECT :id::{type_name}, :other::int"
+        parameters = {"id": {"values": values}, "other": {"from": 1, "to": 3}}
+        [tried] = examine(engine, workload_of(look={"sql": sql, "parameters": parameters}))
+        assert tried.rows == 1
+
+
+def test_the_row_of_a_file_is_named(shop, engine, tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "look.sql").write_text("SELECT :a::int, :b::text")
+    (folder / "workload.yaml").write_text("parameters:\n  b, a: {file: keys.csv, columns: [b, a]}\n")
+    (folder / "keys.csv").write_text("a,b\n" + "".join(f"{n},x\n" for n in range(1, 60)) + ",x\n")
+    result = stallmark("check-sql", folder, "--server", shop)
+    assert result.exit_code == 3 and "does not take '' in row 60 of keys.csv" in " ".join(result.output.split())
+
+
+# Procedures that commit by themselves.
+
+PAY = (
+    "CREATE TABLE word (a int); CREATE PROCEDURE pay(n int, INOUT last int) LANGUAGE plpgsql AS "
+    "$$ BEGIN INSERT INTO word VALUES (n); COMMIT; INSERT INTO word VALUES (n + 1); last := n; END $$"
+)
+
+
+@pytest.mark.parametrize("sql", ["CALL pay(:n, 0)", "SELECT 1; CALL pay(:n, 0); INSERT INTO word VALUES (9)"])
+def test_a_procedure_that_commits_is_prepared_and_called_in_the_load(sql, shop, engine):
+    engine.execute(PAY)
+    given = {"sql": sql, "one_transaction": False, "parameters": {"n": {"from": 3, "to": 3}}}
+    workload = workload_of(buy=given)
+    *_, tried = (one for one in examine(engine, workload) if one.text.startswith("CALL"))
+    assert (tried.commits, tried.rows, tried.types) == (True, None, ["integer"])
+    assert engine.query("SELECT * FROM word") == []
+    executed(engine, workload)
+    assert engine.query("SELECT a FROM word WHERE a < 9") == [(3,), (4,)]
+
+
+def test_a_procedure_that_commits_is_refused_within_a_transaction(shop, engine):
+    engine.execute(PAY)
+    for given, remedy in (
+        ({"sql": "SELECT 1; CALL pay(1, 0)"}, "write `one_transaction: false` below buy"),
+        ({"sql": "BEGIN; CALL pay(1, 0); END;", "script": "pgbench"}, "call it outside BEGIN and END"),
+    ):
+        with pytest.raises(StallmarkError, match=rf"buy\.sql, line 1: its procedure commits by itself.*{remedy}"):
+            examine(engine, workload_of(buy=given))
+    [tried] = examine(engine, workload_of(buy={"sql": "CALL pay(1, 0);", "script": "pgbench"}))
+    assert tried.commits
+
+
+def test_check_sql_names_a_procedure_that_commits(shop, engine, tmp_path):
+    engine.execute(PAY)
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "buy.sql").write_text("SELECT 1;\nCALL pay(1, 0)")
+    (folder / "workload.yaml").write_text("transactions:\n  buy: {one_transaction: false}\n")
+    result = stallmark("check-sql", folder, "--server", shop)
+    assert result.exit_code == 0, result.output
+    assert "buy.sql, line 2 commits by itself: it was prepared, and not executed" in " ".join(result.output.split())
+    result = stallmark("check-sql", folder, "--server", shop, "--json")
+    assert [one["commits"] for one in json.loads(result.stdout)] == [False, True]
 
 
 def test_users_apart_need_rows_enough(shop, engine):
@@ -193,9 +292,10 @@ def test_users_apart_need_rows_enough(shop, engine):
         examine(engine, workload, users=3)
 
 
-def executed(engine, workload, times: int = 1, seed: int = 1):
+def executed(engine, workload, times: int = 1, seed: int = 1, report=lambda samples: None):
     """Execute the one transaction of a workload."""
-    shared = workload.users.share(WorkloadContext({}, seed, engine.query, lambda *_: None))
+    context = WorkloadContext({}, seed, engine.query, lambda *_: None, report_statements=report)
+    shared = workload.users.share(context)
     [kind] = workload.transactions
     assert issubclass(kind, OwnTransaction)
     transaction, rng = kind(shared), random.Random(seed)
@@ -236,43 +336,73 @@ def test_a_source_of_a_transaction_goes_before_one_of_all(shop, engine):
     assert engine.query("SELECT * FROM word") == [(10, 2, 30, 6)]
 
 
-@pytest.mark.parametrize("one_transaction", [True, False])
-def test_many_rows_are_counted_and_not_kept(one_transaction, shop, engine, monkeypatch):
-    monkeypatch.setattr("stallmark.own_sql.examine.MANY_ROWS", 1_500)
-    given = {"sql": "SELECT * FROM film; SELECT 1", "one_transaction": one_transaction}
-    workload = workload_of(look=given, other={"sql": "SELECT 2"})
-    workload.examine(engine, 1)
-    examined = find_workload("own")
-    assert examined.definition["counted"] == ["look 1"]
-    assert examined.version == workload.version
-    [look, other] = examined.transactions
-    assert (look.counted, other.counted) == ({"look 1"}, frozenset())
-    session = engine.session(30.0)
-    examined.prepare(session, [look])
-    called: list[str] = []
-    call = session.call
-
-    def noted(name, *rest, **more):
-        called.append(name)
-        return call(name, *rest, **more)
-
-    monkeypatch.setattr(session, "call", noted)
-    context = WorkloadContext({}, 1, engine.query, lambda *_: None)
-    transaction = look(examined.users.share(context))
-    assert transaction.execute(session, transaction.inputs(random.Random(1))) is Outcome.COMMITTED
-    assert "look 2" in called and "look 1" not in called
-    assert session.count("look 1", ()) == 2000
-    session.close()
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"sql": "SELECT n, repeat('x', 100) FROM generate_series(1, 300000) AS n; SELECT :n::int",
+         "parameters": {"n": {"result": 1}}},
+        {"sql": "SELECT n, repeat('x', 100) FROM generate_series(1, 300000) AS n", "one_transaction": False},
+        {"sql": "INSERT INTO word SELECT n, repeat('x', 100) FROM generate_series(1, 300000) AS n RETURNING *;"
+                "INSERT INTO word VALUES (:n, '')", "parameters": {"n": {"result": 1}}},
+    ],
+)  # fmt: skip
+def test_many_rows_are_counted_and_not_kept(given, shop, engine):
+    engine.execute("CREATE TABLE word (id int, w text)")
+    reported: list[int] = []
+    rss = psutil.Process().memory_info().rss
+    assert executed(engine, workload_of(look=given), 2, report=reported.extend) == [Outcome.COMMITTED] * 2
+    assert reported[1] == 300_000, "rows of the first statement"
+    # Kept whole, they would be 60 MB or more.
+    assert psutil.Process().memory_info().rss - rss < 20e6
 
 
-def test_rows_are_counted_up_to_an_error_and_the_session_goes_on(shop, engine):
+def test_the_first_row_of_many_is_read(shop, engine):
+    engine.execute("CREATE TABLE word (a int, b text)")
+    sql = "SELECT n, 'w' || n FROM generate_series(7, 90000) AS n; INSERT INTO word VALUES (:a, :b)"
+    executed(engine, workload_of(look={"sql": sql, "parameters": {"a, b": {"result": 1}}}))
+    assert engine.query("SELECT * FROM word") == [(7, "w7")]
+
+
+@pytest.mark.parametrize(("rows", "said"), [(1, None), (0, "0 came"), (2, "2 came"), (90_000, "90,000 came")])
+def test_a_script_keeps_the_one_row(rows, said, shop, engine):
+    sql = f"SELECT n AS my, 5 AS five FROM generate_series(4, {rows + 3}) AS n \\gset a_\nSELECT :a_my::int, :a_five;"
+    workload = workload_of(look={"sql": sql, "script": "pgbench"})
+    if not said:
+        assert [one.rows for one in examine(engine, workload)] == [1, 1]
+        assert executed(engine, workload) == [Outcome.COMMITTED]
+        return
+    with pytest.raises(StallmarkError, match=f"expects one row, and {said}"):
+        examine(engine, workload)
+
+
+@pytest.mark.parametrize("in_transaction", [True, False])
+def test_rows_are_counted_up_to_an_error_and_the_session_goes_on(in_transaction, shop, engine):
     session = engine.session(30.0)
     session.prepare("count", "SELECT 1 / (5000 - n) FROM generate_series(1, $1::int) AS n")
-    assert session.count("count", (4999,)) == 4999
-    with pytest.raises(CallFailed, match="division by zero"):
-        session.count("count", (9000,))
+    engine.execute("CREATE TABLE word (a int)")
+    session.prepare("insert", "INSERT INTO word VALUES ($1)")
+    session.prepare("isolation", "SHOW transaction_isolation")
+    opened = session.transaction(Isolation.SERIALIZABLE) if in_transaction else nullcontext()
+    count, rows = session.call_head("count", (4999,))
+    assert count == 4999 and len(rows) == ROWS_AT_ONCE
+    with pytest.raises(CallFailed, match="division by zero"), opened:
+        assert session.call_head("insert", (1,)) == (1, [])
+        assert list(session.call_head("isolation", ())[1]) == [
+            ("serializable" if in_transaction else "read committed",)
+        ]
+        session.call_head("count", (9000,))
     assert session.count("count", (3,)) == 3
     session.close()
+    assert engine.query("SELECT count(*) FROM word") == [(0 if in_transaction else 1,)]
+
+
+def test_a_connection_that_is_lost_under_rows_is_of_unknown_outcome_or_lost(shop, engine):
+    for commits, kind in ((True, ErrorClass.UNKNOWN_OUTCOME), (False, ErrorClass.CONNECTION_LOST)):
+        session = engine.session(30.0)
+        session.prepare("end", "SELECT n, pg_terminate_backend(pg_backend_pid()) FROM generate_series(1, $1::int) AS n")
+        with pytest.raises(CallFailed) as failed:
+            session.call_head("end", (9000,), commits=commits)
+        assert session.is_lost and failed.value.kind in (kind, ErrorClass.CONNECTION_LOST)
 
 
 # Beside pgbench itself, on one server.

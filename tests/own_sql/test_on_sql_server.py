@@ -9,6 +9,7 @@ from support.tds.datatypes import INT
 from support.tds.script import Script
 from support.tds.tokens import Column
 
+from stallmark.engines.base import ROWS_AT_ONCE
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.own_sql.examine import examine
 from stallmark.own_sql.folder import read_definition
@@ -99,21 +100,30 @@ def test_changed_rows_are_counted_where_none_are_returned(engine, script):
     session = engine.session(10)
     for name in ("t", "u"):
         session.prepare(name, f"UPDATE {name} SET a = 1")
-    assert [session.count(name, ()) for name in ("t", "u")] == [3, 1]
-    assert getattr(session.call("t", ()), "changed", None) == 3
-    assert session.call("u", ()) == [(1,)]
+    assert session.call_head("t", ()) == (3, [])
+    assert session.call_head("u", ()) == (1, [(1,)])
 
 
-def test_rows_of_all_results_are_counted(engine, script):
-    script.sql("SELECT many", Rows([Column("id", INT)], [(n,) for n in range(2500)]), Rows([Column("id", INT)], [(1,)]))
+def test_rows_of_all_results_are_counted_and_the_first_kept(engine, script):
+    none, more = Rows([Column("id", INT)], []), Rows([Column("id", INT)], [(1,)])
+    script.sql("SELECT many", none, Rows([Column("id", INT)], [(n,) for n in range(2500)]), more)
     script.sql("SELECT wrong", Error(207, "Invalid column name 'wrong'.", severity=16))
     session = engine.session(10)
     for name in ("many", "wrong"):
         session.prepare(name, f"SELECT {name}")
-    assert [session.count("many", ()) for _ in range(2)] == [2501, 2501]
+    for _ in range(2):
+        assert session.call_head("many", ()) == (2501, [(n,) for n in range(ROWS_AT_ONCE)])
     with pytest.raises(CallFailed, match="Invalid column"):
-        session.count("wrong", ())
+        session.call_head("wrong", ())
     assert session.count("many", ()) == 2501
+
+
+def test_as_many_rows_as_are_fetched_at_once_are_counted(engine, script):
+    for count in (0, ROWS_AT_ONCE - 1, ROWS_AT_ONCE, ROWS_AT_ONCE + 1, 2 * ROWS_AT_ONCE):
+        script.sql(f"SELECT {count} ", Rows([Column("id", INT)], [(n,) for n in range(count)]))
+        session = engine.session(10)
+        session.prepare("some", f"SELECT {count} ROWS")
+        assert session.count("some", ()) == count
 
 
 @pytest.mark.parametrize(
@@ -135,3 +145,61 @@ def test_what_sql_server_does_not_take_is_refused(given, named, engine, script):
     workload = define(read_definition({"name": "own", "transactions": {"place": given}}))
     with pytest.raises(StallmarkError, match=named):
         examine(engine, workload)
+
+
+def test_rows_of_each_form_are_tried(engine, server, script):
+    bad = Error(245, "Conversion failed when converting the nvarchar value 'seven' to data type int.", severity=16)
+    script.sql(
+        "SELECT name", lambda request: [bad] if "seven" in request.values else [Rows([Column("n", INT)], [(1,)])]
+    )
+    values = [*map(str, range(500)), *map(str, range(500, 1000))]
+    given = {"sql": "SELECT name FROM t WHERE id = :id", "parameters": {"id": {"values": values}}}
+    workload, _, _ = place(engine, given)
+    server.forget()
+    examine(engine, workload)
+    tried = [values[0] for text, values in sent(server) if "SELECT name" in text]
+    assert {"0", "999"} <= {*tried} and len(tried) < 10
+    values.insert(500, "seven")
+    workload, _, _ = place(engine, given)
+    server.forget()
+    with pytest.raises(StallmarkError, match=r"place\.sql, line 1: .*data type int.*tried with :id 'seven'"):
+        examine(engine, workload)
+    assert "ROLLBACK TRANSACTION" in sent(server)[-1][0]
+
+
+def test_rows_of_each_form_are_tried_for_a_while_only(engine, server, script, monkeypatch):
+    monkeypatch.setattr("stallmark.own_sql.examine.ROWS_TRIED_S", 0.0)
+    script.sql("SELECT name")
+    given = {"sql": "SELECT name FROM t WHERE id = :id", "parameters": {"id": {"values": ["1", "x"]}}}
+    workload, _, _ = place(engine, given)
+    server.forget()
+    examine(engine, workload)
+    assert len([text for text, _ in sent(server) if "SELECT name" in text]) == 1
+
+
+@pytest.mark.parametrize("one_transaction", [True, False])
+def test_a_procedure_that_ends_the_transaction_of_its_caller_is_refused(one_transaction, engine, script):
+    words = "Transaction count after EXECUTE indicates a mismatching number of BEGIN and COMMIT statements."
+    script.procedure("dbo.pay", Error(266, words, severity=16))
+    given = {"sql": "EXEC dbo.pay; SELECT 1", "one_transaction": one_transaction}
+    workload, _, _ = place(engine, given)
+    with pytest.raises(StallmarkError, match=r"line 1: its procedure ends a transaction that it has not begun"):
+        examine(engine, workload)
+
+
+def test_a_procedure_with_a_transaction_of_its_own_is_tried_and_rolled_back(engine, server, script):
+    script.procedure("dbo.pay", Count(2))
+    workload, _, _ = place(engine, {"sql": "EXEC dbo.pay", "one_transaction": False})
+    server.forget()
+    [tried] = examine(engine, workload)
+    assert (tried.rows, tried.commits) == (2, False)
+    assert "ROLLBACK TRANSACTION" in sent(server)[-1][0]
+
+
+def test_a_condition_is_executed_before_the_load(engine, script):
+    script.sql("SELECT 1")
+    script.sql("FROM nowhere", Error(208, "Invalid object name 'nowhere'.", severity=16))
+    given = {"name": "own", "transactions": {"look": {"sql": "SELECT 1"}}}
+    given |= {"conditions": {"well": "SELECT id FROM nowhere"}}
+    with pytest.raises(StallmarkError, match=r"conditions/well\.sql: .*nowhere"):
+        examine(engine, define(read_definition(given)))

@@ -100,6 +100,22 @@ def test_a_command_is_run_before_every_run(shop, engine):
     assert Path("done.txt").read_text().split() == ["again"] * 2
 
 
+@pytest.mark.server
+def test_an_embedded_database_is_made_again_if_no_copy_from_before_load_is_kept(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    embedded = ("--data-dir", "db", "--out", "runs")
+    quick = stallmark("run", "--sql", STARTER, "-c", 2, "-T", 1, "--set", "warm_up=0s", *embedded)
+    assert quick.exit_code == 0, quick.output
+    YAML().dump(SCENARIO | {"reset": "restore"}, Path("resets.yaml"))
+    for made_again in (True, False):
+        result = stallmark("run", "resets.yaml", "--json", *embedded)
+        assert result.exit_code == 0, result.output
+        assert ("made again" in result.stderr) == made_again
+        runs = [run["manifest"] for run in json.loads(result.stdout)["runs"]]
+        assert [run["reset"] for run in runs] == ["restore"] * 2
+        assert len({run["database"]["bytes_before"] for run in runs}) == 1
+
+
 @pytest.mark.parametrize(
     ("reset", "words"),
     [

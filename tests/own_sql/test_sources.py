@@ -23,7 +23,7 @@ def source(key: str, **given):
 
 
 def opened(key: str, users: int = 1, rows=None, seed: int = 1, **given):
-    return open_source(key, source(key, **given), lambda text: rows or ROWS, RunClock(), seed, Users(users))
+    return open_source(key, source(key, **given), lambda text: rows or ROWS, RunClock(), seed, Users(users)).draw
 
 
 def drawn(draw, count: int = 1000, user: int = 0, seed: int = 3):

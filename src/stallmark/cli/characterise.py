@@ -82,7 +82,9 @@ def characterise(
     if len(load) > 1 or (records[0].is_dir() and not is_named):
         if scale or seed is not None or pools or given:
             raise click.UsageError("Options of a load do not apply to existing runs: leave them out.")
-        show_locality(records, page or page_file(records[0], "locality.html", for_machines=as_json), as_json)
+        page = page or page_file(records[0], "locality.html", for_machines=as_json)
+        Outputs(page, as_json).refuse()
+        show_locality(records, page, as_json)
         return
     if target.url:
         raise StallmarkError(

@@ -1,5 +1,6 @@
 """`stallmark export`: the tables of runs, or the metrics of their steps, as CSV."""
 
+import sys
 from pathlib import Path
 from typing import TextIO
 
@@ -29,6 +30,13 @@ def export(runs: tuple[Path, ...], folder: Path | None, file: TextIO | None) -> 
         raise click.UsageError(
             "Name a folder for all tables with --csv, or a file for the metrics of steps with --flat."
         )
+    from stallmark.record.files import refuse_unwritable
+    from stallmark.report.targets import refuse_target
+
+    if folder:
+        refuse_unwritable(folder, "name another with --csv")
+    if file and file.name != sys.stdout.name:
+        refuse_target(Path(file.name))
     if file:
         from stallmark.cli.summaries import summarise_each
         from stallmark.report.flat import write_flat

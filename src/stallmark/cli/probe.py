@@ -70,6 +70,7 @@ def probe(
     only with --i-know.
     """
     from stallmark.experiment.probe_run import shown_file, step_callback
+    from stallmark.record.files import refuse_unwritable
     from stallmark.record.manifest.course import Scenario, Variant
     from stallmark.record.probe import Asked
     from stallmark.record.writer import experiment_folder
@@ -83,6 +84,7 @@ def probe(
     if not place.exists():
         raise StallmarkError(f"The folder {place} does not exist: name a folder on the storage to measure.")
     # Checked before gigabytes are written in vain.
+    refuse_unwritable(out_dir, "name another folder for the record with --out")
     find_tool(emulated=False)
     refuse_memory(place)
     patterns = find_patterns(names)

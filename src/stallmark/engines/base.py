@@ -70,18 +70,11 @@ class OwnIO(NamedTuple):
     writes: int  # without the log
 
 
-class Changed(list[tuple]):
-    """An answer without rows, with the number of rows that its statements changed."""
+Head = tuple[int, Sequence[tuple]]
+"""The number of rows that a statement returned or, if it returned none, changed; and at most ROWS_AT_ONCE of them."""
 
-    def __init__(self, changed: int):
-        super().__init__()
-        self.changed = changed
-
-
-def row_count(answer: Sequence[tuple]) -> int:
-    """Return the number of rows that a statement returned or, if none, changed."""
-    return len(answer) or getattr(answer, "changed", 0)
-
+ROWS_AT_ONCE = 100
+"""The most rows of a long answer that a session keeps at a time."""
 
 READ_ONLY = "25006"
 """PostgreSQL's error of a statement that would write in a transaction that reads only."""
@@ -107,8 +100,8 @@ class Session(Protocol):
     def call(
         self, name: str, parameters: Sequence[Any], *, commits: bool = True, last: bool = False
     ) -> Sequence[tuple]:
-        """Execute a prepared statement and return its rows, or `Changed` without any. With `last` it ends the
-        transaction around it: that is committed with it, unless it fails.
+        """Execute a prepared statement and return its rows. With `last` it ends the transaction around it: that is
+        committed with it, unless it fails.
 
         Raises CallFailed. The class is UNKNOWN_OUTCOME where the server may or may not have committed: the connection
         broke while a call that `commits` was under way, or such a call was given up (timeout, `cancel`) and the server
@@ -116,13 +109,15 @@ class Session(Protocol):
         `last` call commits.
         """
 
-    def count(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> int:
-        """Execute a prepared statement and return the number of its rows, of which few are kept at a time; without any,
-        the number of rows that it changed.
+    def call_head(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> Head:
+        """Execute a prepared statement and return the head of its answer.
 
-        Raise CallFailed as `call` does.
+        Further rows are counted as they arrive, and not kept. Raise CallFailed as `call` does.
         """
-        return row_count(self.call(name, parameters, commits=commits))
+
+    def count(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> int:
+        """Execute a prepared statement and return the number of its rows, as `call_head` does."""
+        return self.call_head(name, parameters, commits=commits)[0]
 
     def finish(self, name: str, parameters: Sequence[Any]) -> None:
         """Make the last call of a transaction, whose rows are not needed."""
@@ -283,6 +278,10 @@ class Engine(ABC):
     @abstractmethod
     def make_database(self, name: str) -> None:
         """Create a database on the server. Raise StallmarkError if this login may not."""
+
+    def clear_database(self) -> None:
+        """Drop everything in the database; only for a server of our own."""
+        raise NotImplementedError
 
     def databases(self) -> tuple["Engine", ...]:
         """Return the engines of the databases that are ours, each of one database."""

@@ -20,6 +20,7 @@ from stallmark.record.manifest.course import Collector as RecordedCollector
 from stallmark.record.manifest.course import Scenario as RecordedScenario
 from stallmark.record.manifest.course import Variant as RecordedVariant
 from stallmark.record.manifest.storage import Array, Device, Devices, EmulatedArray, HookResult, Precondition
+from stallmark.redact import definition_without_secrets
 from stallmark.scenarios.model import AnyScenario, Variant
 from stallmark.scenarios.search import objective as described_slo
 from stallmark.stopping import StopSignal
@@ -73,8 +74,8 @@ def manifest(
         resumed_after_s=place.resumed_after_s,
         stallmark=stallmark.__version__,
         started=now(),
-        scenario=RecordedScenario(**scenario.model_dump(mode="json")),
-        variant=RecordedVariant(**variant.model_dump(mode="json")),
+        scenario=RecordedScenario(**definition_without_secrets(scenario.model_dump(mode="json"))),
+        variant=RecordedVariant(**definition_without_secrets(variant.model_dump(mode="json"))),
         server=Server(
             product=identity.product,
             version=identity.version_text,

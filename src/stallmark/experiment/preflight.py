@@ -20,6 +20,7 @@ from stallmark.loaders.databases import foreign_object
 from stallmark.loaders.ledger import Entry
 from stallmark.loaders.load import expected_bytes
 from stallmark.processes import most_open_files
+from stallmark.record.files import refuse_unwritable
 from stallmark.record.manifest.workload import trade_history
 from stallmark.scenarios.load import RawLoad, UsersLoad
 from stallmark.scenarios.model import AnyScenario, QueryScenario, TimedScenario
@@ -65,7 +66,7 @@ def refuse_what_cannot_be(
     if isinstance(scenario, QueryScenario):
         _refuse_streams(scenario, engine)
         _refuse_cores(scenario, engine)
-    _refuse_unwritable(out)
+    refuse_unwritable(out, "name another folder for the records with --out")
     _refuse_settings(scenario, engine)
 
 
@@ -412,14 +413,3 @@ def refuse_port_in_use(host: str, port: int, purpose: str) -> None:
         socket.create_server((host, port)).close()
     except OSError as error:
         raise StallmarkError(f"Port {port} is not free for {purpose} ({error.strerror}): name another.") from None
-
-
-def _refuse_unwritable(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        if not os.access(out, os.W_OK):
-            raise PermissionError(None, "no right to write")
-    except OSError as error:
-        raise StallmarkError(
-            f"No record can be written to {out} ({error.strerror}): name another folder with --out."
-        ) from None

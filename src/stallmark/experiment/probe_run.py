@@ -9,6 +9,7 @@ from stallmark.experiment.manifest import EndNote
 from stallmark.experiment.progress import Show
 from stallmark.format import number, size
 from stallmark.leftovers import SHARED_MEMORY, temporary_name
+from stallmark.record.files import refuse_unwritable
 from stallmark.record.manifest.course import Scenario, Variant
 from stallmark.record.probe import ProbeStep
 from stallmark.record.writer import experiment_folder, folder_of
@@ -48,6 +49,7 @@ class RawRunner:
             self._note.free()
 
     def _refuse_impossible(self) -> None:
+        refuse_unwritable(self.folder.parent, "name another folder for the records with --out")
         for variant in self._scenario.variants:
             find_tool(emulated=variant.emulated_array is not None)
             if variant.emulated_array is not None:

@@ -1,5 +1,6 @@
 """The runs that are still to be made: chosen as a curve continues, and after an early end those that are left."""
 
+import json
 import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ from stallmark.record.files import sweep
 from stallmark.record.manifest import FILE, Manifest, write_manifest
 from stallmark.record.manifest.course import ChosenSize
 from stallmark.record.reader import Record, find_records, recorded_seconds
+from stallmark.redact import HIDDEN
 from stallmark.scenarios.model import AnyScenario, ProbeScenario, Variant, WorkloadChoice, model_for
 from stallmark.scenarios.run_order import PlannedRun
 from stallmark.stats.curve_search import CurveSpec, Values, next_size
@@ -154,6 +156,11 @@ class EarlierExperiment:
         last = records[-1].manifest
         if len({record.manifest.experiment for record in records}) > 1:
             raise StallmarkError(f"{folder} holds runs of several experiments: name the folder of one.")
+        if HIDDEN in json.dumps(last.scenario.facts()):
+            raise StallmarkError(
+                f"The records in {folder} hide a secret of its SQL, so that the rest would not be the same load: run "
+                "the experiment again, with the secret in a parameter from a query."
+            )
         scenario = scenario_of(folder, last)
         refuse_run(folder)
         whole = {

@@ -274,6 +274,9 @@ class Runner:
         workload = find_workload(choice.name)
         if not list(databases(self._engine, workload, choice.scale)):
             return read_entry(self._engine, workload)
+        # A user's setup.sql makes the database again, which `run --sql` has changed. Ours may take hours to load.
+        if to_be_copied and workload.is_given and self._engine.is_local and not self._engine.by_workload:
+            self._clear_if_driven()
         loading = show_build(self._show, f"Loading {choice}")
         with loading as progress, telling_blockers(self._engine, self._show.say):
             workers = os.cpu_count() or 1
@@ -295,6 +298,13 @@ class Runner:
         if to_be_copied:
             self._keep_copies()
         return read_entry(self._engine, workload)
+
+    def _clear_if_driven(self) -> None:
+        """Clear a database that load has changed if no copy from before is kept."""
+        entry = ledger.read(self._engine)
+        if entry and entry.driven and required(self._engine.backup).label() != entry.label:
+            self._show.say(f"{self._scenario.contents} has changed since setup.sql made it: it is made again.")
+            self._engine.clear_database()
 
     def _keep_copies(self) -> None:
         for database in several.copied(self._engine):

@@ -21,6 +21,7 @@ from stallmark.record.manifest.workload import Load as RecordedLoad
 from stallmark.record.manifest.workload import Statement as RecordedStatement
 from stallmark.record.manifest.workload import Transaction as RecordedTransaction
 from stallmark.record.manifest.workload import Workload as RecordedWorkload
+from stallmark.redact import sql_without_secrets
 from stallmark.scenarios.load import Load, RawLoad, StreamsLoad, UsersLoad
 from stallmark.scenarios.model import QueryScenario, Scenario, TimedScenario, Variant
 from stallmark.scenarios.search import objective as described_slo
@@ -220,7 +221,9 @@ def _load(
             version=workload.version,
             transactions=tuple(_transactions(workload, choice.deck())),
             statements=tuple(
-                RecordedStatement(name=name, transaction=transaction, line=line, text=text[:MOST_TEXT])
+                RecordedStatement(
+                    name=name, transaction=transaction, line=line, text=sql_without_secrets(text)[:MOST_TEXT]
+                )
                 for name, transaction, line, text, _ in workload.statements(dialect)
             ),
             primary=workload.users.primary.name if workload.users.primary else None,

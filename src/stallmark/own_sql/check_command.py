@@ -45,11 +45,15 @@ def check_sql(folder: str | None, target, scripts: tuple[str, ...], defined: tup
     for statement in tried:
         types = statement.types or [""] * len(statement.parameters)
         named = [f":{name} {kind}".strip() for name, kind in zip(statement.parameters, types, strict=False)]
-        row = [statement.transaction, str(statement.line), " ".join(statement.text.split())[:60], ", ".join(named)]
+        row = [statement.transaction, str(statement.line), statement.text[:60], ", ".join(named)]
         table.add_row(*map(escape, row), _format_value(statement.rows), _format_value(statement.ms))
     out.print(table)
     statements = "the statement" if len(tried) == 1 else f"all {len(tried)} statements"
     print_markup(out, f"The server takes {statements}, and kept nothing.")
+    for statement in tried:
+        if statement.commits:
+            place = f"{statement.transaction}.sql, line {statement.line}"
+            print_markup(out, escape(f"{place} commits by itself: it was prepared, and not executed."))
 
 
 def _format_value(value: float | None) -> str:

@@ -1,35 +1,51 @@
-"""The trial of a workload before its load: each statement is prepared and executed once, and all is rolled back."""
+"""The trial of a workload before its load: each statement is prepared and executed, and all is rolled back."""
 
+import json
 import random
 import time
 from collections.abc import Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import islice, zip_longest
 from typing import Any
 
-from stallmark.engines.base import READ_ONLY, Engine, Isolation, Session
+from stallmark.engines.base import READ_ONLY, Engine, Head, Isolation, Session
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
+from stallmark.own_sql.misfits import Misfits, rows_of_each_form
 from stallmark.own_sql.model import OwnSql, mistakes_in
+from stallmark.own_sql.sources import Place
 from stallmark.own_sql.statements import Kind, Statement
-from stallmark.own_sql.transaction import OwnTransaction, prepared_statements
+from stallmark.own_sql.transaction import OwnStatements, OwnTransaction, prepared_statements
 from stallmark.transactions.workload import Transaction, Workload, WorkloadContext
 
 TIMEOUT_S = 60.0
-MANY_ROWS = 10_000
-"""Rows above which a load counts them a few at a time: every user would hold all of them."""
+CONDITION_S = 2.0
+"""Longest trial of a condition, which may read all of a large table."""
+MOST_ROWS_TRIED = 100
+"""Maximum number of source rows to try if the server does not report types of parameters."""
+ROWS_TRIED_S = 10.0
+"""Maximum time for trying them; one execution may take longer."""
 _TYPES, _TRIAL, _READING_TRIAL, _END = "stallmark types", "stallmark trial", "stallmark reading trial", "stallmark end"
-_ENDS = {
-    _TYPES: "SELECT name, parameter_types::text[] FROM pg_prepared_statements",
+_SAVE, _BACK = "stallmark save", "stallmark back"
+_POSTGRES = {
+    _TYPES: "SELECT name, array_to_json(parameter_types::text[]) FROM pg_prepared_statements",
     _TRIAL: "BEGIN",
     _READING_TRIAL: "BEGIN READ ONLY",
     _END: "ROLLBACK",
+    _SAVE: "SAVEPOINT stallmark",
+    _BACK: "ROLLBACK TO SAVEPOINT stallmark",
 }
+_COMMITS = "2D000"
+"""PostgreSQL's error of a procedure that commits or rolls back within a transaction of its caller."""
+_ENDS_OF_CALLER = ("266", "3902", "3903")
+"""SQL Server's errors of a procedure that ends a transaction which it has not begun."""
 
 
 @dataclass(frozen=True)
 class TriedStatement:
-    """A statement as the server took it. `types` are those of its parameters, None if the server does not say; `rows`
-    and `ms` are None for one that a branch, or an earlier result without a row, has left out."""
+    """A statement as the server took it. `types` are those of its parameters, or None if the server does not report
+    them. `rows` and `ms` are None for a statement that was not executed: a branch or an earlier result without a row
+    left it out, or it `commits` by itself."""
 
     name: str
     transaction: str
@@ -39,6 +55,7 @@ class TriedStatement:
     types: Sequence[str] | None
     rows: int | None
     ms: float | None
+    commits: bool = False
 
 
 def examine(engine: Engine, workload: Workload, users: int = 1, seed: int = 1) -> list[TriedStatement]:
@@ -47,24 +64,35 @@ def examine(engine: Engine, workload: Workload, users: int = 1, seed: int = 1) -
     _refuse_by_dialect(workload, engine.dialect)
     context = WorkloadContext({}, seed, engine.read, _post, users=users, dialect=engine.dialect)
     shared = workload.users.share(context)
-    session = engine.session(TIMEOUT_S, "stallmark-check")
-    try:
-        tried = []
+    tried = []
+    with closing(engine.session(TIMEOUT_S, "stallmark-check")) as session:
         # The view that shows the types of parameters is PostgreSQL's. The trial begins by a prepared text there, since
         # the session's own `begin` has no READ ONLY.
         if engine.dialect == "postgresql":
-            for name, sql in _ENDS.items():
+            for name, sql in _POSTGRES.items():
                 session.prepare(name, sql)
+        misfits = Misfits(session)
         for kind in workload.transactions:
             assert issubclass(kind, OwnTransaction)
-            tried += _try(session, kind, kind(shared), seed)
-        # Conditions are judged after the load: preparing one is enough to see whether the server takes it.
+            tried += _try(session, kind, kind(shared), seed, misfits)
+    _try_conditions(engine, workload)
+    return tried
+
+
+def _try_conditions(engine: Engine, workload: Workload) -> None:
+    """Execute each condition for a moment. Its rows do not matter: it is judged after the load."""
+    if not workload.conditions:
+        return
+    with closing(engine.session(CONDITION_S, "stallmark-check")) as session:
+        session.refuse_writes()
         for condition in workload.conditions:
-            with _naming(f"conditions/{condition.name}.sql"):
-                session.prepare(f"stallmark {condition.name}", condition.sql)
-        return tried
-    finally:
-        session.close()
+            name = f"stallmark {condition.name}"
+            try:
+                session.prepare(name, condition.sql)
+                session.count(name, ())
+            except CallFailed as error:
+                if error.kind is not ErrorClass.TIMEOUT:
+                    raise _refused(f"conditions/{condition.name}.sql", error, None) from None
 
 
 def _post(kind: type[Transaction], inputs: tuple, after_s: float) -> None:
@@ -88,40 +116,63 @@ def _refuse_by_dialect(workload: Workload, dialect: str) -> None:
         raise StallmarkError(f"{mistake[:1].upper()}{mistake[1:]}.")
 
 
-def _try(session: Session, kind: type[OwnTransaction], transaction: OwnTransaction, seed: int) -> list[TriedStatement]:
+def _try(
+    session: Session, kind: type[OwnTransaction], transaction: OwnTransaction, seed: int, misfits: Misfits
+) -> list[TriedStatement]:
     statements = prepared_statements(kind, session.dialect)
     for name, statement in statements.items():
         with _naming(_place(kind, statement), kind):
             session.prepare(name, statement.sql)
     types = _types(session)
-    trial = _TrialSession(session, statements, transaction.read_results)
-    is_postgres = session.dialect == "postgresql"
-    if is_postgres:
-        # READ ONLY reveals a function that writes behind a SELECT, which the words of a statement do not show.
-        session.call(_READING_TRIAL if kind.reads_only else _TRIAL, (), commits=False)
-    else:
-        session.begin(Isolation.READ_COMMITTED)
+    if isinstance(transaction, OwnStatements):
+        for name, statement in statements.items():
+            by_name = dict(zip(statement.names, types.get(name, ()), strict=False))
+            misfits.refuse(_place(kind, statement), by_name, transaction.sources)
+    trial = _TrialSession(session, statements)
+    _execute(trial, transaction, transaction.inputs(random.Random(seed)))
+    if isinstance(transaction, OwnStatements) and session.dialect != "postgresql":
+        _try_further_rows(_TrialSession(session, statements), transaction)
+    tried = []
+    for name, statement in statements.items():
+        rows, ms = trial.done.get(name, (None, None))
+        names, text, commits = statement.names, statement.brief, name in trial.commits
+        tried.append(TriedStatement(name, kind.name, statement.line, text, names, types.get(name), rows, ms, commits))
+    return tried
+
+
+def _execute(trial: "_TrialSession", transaction: OwnTransaction, inputs: tuple) -> None:
+    """Execute a transaction within one that is rolled back. Raise StallmarkError if the server refuses a statement."""
+    kind = type(transaction)
+    trial.open(reads_only=kind.reads_only)
     try:
-        transaction.execute(trial, transaction.inputs(random.Random(seed)))
+        transaction.execute(trial, inputs)
     except CallFailed as error:
         if not trial.failure:  # the transaction's own refusal, which names the file
             raise StallmarkError(f"{error.message.rstrip('.')}.") from None
         # The transaction puts file and line before an error, and the sentence below has them already: it takes the
         # server's own words from the trial.
-        failed = statements.get(trial.current)
+        failed = trial.statements.get(trial.current)
         raise _refused(_place(kind, failed), trial.failure, kind, failed) from None
     finally:
-        if not session.is_lost:
-            if is_postgres:
-                session.call(_END, (), commits=False)
-            else:
-                session.roll_back()
-    tried = []
-    for name, statement in statements.items():
-        rows, ms = trial.done.get(name, (None, None))
-        names, text = statement.names, statement.text
-        tried.append(TriedStatement(name, kind.name, statement.line, text, names, types.get(name), rows, ms))
-    return tried
+        trial.end()
+
+
+def _try_further_rows(trial: "_TrialSession", transaction: OwnStatements) -> None:
+    """Execute a transaction with rows of each form that its sources have: one of another type may be refused."""
+    sources = transaction.sources
+    forms = [dict.fromkeys(row[: len(names)] for row in rows_of_each_form(source.rows)) for names, source in sources]
+    rng, began = random.Random(1), time.monotonic()
+    for rows in islice(zip_longest(*forms), MOST_ROWS_TRIED):
+        if time.monotonic() - began > ROWS_TRIED_S:
+            return
+        drawn = [row or source.draw(rng, Place(0, 0)) for row, (_, source) in zip(rows, sources, strict=True)]
+        try:
+            _execute(trial, transaction, transaction.inputs_from(drawn))
+        except StallmarkError as error:
+            names = [name for names, _ in sources for name in names]
+            values = [value for row in drawn for value in row]
+            tried = ", ".join(f":{name} {value!r}" for name, value in zip(names, values, strict=True))
+            raise StallmarkError(f"{str(error).rstrip('.')}. It was tried with {tried}.") from None
 
 
 @contextmanager
@@ -141,9 +192,21 @@ def _refused(
 ) -> StallmarkError:
     if kind and error.code == READ_ONLY and statement and statement.kind is not Kind.READ:
         return StallmarkError(f"{where}: it writes: leave out `reads_only: true` below {kind.name}.")
+    if error.code == READ_ONLY and not kind:
+        return StallmarkError(f"{where}: it writes, by a function: write one that only reads.")
     if kind and error.code == READ_ONLY:
         return StallmarkError(
             f"{where}: it writes, and its words do not show that: write `reads_only: false` below {kind.name}."
+        )
+    if kind and error.code == _COMMITS:
+        alone = "call it outside BEGIN and END" if kind.given["script"] else "write `one_transaction: false` below"
+        return StallmarkError(
+            f"{where}: its procedure commits by itself, which it cannot within a transaction: {alone} {kind.name}."
+        )
+    if kind and error.code in _ENDS_OF_CALLER:
+        return StallmarkError(
+            f"{where}: its procedure ends a transaction that it has not begun, and what this trial did before may be "
+            "kept: write its own BEGIN TRANSACTION into it."
         )
     if error.kind is ErrorClass.TIMEOUT:
         return StallmarkError(f"{where}: it takes longer than {TIMEOUT_S:.0f} s: make it shorter, or leave it out.")
@@ -152,26 +215,41 @@ def _refused(
 
 
 def _types(session: Session) -> dict[str, list[str]]:
-    """Return the types of parameters by the name of the statement; nothing of a server that does not tell them."""
+    """Return the types of parameters by the name of the statement; empty if the server does not report them."""
     if session.dialect != "postgresql":
         return {}
-    rows = session.call(_TYPES, ())
-    return {name: text.strip("{}").replace('"', "").split(",") if text != "{}" else [] for name, text in rows}
+    return {name: json.loads(types) for name, types in session.call(_TYPES, ())}
 
 
 class _TrialSession(Session):
-    """A session in one transaction that its owner rolls back: what would begin or end one does nothing."""
+    """A session in one transaction, from `open` to `end`: what else would begin or end one does nothing."""
 
-    def __init__(self, session: Session, statements: dict[str, Statement], read_results: set[str]):
+    def __init__(self, session: Session, statements: dict[str, Statement]):
         self._session = session
-        self._read_results = read_results
-        self._statements = statements
+        self.statements = statements
         self.dialect = session.dialect
         self.server_pid = session.server_pid
         self.current = ""
         self.failure: CallFailed | None = None
-        """The failure as the server said it."""
+        """The failure in the server's own words."""
         self.done: dict[str, tuple[int, float]] = {}
+        self.commits: set[str] = set()
+        """The statements that commit by themselves, so that they could not be executed."""
+
+    def open(self, *, reads_only: bool) -> None:
+        if self.dialect == "postgresql":
+            # READ ONLY reveals a function that writes behind a SELECT, which the words of a statement do not show.
+            self._session.call(_READING_TRIAL if reads_only else _TRIAL, (), commits=False)
+        else:
+            self._session.begin(Isolation.READ_COMMITTED)
+
+    def end(self) -> None:
+        if self.is_lost:
+            return
+        if self.dialect == "postgresql":
+            self._session.call(_END, (), commits=False)
+        else:
+            self._session.roll_back()
 
     @property
     def is_lost(self) -> bool:  # type: ignore[override]
@@ -180,25 +258,30 @@ class _TrialSession(Session):
     def call(
         self, name: str, parameters: Sequence[Any], *, commits: bool = True, last: bool = False
     ) -> Sequence[tuple]:
-        statement = self._statements.get(name)
-        # A name that is not a user's statement is the transaction's own BEGIN or COMMIT. A COMMIT would end the trial
-        # and keep its changes.
-        if statement is None or statement.begins or statement.ends:
-            return []
+        # The transaction's own BEGIN or COMMIT: that would end the trial and keep its changes.
+        return []
+
+    def call_head(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> Head:
+        statement = self.statements[name]
+        if statement.begins or statement.ends:
+            return 0, ()
         self.current = name
+        # Only these may commit by themselves, and only a statement outside a transaction of its user.
+        may_commit = commits and self.dialect == "postgresql" and statement.word in ("CALL", "DO")
+        if may_commit:
+            self._session.call(_SAVE, (), commits=False)
         began = time.monotonic()
         try:
-            if name in self._read_results:
-                rows = self._session.call(name, parameters, commits=False)
-            else:
-                # There may be millions of rows, and the trial needs only their number: a `range` has that length and no
-                # memory.
-                rows = range(self._session.count(name, parameters, commits=False))  # type: ignore[assignment]
+            head = self._session.call_head(name, parameters, commits=False)
         except CallFailed as error:
+            if may_commit and error.code == _COMMITS:
+                self._session.call(_BACK, (), commits=False)
+                self.commits.add(name)
+                return 0, ()
             self.failure = error
             raise
-        self.done[name] = len(rows), round((time.monotonic() - began) * 1000, 3)
-        return rows
+        self.done[name] = head[0], round((time.monotonic() - began) * 1000, 3)
+        return head
 
     def prepare(self, name: str, sql: str) -> None:
         raise AssertionError("statements are prepared before their trial")

@@ -296,8 +296,6 @@ class OwnSql(Section):
     """The transaction whose rate is the result; by default all count."""
     define: dict[str, int | float | str] = {}
     """Variables of pgbench's scripts, as `--define`."""
-    counted: list[str] = []
-    """Statements with many rows, as their trial found them: their rows are counted and not kept."""
     setup: str = ""
     """SQL that fills a new database of the embedded PostgreSQL; of a folder, the text of `setup.sql`."""
     conditions: dict[str, str] = {}

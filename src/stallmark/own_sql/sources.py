@@ -39,6 +39,14 @@ class Users(NamedTuple):
     most: int
 
 
+class OpenedSource(NamedTuple):
+    """A source as a process draws from it."""
+
+    given: Mapping[str, Any]
+    rows: Sequence[Row]  # all that it draws from; of a range its ends, and of a time none
+    draw: Draw
+
+
 def names_in(key: str) -> tuple[str, ...]:
     """Return the names that a key of `parameters` lists: `customer, region`."""
     return tuple(name.strip() for name in key.split(","))
@@ -46,22 +54,22 @@ def names_in(key: str) -> tuple[str, ...]:
 
 def open_source(
     key: str, source: Mapping[str, Any], query: Callable[[str], Sequence[Row]], clock: Clock, seed: int, users: Users
-) -> Draw:
-    """Return the function that draws from a source; a query is executed now. Raise StallmarkError if it has no rows."""
-    names = names_in(key)
-    if "query" in source:
-        rows = _rows_of_query(key, source["query"], query)
-        return _from_rows(key, _fitting(key, names, rows, source["draw"]), source, users)
-    if "rows" in source:
-        rows = [tuple(row) for row in source["rows"]]
-        return _from_rows(key, _fitting(key, names, rows, source["draw"]), source, users)
-    if "values" in source:
-        return _from_rows(key, [(value,) for value in source["values"]], source, users)
+) -> OpenedSource:
+    """Open a source; a query is executed now. Raise StallmarkError if it has no rows."""
     if "from" in source:
-        return _range(source)
+        return OpenedSource(source, *_range(source))
     if "time" in source:
-        return _time(source, clock)
-    return _fake(key, source, seed)
+        return OpenedSource(source, (), _time(source, clock))
+    if "faker" in source:
+        rows = [(value,) for value in fake_values(key, source, seed)]
+        return OpenedSource(source, rows, _from_rows(key, rows, {"draw": "uniform"}, users))
+    if "values" in source:
+        rows = [(value,) for value in source["values"]]
+    elif "query" in source:
+        rows = _fitting(key, _rows_of_query(key, source["query"], query), source["draw"])
+    else:
+        rows = _fitting(key, [tuple(row) for row in source["rows"]], source["draw"])
+    return OpenedSource(source, rows, _from_rows(key, rows, source, users))
 
 
 def _rows_of_query(key: str, text: str, query: Callable[[str], Sequence[Row]]) -> list[Row]:
@@ -94,7 +102,8 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-def _fitting(key: str, names: Sequence[str], rows: list[Row], draw: Any) -> list[Row]:
+def _fitting(key: str, rows: list[Row], draw: Any) -> list[Row]:
+    names = names_in(key)
     wanted = len(names) + (draw == "weight")
     if len(rows[0]) != wanted:
         weight = " and a weight" if draw == "weight" else ""
@@ -173,17 +182,21 @@ def _draw_place(totals: Sequence[float], rng: random.Random) -> int:
     return bisect_left(totals, (1.0 - rng.random()) * totals[-1])
 
 
-def _range(source: Mapping[str, Any]) -> Draw:
+def _range(source: Mapping[str, Any]) -> tuple[list[Row], Draw]:
+    """Return the ends of a range, and the draw."""
     low, high, decimals, draw = source["from"], source["to"], source["decimals"], source["draw"]
     # Counted in whole steps of the last decimal, so that both ends can be drawn.
     times = 10**decimals
     first, count = round(low * times), round(high * times) - round(low * times) + 1
     if draw == "uniform" and not decimals:
-        return lambda rng, place: (draw_uniform(rng, low, high),)
+        return [(low,), (high,)], lambda rng, place: (draw_uniform(rng, low, high),)
     choose = _chooser(draw, count)
-    if not decimals:
-        return lambda rng, place: (first + choose(rng),)
-    return lambda rng, place: (f"{(first + choose(rng)) / times:.{decimals}f}",)
+
+    def value(step: int) -> Row:
+        number = first + step
+        return (f"{number / times:.{decimals}f}" if decimals else number,)
+
+    return [value(0), value(count - 1)], lambda rng, place: value(choose(rng))
 
 
 def _time(source: Mapping[str, Any], clock: Clock) -> Draw:
@@ -195,12 +208,6 @@ def _time(source: Mapping[str, Any], clock: Clock) -> Draw:
         return (moment.date().isoformat() if as_date else as_text(moment),)
 
     return draw
-
-
-def _fake(key: str, source: Mapping[str, Any], seed: int) -> Draw:
-    values = fake_values(key, source, seed)
-    count = len(values)
-    return lambda rng, place: (values[int(rng.random() * count)],)
 
 
 def fake_values(key: str, source: Mapping[str, Any], seed: int) -> list[Any]:

@@ -7,11 +7,11 @@ from contextlib import suppress
 from operator import itemgetter
 from typing import Any, ClassVar
 
-from stallmark.engines.base import Isolation, Session, row_count
+from stallmark.engines.base import Isolation, Session
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.own_sql.pgbench.functions import ExpressionError, as_parameter, as_value, is_true
 from stallmark.own_sql.pgbench.scripts import Query, Set, Sleep, Step, parse_script
-from stallmark.own_sql.sources import Draw, Place, Users, names_in, open_source
+from stallmark.own_sql.sources import OpenedSource, Place, Row, Users, names_in, open_source
 from stallmark.own_sql.statements import DIALECTS, Kind, Statement, split
 from stallmark.transactions.workload import FAILED, Outcome, RunClock, StatementFacts, Transaction, WorkloadContext
 
@@ -30,31 +30,31 @@ class Shared:
         self.places = {statement.name: place for place, statement in enumerate(statements)}
         self._definition = definition
         self._clock = RunClock()
-        self._opened: dict[str, Draw] = {}
+        self._opened: dict[str, OpenedSource] = {}
         for name, transaction in definition["transactions"].items():
             if not transaction["script"]:
-                self._draws_of(name, transaction)
+                self._open_sources(name, transaction)
 
-    def draws_of(self, name: str) -> list[tuple[tuple[str, ...], Draw]]:
-        """Return the sources that a transaction's statements need, by their names."""
-        return self._draws_of(name, self._definition["transactions"][name])
+    def sources_of(self, name: str) -> list[tuple[tuple[str, ...], OpenedSource]]:
+        """Return the sources that a transaction's statements need, each with its names."""
+        return self._open_sources(name, self._definition["transactions"][name])
 
-    def _draws_of(self, name: str, transaction: Mapping[str, Any]) -> list[tuple[tuple[str, ...], Draw]]:
+    def _open_sources(self, name: str, transaction: Mapping[str, Any]) -> list[tuple[tuple[str, ...], OpenedSource]]:
         needed = {
             parameter for statement in split(transaction["sql"], self.context.dialect) for parameter in statement.names
         }
         own = {parameter for key in transaction["parameters"] for parameter in names_in(key)}
-        draws = []
+        opened = []
         # Its own last: a name that both have is of its own source.
         for sources, prefix in ((self._definition["parameters"], ""), (transaction["parameters"], f"{name}.")):
             for key, source in sources.items():
                 names = names_in(key)
                 wanted = needed.intersection(names) - (own if not prefix else set())
                 if wanted and "result" not in source:
-                    draws.append((names, self._open(prefix + key, key, source)))
-        return draws
+                    opened.append((names, self._open(prefix + key, key, source)))
+        return opened
 
-    def _open(self, place: str, key: str, source: Mapping[str, Any]) -> Draw:
+    def _open(self, place: str, key: str, source: Mapping[str, Any]) -> OpenedSource:
         if place not in self._opened:
             context = self.context
             users = Users(max(1, context.users))
@@ -78,7 +78,6 @@ class OwnTransaction(Transaction):
     frames: ClassVar = {}
     given: ClassVar[Mapping[str, Any]]
     define: ClassVar[Mapping[str, Any]]
-    counted: ClassVar[frozenset[str]]
 
     def __init__(self, shared: Shared):
         super().__init__(shared)
@@ -90,17 +89,12 @@ class OwnTransaction(Transaction):
         """Execute the only statement of a transaction, which commits by itself, and report it."""
         began = _now()
         try:
-            rows = session.call(name, parameters)
+            count = session.count(name, parameters)
         except CallFailed:
             self._report((self._place, FAILED, began, _now()))
             raise
-        self._report((self._place, row_count(rows), began, _now()))
+        self._report((self._place, count, began, _now()))
         return Outcome.COMMITTED
-
-    @property
-    def read_results(self) -> set[str]:
-        """The names of the statements whose rows it reads; of all others the number is enough."""
-        return set()
 
     @classmethod
     def to_prepare(cls, dialect: str) -> dict[str, str]:
@@ -120,7 +114,6 @@ def transaction_class(name: str, given: Mapping[str, Any], definition: Mapping[s
         "name": name,
         "given": given,
         "define": definition["define"],
-        "counted": frozenset(call for call in definition["counted"] if call.rpartition(" ")[0] == name),
         "reads_only": _only_reads(given, definition["define"]) if given["reads_only"] is None else given["reads_only"],
         "limit_s": given["limit"],
     }
@@ -175,9 +168,9 @@ class OwnStatements(OwnTransaction):
         dialect = shared.context.dialect
         statements = split(self.given["sql"], dialect)
         self._turn = 0
-        draws = shared.draws_of(self.name)
-        self._draws = [draw for _, draw in draws]
-        names = [name for names, _ in draws for name in names]
+        self.sources = shared.sources_of(self.name)
+        self._draws = [source.draw for _, source in self.sources]
+        names = [name for names, _ in self.sources for name in names]
         self._results, returned = _results(statements, self.given, shared)
         places = {name: place for place, name in enumerate([*names, *returned]) if name is not None}
         self._lines = [statement.line for statement in statements]
@@ -190,23 +183,23 @@ class OwnStatements(OwnTransaction):
         one_statement = len(self._calls) == 1 and self.given["isolation"] == "read committed"
         self._alone: str | None = None
         self._pick: Pick = tuple
-        if one_statement and not self.counted:
+        if one_statement:
             self._alone, self._pick = self._calls[0]
         self._is_one = self.given["one_transaction"] and not one_statement
         self._isolation = Isolation(self.given["isolation"].upper())
         self._by_trips = dialect == "postgresql"
-
-    @property
-    def read_results(self) -> set[str]:
-        return {_call_name(self.name, number) for number in self._results}
 
     def inputs(self, rng: random.Random) -> tuple:
         place = Place(self.user or 0, self._turn)
         self._turn += 1
         if len(self._draws) == 1:
             values = self._draws[0](rng, place)
-        else:
-            values = tuple([value for draw in self._draws for value in draw(rng, place)])
+            return tuple(self._pick(values)) if self._alone else values
+        return self.inputs_from([draw(rng, place) for draw in self._draws])
+
+    def inputs_from(self, rows: Sequence[Row]) -> tuple:
+        """Return the inputs with these rows, one of each source."""
+        values = tuple([value for row in rows for value in row])
         return tuple(self._pick(values)) if self._alone else values
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
@@ -246,12 +239,7 @@ class OwnStatements(OwnTransaction):
         began = _now()
         try:
             for number, (name, pick) in enumerate(self._calls):
-                if name in self.counted and number not in self._results:
-                    rows: Sequence[tuple] = ()
-                    count = session.count(name, pick(values), commits=commits)
-                else:
-                    rows = session.call(name, pick(values), commits=commits)
-                    count = row_count(rows)
+                count, rows = session.call_head(name, pick(values), commits=commits)
                 ended = _now()
                 reported += place + number, count, began, ended
                 began = ended
@@ -324,13 +312,8 @@ class PgbenchScript(OwnTransaction):
         self._drawn = [(step.name, step.value.evaluate) for step in self._steps[: self._first] if isinstance(step, Set)]
         self._alone: tuple[str, tuple[str, ...]] | None = None
         last = self._steps[-1]
-        if self._first == len(self._steps) - 1 and isinstance(last, Query) and last.prefix is None and not self.counted:
+        if self._first == len(self._steps) - 1 and isinstance(last, Query) and last.prefix is None:
             self._alone = _call_name(self.name, 0), last.statement.names
-
-    @property
-    def read_results(self) -> set[str]:
-        queries = {place: step for place, step in enumerate(self._steps) if isinstance(step, Query)}
-        return {name for place, (_, name, _, _) in self._facts.items() if queries[place].prefix is not None}
 
     def inputs(self, rng: random.Random) -> tuple:
         self._rng, variables = rng, self._variables
@@ -366,16 +349,12 @@ class PgbenchScript(OwnTransaction):
                     commits = not is_open or ends
                     began, count = _now(), FAILED
                     try:
-                        if name in self.counted and step.prefix is None:
-                            count = session.count(name, parameters, commits=commits)
-                            continue
-                        rows = session.call(name, parameters, commits=commits)
-                        count = row_count(rows)
+                        count, rows = session.call_head(name, parameters, commits=commits)
                     finally:
                         reported += self._place + number, count, began, _now()
                     is_open = is_open and not ends
                     if step.prefix is not None:
-                        self._set_row(session, step, rows)
+                        self._set_row(step, rows, count)
                 elif isinstance(step, Set):
                     variables[step.name] = step.value.evaluate(variables, self._rng)
                 elif isinstance(step, Sleep):
@@ -398,9 +377,10 @@ class PgbenchScript(OwnTransaction):
                 self._report(tuple(reported))
         return Outcome.COMMITTED
 
-    def _set_row(self, session: Session, step: Query, rows: Sequence[tuple]) -> None:
+    def _set_row(self, step: Query, rows: Sequence[tuple], count: int) -> None:
         if len(rows) != 1:
-            raise ExpressionError(f"line {step.statement.line}: \\gset expects one row, and {len(rows)} came")
+            came = count if rows else 0
+            raise ExpressionError(f"line {step.statement.line}: \\gset expects one row, and {came:,} came")
         for name, value in zip(rows.names, rows[0], strict=True):  # type: ignore[attr-defined]
             self._variables[f"{step.prefix}{name}"] = value
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from stallmark.engines.base import Engine, Session
 from stallmark.own_sql.transaction import OwnTransaction, Shared, statement_facts, transaction_class
-from stallmark.transactions import define
 from stallmark.transactions.workload import (
     Background,
     Condition,
@@ -68,10 +67,9 @@ class OwnWorkload(Workload):
 
     def examine(self, engine: Engine, users: int) -> None:
         # Imported here because an executor, which imports this module, never examines.
-        from stallmark.own_sql.examine import MANY_ROWS, examine
+        from stallmark.own_sql.examine import examine
 
-        counted = [statement.name for statement in examine(engine, self, users) if (statement.rows or 0) > MANY_ROWS]
-        define({**self.definition, "counted": counted})
+        examine(engine, self, users)
 
 
 def make_workload(definition: Mapping[str, Any]) -> OwnWorkload:
@@ -113,9 +111,7 @@ def make_workload(definition: Mapping[str, Any]) -> OwnWorkload:
 
 def version_of(definition: Mapping[str, Any]) -> int:
     """Return a number that changes with every word of a definition that decides what is executed."""
-    # The trial finds `counted` on each server. It decides how rows are fetched, not what is executed.
-    deciding = {key: value for key, value in definition.items() if key != "counted"}
-    return _number(json.dumps(deciding, sort_keys=True, default=str))
+    return _number(json.dumps(definition, sort_keys=True, default=str))
 
 
 def _bare(text: str) -> str:

@@ -83,6 +83,20 @@ def new_file(path: Path, buffering: int = -1) -> BinaryIO:
     return open(os.open(path, flags, 0o666), "wb", buffering=buffering)  # type: ignore[return-value]
 
 
+def refuse_unwritable(folder: Path, remedy: str) -> None:
+    """Raise StallmarkError with the `remedy` if a folder, which need not be there yet, cannot take a file."""
+    nearest = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
+    reason = None if nearest.is_dir() else f"{nearest} is not a folder"
+    try:
+        # Only a new file shows whether there can be one: rights alone do not show that a file system is read-only.
+        if not reason:
+            tempfile.TemporaryFile(dir=nearest).close()
+    except OSError as error:
+        reason = error.strerror
+    if reason:
+        raise StallmarkError(f"Nothing can be written to {folder} ({reason}): {remedy}.")
+
+
 def crc32(path: Path) -> int:
     """Return the checksum of a file. The file is read again only after it changed."""
     status = path.stat()

@@ -1,9 +1,10 @@
 """Reports as files: an impossible target is refused before the work, and an existing file is replaced whole."""
 
+import os
 from pathlib import Path
 
 from stallmark.errors import StallmarkError
-from stallmark.record.files import replacing
+from stallmark.record.files import refuse_unwritable, replacing
 from stallmark.redact import visible
 
 SUFFIXES = (".svg", ".png")
@@ -17,9 +18,11 @@ def refuse_target(target: Path, replace: bool = True) -> None:
         raise StallmarkError(f"{target} is a folder: name a file in it.")
     if replace and target.exists() and not target.is_file():
         raise StallmarkError(f"{target} is not a file that can be replaced: name another.")
-    above = next(folder for folder in target.absolute().parents if folder.exists())
-    if not above.is_dir():
-        raise StallmarkError(f"{target} cannot be written: {above} is not a folder.")
+    # A device or a pipe is opened in its place; no file is made beside it.
+    if replace or not target.exists():
+        refuse_unwritable(target.parent, f"name another place for {target.name}")
+    elif not os.access(target, os.W_OK):
+        raise StallmarkError(f"{target} cannot be written by this user: name another file.")
 
 
 def write_whole(content: str | bytes, target: Path) -> Path:

@@ -93,6 +93,17 @@ def test_counts_of_the_server_are_those_of_the_whole_table(samples, rows, at_onc
         assert found.column(f"server.{column}") == pytest.approx(wanted[samples.seen], nan_ok=True), column
 
 
+def test_transactions_are_without_those_of_parallel_workers():
+    """Two for each. They may be counted an interval before the worker is, or the worker not at all, as before 18."""
+    counted = {"transactions": [100, 150, 170, 175, 180], "parallel_workers": [None, 0, 5, 10, 11]}
+    rows = [(at, name, "1", value) for name, values in counted.items() for at, value in enumerate(values) if at < TAKEN]
+    none = np.empty(0, dtype=int)
+    number = np.arange(5)
+    samples = Samples(number, 15.0 * number, number[1:] > 0, none, (), np.full(5, np.nan), np.ones(5))
+    found = intervals(samples, {"server_counters": table("server_counters", rows)}, 100)
+    assert found.column("server.transactions").tolist() == [50.0, 10.0, 0.0, 3.0]
+
+
 @given(sampled(), rows_of([("WRITELOG", "wal"), ("LCK_M_X", "lock"), ("PAGEIOLATCH_SH", "io")], 3), st.integers(1, 20))
 def test_waits_are_those_of_the_whole_table(samples, rows, at_once):
     waits = table("wait_counters", rows)

@@ -219,6 +219,28 @@ def test_totals_of_files_rise_each_by_itself(import_texts):
     assert "anew 1 time" in notes and "data 6/1" in notes
 
 
+def test_a_file_whose_rates_begin_later_did_not_exist_before(import_texts):
+    rows = [
+        ("10:00:00", "a", 1),
+        ("10:00:15", "a", 2),
+        ("10:00:30", "a", 3),
+        ("10:00:30", "b", 10),
+        ("10:00:45", "a", 4),
+    ]
+    rows += [("10:01:00", "a", 5), ("10:01:00", "b", 10)]
+    text = "Time,file,reads_per_s\n" + "".join(f"2026-03-02T{time}Z,data {name},{rate}\n" for time, name, rate in rows)
+    found = import_texts(text)
+    assert found.io("reads", "data") == [30, 195, 225] and found.ends() == ["02 10:00:15", "02 10:00:30", "02 10:01:00"]
+    assert any("0 while not: data b" in note for note in found.manifest.notes)
+
+
+def test_a_fall_of_one_total_hides_those_beside_it(import_texts):
+    rows = ("10:00:00Z,100,1000", "10:00:15Z,200,2000", "10:00:30Z,10,3000", "10:00:45Z,20,4000")
+    text = "Time,data.reads_total,data.read_bytes_total\n" + "".join(f"2026-03-02T{row}\n" for row in rows)
+    found = import_texts(text)
+    assert found.io("reads", "data") == [100, 10] and found.io("read_bytes", "data") == [1000, 1000]
+
+
 @given(st.lists(st.lists(st.integers(0, 500), min_size=4, max_size=4), min_size=2, max_size=6), st.booleans())
 def test_rows_of_any_order_and_kind_give_what_was_counted(import_many, steps, is_total):
     """Per time what two files of data and two logs read; totals and counts of intervals mean the same."""
@@ -273,7 +295,7 @@ def test_every_name_of_ours_is_taken_for_what_it_is(tmp_path_factory, ours, valu
     from stallmark.record.profile.interval_table import read_imported
 
     folder = tmp_path_factory.mktemp("one")
-    held, meaning, _ = NAMES[ours]
+    held, meaning = NAMES[ours]
     values = sorted(values) if meaning.kind == "total" else values
     rows = [f"2026-03-02T10:00:{15 * place:02d}Z,{value},{value}" for place, value in enumerate(values)]
     column = meaning.column

@@ -150,6 +150,11 @@ def test_a_log_that_was_begun_anew_and_a_row_that_is_cut(import_texts):
     assert any("too few" in note for note in found.manifest.notes)
 
 
+def test_a_row_that_is_cut_within_its_time_is_no_row(import_texts):
+    text = pdh([r"LogicalDisk(D:)\Disk Reads/sec"], (1,), (2,))
+    assert import_texts(text + ',"5\r\n').io("reads") == [30]
+
+
 def test_an_anonymous_profile_names_no_host_and_no_file(import_texts):
     text = pdh([r"LogicalDisk(D:)\Disk Reads/sec"], (1,), (2,), (3,)) + '"03/02/2026 10:00:45.123"\r\n'
     found = import_texts(text, anonymous=True, name="sql01-payroll-{}.csv")

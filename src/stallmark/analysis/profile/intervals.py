@@ -312,6 +312,12 @@ def _server(folder: Path, samples: Samples) -> tuple[dict[str, np.ndarray], floa
             columns[f"server.{name}"] = counters.states.sums(code)[1:]
         else:
             [columns[f"server.{name}"]] = counters.group_increments(code)
+    workers = columns.pop("server.parallel_workers", None)
+    if workers is not None and "server.transactions" in columns:
+        # PostgreSQL counts two commits for each: at its start, and when it takes over the session's settings. A worker
+        # hands them in before the session counts it, at times in an interval of few other transactions.
+        of_sessions = columns["server.transactions"] - 2 * np.nan_to_num(workers)
+        columns["server.transactions"] = np.maximum(of_sessions, 0.0)
     if "server.cpu_ms" in columns:
         columns["server.cpu_s"] = columns.pop("server.cpu_ms") / 1000
     return columns, longest_s

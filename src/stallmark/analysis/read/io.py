@@ -24,6 +24,7 @@ from stallmark.record.manifest.workload import Transaction
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import MAILBOX_IOPS, REPORT_DELAY_S
 
+WAL_PAGE = 8192
 _WAL = ["writes", "bytes", "write_ms", "syncs", "sync_ms"]
 _DEVICE = ["reads", "read_bytes", "read_ms", "writes", "write_bytes", "write_ms", "syncs", "sync_ms"]
 _DEVICE += ["busy_ms", "late", "flash_reads", "flash_read_ms", "cache_evictions", "tier_bytes_up", "tier_bytes_down"]
@@ -57,8 +58,7 @@ SERVER = Names(
 """Counters of the server's files. **Extends count as writes**, with their bytes and their stall: growing a file by a
 block writes to the device too."""
 WAL_VIEW = Names((), (), (), ("writes",), ("bytes",), ("write_ms",), ("syncs",), ("sync_ms",))
-"""I/O of the write-ahead log, if only its own view counts it (PostgreSQL 16 and 17). `bytes` is the log that was
-generated there, the blocks written are more."""
+"""I/O of the write-ahead log, if only its own view counts it (PostgreSQL 16 and 17)."""
 DEVICE = Names(
     ("reads",), ("read_bytes",), ("read_ms",), ("writes",), ("write_bytes",), ("write_ms",), ("syncs",), ("sync_ms",)
 )
@@ -95,6 +95,21 @@ def read_checkpoints(record: Record) -> Counters | None:
     return read_counters(record, "checkpoints", ["timed", "requested", "done"]).get("")
 
 
+def _read_log_view(record: Record, delay_s: float) -> Counters | None:
+    """Return the counters of the log's own view, with the bytes written in place of the length of the records."""
+    counters = read_counters(record, "wal", _WAL, delay_s=delay_s).get("")
+    if counters is None or "writes" not in counters.totals:
+        return None
+    totals = counters.totals
+    # Each flush writes the page again in which the last one ended, and fills up that in which it ends itself. With
+    # wal_sync_method = open_datasync no sync is counted: there each write is one.
+    syncs = totals.get("syncs")
+    flushes = totals["writes"] if syncs is None or not syncs.any() else syncs
+    if "bytes" in totals:
+        totals["bytes"] = totals["bytes"] + WAL_PAGE * flushes
+    return counters
+
+
 def read_io(record: Record, server_io: ServerIo, checkpoints: Counters | None = None) -> Io:
     """Return the counters beside those of the server's I/O and of checkpoints, which were read before. Of the I/O they
     mark where its times stood still."""
@@ -103,7 +118,7 @@ def read_io(record: Record, server_io: ServerIo, checkpoints: Counters | None = 
     wal, wal_names = server.get("wal"), SERVER
     # Before PostgreSQL 18 only its own view counts the log.
     if wal is None or "writes" not in wal.totals:
-        wal, wal_names = read_counters(record, "wal", _WAL, delay_s=delay).get(""), WAL_VIEW
+        wal, wal_names = _read_log_view(record, delay), WAL_VIEW
     devices = read_counters(record, "device", _DEVICE, group="role")
     off = server_io.untimed if wal_names is SERVER else {**server_io.untimed, "wal": read_untimed_log(record)}
     untimed = {}
@@ -118,7 +133,7 @@ def read_io(record: Record, server_io: ServerIo, checkpoints: Counters | None = 
     return Io(
         data=server.get("data"),
         temp=server.get("temp"),
-        wal=wal if wal is not None and "writes" in wal.totals else None,
+        wal=wal,
         wal_names=wal_names,
         emulated=is_data_emulated(record.manifest),
         data_device=devices.get("data") or devices.get("data+wal"),

@@ -12,7 +12,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
-from stallmark.engines.base import Changed
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.stopping import lost_in
 
@@ -378,21 +377,18 @@ def execute(connection: Any, statement: str) -> None:
 
 
 def rows(cursor: Any) -> list[tuple]:
-    """Return the rows of all results of what was executed, one result after the other; without any, how many rows it
-    `Changed`.
+    """Return the rows of all results of what was executed, one result after the other.
 
     All results are read: the error of a later statement comes with its own, a backup whose messages are not read is
     broken off, and what is unread keeps the connection busy.
     """
     all_rows: list[tuple] = []
-    changed, more = 0, True
+    more = True
     while more:
         if cursor.description:
             all_rows += map(tuple, cursor.fetchall())
-        elif cursor.rowcount > 0:
-            changed += cursor.rowcount
         more = cursor.nextset()
-    return Changed(changed) if changed and not all_rows else all_rows
+    return all_rows
 
 
 def one_row(answer: Sequence[_Row], columns: int) -> _Row:

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 from stallmark.engines import sql_file
 from stallmark.engines.abilities import PAGE_BYTES, Answer, Measures
-from stallmark.engines.base import Isolation, Session
+from stallmark.engines.base import ROWS_AT_ONCE, Head, Isolation, Session
 from stallmark.engines.mssql.odbc import api, failed, rows
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 
@@ -126,11 +126,11 @@ class MssqlSession(Session):
             self.commit()
         return answer
 
-    def count(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> int:
+    def call_head(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> Head:
         cursor, sql = self._statements[name]
         commits = commits and not self._in_transaction
-        count: int = self._run(cursor, sql, parameters, commits=commits, take=count_rows)
-        return count
+        head: Head = self._run(cursor, sql, parameters, commits=commits, take=fetch_head)
+        return head
 
     def begin(self, isolation: Isolation) -> None:
         self._run(self._aside, _BEGIN.format(isolation=isolation), commits=False)
@@ -189,18 +189,22 @@ class MssqlSession(Session):
             raise failed(error) from None
 
 
-def count_rows(cursor: Any) -> int:
-    """Return the number of rows of all results of what was executed, a few of which are fetched at a time; without any,
-    the number of rows that it changed."""
+def fetch_head(cursor: Any) -> Head:
+    """Return the head of all results of what was executed: their rows are fetched a few at a time."""
     count, changed, more = 0, 0, True
+    first: list[tuple] = []
     while more:
         if cursor.description:
-            while block := cursor.fetchmany(ROWS_AT_ONCE):
+            block = cursor.fetchmany(ROWS_AT_ONCE)
+            first = first or [tuple(row) for row in block]
+            count += len(block)
+            while len(block) == ROWS_AT_ONCE:
+                block = cursor.fetchmany(ROWS_AT_ONCE)
                 count += len(block)
         elif cursor.rowcount > 0:
             changed += cursor.rowcount
         more = cursor.nextset()
-    return count or changed
+    return count or changed, first
 
 
 def as_exec(sql: str) -> str:
@@ -213,7 +217,6 @@ def as_exec(sql: str) -> str:
 # SET STATISTICS XML, which would send the plan behind the answer, makes the server time every row in every operator: a
 # query that it doubles is no measure of storage ("Query profiling infrastructure", Microsoft).
 
-ROWS_AT_ONCE = 1000
 MOST_WAITS = 10
 
 _ONLY_TIME = "Of queries only time and rows are known: {why}."
@@ -258,7 +261,7 @@ class MssqlQueries:
 
     def execute(self, text: str) -> Answer:
         try:
-            count = count_rows(self._cursor.execute(text))
+            count = fetch_head(self._cursor.execute(text))[0]
         except self._error as error:
             failure = failed(error)
             if failure.kind is not ErrorClass.CONNECTION_LOST:

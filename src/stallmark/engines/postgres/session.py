@@ -10,7 +10,7 @@ import psycopg
 from psycopg import pq
 
 from stallmark.engines import sql_file
-from stallmark.engines.base import READ_ONLY, Changed, Isolation, OwnIO, Session
+from stallmark.engines.base import READ_ONLY, ROWS_AT_ONCE, Head, Isolation, OwnIO, Session
 from stallmark.errors import CallFailed, ErrorClass
 
 # PostgreSQL's errors as ours.
@@ -68,11 +68,12 @@ def first_line(text: object) -> str:
 Statement = tuple[bytes, Sequence[bytes | None]]
 """The name of a prepared statement, and its parameters."""
 
-SYNC = int(pq.ExecStatus.PIPELINE_SYNC)  # the enumeration compares slowly
+# As numbers, because the enumeration compares slowly.
+SYNC = int(pq.ExecStatus.PIPELINE_SYNC)
+_DONE = int(pq.ExecStatus.COMMAND_OK)
+_GOOD = (int(pq.ExecStatus.TUPLES_OK), _DONE)
+_HEAD = (int(pq.ExecStatus.TUPLES_CHUNK), *_GOOD)
 _ALIVE = pq.ConnStatus.OK
-_CHANGED = pq.ExecStatus.COMMAND_OK
-_COUNTED = (pq.ExecStatus.TUPLES_CHUNK, pq.ExecStatus.TUPLES_OK, _CHANGED)
-ROWS_AT_ONCE = 1000
 
 
 def as_execute(name: str, parameters: Sequence[Any]) -> str:
@@ -98,7 +99,7 @@ class Trips:
 
     def __init__(self, connection: pq.abc.PGconn):
         self._connection = connection
-        self._wait = _waiting_for(connection.socket)
+        self.wait = _waiting_for(connection.socket)
 
     def query(self, text: bytes) -> list[pq.abc.PGresult]:
         """Send the statements of a text; return their results, up to one that failed.
@@ -124,27 +125,9 @@ class Trips:
             connection.exit_pipeline_mode()
         return results
 
-    def count_rows(self, statement: Statement) -> tuple[int, pq.abc.PGresult | None]:
-        """Execute a statement; return the number of rows that it returned or, without any, changed, and the result that
-        failed, if one did."""
-        connection, count, failed = self._connection, 0, None
-        connection.send_query_prepared(*statement)  # type: ignore[arg-type]
-        connection.set_chunked_rows_mode(ROWS_AT_ONCE)
-        while connection.status == _ALIVE:
-            while connection.is_busy():
-                self._wait()
-                connection.consume_input()
-            if (result := connection.get_result()) is None:
-                break
-            # At the end of a SELECT the server repeats the number of its rows as that of its command.
-            count += (result.command_tuples or 0) if result.status == _CHANGED else result.ntuples
-            if result.status not in _COUNTED:
-                failed = result
-        return count, failed
-
     def _results(self, end: int | None) -> list[pq.abc.PGresult]:
         """Return the results up to one of status `end`; None: all of them."""
-        connection, wait = self._connection, self._wait
+        connection, wait = self._connection, self.wait
         results: list[pq.abc.PGresult] = []
         try:
             while True:
@@ -179,9 +162,6 @@ TELLS_OWN_IO = 180_000  # pg_stat_get_backend_io came with 18
 # By type identifier (pg_type.dat); everything else stays text.
 _DECODERS: dict[int, Any] = {20: int, 21: int, 23: int, 700: float, 701: float, 16: b"t".__eq__}
 
-
-_DONE = int(pq.ExecStatus.COMMAND_OK)  # the enumeration compares slowly
-_GOOD = (int(pq.ExecStatus.TUPLES_OK), _DONE)
 _BEGIN = {level: f"BEGIN ISOLATION LEVEL {level}; " for level in Isolation}
 _BEGIN_BY_DEFAULT = _BEGIN[Isolation.READ_COMMITTED]
 
@@ -298,19 +278,45 @@ class PostgresSession(Session):
         return failed or answers[-2]
 
     def count(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> int:
+        return self._head(name, parameters, commits)[0]
+
+    def call_head(self, name: str, parameters: Sequence[Any], *, commits: bool = True) -> Head:
+        count, result = self._head(name, parameters, commits)
+        return count, self._rows(name, result)
+
+    def _head(self, name: str, parameters: Sequence[Any], commits: bool) -> tuple[int, pq.abc.PGresult]:
+        """Return the number of rows and the first result of a call. On the path of every statement of a user's own."""
+        connection, wait = self._connection, self._trips.wait
+        if self._to_begin:
+            begin, self._to_begin = self._to_begin, ""
+            self._execute(begin.encode(), commits=False)
+        count, first, failed = 0, None, None
         try:
-            count, failed = self._trips.count_rows((name.encode(), _as_text(parameters)))
+            connection.send_query_prepared(name.encode(), _as_text(parameters))  # type: ignore[arg-type]
+            connection.set_chunked_rows_mode(ROWS_AT_ONCE)
+            wait()
+            connection.consume_input()
+            while True:
+                while connection.is_busy():
+                    wait()
+                    connection.consume_input()
+                if (result := connection.get_result()) is None:
+                    break
+                count += result.ntuples
+                first = first or result
+                if result.status not in _HEAD:
+                    failed = result
         except psycopg.OperationalError as error:
             if not self.is_lost:
                 raise CallFailed(ErrorClass.CONNECTION_LOST, "08006", first_line(error)) from None
-            failed = None
+            first = None
         if failed:
-            failure = self._failure(failed, commits)
+            failure = self._failure(failed, commits and not self._in_transaction)
             self.roll_back()
             raise failure
-        if self.is_lost:
+        if first is None:
             raise self._unanswered(None, commits)
-        return count
+        return count or first.command_tuples or 0, first
 
     def finish(self, name: str, parameters: Sequence[Any]) -> None:
         begin, self._to_begin = self._to_begin, ""
@@ -345,7 +351,7 @@ class PostgresSession(Session):
 
     def _rows(self, name: str, result: pq.abc.PGresult) -> Sequence[tuple]:
         if result.status == _DONE:
-            return Changed(result.command_tuples or 0)
+            return []
         decoders = self._decoders.get(name)
         if decoders is None:
             decoders = [(c, _DECODERS.get(result.ftype(c), bytes.decode)) for c in range(result.nfields)]

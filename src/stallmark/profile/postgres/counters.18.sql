@@ -13,3 +13,8 @@ SELECT 'checkpoint_pages', extract(epoch FROM stats_reset)::text, buffers_writte
  UNION ALL
 SELECT 'background_pages', extract(epoch FROM stats_reset)::text, buffers_clean
   FROM pg_stat_bgwriter
+ UNION ALL
+SELECT 'parallel_workers',
+       format('%s of %s', extract(epoch FROM max(stats_reset)), count(*)),
+       sum(parallel_workers_launched)::bigint
+  FROM pg_stat_database

@@ -84,7 +84,7 @@ class PostgresSource(Source):
             pool_bytes=facts["pool_bytes"],
             database_bytes=self._sizes[0],
         )
-        return Opened(server, facts["mark"], self._missing(facts, major))
+        return Opened(server, facts["mark"], self._missing(facts))
 
     def read(self) -> Reading:
         answers = {name: self._connection.rows(text) for name, text in self._texts.items()}
@@ -123,15 +123,13 @@ class PostgresSource(Source):
         except StallmarkError:  # a database is being dropped, or the role lacks the right: unknown this time
             self._sizes = (None, None)
 
-    def _missing(self, facts: Row, major: int) -> dict[str, str]:
+    def _missing(self, facts: Row) -> dict[str, str]:
         missing = {name: _NOT_REPORTED for name in ("cores", "memory_bytes", "cpu_s")}
         missing |= {} if facts["times_files"] else {"data stalls": _UNTIMED.format(*["track_io_timing"] * 2)}
         missing |= {} if facts["times_log"] else {"log stalls": _UNTIMED.format(*["track_wal_io_timing"] * 2)}
         missing |= {} if facts["sees_sessions"] else {"waits": _NO_ROLE}
-        missing |= (
-            {} if self._sizes[0] is not None else {"size_bytes": "this role may not ask for sizes: GRANT pg_monitor"}
-        )
-        return missing | ({} if major >= 18 else {"log write_bytes": "PostgreSQL counts it from 18 on"})
+        unsized = {"size_bytes": "this role may not ask for sizes: GRANT pg_monitor"}
+        return missing | ({} if self._sizes[0] is not None else unsized)
 
 
 def _sessions(rows: Sequence[Row]) -> list[tuple]:

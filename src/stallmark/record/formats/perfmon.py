@@ -24,7 +24,7 @@ from importlib import resources
 from pathlib import Path
 
 from stallmark.record.formats.dates import MONTH_FIRST, is_time
-from stallmark.record.formats.sample import Counter, Has, Recorded, Sample, find_unit, lines_in, number, opened
+from stallmark.record.formats.sample import Counter, Has, Recorded, Sample, find_unit, lines_of, number
 from stallmark.record.formats.sentences import refusal
 
 HEAD = re.compile(r'\s*"?\(PDH-(CSV|TSV) \d')
@@ -79,17 +79,13 @@ class Perfmon(Recorded):
 
     def _rows(self) -> Iterator[list[str]]:
         """Yield the rows; of a row that is cut within a cell, only its time."""
-        with opened(self.path) as text:
-            lines = (line for line in lines_in(self.path, text) if line.strip())
-            first = next(lines, "")
-            delimiter = separator(first)
+        delimiter = ""
+        for line in filter(str.strip, lines_of(self.path)):
+            delimiter = delimiter or separator(line)
+            # An odd number of quotes means that the row is cut within a cell.
+            whole = line.partition(delimiter)[0] if line.count('"') % 2 else line
             try:
-                yield from csv.reader([first], delimiter=delimiter)
-                for line in lines:
-                    # An odd number of quotes means that the row is cut within a cell.
-                    if line.count('"') % 2:
-                        line = line.partition(delimiter)[0]
-                    yield from csv.reader([line], delimiter=delimiter)
+                yield from filter(None, csv.reader([whole], delimiter=delimiter))
             except csv.Error as error:
                 raise refusal("not_csv", self.path, error=error) from None
 

@@ -86,16 +86,10 @@ def head_of(path: Path, characters: int = 65_536) -> str:
 def lines_of(path: Path) -> Iterator[str]:
     """Yield the lines of a file without ends and colours. Raise StallmarkError for a line that never ends."""
     with opened(path) as text:
-        for line in lines_in(path, text):
+        while line := text.readline(_LONGEST):
+            if len(line) == _LONGEST:
+                raise refusal("long_line", path, most=_LONGEST)
             yield _COLOUR.sub("", line.rstrip("\r\n"))
-
-
-def lines_in(path: Path, text: TextIO) -> Iterator[str]:
-    """Yield the lines of an opened file, with their ends. Raise StallmarkError for one without end."""
-    while line := text.readline(_LONGEST):
-        if len(line) == _LONGEST:
-            raise refusal("long_line", path, most=_LONGEST)
-        yield line
 
 
 class JsonArray:

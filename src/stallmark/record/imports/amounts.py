@@ -15,7 +15,8 @@ import numpy as np
 from stallmark.record.formats.sample import Counter
 from stallmark.record.formats.sentences import count_with_noun, refusal
 from stallmark.record.imports.readings import Readings
-from stallmark.record.imports.recording import Recording, Rows, some_names
+from stallmark.record.imports.recording import Recording, some_names
+from stallmark.record.profile.interval_table import Intervals
 
 Kind = Literal["total", "count", "rate", "mean", "state"]
 """The meaning of a value: a total since some time, a count of the interval that ends with it, a rate or the mean of an
@@ -173,7 +174,7 @@ class Amounts:
                 absent |= {part.name for part in own if (known & ~part.mask).any()}
             unknown = np.isnan(total)
             missing |= {part.name for part in parts if part.mask.any() and (unknown & part.needed & ~part.mask).any()}
-        self._recording.rows.append(Rows(self.start, self.end, sums))
+        self._recording.intervals.append(Intervals(self.start, self.end, sums))
         for kind, names in (("unknown", missing - {""}), ("absent", absent - {""})):
             if names:
                 self._recording.note(kind, file=self.name, names=some_names(names))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import stallmark
+from stallmark.record.files import refuse_unwritable
 from stallmark.record.formats.recognise import detect_format, open_recording
 from stallmark.record.formats.sentences import count_with_noun, refusal
 from stallmark.record.imports import open_csv, perfmon, prometheus, sysstat
@@ -26,12 +27,12 @@ def _intervals(recording: Recording, wanted: Wanted) -> Intervals:
     """Put the spans of all files in the order of time. Of a span in two files, the first known value of each column
     counts; of two spans that overlap, the shorter one."""
     # In whole µs, so that the same time in two files is equal.
-    spans = np.round(np.concatenate([(rows.start, rows.end) for rows in recording.rows], axis=1) * _US)
+    spans = np.round(np.concatenate([(part.start, part.end) for part in recording.intervals], axis=1) * _US)
     (start, end), places = np.unique(spans, axis=1, return_inverse=True)
     columns: dict[str, np.ndarray] = {}
-    for rows in recording.rows:
-        own, places = np.split(places, [len(rows.start)])
-        for name, values in rows.columns.items():
+    for part in recording.intervals:
+        own, places = np.split(places, [len(part.start)])
+        for name, values in part.columns.items():
             column = columns.setdefault(name, np.full(len(start), np.nan))
             is_new = np.flatnonzero(np.isnan(column[own]) & np.isfinite(values))[::-1]
             column[own[is_new]] = values[is_new]
@@ -85,6 +86,7 @@ def import_profile(files: Sequence[Path], folder: Path, wanted: Wanted, *, anony
     """
     if folder.exists():
         raise refusal("existing", folder)
+    refuse_unwritable(folder, "name another with --out")
     if not files:
         raise refusal("no_file")
     if wanted.schedule and len(files) > 1:

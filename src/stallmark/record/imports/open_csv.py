@@ -13,7 +13,6 @@ time are distinguished by a column of names; one that begins with a class, as "l
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from stallmark.record.formats.sample import Counter, head_of
 from stallmark.record.formats.sentences import refusal
@@ -21,8 +20,8 @@ from stallmark.record.formats.table import Table
 from stallmark.record.imports.amounts import Amounts, Meaning, Part, known_counters
 from stallmark.record.imports.prometheus import OBJECTS
 from stallmark.record.imports.readings import Readings, read_samples
-from stallmark.record.imports.recording import COUNTS, Recording, Wanted, some_names
-from stallmark.record.profile.interval_table import IO, STATES, FileClass
+from stallmark.record.imports.recording import Recording, Wanted, some_names
+from stallmark.record.profile.interval_table import FileClass
 
 _HINT = "it takes Perfmon's CSV, iostat with -t, sadf -j, a range query of Prometheus as JSON, and CSV with times"
 _NAMED = 6  # maximum series named in a message
@@ -30,35 +29,12 @@ _INSTANCE = re.compile(r'\binstance="([^":]+)')
 _WORD = re.compile(r"[A-Za-z_:][\w:]*")
 
 
-class Ours(NamedTuple):
-    """The class, meaning and unit of one of our names."""
-
-    held: str
-    meaning: Meaning
-    unit: str
-
-
-def _names() -> Iterator[tuple[str, Ours]]:
-    columns = [("server", column) for column in (*STATES, *COUNTS)]
-    for held, column in [*columns, *((held, column) for held in FileClass for column in IO)]:
-        name = column if held in ("server", FileClass.DEVICE) else f"{held}.{column}"
-        if column in STATES:
-            yield name, Ours(held, Meaning(column, "state"), "")
-        elif name.endswith("_stall_ms"):
-            for unit, factor in (("ms", 1.0), ("s", 1000.0)):
-                stall = f"{name.removesuffix('ms')}{unit}"
-                yield stall, Ours(held, Meaning(column, "count", factor), unit)
-                yield f"{stall}_total", Ours(held, Meaning(column, "total", factor), unit)
-                mean = column.replace("stall_", "")
-                yield stall.replace("stall_", ""), Ours(held, Meaning(mean, "mean", factor), unit)
-        else:
-            yield name, Ours(held, Meaning(column, "count"), "")
-            yield f"{name}_total", Ours(held, Meaning(column, "total"), "")
-            yield f"{name}_per_s", Ours(held, Meaning(column, "rate"), "B/s" if name.endswith("bytes") else "1/s")
-
-
-NAMES = dict(_names())
-"""Our names and their meanings: reads, reads_per_s, reads_total, read_ms, data.write_bytes_per_s and so on."""
+NAMES: dict[str, tuple[str, Meaning]] = {
+    name if held in ("server", FileClass.DEVICE) else f"{held}.{name}": (held, meaning)
+    for (object, name), [meaning] in known_counters("csv").items()
+    for held in (["server"] if object == "server" else FileClass)
+}
+"""The class and meaning of our names: reads, reads_per_s, reads_total, read_ms, data.write_bytes_per_s and so on."""
 
 
 def read(path: Path, recording: Recording, wanted: Wanted) -> None:
@@ -83,7 +59,7 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
 
 def _parts(readings: Readings, names: Mapping[Counter, tuple[str, str]]) -> Iterator[Part]:
     for counter, (ours, row) in names.items():
-        held, (column, kind, factor, rank), _ = NAMES[ours]
+        held, (column, kind, factor, rank) = NAMES[ours]
         yield Part(column, kind, rank, (held, row), row or counter.name, readings.values[counter] * factor)
 
 
@@ -117,11 +93,11 @@ def _refuse(
             for word in set(_WORD.findall(name)) & OBJECTS.keys():
                 raise refusal("raw_total", path, series=name, ours=_total_name(word))
         raise refusal("raw_totals" if "__name__" in head_of(path, 4096) else "no_name", path, has=has)
-    of_all = {NAMES[ours].meaning.column: ours for ours, row in parts.values() if not row and "." not in ours}
+    of_all = {NAMES[ours][1].column: ours for ours, row in parts.values() if not row and "." not in ours}
     columns: dict[tuple[str, str], str] = {}
     rows: dict[tuple[str, str], str] = {}
     for counter, (ours, row) in parts.items():
-        held, meaning, unit = NAMES[ours]
+        held, meaning = NAMES[ours]
         if (other := columns.setdefault((held, meaning.column), ours)) != ours:
             raise refusal("same_metric", path, first=other, second=ours)
         if (whole := of_all.get(meaning.column)) and "." in ours and not row:
@@ -129,9 +105,15 @@ def _refuse(
         key = (ours, row if meaning.kind == "mean" else "")
         if meaning.kind in ("mean", "state") and (other := rows.setdefault(key, counter.name)) != counter.name:
             raise refusal("no_sum", path, ours=ours, first=other, second=counter.name)
-        if counter.unit and counter.unit != unit:
+        if counter.unit and counter.unit != (unit := _unit_of(meaning)):
             own = unit or "a number for each interval"
             raise refusal("other_unit", path, series=counter.name, unit=counter.unit, ours=ours, own=own)
+
+
+def _unit_of(meaning: Meaning) -> str:
+    if meaning.kind == "rate":
+        return "B/s" if meaning.column.endswith("bytes") else "1/s"
+    return "" if not meaning.column.endswith("_ms") else "ms" if meaning.factor == 1 else "s"
 
 
 def _total_name(metric: str) -> str:

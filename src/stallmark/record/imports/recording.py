@@ -2,13 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
-
-import numpy as np
+from typing import Literal
 
 from stallmark.record.formats.dates import Schedule
 from stallmark.record.formats.sentences import note
-from stallmark.record.profile.interval_table import SERVER, STATES, FileClass
+from stallmark.record.profile.interval_table import SERVER, STATES, FileClass, Intervals
 
 COUNTS = tuple(name for name in SERVER.names[2:] if name not in STATES)
 _NAMED = 8  # maximum names in a sentence
@@ -29,19 +27,11 @@ class Wanted:
     """The times of iostat reports without times."""
 
 
-class Rows(NamedTuple):
-    """Columns of numbers over spans of time in seconds since 1970, as "data.reads"; NaN if unknown."""
-
-    start: np.ndarray
-    end: np.ndarray
-    columns: dict[str, np.ndarray]
-
-
 @dataclass
 class Recording:
-    """The contents of the files so far. Of two rows over one span the first counts, column by column."""
+    """The contents of the files so far. Of two intervals over one span the first counts, column by column."""
 
-    rows: list[Rows] = field(default_factory=list)
+    intervals: list[Intervals] = field(default_factory=list)
     host: str | None = None
     engine: Literal["mssql", "postgresql"] | None = None
     cores: int | None = None

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from psycopg import sql
 
 from stallmark.engines.abilities import (
     Backup,
@@ -289,9 +290,14 @@ class EmbeddedEngine(PostgresEngine):
         self.devices = EmbeddedDevices(server)
         self.tracing = EmbeddedTracing(server)
         self.variant_settings = {**self.variant_settings, "settings": EmbeddedSettings(self)}
-        admin = PostgresEngine(server.url(SYSTEM_DATABASE))
-        if not admin.has_database(database):
-            admin.make_database(database)
+        self._admin = PostgresEngine(server.url(SYSTEM_DATABASE))
+        if not self._admin.has_database(database):
+            self._admin.make_database(database)
+
+    def clear_database(self) -> None:
+        name = self.database_name()
+        self._admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)).as_string())
+        self._admin.make_database(name)
 
     def on_database(self, name: str) -> "EmbeddedEngine":
         return EmbeddedEngine(self.server, name)

@@ -1,0 +1,57 @@
+"""A file or folder that cannot be written is refused in a sentence, before the work."""
+
+import os
+import sys
+
+import pytest
+from support.command_line import stallmark
+from support.synthetic import Truth, make_run
+
+
+@pytest.fixture
+def unwritable(tmp_path):
+    """A folder that takes no file; root may write into every folder but those of the kernel."""
+    if os.getuid():
+        (folder := tmp_path / "unwritable").mkdir(mode=0o500)
+        return folder
+    if not os.path.isdir("/proc/self"):
+        pytest.skip("root may write everywhere")
+    return "/proc/self"
+
+
+@pytest.fixture
+def run(tmp_path):
+    make_run(tmp_path / "01-run", Truth(tps=300, measured_s=10))
+    return tmp_path / "01-run"
+
+
+OPTIONS = {
+    "run": ["--markdown FILE.md", "--junit FILE.xml", "--junit NEW/limits.xml"],
+    "report": ["--out FILE.html", "--summary FILE.svg", "--markdown FILE.md", "--junit FILE.xml"],
+    "compare": ["--out FILE.html", "--markdown FILE.md", "--junit FILE.xml --fail-if worse"],
+    "export": ["--csv NEW", "--flat FILE.csv"],
+    "characterise": ["--page FILE.html"],
+    "size": ["--out FILE.html", "--markdown FILE.md"],
+    "probe": ["--out NEW"],
+    "profile": ["--out NEW --from FILE"],
+}
+CASES = [(command, options) for command, all_options in OPTIONS.items() for options in all_options]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="rights of folders are Unix'")
+@pytest.mark.parametrize(("command", "options"), CASES)
+def test_what_cannot_be_written_is_refused_before_the_work(command, options, unwritable, run, tmp_path):
+    subjects = {"run": ["demo"], "size": [run, run], "probe": [tmp_path], "profile": []}
+    named = options.replace("NEW", f"{unwritable}/new").replace("FILE", f"{unwritable}/file").split()
+    before = sorted(tmp_path.rglob("*"))
+    result = stallmark(command, *subjects.get(command, [run]), *named)
+    assert result.exit_code == 3, result.output
+    assert f"Nothing can be written to {unwritable}" in " ".join(result.output.split())
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="rights of folders are Unix'")
+def test_a_scenario_of_probes_is_refused(unwritable):
+    result = stallmark("run", "saturation", "--out", f"{unwritable}/new")
+    assert result.exit_code == 3, result.output
+    assert f"Nothing can be written to {unwritable}" in " ".join(result.output.split())
