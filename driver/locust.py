@@ -20,6 +20,7 @@ import math
 import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -231,10 +232,13 @@ class _Test:
 
 @events.init.add_listener
 def _join(environment: Environment, runner: Runner, **_: Any) -> None:
-    if any(issubclass(kind, StallmarkUser) and kind.sql for kind in environment.user_classes):
-        # Now, because a worker that imports when the test begins sends no sign of life, and is given up.
-        for part in ("definition", "workload"):
-            capabilities.parts(part)
+    # Now, because a worker that imports when the test begins sends no sign of life, and is given up.
+    for kind in environment.user_classes:
+        if issubclass(kind, StallmarkUser):
+            with suppress(StallmarkError):  # which the test's begin reports
+                open_engine(kind.server or os.environ.get("STALLMARK_SERVER", ""))
+            for part in ("definition", "workload") if kind.sql else ():
+                capabilities.parts(part)
     # Imports take seconds, by which a run time of Locust's would end early.
     gevent.get_hub().loop.update_now()
     _Test(environment, runner)

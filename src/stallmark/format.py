@@ -179,8 +179,8 @@ def percent(share: float) -> str:
 
 
 def up_to(share: float) -> str:
-    """Write a share as the largest of several: "up to 3 %", "under 1 %"."""
-    return percent(share) if 0 < share < 0.01 else f"up to {percent(share)}"
+    """Write a share as the largest of several: "up to 3 %", "under 1 %", "0 %"."""
+    return percent(share) if share < 0.01 else f"up to {percent(share)}"
 
 
 def factor(ratio: float) -> str:

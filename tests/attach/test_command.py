@@ -41,7 +41,7 @@ def test_it_says_what_was_attached_and_by_which_clock(runs, disks):
         "1: “SQL01” attached (perfmon), 6 counters, 55 samples every 1s, 2025-11-21 10:01:01 to 2025-11-21 10:01:55 "
         "UTC.",
         "Its clock: UTC+01:00, as the file says (bias -60 min, W. Europe Standard Time); no offset applied.",
-        "stallmark report runs draws it beside the throughput.",
+        "stallmark report runs draws it next to the throughput.",
     ]
     assert not Record(runs[1]).manifest.external  # the file does not reach it
     report = stallmark("report", "runs")

@@ -88,7 +88,7 @@ def test_how_many_thresholds_were_kept_is_said_where_there_are_some(tmp_path: Pa
     sweep(tmp_path / "b")
     found = json.loads(listed("--out", str(tmp_path), "--json"))
     assert [one["thresholds_kept"] for one in found] == [[1, 2], None]
-    assert listed("--out", str(tmp_path)).count("1 of 2 thresholds kept") == 1
+    assert listed("--out", str(tmp_path)).count("1 of 2 thresholds met") == 1
 
 
 def test_what_was_run_and_when_is_said(out: Path):

@@ -204,6 +204,31 @@ def test_open_arrivals_come_in_whole_though_one_machine_has_no_user(machines):
     min(begun, key=begun.__getitem__).kill()  # nothing of one that waits stays behind, either
 
 
+def test_own_sql_travels_to_the_machines_and_a_rate_of_it_is_that_of_all(machines, tmp_path):
+    (folder := tmp_path / "jars").mkdir()
+    (folder / "add.sql").write_text("INSERT INTO coin VALUES (:coin)")
+    (folder / "look.sql").write_text("SELECT count(*) FROM coin")
+    (folder / "workload.yaml").write_text(
+        "{transactions: {add: 1, look: {rate: 30/s}}, parameters: {coin: {from: 1, to: 9}}}"
+    )
+    with psycopg.connect(machines.remote.url(), autocommit=True) as connection:
+        connection.execute("CREATE TABLE coin (coin integer)")
+    workers = [machines.add() for _ in range(2)]
+    mine = {"workload": {"sql": str(folder)}, "users": [3], "measure": "4s", "reset": "continue"}
+    command = machines.start(2, "--shared", **mine)
+    assert command.wait() == 0, command.text
+    [record] = machines.records()
+    assert [machine.number for machine in record.manifest.load_machines] == [1, 2]
+    rows = record.table("transactions").to_pylist()
+    seconds = max(row["second"] for row in rows) + 1
+    ended = {name: sum(row["committed"] for row in rows if row["transaction"] == name) for name in ("add", "look")}
+    assert ended["add"] == machines.scalar("SELECT count(*) FROM coin") > 0
+    assert 0.7 < ended["look"] / (30 * seconds) < 1.1, "and not twice as many, by two machines"
+    assert {row["machine"] for row in record.table("deferred_queue").to_pylist()} == {1, 2}
+    for worker in workers:
+        worker.press_ctrl_c()
+
+
 @pytest.mark.parametrize("part", ["cli.main", "machines.worker"])
 def test_a_machine_that_is_killed_ends_the_run_with_a_sentence(machines, part):
     first, second = machines.crew.stand()

@@ -95,7 +95,7 @@ def test_nothing_is_said_of_thresholds_that_hold(tmp_path):
 
 def test_the_threshold_that_was_not_kept_is_named_with_what_was_measured(tmp_path):
     [text] = why(tmp_path, "tps > 1", "p95 < 0.001ms")
-    assert text.startswith("p95 < 0.001ms was not kept (") and text.endswith(" ms in cap 64 MiB)")
+    assert text.startswith("p95 < 0.001ms was not met (") and text.endswith(" ms in cap 64 MiB)")
 
 
 def test_of_an_invalid_step_it_is_said_why_nothing_is_known(tmp_path):
@@ -113,7 +113,7 @@ def test_of_several_loads_the_reason_names_the_load(tmp_path):
     changed(run, scenario={"name": "limits", "thresholds": ["tps > 1", "p95 < 0.001ms"]})
     cases = [case for case in experiment_cases(summarise([Record(run)]), "mail") if case.group == THRESHOLDS]
     assert [(case.name, case.passed) for case in cases] == [("mail: tps > 1", True), ("mail: p95 < 0.001ms", False)]
-    assert cases[1].reason.startswith("mail: p95 < 0.001ms was not kept (")
+    assert cases[1].reason.startswith("mail: p95 < 0.001ms was not met (")
 
 
 # The places of data and log, of each side of a comparison and of each variant of an experiment.
@@ -127,7 +127,7 @@ PLACES = {
     "none": Devices(),
 }
 TOLD = {
-    "A": ("data on vdb (/mnt/a/db)", "log on the same (/mnt/a/db/pg_wal)"),
+    "A": ("data on vdb (/mnt/a/db)", "log on the same device (/mnt/a/db/pg_wal)"),
     "B": ("data on vdb (/mnt/a/new)", "log on vdc (/mnt/b/log)"),
 }
 

@@ -110,7 +110,7 @@ def test_tables_of_drift_and_of_what_a_database_had_keep_the_reasons(results):
     before = probe(step(1, 200, scatter=NOISE), step(8, 1000, scatter=NOISE))
     found = drift(before, probe(step(1, 200, scatter=NOISE), step(8, 500, scatter=NOISE)))
     table = drift_table([(("disks",), found), (("flash", "disks"), drift(before, results[0]))])
-    assert [str(row[-1]) for row in table.rows] == ["same", "drifted", "cannot tell"]
+    assert [str(row[-1]) for row in table.rows] == ["same", "drifted", "inconclusive"]
     assert table.notes[0].startswith("during disks: ") and table.notes[1].startswith("from flash to disks: ")
     rows = [
         ("a", compare_with_probe(before, Achieved(100, 0.8, 20, 8192), emulated=emulated)) for emulated in (False, True)

@@ -125,6 +125,8 @@ def test_gaps_and_replicas_of_a_phase_are_shown_as_those_of_users_are(tmp_path):
         server=replace(step.server, state=ServerState(replicas=[far])),
     )
     experiment = replace(experiment, runs=[replace(run, steps=[step])])
-    assert "gaps: Not read for up to 7 of the 88 s measured: Server I/O." in " ".join(show(experiment, 300).split())
+    assert "gaps: “Server I/O” could not be read for up to 7 of the 88 s measured." in " ".join(
+        show(experiment, 300).split()
+    )
     page = Page(render(experiment))
-    assert "Not read for up to 7 of the 88 s measured" in page.text and "replica 1" in page.text
+    assert "could not be read for up to 7 of the 88 s measured" in page.text and "replica 1" in page.text

@@ -52,7 +52,7 @@ def test_an_interval_is_drawn_over_three_runs_and_not_over_two():
         assert all((row.low is not None) is known and len(row.runs) == repeats for row in rows)
         assert not known or all(row.low < row.rate < row.high for row in rows)
         said = [element.text for element in shapes(slide(given.buffer_pool(repeats, bare=False)), "text")]
-        assert ("a run" in said) is (repeats > 1) and ("95 % interval" in said) is known
+        assert ("one run" in said) is (repeats > 1) and ("95 % interval" in said) is known
 
 
 def test_without_sampled_sessions_no_cause_is_drawn():
@@ -75,7 +75,7 @@ def test_a_slide_says_the_question_the_answer_what_is_emulated_and_what_not_to_c
         experiment.answers,
         answer_of(experiment),
         "EMULATED: 4 of 5 runs",
-        "variation of seconds",
+        "Two runs may differ",
     ):
         assert one in re.sub(r"\s+", " ", said), one
     assert "bare device" in said  # the fifth

@@ -81,7 +81,7 @@ def test_a_steady_step_has_no_mark_and_all_its_figures_in_the_tables():
     seconds = steady.seconds(experiment)
     (row,) = [[str(cell) for cell in row] for row in seconds.rows]
     assert row[1:] == ["110 to 610 s", "500", "600", "exactly 5", "47 s, steady", "none"]
-    assert any("5 whole checkpoint cycles" in note for note in seconds.notes)
+    assert any("5 complete checkpoint cycles" in note for note in seconds.notes)
     assert "110 to 610 s" in render(experiment)
 
 

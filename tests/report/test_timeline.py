@@ -44,7 +44,7 @@ def test_a_day_is_drawn_with_few_points_that_keep_the_mean_and_says_so():
     assert sum(extremes) <= POINTS and sum(len(t["x"]) for t in tps) <= 1.5 * POINTS
     measured = max((t for t in tps if not t["name"].endswith(EXTREMES)), key=lambda t: len(t["x"]))
     assert abs(np.mean(measured["y"]) / run.series.tps[20:].mean() - 1) < 0.001
-    assert "Drawn as means of 87" in figure.method
+    assert "Lines are means of 87" in figure.method
     assert figure.plotly["layout"]["xaxis"]["title"]["text"].startswith("hours")
     assert len(render(given.experiment([run]))) < 6e6
 

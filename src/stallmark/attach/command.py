@@ -61,7 +61,7 @@ def attach(
     for entry in attached:
         for sentence in _sentences(entry):
             print_markup(out, escape(sentence))
-    print_markup(out, escape(f"stallmark report {' '.join(map(str, runs))} draws it beside the throughput."))
+    print_markup(out, escape(f"stallmark report {' '.join(map(str, runs))} draws it next to the throughput."))
 
 
 def offset_s(text: str) -> float:

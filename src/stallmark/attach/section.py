@@ -73,7 +73,7 @@ def correlations(experiment: ExperimentSummary) -> Table | None:
         word("name", lambda row: row[1].name),
         word("what", lambda row: term(row[2].kind)),
         word("counter", lambda row: _name(row[2])),
-        number("mean", lambda row: format.number(row[2].mean) + (f"{format.NBSP}{row[2].unit}" if row[2].unit else "")),
+        number("mean", lambda row: _mean(row[2])),
         number("interval", lambda row: row[1].interval_s, format.seconds),
         number("n", lambda row: row[2].correlation.n if row[2].correlation else None, format.count),
         number("r", lambda row: coefficient(row[2].correlation.r) if row[2].correlation else format.NONE),
@@ -120,7 +120,7 @@ def _figure(run: RunSummary, source: ExternalSummary, number: int, colour: str) 
     made.update_layout(shapes=_warm_ups(run, divisor, places(len(lines))))
     return Figure(
         id=f"external-{number}",
-        title=f"{source.name} beside the throughput of {run.title}",
+        title=f"{source.name} next to the throughput of {run.title}",
         unit="",
         emulated=any(step.emulated for step in run.steps),
         summary=_summary(run, source),
@@ -141,10 +141,18 @@ def _throughput(run: RunSummary) -> Line:
 
 
 def _samples(counter: ExternalCounter) -> Line:
-    unit = f", {counter.unit}" if counter.unit and counter.unit != "1/s" else ""
-    unit = ", per second" if counter.unit == "1/s" else unit
-    title = f"{term(counter.kind)}{unit}: {_name(counter)}"
+    unit = _unit(counter)
+    title = f"{term(counter.kind)}{f', {unit}' if unit else ''}: {_name(counter)}"
     return title, counter.t, counter.values
+
+
+def _unit(counter: ExternalCounter) -> str | None:
+    return "per second" if counter.unit == "1/s" else counter.unit
+
+
+def _mean(counter: ExternalCounter) -> str:
+    unit = _unit(counter)
+    return format.number(counter.mean) + (f"{format.NBSP}{unit}" if unit else "")
 
 
 def _name(counter: ExternalCounter) -> str:
@@ -175,8 +183,7 @@ def _span(source: ExternalSummary) -> str:
 def _summary(run: RunSummary, source: ExternalSummary) -> str:
     parts = []
     for counter in source.counters:
-        unit = f" {counter.unit}" if counter.unit else ""
-        parts.append(f"{term(counter.kind)} {format.number(counter.mean)}{unit}")
+        parts.append(f"{term(counter.kind)} {_mean(counter)}")
     return wording.means(source.name, run.title, parts)
 
 

@@ -8,13 +8,14 @@ from stallmark.format import seconds
 from stallmark.report.text import says
 
 LEAD = (
-    "Figures of other tools, by their own clocks. Throughput is taken over the intervals between their samples; "
-    "correlations are of changes from one interval to the next, and one that spans zero shows no connection."
+    "Figures of other tools, by their own clocks. Throughput is taken over the intervals between the tools’ samples; "
+    "correlations are of changes from one interval to the next. A correlation whose interval spans zero shows no "
+    "connection."
 )
 
 
 def left_out(name: str, note: str) -> str:
-    return f"{name}: left out {note}."
+    return f"{name}: omitted {note}."
 
 
 def converted(name: str, remark: str) -> str:
@@ -41,8 +42,9 @@ NOT_CORRELATED = f"{format.NONE}: too few samples within measured intervals, or 
 def method(name: str) -> str:
     """Return the method of the chart of a file of another tool."""
     return (
-        "Throughput by Stallmark’s clock, every second or means of several, before their extremes; the counters by the "
-        f"clock of {name}, each sample drawn at the end of its interval. Warm-up is shaded."
+        "Throughput is drawn by Stallmark’s clock, every second or as means of several seconds with their extremes "
+        f"behind them. The counters are drawn by the clock of {name}, each sample at the end of its interval. Warm-up "
+        "is shaded."
     )
 
 

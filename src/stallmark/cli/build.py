@@ -36,8 +36,8 @@ from stallmark.experiment.progress import Show
 def build(choice, scenario, target, workers: int | None, part: str | None, quiet: bool, as_json: bool) -> None:
     """Build a database, or complete one whose build was interrupted.
 
-    WORKLOAD is {workloads}; bank+mail for several in one database, bank,mail for a database each; or a
-    scenario, whose database is built with the placement that the scenario sets.
+    WORKLOAD is {workloads}. bank+mail is several workloads in one database, and bank,mail one database for each. Or it
+    is a scenario: its database is built with the placement that the scenario sets.
     """
     from stallmark.experiment.build_progress import show_build
     from stallmark.experiment.placing import arrangement, locations

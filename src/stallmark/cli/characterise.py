@@ -62,8 +62,8 @@ def characterise(
 ) -> None:  # fmt: skip
     """Show how a load reads: by size of memory, across the data, by table and by transaction.
 
-    A workload, or the load of a scenario, is run on the embedded PostgreSQL while all its I/Os are traced. Existing
-    RUNs are shown as far as their records go: completely if their scenario has `observe: [io_trace]`. If a
+    A workload, or the load of a scenario, is run on the embedded PostgreSQL while all its I/Os are traced. Of existing
+    RUNs, the page shows what their records contain: everything if their scenario has `observe: [io_trace]`. If a
     folder of runs has the name of a workload, write it as ./bank.
     """
     from stallmark.report.targets import refuse_target

@@ -46,8 +46,8 @@ _REFUSED = "[red]REFUSED [/]"
 def check(choice, scenario, target, quick: bool, with_answers: bool, as_json: bool) -> None:
     """Check that a database is complete and consistent.
 
-    WORKLOAD is {workloads}; bank+mail for several in one database, bank,mail for a database each; or a scenario, whose
-    database is checked.
+    WORKLOAD is {workloads}. bank+mail is several workloads in one database, and bank,mail one database for each. Or it
+    is a scenario, whose database is checked.
     """
     from stallmark.loaders import databases, ledger
     from stallmark.schema.deploy import telling_blockers

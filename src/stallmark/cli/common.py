@@ -192,8 +192,8 @@ def workload_options(*, as_built: bool = False) -> Callable:
             "scale",
             default="",
             metavar="MEASURE=N[,…]",
-            help="Size of the database, such as branches=100, customers=1000,days=10 or size=20GB; for several "
-            "workloads, the measures of all.",
+            help="Size of the database, such as branches=100, customers=1000,days=10 or size=20GB; several workloads "
+            "take the measures of each.",
         )
         @click.option(
             "--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of the generated data."
@@ -261,7 +261,7 @@ junit_option = click.option(
     "--junit",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Also write a JUnit file for CI: each limit, and whether it was kept.",
+    help="Also write a JUnit file for CI: each limit, and whether it was met.",
 )
 quiet_option = click.option("--quiet", "-q", is_flag=True, help="Show the result alone, without progress.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON to standard output.")

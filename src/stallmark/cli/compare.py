@@ -32,7 +32,7 @@ from stallmark.errors import StallmarkError
 )  # fmt: skip
 @click.option(
     "--varied", multiple=True, metavar="SETTING",
-    help="A setting of the server that was changed by hand between the sides, by its name in the report.",
+    help="Server setting that was changed by hand between the sides, by its name in the report.",
 )  # fmt: skip
 @click.option(
     "--out", "target", type=click.Path(path_type=Path),

@@ -76,7 +76,7 @@ def main(context: click.Context) -> None:
     """Show what storage and memory do to a real database.
 
     Exit codes: 0: all well; 1: a consistency condition does not hold; 2: wrong command line; 3: the command failed;
-    4: the run is incomplete, or its primary transaction never committed; 5: a threshold was not kept, no candidate
+    4: the run is incomplete, or its primary transaction never committed; 5: a threshold was not met, no candidate
     carries the load, --fail-if applies, or a comparison could not be made; 6: these runs cannot decide whether
     --fail-if applies; 70: a bug in Stallmark; 130: stopped by Ctrl-C; 129 or 143: stopped by another signal; 141: the
     reader closed the output.

@@ -52,7 +52,7 @@ def runs(scenario: str | None, out_dir: Path, as_json: bool) -> None:
             f"{experiment.state}, {escape(str(experiment.folder))}",
         )
         if thresholds := count_kept_thresholds(experiment):
-            item("   ", f"{thresholds[0]} of {thresholds[1]} thresholds kept")
+            item("   ", f"{thresholds[0]} of {thresholds[1]} thresholds met")
         if text := result(experiment):
             item("   ", escape(text))
     if scenario:

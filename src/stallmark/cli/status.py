@@ -53,7 +53,7 @@ def _sentences(status: "Status"):
 
     yield f"{status.title} ({status.folder}), begun {format.moment(status.started)}"
     because = f": {status.because}" if status.because else ""
-    yield f"{status.state}{because}, {status.whole} of {status.planned} runs are whole"
+    yield f"{status.state}{because}; {status.whole} of {status.planned} runs are complete"
     if status.state is State.SILENT and status.silent_s and status.resume:
         yield experiment.silent(status.silent_s, status.resume)
     # The records of a killed experiment look like those between two runs, so both are named.

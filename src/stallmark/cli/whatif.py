@@ -19,8 +19,8 @@ from stallmark.errors import StallmarkError
 def whatif(runs: tuple[Path, ...], reads: tuple[str, ...], as_json: bool) -> None:
     """Predict throughput at other read times, from existing runs.
 
-    RUN is a run's folder or an experiment's. If variants with other read times were run, the errors of such predictions
-    are shown too.
+    RUN is a run's folder or an experiment's. If a variant was also run with another read time, the error of predicting
+    that run is shown too.
     """
     from stallmark.analysis.bottleneck.laws import WHAT_IF_MS
     from stallmark.analysis.what_if import predict_throughputs

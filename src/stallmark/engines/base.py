@@ -76,6 +76,9 @@ Head = tuple[int, Sequence[tuple]]
 ROWS_AT_ONCE = 100
 """The most rows of a long answer that a session keeps at a time."""
 
+MOST_READ = 1_000_000
+"""Maximum number of rows of a query for parameters: each process keeps all of them."""
+
 READ_ONLY = "25006"
 """PostgreSQL's error of a statement that would write in a transaction that reads only."""
 
@@ -463,10 +466,10 @@ class Engine(ABC):
             return cursor.fetchall()
 
     def read(self, sql: str) -> list[tuple]:
-        """Return the rows of a query of a user's, in `reading_cursor`."""
+        """Return the rows of a query of a user's, in `reading_cursor`: the first MOST_READ and one more."""
         with self.reading_cursor() as cursor:
             cursor.execute(sql)
-            return cursor.fetchall()
+            return cursor.fetchmany(MOST_READ + 1)
 
     def reading_cursor(self) -> AbstractContextManager[Any]:
         """Yield a cursor for which the server refuses what would write, if it can: SQL Server has no transactions that

@@ -81,7 +81,7 @@ def create(name: str, size: int, as_json: bool, **options: Any) -> None:
 def change(name: str, as_json: bool, no_flash: bool, **options: Any) -> None:
     """Change the array's model while it is in use; omitted options keep their values.
 
-    The contents of the block device stay; cache and tier are emptied. A variant's `before` command calls this.
+    The contents of the block device stay; cache and tier are emptied. Made for the `before` command of a variant.
     """
     array = _array(name)
     facts = array.change(model_of(options, array.facts.model, no_flash=no_flash))

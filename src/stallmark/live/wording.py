@@ -5,25 +5,25 @@ from stallmark.report.text import experiment
 
 TITLE = "Stallmark live"
 LOST = (
-    "Stallmark does not answer. It was killed, its machine stands still, or the network between is gone. All figures "
-    "below are the last ones that came."
+    "Stallmark does not answer. It was killed, its machine is suspended, or the network connection is lost. All "
+    "figures below are the last ones received."
 )
 STOP = "End the experiment?"
 STOP_MEANS = (
-    "The run under way is closed as incomplete, the server's settings are given back, and the whole runs are kept. "
+    "The current run is closed as incomplete, the server's settings are restored, and complete runs are kept. "
     "stallmark run --resume makes the others."
 )
 EMULATED = (
     "A device of this experiment is emulated: Stallmark injects its service times. The figures show how the database "
-    "responds to such a device; they measure no product."
+    "responds to such a device; they do not measure a product."
 )
-STOP_BUTTON, STOP_IT, GO_ON = "Stop …", "End the experiment", "Go on measuring"
+STOP_BUTTON, STOP_IT, GO_ON = "Stop …", "End the experiment", "Continue measuring"
 NO_LINES = "The charts begin with the load."
 CHARTS = "Lines over time of the runs that are ticked below, one chart for each quantity"
 RUNS, VARIANT, DRAWN = "Runs", "variant", "drawn"
 RUNS_NOTE = (
-    "Means of the seconds that were measured, of the present run those so far. The report's figures are over whole "
-    "checkpoint cycles, and may differ."
+    "Means of the seconds measured, for the current run up to now. The report's figures are over complete checkpoint "
+    "cycles, and may differ."
 )
 TRANSACTIONS, TRANSACTION = "Transactions of this step", "transaction"
 TRANSACTION_COLUMNS = ("committed per second", "mean, ms", "95th percentile, ms", "rolled back", "failed")
@@ -35,7 +35,7 @@ BADGES = {
     "ended": "ended early",
 }
 """The word beside the title, by the state of the experiment."""
-_METHOD = "All runs are drawn from the moment that measuring began. The warm-ups of the present run are shaded. "
+_METHOD = "All runs are drawn from the moment at which measuring began. The warm-ups of the current run are shaded. "
 EVERY_SECOND, MEANS_OF = f"{_METHOD}Every second is drawn.", f"{_METHOD}Each point is a mean of {{}} seconds."
 EMULATED_ALL, EMULATED_PART = "EMULATED", "EMULATED in part"
 """The stamp in the charts, by the runs that are drawn."""
@@ -56,14 +56,14 @@ def name(variant: str, repeat: int, repeats: int, again: bool) -> str:
 
 def complete(planned: int, report: str | None) -> str:
     """Return the sentence for a complete experiment, with the place of its report."""
-    return f"All {planned} runs are whole." + (f" The report is {report}." if report else "")
+    return f"All {planned} runs are complete." + (f" The report is {report}." if report else "")
 
 
 def end_sentence(because: str | None, whole: int, planned: int, command: str | None) -> str:
     """Return the sentence for an experiment that ended early, with the command for its missing runs."""
     reason = f": {because.rstrip('.')}" if because else ""
     others = f" {experiment.go_on(command)}" if command and whole < planned else ""
-    return f"It ended early{reason}. {whole} of {planned} runs are whole.{others}"
+    return f"It ended early{reason}. {whole} of {planned} runs are complete.{others}"
 
 
 def quiet(silent_s: float) -> str:

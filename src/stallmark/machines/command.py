@@ -75,8 +75,8 @@ def machines(expect_workers: int | None, master_bind_host: str, master_bind_port
 def worker(server: str, master_host: str, master_port: int) -> None:
     """Drive a share of the load of runs started on another machine (`stallmark run --expect-workers N`).
 
-    Serves run after run until Ctrl-C. Give the server's URL and password here too: they are not sent over the network.
-    Locust neither encrypts nor signs its messages: use a network that you trust.
+    Serves one run after another until Ctrl-C. Give the server's URL and password here too: they are not sent over the
+    network. Locust neither encrypts nor signs its messages: use a network that you trust.
     """
     from stallmark.machines.serving import serve
 

@@ -14,13 +14,10 @@ from decimal import Decimal
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from stallmark.engines.base import READ_ONLY
+from stallmark.engines.base import MOST_READ, READ_ONLY
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.own_sql.pgbench.functions import draw_exponential, draw_gaussian, draw_uniform
 from stallmark.transactions.workload import Clock, as_text
-
-MOST_ROWS = 1_000_000
-"""The most rows of a query for parameters: each process holds all of them."""
 
 Row = tuple[Any, ...]
 Draw = Callable[[random.Random, "Place"], Row]
@@ -79,10 +76,9 @@ def _rows_of_query(key: str, text: str, query: Callable[[str], Sequence[Row]]) -
         if error.code == READ_ONLY:
             raise StallmarkError(f"The query for {key} writes, by a function: write one that only reads.") from None
         raise StallmarkError(f"The query for {key} failed: {error.message.rstrip('.')} ({error.code}).") from None
-    if len(rows) > MOST_ROWS:
+    if len(rows) > MOST_READ:
         raise StallmarkError(
-            f"The query for {key} returns {len(rows):,} rows, and every process would hold them: add a limit of "
-            f"{MOST_ROWS:,}."
+            f"The query for {key} returns more than {MOST_READ:,} rows, and every process would keep them: add a limit."
         )
     if not rows:
         raise StallmarkError(f"The query for {key} returns no row, so {key} has no value: load data, or change it.")

@@ -56,14 +56,14 @@ _MOST_APART_S = 900.0
     "classes",
     multiple=True,
     metavar="DEVICE=CLASS",
-    help="With --from: use of a device, such as D:=data or sdb=log; repeatable.",
+    help="With --from: class of the files on a device, such as D:=data or sdb=log; repeatable.",
 )
 @click.option(
     "--map",
     "names",
     multiple=True,
     metavar="THEIRS=OURS",
-    help="With a CSV: column of a metric, such as 'ReadIOPS=reads_per_s'; repeatable.",
+    help="With a CSV: metric in a column, such as 'ReadIOPS=reads_per_s'; repeatable.",
 )
 @timezone_option(
     "zone", help="Time zone of the output: Europe/Berlin, +01:00, local [default: UTC]. With --from, also of the files."

@@ -27,11 +27,13 @@ def step_labels(experiment: ExperimentSummary) -> dict[str, str]:
     several_variants = len({s.variant for s in steps}) > 1
     several_users = len({s.users for s in steps}) > 1
     several_repeats = len({s.repeat for s in steps}) > 1
+    other_loads = any(s.beside for s in steps)
 
     def label(step: StepSummary, *more: str) -> str:
         parts = [step.variant] if several_variants or not several_users else []
-        # A search may try a level again, so that users alone would not distinguish its steps.
-        users = step.step if experiment.ceilings else format.users(step.users)
+        # A search may try a level again, and loads have the same users together as alone: users alone would not
+        # distinguish these steps.
+        users = step.step if experiment.ceilings or other_loads else format.users(step.users)
         parts += [users] if several_users else []
         parts += [f"repeat {step.repeat}"] if several_repeats else []
         return " · ".join([*parts, *more])

@@ -280,7 +280,7 @@ def _marks_explained(x: float, middle: float, intervals: bool) -> list[dict]:
     """Return the key of what is drawn on a bar of throughput over several runs."""
     shapes = [
         box(x + 5, middle - 7, 1.5, 14, INK, opacity=0.55, **{"class": "ink"}),
-        text(x + 16, middle + 5, "a run", 12, "soft"),
+        text(x + 16, middle + 5, "one run", 12, "soft"),
     ]
     if intervals:
         shapes.append(box(x + 66, middle - 1, 24, 2, INK, **{"class": "ink"}))

@@ -31,6 +31,7 @@ from stallmark.analysis.step_summary import (
     WaitFigures,
 )
 from stallmark.analysis.validity.gates import Gate
+from stallmark.format import NBSP
 from stallmark.record.devices import DeviceLabel
 from stallmark.redact import markdown
 from stallmark.report import figures
@@ -160,6 +161,11 @@ def render(document: Document, links: Mapping[str, str] = MappingProxyType({})) 
     )
 
 
+def _with_units(value: Any) -> Any:
+    """Return a value for a template, without a line break between a number and its percent sign."""
+    return value.replace(" %", f"{NBSP}%") if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
 @cache
 def _templates() -> Environment:
     environment = Environment(
@@ -169,6 +175,7 @@ def _templates() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_with_units,
     )
     environment.filters["kind"] = lambda block: type(block).__name__
     environment.globals |= {"reading": reading, "emulated_word": EMULATED, "svg": svg}

@@ -40,7 +40,7 @@ def _finite(context: click.Context, option: click.Parameter, value: float) -> fl
 @click.argument("candidates", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="CANDIDATE...")
 @click.option(
     "--percentile", type=click.Choice(["p90", "p95", "p99", "max"]),
-    help="Percentile of the profile’s minutes, by I/Os per second, to size for [default: its busiest window].",
+    help="Percentile of the profile’s minutes (by I/Os per second) to size for [default: the busiest window].",
 )  # fmt: skip
 @click.option(
     "--growth", type=float, callback=_finite, default=1.0, show_default=True,
@@ -50,7 +50,7 @@ def _finite(context: click.Context, option: click.Parameter, value: float) -> fl
     "--slo", "level", metavar="LEVEL",
     help="Service level of reads: oltp, dss, mail, or a time such as 10ms [default: that of the sizing runs].",
 )  # fmt: skip
-@click.option("--today", type=click.Path(path_type=Path), help="Sizing of the hardware that carries the load today.")
+@click.option("--today", type=click.Path(path_type=Path), help="Sizing folder of the hardware in use today.")
 @click.option(
     "--out", "target", type=click.Path(path_type=Path),
     help="HTML file to write [default: sizing.html in CANDIDATE, none with --json].",

@@ -24,7 +24,7 @@ SENTENCES: Mapping[Kind, str] = {
         "It is unknown whether the stand-in on “{candidate}” matches the profile in {quantities:quantities}."
     ),
     SizingKind.LOG_AMONG_DATA: (
-        "The profile does not separate log writes: they were played as data writes, so a slow log would go unnoticed."
+        "The profile does not separate log writes: they were replayed as data writes, so a slow log would go unnoticed."
     ),
     SizingKind.SLOW_PERCENTILE: (
         "At the highest level that the replay on “{candidate}” carried, the mean of reads is within {limit_ms:g} ms, "
@@ -32,11 +32,11 @@ SENTENCES: Mapping[Kind, str] = {
     ),
     SizingKind.GROUPED: (
         "The replay on “{candidate}” wrote the log in groups of up to {grouped:number} writes, first at "
-        "{level:short}× the busiest windows: its device does not keep up with single writes, and a server then makes "
-        "some wait."
+        "{level:short}× the busiest windows: the log’s device does not keep up with single writes, and a server then "
+        "makes some of them wait."
     ),
     SizingKind.COMPRESSED: (
-        "On “{candidate}” a window was played in {played:percent} of its time: bursts were shorter than in "
+        "On “{candidate}” a window was replayed in {played:percent} of its time: bursts were shorter than in "
         "production, and may have fitted into a cache that real bursts fill."
     ),
     SizingKind.BEHIND: (
@@ -53,27 +53,28 @@ SENTENCES: Mapping[Kind, str] = {
         "chosen by I/Os and writes alone. Pass its profile to stallmark size, which checks this."
     ),
     SizingKind.BEYOND_PLAYED: (
-        "Not played: the window from {begin:moment} differs most from those of this sizing. It has more "
-        "{measure:measure} than the nearest of them, by {share:percent} of the profile’s highest value."
+        "Not replayed: the window from {begin:moment} differs most from those of this sizing. It has more "
+        "{measure:measure} than the most similar of them, by {share:percent} of the profile’s highest value."
     ),
     SizingKind.DATA_GROWTH: (
         "Growth of {growth:short}× applies to I/Os only. If the database grows as well, a smaller share of it is in "
         "memory, and it reads more."
     ),
     SizingKind.IO_SIZES: (
-        "Sizes of I/Os are means: a few large reads of a report among many small ones were played with equal sizes."
+        "Sizes of I/Os are means: the few large reads of a report among many small reads were replayed with one equal "
+        "size."
     ),
     SizingKind.CACHES: (
-        "The replay accesses all of its file equally: if real data have a hot part, caches of the storage do better; "
-        "if a cache fills only after hours, worse."
+        "The replay accesses all parts of its file equally. If real data have a hot part, the storage’s caches serve "
+        "them better; if a cache is full only after hours, the storage does worse from then on."
     ),
     SizingKind.FEW_QUERIES: (
-        "The cost of a query of {load} on “{candidate}” was measured on {ended:,} completed queries of the {of}, so "
-        "it depends on which ones completed."
+        "The cost of a query of {load} on “{candidate}” was measured on the {ended:,} of {of} queries that completed, "
+        "so it depends on which ones these were."
     ),
     SizingKind.QUERIES_WAITED: (
-        "At the profile’s load {share:percent} of the queries of {load} waited for a stream on “{candidate}”: beyond "
-        "it they may do less than required. Give them more streams."
+        "At the profile’s load {share:percent} of the queries of {load} waited for a stream on “{candidate}”: at "
+        "higher loads the queries may do less than required. Give them more streams."
     ),
 }
 
@@ -92,7 +93,7 @@ def _(candidate: str, method: Method, runs: int, of: int, running: bool) -> str:
     by = f"{which} by {METHODS[method]} on “{candidate}”"
     if running:
         return f"{by} gave no answer yet."
-    return f"{by} gave no answer: it was cut short, its levels contradicted each other, or were measured too little."
+    return f"{by} gave no answer: it was cut short, its levels contradicted each other, or too little was measured."
 
 
 @says(SizingKind.GAP)
@@ -143,9 +144,9 @@ def _(candidate: str, method: Method, own_bytes: int, database_bytes: float) -> 
 
 @says(SizingKind.OTHER_HOURS)
 def _(windows: Sequence[Sequence[Any]], seconds: float, span_s: float | None, most: float | None, all: bool) -> str:
-    unseen = "Times outside the profile, such as the end of a month, were not played."
+    unseen = "Times outside the profile, such as the end of a month, were not replayed."
     if all:
-        return f"The complete profile was played, {roughly(seconds)}. {unseen}"
+        return f"The complete profile was replayed, {roughly(seconds)}. {unseen}"
     named = listed([f"with {BECAUSE[because]} (from {moment(begin)})" for because, begin in windows])
     total = f"the {roughly(span_s)} of the profile" if span_s is not None else "the profile"
     which = f"the window {named}" if len(windows) == 1 else f"{len(windows)} windows, those {named}"
@@ -153,14 +154,14 @@ def _(windows: Sequence[Sequence[Any]], seconds: float, span_s: float | None, mo
     if most is not None:
         more = f"more than {in_times(most)} as many" if most >= _VISIBLY else "more"
         others = f" No other window has {more} I/Os, reads, writes or bytes."
-    return f"Played: {roughly(seconds)} of {total}, {which}.{others} {unseen}"
+    return f"Replayed: {roughly(seconds)} of {total}, {which}.{others} {unseen}"
 
 
 @says(SizingKind.NOT_PLAYED)
 def _(measure: Measured, begin: float, per_s: float, played: float) -> str:
     return (
-        f"Not played: the window with {BECAUSE[measure]}, from {moment(begin)}, has {per_second(measure, per_s)}; the "
-        f"windows of this sizing have up to {per_second(measure, played)}."
+        f"Not replayed: the window with {BECAUSE[measure]}, from {moment(begin)}, has {per_second(measure, per_s)}; "
+        f"the windows of this sizing have up to {per_second(measure, played)}."
     )
 
 
@@ -185,7 +186,7 @@ def _(without: Sequence[str], ran: bool) -> str:
 
 @says(SizingKind.MEAN_READS)
 def _(stand_in_alone: bool) -> str:
-    where = "Of the stand-in, reads" if stand_in_alone else "Reads"
+    where = "Reads of the stand-in" if stand_in_alone else "Reads"
     return f"{where} are judged by their mean: some reads take longer."
 
 

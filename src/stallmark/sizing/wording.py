@@ -18,28 +18,28 @@ _MB = 1e6
 TITLE = "Will it carry my load?"
 QUESTION = "Does new hardware carry the load of a profile, how much more, and what limits it first?"
 CANDIDATES = (
-    "Headroom is the highest carried load ÷ the need, from the highest level that held to the lowest that broke. The "
-    "lower of replay and stand-in counts. TPS: the profile’s transactions at the carried load."
+    "Headroom is the highest carried load ÷ the need. Its interval is from the highest level that held to the lowest "
+    "that broke. The lower of replay and stand-in counts. TPS: the profile’s transactions at the carried load."
 )
 CHART = (
     "The load is a multiple of the need: at 1 a candidate gets the load that it must carry. Replay: the profile’s I/O "
     "as raw load, with the reads of the slowest window. Stand-in: transactions of Stallmark on its own database, "
     "with as much I/O as the profile’s server."
 )
-PLAYED = "Played windows of the profile"
+PLAYED = "Replayed windows of the profile"
 DEMAND = (
-    "The profile’s windows that were played, as means over their observed seconds. Each is the busiest by the measure "
-    "next to it, and every one must hold by itself."
+    "The profile’s windows that were replayed, as means over their observed seconds. Each is the busiest by the "
+    "measure next to it, and a candidate must carry every one."
 )
 MATCHED = "Per second in the profile’s busiest window, and by the stand-in at the same load."
-LEVELS = "Every level that the replay tried. I/Os due and I/Os done, per second, and their duration in ms."
+LEVELS = "Every level that the replay tried: I/Os due and I/Os done, per second, and their duration in ms."
 NOT_TESTED = "Not tested"
 NEED_MARK = "need"
-IN_PRODUCTION = "in production, by the profile"
+IN_PRODUCTION = "in production (from the profile)"
 EMULATED_CANDIDATES = (
     "The storage of the candidates is emulated: this is an exercise, and does not describe a real array."
 )
-UNTESTED = "Each of these can make the real server carry less, or more."
+UNTESTED = "Each of these can make the real server carry less than shown, or more."
 STANDINGS: Mapping[Standing, str] = {
     "carries": "carries it",
     "carries_not": "does not carry it",
@@ -164,19 +164,19 @@ SENTENCES: Mapping[Kind, str] = {
     SizingKind.UNKNOWN: "Nothing is known about “{candidate}”: neither replay nor stand-in gave an answer.",
     SizingKind.ENDS: "“{candidate}”: {ends:clause}.",
     SizingKind.NEED_BELOW_BUSIEST: (
-        "The busiest {window_s:roughly} need {times:short}× the load of {percentile} of the minutes: there even a "
-        "candidate that carries the need may break the service level."
+        "The busiest {window_s:roughly} need {times:short}× the load of {percentile} of the minutes: in that time "
+        "even a candidate that carries the need may break the service level."
     ),
     SizingKind.TODAY: (
         "“{candidate}” carries {ratio:short}× ({low:short} to {high:short}) the load of “{today}”, by {method:method}."
     ),
     SizingKind.TODAY_OPEN: (
-        "“{candidate}” and “{today}” have no ratio by {method:method}: at least one of them has no ceiling between "
-        "two levels."
+        "“{candidate}” and “{today}” cannot be compared by {method:method}: at least one of them has no ceiling "
+        "between two levels."
     ),
     SizingKind.TODAY_BELOW: (
         "“{today}” did carry the profile’s busiest windows, but by {method:method} it carries less than {high:short}× "
-        "their load: perhaps the real server needs less than was tested, or does not keep the service level either."
+        "their load: the real server may need less than was tested, or may not meet the service level either."
     ),
     SizingKind.SLOW_TODAY: (
         "In the profile’s window with {because:window}, from {begin:moment}, reads take {read_ms:number} ms on "
@@ -225,18 +225,18 @@ def _(
     peaks_known: bool,
     untried: bool = False,
 ) -> str:
-    reasons = "" if whole else " Its sizing is not finished."
+    reasons = "" if whole else " The sizing is not finished."
     reasons += (
-        f" The window with {listed([BECAUSE[measure] for measure in unplayed])} was not played." if unplayed else ""
+        f" The window with {listed([BECAUSE[measure] for measure in unplayed])} was not replayed." if unplayed else ""
     )
-    reasons += "" if peaks_known else " It is unknown whether the window with most bytes was played."
-    reasons += f" Its {METHODS[without[0]]} gave no answer." if without else ""
+    reasons += "" if peaks_known else " It is unknown whether the window with most bytes was replayed."
+    reasons += f" The {METHODS[without[0]]} gave no answer." if without else ""
     name = f"Inconclusive for {quoted([candidate])}"
     if not low and high is not None:
-        failed = f"{in_times(high)} of the need was not{_limit_clause(ends)}"
-        return f"{name}: no level was carried, and {failed}.{reasons}"
+        limit = first_limit(ends)
+        return f"{name}: no level up to {in_times(high)} the need was carried{f': {limit}' if limit else ''}.{reasons}"
     none = ", and no higher load was tried" if high is None and untried else ""
-    return f"{name}: it carries {span(low, high)} of the need{none}{_limit_clause(ends)}.{reasons}"
+    return f"{name}: it carries {span(low, high)} times the need{none}{_limit_clause(ends)}.{reasons}"
 
 
 def need(per_s: float, multiple: float) -> str:
@@ -264,7 +264,7 @@ def _(
 ) -> str:  # fmt: skip
     reason = ""
     if percentile is not None:
-        reason = f" They count because {minutes} minutes are too few for {percentile}."
+        reason = f" This window decides because {minutes} minutes are too few for {percentile}."
     return (
         f"The need is {number(per_s)} I/Os per second: {_base(window_per_s, growth)} the busiest {roughly(window_s)}, "
         f"which began at {moment(begin)}.{reason}{_others(others)}"
@@ -289,7 +289,7 @@ def _(candidate: str, multiple: float, replay: Sequence[float | None], stand_in:
         f"{span((low or 0.0) / multiple, None if high is None else high / multiple)} by {name}"
         for name, (low, high, _) in (("replay", replay), ("stand-in", stand_in))
     ]
-    return f"{quoted([candidate])} carries {listed(by)}, as multiples of the need; the lower counts."
+    return f"In multiples of the need, {quoted([candidate])} carries {listed(by)}; the lower counts."
 
 
 @says(SizingKind.REPLAY_ENDS)
@@ -347,7 +347,9 @@ def _(
         subject = "it" if parts else "the buffer pool"
         parts.append(f"with {quoted([candidate])} {subject} is to be {_pool(memory_bytes, database_bytes)}")
     if stand_in_share is not None:
-        parts.append(f"the stand-in on {quoted([candidate])} ran with {percent(stand_in_share)} of its data")
+        parts.append(
+            f"the stand-in on {quoted([candidate])} ran with a buffer pool of {percent(stand_in_share)} of its data"
+        )
     text = "; ".join(parts)
     return text[0].upper() + text[1:] + "."
 

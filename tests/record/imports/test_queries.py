@@ -4,14 +4,13 @@ Each is parsed, and run on tables or outputs of the form that the tools' sources
 """
 
 import csv
-import json
 import re
-import shutil
 import subprocess
 from itertools import pairwise
 from pathlib import Path
 
 import duckdb
+import jq
 import pytest
 from support.documents import ROOT, fenced_blocks, shell_commands
 from support.tsql import parsers
@@ -229,14 +228,12 @@ def test_telegraf_in_line_protocol(import_texts, tmp_path):
     assert found.io("writes", "tempdb") == [150] * 2 and found.io("read_stall_ms", "data") == [1000] * 2
 
 
-def jq(*arguments: str | Path) -> str:
-    if not shutil.which("jq"):
-        pytest.skip("jq is not installed")
-    return subprocess.run(["jq", *arguments], capture_output=True, text=True, check=True).stdout
+def run_jq(program: str, document: Path | None = None) -> list:
+    return jq.compile(program).input_text(document.read_text() if document else "null").all()
 
 
 def test_cloudwatch(import_texts):
-    found = import_texts(jq("-r", block("jq", "# points.jq"), SAMPLES / "rds.json"), names=names_of("rds.csv"))
+    found = import_texts("\n".join(run_jq(block("jq", "# points.jq"), SAMPLES / "rds.json")), names=names_of("rds.csv"))
     assert found.ends() == ["02 10:01:00", "02 10:02:00"] and found.io("reads") == [80 * 60, 90 * 60]
     assert found.io("write_bytes") == [655360 * 60] * 2 and found.server("connections") == [11, 12]
     assert found.io("read_stall_ms") == pytest.approx([80 * 60 * 4, 90 * 60 * 2])
@@ -244,12 +241,14 @@ def test_cloudwatch(import_texts):
 
 
 def test_the_queries_of_cloudwatch_are_those_that_are_mapped():
-    queries = json.loads(jq("-n", block("jq", "# rds.jq")))
+    [queries] = run_jq(block("jq", "# rds.jq"))
     assert {f"{query['Label']} value" for query in queries} == names_of("rds.csv").keys()
     assert all(query["MetricStat"]["Metric"]["MetricName"] == query["Label"] for query in queries)
 
 
 def test_azure_monitor(import_texts):
-    found = import_texts(jq("-r", block("jq", "# metrics.jq"), SAMPLES / "metrics.json"), names=names_of("vm.csv"))
+    found = import_texts(
+        "\n".join(run_jq(block("jq", "# metrics.jq"), SAMPLES / "metrics.json")), names=names_of("vm.csv")
+    )
     assert found.io("reads") == [120 * 60, None] and found.io("write_bytes") == [98304 * 60, 114688 * 60]
     assert found.io("read_stall_ms") == [None, None]

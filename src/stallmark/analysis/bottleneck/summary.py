@@ -122,9 +122,9 @@ class Law:
         return self.finding.kind
 
     @property
-    def gap(self) -> float:
-        """Return right ÷ left, less 1."""
-        return self.right_value / self.left_value - 1 if self.left_value else 0.0
+    def gap(self) -> float | None:
+        """Return right ÷ left, less 1, or None if left is 0."""
+        return self.right_value / self.left_value - 1 if self.left_value else None
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
@@ -26,7 +27,7 @@ from stallmark.engines.abilities import (
     UserBackup,
     VariantSetting,
 )
-from stallmark.engines.base import Engine, Login, ServerIdentity, ServerSettings
+from stallmark.engines.base import MOST_READ, ROWS_AT_ONCE, Engine, Login, ServerIdentity, ServerSettings
 from stallmark.engines.journal import give_back_each
 from stallmark.engines.postgres import address, lock
 from stallmark.engines.postgres.queries import PostgresQueries, maintenance
@@ -203,6 +204,11 @@ class PostgresEngine(Engine):
             if error.code == READ_ONLY:
                 raise CallFailed(ErrorClass.OTHER, error.code, error.message) from None
             raise
+
+    def read(self, sql: str) -> list[tuple]:
+        with self.reading_cursor() as cursor:
+            # `execute` would receive all rows first. The stream is cancelled when the rest is not needed.
+            return list(islice(cursor.stream(sql.encode(), size=ROWS_AT_ONCE), MOST_READ + 1))
 
     def failure(self, error: Exception) -> CallFailed:
         code = getattr(error, "sqlstate", None)

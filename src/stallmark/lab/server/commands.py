@@ -64,7 +64,7 @@ def up(
     accept_eula: bool, as_json: bool, memory: int, device_read_iops, device_write_iops, device_read_bps,
     device_write_bps, **wishes,
 ) -> None:  # fmt: skip
-    """Start Microsoft's SQL Server in a container, and wait until it takes a login."""
+    """Start Microsoft's SQL Server in a container, and wait until it accepts logins."""
     from stallmark.lab.server import server
     from stallmark.lab.server.order import DeviceLimits, ServerOrder
 

@@ -56,7 +56,7 @@ class ReadyServer:
 
 
 def up(order: ServerOrder, show: Show, *, accept_eula: bool, ready_within_s: float = READY_WITHIN_S) -> ReadyServer:
-    """Start a server and wait until it takes a login. If that fails or is stopped, no container is left behind."""
+    """Start a server and wait until it accepts logins. If that fails or is stopped, no container is left behind."""
     if not accept_eula:
         raise StallmarkError(
             f"SQL Server is under Microsoft's licence, {LICENCE}: read it, and if you accept it, add --accept-eula."

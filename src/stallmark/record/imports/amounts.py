@@ -19,8 +19,8 @@ from stallmark.record.imports.recording import Recording, some_names
 from stallmark.record.profile.interval_table import Intervals
 
 Kind = Literal["total", "count", "rate", "mean", "state"]
-"""The meaning of a value: a total since some time, a count of the interval that ends with it, a rate or the mean of an
-I/O in that interval, or a state at its end."""
+"""The meaning of a value. It is a total since some time, a count of the interval that ends with it, a rate or the mean
+of an I/O in that interval, or a state at its end."""
 Key = tuple[str, str]
 """An object with the name of a counter, or with that of an instance."""
 _CPU = {"cpu_s", "idle", "away"}  # notes do not name processors
@@ -49,13 +49,13 @@ class Part:
     amounts: np.ndarray
     """The values in all rows, and then the amounts in each span; NaN if unknown."""
     needed: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    """The spans in which it exists; elsewhere an unknown amount is zero."""
+    """The spans with the entity; elsewhere an unknown amount is zero."""
     here: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    """The spans in which the entity has any value."""
+    """The spans with any value of the entity."""
 
     @property
     def mask(self) -> np.ndarray:
-        """The spans in which it is known."""
+        """The spans with a known amount."""
         return np.isfinite(self.amounts)
 
 
@@ -72,8 +72,7 @@ def known_counters(source: str) -> dict[Key, list[Meaning]]:
 
 
 def known_parts(readings: Readings, source: str, key: Callable[[Counter], Key]) -> Iterator[Part]:
-    """Yield the parts that are counters of a tool, and forget their readings; `key` gives the object and name of a
-    counter."""
+    """Yield the parts of a tool's counters, and forget their readings; `key` gives the names of object and counter."""
     for counter in list(readings.values):
         values, (object, name) = readings.values.pop(counter), key(counter)
         for column, kind, factor, rank in known_counters(source)[object, name]:
@@ -84,9 +83,9 @@ def known_parts(readings: Readings, source: str, key: Callable[[Counter], Key]) 
 class Amounts:
     """The amounts of one file.
 
-    Spans lie between samples at which no total lacks a value. An entity is unknown in a span in which one of its totals
-    fell: a fall in one may be hidden in another. Before its first value, and after its last, an entity did not exist;
-    one that `comes_and_goes` did not exist in any row without a value.
+    Spans are between samples at which no total lacks a value. While one of its totals fell, an entity is unknown: a
+    fall in one may be hidden in another. Before its first value, and after its last, an entity did not exist; one that
+    `comes_and_goes` did not exist in any row without a value.
     """
 
     def __init__(
@@ -124,8 +123,7 @@ class Amounts:
             recording.note("joined", file=self.name, times=count_with_noun(joined, "time"))
 
     def _multiply_means(self) -> None:
-        """Replace the mean time of an I/O by the time of all I/Os of its entity, or omit it if their number is
-        unknown."""
+        """Replace the mean time of an I/O by the time of all I/Os of its entity. Without their number, omit it."""
         counts: dict[tuple[Key, str], np.ndarray] = {}
         for part in self.parts:
             of_column = part.entity, part.column
@@ -140,7 +138,7 @@ class Amounts:
                 self.parts.append(part)
 
     def bytes_by_device(self, *objects: str) -> dict[str, float]:
-        """Return the bytes that each device of these objects read and wrote."""
+        """Return the bytes read and written, by the devices of some objects."""
         moved: dict[str, float] = {}
         for part in self.parts:
             object, name = part.entity
@@ -182,7 +180,7 @@ class Amounts:
 
 
 def _lacking(totals: Iterable[np.ndarray], readings: Readings) -> np.ndarray:
-    """Return the rows in which a total lacks a value, between two of its values without a gap."""
+    """Return a mask of the rows without a value of some total, between two of its values without a gap."""
     lacking, longest_s = np.zeros(len(readings.times), dtype=bool), readings.longest_s
     for values in totals:
         places = np.flatnonzero(np.isfinite(values))

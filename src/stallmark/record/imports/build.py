@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import stallmark
+from stallmark.format import listed
 from stallmark.record.files import refuse_unwritable
 from stallmark.record.formats.recognise import detect_format, open_recording
 from stallmark.record.formats.sentences import count_with_noun, refusal
@@ -164,6 +165,9 @@ def _manifest(
     )
 
 
+_NO_VALUES = "the files have no values of"
+
+
 def _missing(recording: Recording, intervals: Intervals, source: Source) -> dict[str, str]:
     """Return the values that no file has, by table, with the reason."""
     missing = dict(recording.missing)
@@ -172,14 +176,12 @@ def _missing(recording: Recording, intervals: Intervals, source: Source) -> dict
     if not of_files:
         missing["disk counters"] = "the files have no I/O of disks"
     elif lacking := [name for name in IO if name not in of_files]:
-        reason = (
-            "sar counts a device's reads and writes together" if source == "sar" else "without a value in the files"
-        )
-        missing["disk counters"] = f"{', '.join(lacking)}: {reason}"
+        reason = "sar counts a device's reads and writes together, without" if source == "sar" else _NO_VALUES
+        missing["disk counters"] = f"{reason} {listed(lacking)}"
     of_server = {name.partition(".")[2] for name in known if name.startswith("server.")}
     if not of_server - {"cpu_s"}:
         missing["database counters"] = "the files have no counters of the database server"
     elif lacking := [name for name in (*COUNTS, *STATES) if name not in of_server and f"server.{name}" not in missing]:
-        missing["database counters"] = f"{', '.join(lacking)}: without a value in the files"
+        missing["database counters"] = f"{_NO_VALUES} {listed(lacking)}"
     missing["waits"] = f"{'the file' if source == 'csv' else source} does not record what the server waits for"
     return missing

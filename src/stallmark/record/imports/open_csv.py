@@ -64,8 +64,8 @@ def _parts(readings: Readings, names: Mapping[Counter, tuple[str, str]]) -> Iter
 
 
 def _our_name(counter: Counter, wanted: Wanted) -> tuple[str, str] | None:
-    """Return our name of a series: by --map, by its own name, or by its column and the class of its row; and the text
-    that distinguishes its row from others of one time, if its name does not."""
+    """Return our name of a series: by --map, by its own name, or by its column and the class of its row. With the last
+    is the text that distinguishes its row from others of one time."""
     if (name := wanted.names.get(counter.name, counter.name)) in NAMES:
         return name, ""
     held = counter.instance.partition(" ")[0].lower()

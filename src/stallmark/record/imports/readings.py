@@ -1,4 +1,4 @@
-"""The samples of one file as a table: a row for each time, a column for each counter, and the spans between rows."""
+"""The samples of one file as a table of times and counters, and the spans between its rows."""
 
 from array import array
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ MOST_SAMPLES = 1_000_000
 MOST_VALUES = 1 << 28  # 2 GB
 _ROUNDED_S = 2.0
 Cells = dict[Counter, tuple[Any, Any]]
-"""Of each counter the places of its times, and its values."""
+"""The places of the times of each counter, and its values."""
 
 
 @dataclass
@@ -34,10 +34,10 @@ class Readings:
     """A mask of the samples after a time of unknown length; None if every long time is one."""
 
     def spans(self, kept: np.ndarray, recording: Recording) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the rows with a span, of those that are kept, and the start and end of each: from the sample before
-        it, or as long as it states.
+        """Return the kept rows that have a span, and the start and end of each.
 
-        Stated seconds are rounded: a span that starts within 2 s of the sample before begins with it.
+        A span begins at the sample before, or the stated seconds before its end. Stated seconds are rounded: a span
+        that starts within 2 s of the sample before begins with it.
         """
         ends = self.times[kept]
         before = np.concatenate([[np.nan], ends[:-1]])[: len(ends)]

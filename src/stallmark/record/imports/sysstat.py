@@ -63,7 +63,7 @@ def _is_used(counter: Counter) -> bool:
 
 
 def _forget_wrapped(amounts: Amounts, recording: Recording) -> None:
-    """Make devices unknown in spans in which one of their counters rose by about its whole range."""
+    """Make devices unknown while one of their counters rose by about its whole range."""
     wrapped: dict[Key, np.ndarray] = {}
     for part in amounts.parts:
         rise = part.amounts / (_SECTOR if part.column.endswith("bytes") else 1)
@@ -104,7 +104,7 @@ def _settle_idle(amounts: Amounts, counted: Collection[str], recording: Recordin
 
 
 def _is_idle(device: list[Part]) -> np.ndarray:
-    """Return a mask of the spans in which a device did nothing."""
+    """Return a mask of the spans without I/O of a device."""
     amounts = np.array([part.amounts for part in device])
     return (amounts == 0).any(axis=0) & ~(amounts > 0).any(axis=0)
 

@@ -206,12 +206,13 @@ def _ratios(comparison: ComparisonSummary) -> Section:
 
 def _evidence(experiment: ExperimentSummary, comparison: ComparisonSummary) -> Section:
     blocks: list[Block] = []
+    several_steps = len({(pair.step, pair.users) for pair in comparison.pairs}) > 1
     for pair in comparison.pairs:
         sides = f"{pair.b} against {pair.a}"
-        users = f", {pair.users} users" if len(comparison.pairs) > 1 else ""
+        step = f", {words.step_name(pair.step, pair.users)}" if several_steps else ""
         open_checks = checks_table(pair, holding=False)
         blocks += [
-            Title(f"{sides}{users}: may they be compared?"),
+            Title(f"{sides}{step}: may they be compared?"),
             Words(holding_checks(pair)),
             *([Shown(open_checks, f"Checks of {sides} that do not hold")] if open_checks.rows else []),
             Fold("All checks", [Shown(checks_table(pair), f"Checks of {sides}")]),

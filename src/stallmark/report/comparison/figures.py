@@ -49,7 +49,7 @@ BARS = ((METRICS["iops"], "reads and writes per second"), (METRICS["mb"], "MB/s 
 
 @dataclass(frozen=True)
 class BarGroup:
-    """The steps behind one bar: all runs of a side with the same number of users."""
+    """The steps behind one bar: all runs of one step of a side."""
 
     side: str
     label: str
@@ -60,12 +60,14 @@ class BarGroup:
 def groups(experiment: ExperimentSummary, comparison: ComparisonSummary) -> list[BarGroup]:
     runs = {name_of(run): run for run in experiment.runs}
     several = len({(s.step, s.users) for s in experiment.steps}) > 1
+    several_users = len({s.users for s in experiment.steps}) > 1
     result = []
     for side in comparison.sides:
         steps = [step for folder in side.runs for step in runs[folder].steps]
-        for users in dict.fromkeys((s.step, s.users) for s in steps):
-            label = f"{side.name} · {users[1]} users" if several else side.name
-            same = [s for s in steps if (s.step, s.users) == users]
+        for step in dict.fromkeys((s.step, s.users) for s in steps):
+            name = words.step_name(*step) if several_users else step[0]
+            label = f"{side.name} · {name}" if several else side.name
+            same = [s for s in steps if (s.step, s.users) == step]
             result.append(BarGroup(side.name, label, same, side.emulated))
     return result
 

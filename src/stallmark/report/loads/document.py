@@ -88,8 +88,8 @@ class LoadsPicture:
     @property
     def summary(self) -> str:
         """Return the picture in words, for readers who cannot see it."""
-        parts = [f"{panel.title}: {', '.join(_row(row))}" for panel in self.panels for row in self._rows(panel)]
-        return in_words("throughput", parts)
+        rows = [f"{panel.title}: {_in_words(*row)}" for panel in self.panels for row in self._rows(panel)]
+        return in_words("Throughput", rows)
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Return the header and the rows of its numbers."""
@@ -108,6 +108,12 @@ class LoadsPicture:
             for x, y in line.points
         ]
         return bars + dots
+
+
+def _in_words(name: str, position: str, value: str, unit: str, mean_ms: str) -> str:
+    """Return a row of the picture: "together: 80.0 TPS, 247 ms"."""
+    latency = f", {mean_ms} ms" if mean_ms not in ("", format.NONE) else ""
+    return f"{name}{f', {position}' if position else ''}: {value} {unit}{latency}"
 
 
 def picture_of_loads(loads_summary: LoadsSummary) -> LoadsPicture | None:
@@ -186,10 +192,6 @@ def _bars(loads_summary: LoadsSummary) -> list[Panel]:
         ]
         panels.append(Panel(same[0].first.load, unit(same[0]), bars))
     return panels
-
-
-def _row(row: Sequence[str]) -> list[str]:
-    return [part for part in row if part and part != format.NONE]
 
 
 # The drawing. ------------------------------------------------------------------------------------------------

@@ -71,10 +71,10 @@ def penalties(loads_summary: LoadsSummary) -> Table | None:
         word("variant", lambda penalty: penalty.variant, when=_several(loads_summary)),
         word("step", lambda penalty: penalty.step, when=steps),
         number("alone → together", lambda penalty: _values(penalty.rate), importance=3),
-        number("of alone", lambda penalty: Cell(format.share(penalty.rate.ratio), "main")),
+        number("share of alone", lambda penalty: Cell(format.share(penalty.rate.ratio), "main")),
         number("95 % interval", lambda penalty: _interval(penalty.rate), importance=2),
         number("mean ms", lambda penalty: _values(penalty.latency), importance=4),
-        number("of alone", lambda penalty: _times(penalty.latency.ratio)),
+        number("× alone", lambda penalty: _times(penalty.latency.ratio)),
         number(
             "runs",
             lambda penalty: (

@@ -76,7 +76,7 @@ def _sections(locality: Locality, charts: list[Figure]) -> Iterator[Section]:
         yield section("pool", "Over the size of the pool", Shown(tables.pools(locality), "Sizes of the pool"))
     if locality.published:
         published = Shown(tables.published(locality), "Published figures")
-        yield section("published", "Beside published figures", Words(words.PUBLISHED, "lead"), published)
+        yield section("published", "Compared with published figures", Words(words.PUBLISHED, "lead"), published)
     if locality.traced:
         yield section("traced", "Behind the traced pool", Words(words.traced(locality.traced), "lead"), Grid(charts))
     if locality.by_transaction:

@@ -280,7 +280,7 @@ def _skew(locality: Locality, traced: Traced) -> Figure:
             key.append(KeyItem(f"{name}, {when}", colour, dash))
     even = np.geomspace(0.001, 1, 40).tolist()
     made.add_trace(_line(even, even, NEUTRAL, "dot"))
-    key.append(KeyItem("all alike", NEUTRAL, "dot"))
+    key.append(KeyItem("all equally hot", NEUTRAL, "dot"))
     made.update_layout(xaxis=_share_axis("hottest part of the data", 0.001, _TENFOLD), yaxis=_percent_axis())
     note(made, "share of the reads", yshift=6)
     return _figure(

@@ -92,7 +92,7 @@ def transaction_figures(experiment: ExperimentSummary) -> list[Figure]:
 
 
 def _p90_limit(limit_s: float | None) -> str:
-    return f", limit of p90 {limit_s:g} s" if limit_s else ""
+    return f", p90 limit {limit_s:g} s" if limit_s else ""
 
 
 _STYLES = {2: (("solid", 1.0), ("dot", 0.55)), 3: (("solid", 1.0), ("dash", 0.75), ("dot", 0.5))}

@@ -232,7 +232,7 @@ def _curve_figure(curve: PoolCurve, number: int, flash: Sequence[Finding]) -> Fi
         header=table.header,
         rows=[[str(cell) for cell in row] for row in table.rows],
         key=[
-            KeyItem("a size", POINT, None, "circle"),
+            KeyItem("measured size", POINT, None, "circle"),
             KeyItem("fitted curve", NEUTRAL, "solid"),
             KeyItem("predicted from the other sizes", LEFT_OUT, None, "x"),
             *([KeyItem("with flash", FLASH, None, "star")] if flash else []),
@@ -282,7 +282,7 @@ def _traces(
         ),
         go.Scatter(
             mode="markers",
-            name="a size",
+            name="measured size",
             x=[size.pool_bytes for size, _ in known],
             y=rounded((mean.value for _, mean in known), 5),
             text=[f"{format.number(mean.value)}  {format.size(size.pool_bytes)}" for size, mean in known],

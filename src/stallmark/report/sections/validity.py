@@ -5,6 +5,7 @@ import math
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary, GateVerdict, gate_verdicts
 from stallmark.analysis.metrics import METRICS, SHARE
+from stallmark.analysis.points import group
 from stallmark.analysis.steady import Steadiness
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.thresholds import Threshold, verdicts_over_steps
@@ -46,9 +47,9 @@ def gates(experiment: ExperimentSummary) -> Table | None:
 
 
 def gates_brief(experiment: ExperimentSummary) -> str:
-    """Return the number of gates that hold, and the names of the others, in a line."""
+    """Return the number of gates that passed, and the names of the others, in a line."""
     verdicts = gate_verdicts(experiment.steps)
-    counted = f"{sum(verdict.passed is True for verdict in verdicts)} of {len(verdicts)} hold"
+    counted = f"{sum(verdict.passed is True for verdict in verdicts)} of {len(verdicts)} passed"
     failed, unknown = (
         [term(verdict.gate.kind) for verdict in verdicts if verdict.passed is passed] for passed in (False, None)
     )
@@ -124,7 +125,7 @@ def steadiness(experiment: ExperimentSummary) -> Table | None:
         number("largest shift", lambda tested: signed(tested.change or 0.0)),
         number("at s", lambda tested: tested.change_at_s, format.count),
         number("p", lambda tested: tested.change_p, _p),
-        notes=dict.fromkeys(map(method, rows.items)),
+        notes=[method(same) for same in group(rows.items, lambda tested: (tested.batches, tested.batch_s))],
     )
 
 
@@ -152,7 +153,7 @@ def seconds(experiment: ExperimentSummary) -> Table | None:
         word("figures over", lambda step: f"{step.interval.begin_s} to {step.interval.end_s} s"),
         number("s", lambda step: step.interval.end_s - step.interval.begin_s, format.count),
         number("measured s", _measured_s, format.count),
-        word("whole checkpoint cycles", _cycles),
+        word("complete checkpoint cycles", _cycles),
         word("warm-up", _waited),
         word("warm-up measured", _warm_up),
         notes=_cycle_notes(experiment),

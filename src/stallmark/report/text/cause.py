@@ -49,14 +49,14 @@ SENTENCES: Mapping[Kind, str] = {
     CauseKind.NOT_LOOKED_AT: (
         "The cause is unknown: in at least one run the users’ sessions were not sampled often enough (collector "
         "“Waits of the users”), or no transaction was committed or rolled back, so the response time cannot be "
-        "divided."
+        "divided into parts."
     ),
     CauseKind.UNCHANGED: (
-        "No change of the response time was shown ({response_ms:and} ms), of which I/O was {io_share:shares}."
+        "No change in response time was shown ({response_ms:and} ms); I/O took {io_share:shares} of the time."
     ),
     CauseKind.NOT_SPLIT: (
         "It is unknown whether storage is the cause. {response_ms:turned}; {unknown_share:of_change} of the change is "
-        "waiting for I/O, either because single I/Os took longer or because they were more."
+        "waiting for I/O: either the time of single I/Os changed, or their number."
     ),
     CauseKind.NOT_DIVIDED: (
         "It is unknown whether storage is the cause. {response_ms:turned}; {unknown_share:of_change} of the change "
@@ -76,7 +76,7 @@ SENTENCES: Mapping[Kind, str] = {
         "of the change: {io_reason:clause}.{others:besides}"
     ),
     CauseKind.UNCERTAIN: (
-        "Run-to-run variation is large: only the sum of all parts of I/O points to storage, no single part."
+        "Run-to-run variation is large: all parts of I/O together point to storage, but no single part does."
     ),
     CauseKind.NO_DEVICE: (
         "The device’s own counters are unknown, so waiting for a CPU after an I/O is counted as I/O."
@@ -109,14 +109,14 @@ def _(
     other_share: float | None,
     cpu_share: list[float] | None,
 ) -> str:
-    parts = [f"I/O is {_shares(io_share)} of it"]
+    parts = [f"I/O is {_shares(io_share)}"]
     if other_part and other_share is not None:
         parts.append(f"{PART_NAMES[other_part]} {percent(other_share)}")
     if cpu_share:
         parts.append(f"and the CPUs were {_shares(cpu_share)} busy")
     return (
-        f"Storage is not the cause: no change of the response time was shown ({_numbers(response_ms)} ms), and storage "
-        f"is only a small part of it: {', '.join(parts)}."
+        f"Storage is not the cause: no change in response time was shown ({_numbers(response_ms)} ms), and storage is "
+        f"only a small part of that time: {', '.join(parts)}."
     )
 
 
@@ -248,8 +248,8 @@ def tests_of_models(what_ifs: WhatIfs) -> str:
     """Return the accuracy of predictions where the other variant was really run, as a sentence."""
     if not what_ifs.tests:
         return (
-            "Not tested: no other variant with the same number of users and of reads per transaction was run. Tested "
-            "predictions are more reliable."
+            "Not tested: no other variant was run with as many users and reads per transaction. Tested predictions "
+            "are more reliable."
         )
     errors = [test.error for test in what_ifs.tests]
     held = sum(test.is_within_range for test in what_ifs.tests)
@@ -264,42 +264,44 @@ def tests_of_models(what_ifs: WhatIfs) -> str:
 RESPONSE_DIVIDED = (
     "Milliseconds of one transaction’s response time (scheduled to ended, mean of all types), and the share of each "
     "part. Sessions are sampled at random instants: by Little’s law the mean number of sessions in a state, divided "
-    "by the transactions per second, is the time that a transaction spends in that state. The time for which a "
-    "session in I/O waited for a CPU counts as CPU, as far as the server’s processes ran or waited for a CPU. I/O is "
-    "the rest, in the device and above it (throttled, waiting for a tag, in a stacked or network file system). Driver "
-    "and network: the time outside the server, between two of its answers."
+    "by the transactions per second, is the time that a transaction spends in that state. If a session in I/O waited "
+    "for a CPU, that time counts as CPU, but never more than the server’s processes ran or waited for a CPU. The rest "
+    "is I/O, in the device and above it (throttled, waiting for a tag, in a stacked or network file system). Driver "
+    "and network: the time in which the server waited for the next request."
 )
 DEVICE_NOT_KNOWN = "* The device’s counters are unknown: I/O includes waiting for a CPU after an I/O."
 ASSOCIATED = (
-    "Series that moved with throughput, and always the read time. Strength: correlation of the changes of the series "
-    f"with those of throughput, from one segment of time to the next, with its interval of {percent(CONFIDENCE)} "
-    "(Fisher’s z over Bartlett’s effective number of pairs); an interval that spans zero shows no connection. Lag: "
-    "the delay of throughput at which the cross-correlation of the pre-whitened changes per second is largest "
-    "(interval: block bootstrap). Elasticity: percent of throughput per percent of the series, least squares on "
-    "changes of logarithms, the interval by Newey and West; noise draws it towards 0. Expected: the elasticity "
-    "implied by the part’s share of the response time."
+    "The series that moved with throughput, and in any case the read time. Strength: correlation of the "
+    "changes of the series with those of throughput, from one segment of time to the next, with its "
+    f"{percent(CONFIDENCE)} interval (Fisher’s z over Bartlett’s effective number of pairs); an interval that spans "
+    "zero shows no connection. Lag: the delay of throughput at which the cross-correlation of the pre-whitened "
+    "changes per second is largest (interval: block bootstrap). Elasticity: percent of throughput per percent of the "
+    "series, least squares on changes of logarithms, with an interval by Newey and West; noise in the series pulls it "
+    "towards 0. Expected: the elasticity implied by the part’s share of the response time."
 )
 PREDICTED = (
     "Predicted TPS by mean read time, queueing included; reads per transaction, writes, log and everything else as "
     "measured. A closed model of N users: reads are a delay, the CPU is a queue of its cores (mean value analysis), "
-    "and waiting for locks shrinks with the rest. The range covers the unknowns of the model (whether locks shrink, "
-    "whether the CPU queues, whether reads are as long as sampled sessions or as counters show), with twice the "
-    f"standard error of the step’s own throughput and {percent(MODEL_ERROR)} for each doubling or halving of the read "
-    "time. That allowance was chosen after eight runs on the embedded server. Nine new runs on an idle machine gave "
-    "six pairs, all within the range (benchmarks/causes.py); on a machine with other work, four of six were outside."
+    "and waiting for locks shrinks in proportion to the rest. The range covers the unknowns of the model (whether "
+    "locks shrink, whether the CPU queues, whether reads are as long as sampled sessions or as counters show). To "
+    f"these it adds twice the standard error of the step’s own throughput and {percent(MODEL_ERROR)} for each doubling "
+    "or halving of the read time. That allowance was chosen after eight runs on the embedded server. Nine new runs on "
+    "an idle machine gave six pairs, all within the range (benchmarks/causes.py); on a machine with other work, four "
+    "of six were outside."
 )
 LAWS_NOTE = (
     "Operational analysis: both sides were measured in different ways, over the measured interval, and must agree. "
     "Open: no closer agreement is expected, for the reason given."
 )
 CHANGED = (
-    f"Means over runs. The interval ({percent(CONFIDENCE)}) is that of the change, by Student’s t over runs; an en "
-    "dash if a side has one run. Share: of the change in response time, if one was shown; a part may change in the "
-    "other direction."
+    f"Means over runs. The {percent(CONFIDENCE)} interval is that of the change, by Student’s t over runs; an en dash "
+    "if a side has one run. Share: the part’s share of the change in response time, if such a change was shown; it is "
+    "negative if the part changed in the other direction."
 )
 PREDICTED_IN_BRIEF = (
-    "A closed model of the users: reads are a delay, the CPU is a queue of its cores, waits for locks shrink with the "
-    "rest; reads per transaction, writes, log and the rest stay constant. Ranges cover the unknowns of the model."
+    "A closed model of the users: reads are a delay, the CPU is a queue of its cores, waits for locks shrink in "
+    "proportion; reads per transaction, writes, the log and all other times stay constant. Ranges cover the unknowns "
+    "of the model."
 )
 TESTS_OF_MODELS = "One side’s model applied to the other side’s read time, next to the measured value."
 

@@ -48,7 +48,7 @@ _NEW_ROWS_AND_INPUTS = {"brokerage": 3}
 @says(DataKind.MIXED_VERSIONS)
 def _(workload: str, versions: Sequence[int]) -> str:
     return (
-        f"The runs are not compared: the data of the {workload} were built by data version "
+        f"The runs are not compared: the data of {workload} were built by data version "
         f"{listed(list(map(str, versions)))}, with {changes(workload, versions)}. Compare only runs of one version."
     )
 
@@ -79,16 +79,16 @@ SENTENCES: Mapping[Kind, str] = {
         "real device."
     ),
     CautionKind.EMULATED_LATE: (
-        "In {steps:named} the real device was slower than the emulated one for up to {share:percent} of the I/Os: the "
-        "emulated device was slower than described."
+        "In {steps:named} the real device was slower than the emulated one for up to {share:percent} of the I/Os, so "
+        "the emulated device was slower than described."
     ),
-    CautionKind.SCATTER: "Runs may differ by more than the variation of seconds within a run shows.",
+    CautionKind.SCATTER: "Two runs may differ by more than the seconds within one run suggest.",
     CautionKind.FEW_CHECKPOINTS: (
         "The measured interval of {steps:named} contained fewer than {CHECKPOINTS} complete checkpoint cycles: the "
         "amount and time of writes partly depend on where the interval began."
     ),
     CautionKind.IRREGULAR_CHECKPOINTS: (
-        "Checkpoints came too irregularly in {steps:named}: the measured interval could not be cut to whole "
+        "Checkpoints came too irregularly in {steps:named}: the measured interval could not be cut to complete "
         "checkpoint cycles."
     ),
     CautionKind.UNSTEADY: (
@@ -96,10 +96,10 @@ SENTENCES: Mapping[Kind, str] = {
         "minutes would give different ones."
     ),
     CautionKind.WARM_UP_MEASURED: (
-        "Part of the warm-up was measured in {steps:named}: warm up longer, or until it is steady "
-        "(warm_up: {{until: steady, at_most: …}})."
+        "Part of the warm-up was measured in {steps:named}: warm up longer, or until it is steady (`warm_up: "
+        "{{until: steady, at_most: …}}`)."
     ),
-    CautionKind.TOO_SHORT: "The measured interval was too short to judge steadiness in {steps:named}.",
+    CautionKind.TOO_SHORT: "In {steps:named} the measured interval was too short to judge steadiness.",
     CautionKind.NOT_STEADY_IN_TIME: (
         "No steady state was reached within the longest warm-up ({at_most_s:g} s) in {steps:named}: measuring began "
         "anyway."
@@ -116,11 +116,11 @@ SENTENCES: Mapping[Kind, str] = {
         "the server’s CPUs."
     ),
     CautionKind.RESTORED: (
-        "Every run on a real device began with a restored database. Restoring rewrites what a storage array caches and "
-        "tiers: the array did not begin as a system in use leaves it."
+        "Every run on a real device began with a restored database. Restoring rewrites what a storage array caches "
+        "and tiers, so the array did not begin in the state of a system in use."
     ),
     CautionKind.NOT_RESET: (
-        "Runs were not reset (reset: continue): each began with the data that the run before it had left."
+        "Runs were not reset (`reset: continue`): each began with the data that the previous run had left."
     ),
     CautionKind.COLD_START: (
         "A cold start empties the server’s caches. A cache inside the device cannot be emptied from here."
@@ -143,17 +143,17 @@ SENTENCES: Mapping[Kind, str] = {
         "previous execution was still running. It reads and writes less than the load intends."
     ),
     CautionKind.COUNTED_AT_END: (
-        "PostgreSQL counts what a session read and wrote when its transaction ends. In {steps:named} that took up to "
-        "{longest_s:number} s, and {measured_s:.0f} s were measured: the server’s counts include some I/O from "
-        "before, and lack some of the last. Measure longer."
+        "PostgreSQL adds a session’s reads and writes to its counters when a transaction ends. In {steps:named} "
+        "transactions took up to {longest_s:number} s of the {measured_s:.0f} s measured: the counts include some I/O "
+        "from before the measured interval, and lack some from its end. Measure longer."
     ),
     ArrayKind.SIZE_UNKNOWN: (
         "The scenario does not specify the array’s DRAM and flash, so the active data cannot be compared with them: "
-        "perhaps only DRAM was measured. Add them to the scenario (array: {{dram: 8GiB, flash_cache: 800GB}})."
+        "possibly only DRAM was measured. Add them to the scenario (`array: {{dram: 8GiB, flash_cache: 800GB}}`)."
     ),
     ArrayKind.SMALL_PROBE: (
-        "Probes around runs used a file of {file_bytes:size}. An array with that much memory or flash serves the "
-        "file from there, so its disks are barely measured; a larger file (probe: {{size: …}}) shows them."
+        "Probes around runs used a file of {file_bytes:size}. An array with that much memory or flash serves the file "
+        "from there, so its disks are barely measured; use a larger file (`probe: {{size: …}}`)."
     ),
     ArrayKind.NOT_PRECONDITIONED: (
         "{run}: writes were not steady after {rounds} rounds of overwriting a file of {file_bytes:size} at random, "
@@ -177,7 +177,7 @@ def _(fewest: int, most: int) -> str:
     counted = f"{runs} run per variant is" if most == 1 else f"{runs} runs per variant are"
     return (
         f"{counted} indicative: another run of the same variant may differ by several percent. A verdict needs "
-        f"{REPLICATES} or more of each."
+        f"{REPLICATES} or more runs of each variant."
     )
 
 
@@ -238,7 +238,7 @@ def _(before: str, said: str | None) -> str:
 def _(role: str, disk: str, folders: list[str]) -> str:
     return (
         f"The {'log' if role == 'wal' else 'data'} files of these runs were in different folders of one disk, {disk} "
-        f"({', '.join(folders)}): they do not differ in the disk."
+        f"({', '.join(folders)}): the runs do not differ in the disk."
     )
 
 

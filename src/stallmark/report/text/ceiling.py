@@ -38,8 +38,9 @@ _TRIED = {
     "balance": "inconclusive, again",
 }
 METHOD = (
-    "A level is judged by its measured seconds, in ten parts. It holds if the 95 % interval is within every limit. If "
-    "that is inconclusive, the level is measured for up to three times as long, and then judged by its value alone."
+    "The measured seconds of a level are divided into ten parts. The level holds if the 95 % interval over these "
+    "parts is within every limit. If the interval includes a limit, the level is measured for up to three times as "
+    "long, and then judged by its value alone."
 )
 
 
@@ -142,7 +143,7 @@ def limit_of(verdict: Finding | None) -> str | None:
 def _ends(verdict: Finding | None) -> str:
     """Return the first limit, if known."""
     text = limit_of(verdict)
-    return f"; beyond it {text}" if text else ""
+    return f"; beyond that {text}" if text else ""
 
 
 def _subject(variant: str | None, repeat: int | None) -> str:
@@ -173,7 +174,7 @@ def _misses(missed: list[list[Any]]) -> str:
     limits = [miss for miss in missed if miss[0] not in ("backlog", "queries")]
     texts = ["a growing number of arrivals waits" for subject, *_ in missed if subject == "backlog"]
     texts += [f"a growing number of queries of {load} waits" for subject, load, *_ in missed if subject == "queries"]
-    return listed(texts + [f"it exceeds {_listed(limits)}"] * bool(limits))
+    return listed(texts + [f"{_listed(limits)} is exceeded"] * bool(limits))
 
 
 def _listed(limits: list[list[Any]]) -> str:
@@ -209,11 +210,12 @@ Change = list[float | None]
 SENTENCES: Mapping[Kind, str] = {
     # The verbs all begin with a c, which “whose” ends on.
     CeilingKind.AT_LEAST: (
-        "{facts:whose}arries at least {facts:holds}{facts:rate} within {limits:limits}: the search ended at its `to`."
+        "{facts:whose}arries at least {facts:holds}{facts:rate} within {limits:limits}: the search ended at its upper "
+        "end (`to`)."
     ),
     CeilingKind.UNCONFIRMED: (
-        "{facts:whose}annot be given a ceiling: the results of levels contradicted each other up to the maximum "
-        "number of levels, last near {facts:ends}. Measure longer."
+        "{facts:whose}annot be given a ceiling: levels contradicted each other until the maximum number of levels was "
+        "reached, last near {facts:ends}. Measure longer."
     ),
     CeilingKind.ENDED: "{facts:whose}annot be given a ceiling: the run ended before the search did.",
     CeilingKind.REPEATS: (
@@ -221,21 +223,21 @@ SENTENCES: Mapping[Kind, str] = {
         "{facts:highest_met}) within {limits:limits}."
     ),
     CurveKind.KNOWN: (
-        "The memory curve is known within {tolerance:percent} between its {sizes} sizes: with each size left out, the "
-        "others predict {facts:missed}."
+        "Between its {sizes} sizes the memory curve is known to within {tolerance:percent}: predicted from the other "
+        "sizes alone, {facts:missed}."
     ),
     CurveKind.NOT_KNOWN: (
-        "The memory curve is not known within {tolerance:percent} between its {sizes} sizes: with each size left out, "
-        "the others predict {facts:missed}, worst at {worst_bytes:size} ({worst[0]:number} instead of "
-        "{worst[1]:per_second}){spent:not_allowed}."
+        "Between its {sizes} sizes the memory curve is not known to within {tolerance:percent}: predicted from the "
+        "other sizes alone, {facts:missed}, most at {worst_bytes:size} ({worst[0]:number}/s predicted, "
+        "{worst[1]:per_second} measured){spent:not_allowed}."
     ),
     FlashKind.BEYOND_MEMORY: (
-        "“{variant}”, {flash_bytes:size} of flash with {pool_bytes:size} of memory, gives more than the "
+        "“{variant}”, {flash_bytes:size} of flash with {pool_bytes:size} of memory, gives more throughput than the "
         "largest memory measured without flash, {largest_bytes:size}{fewest_runs:indicative}."
     ),
     FlashKind.NO_GAIN: (
-        "“{variant}”, {flash_bytes:size} of flash with {pool_bytes:size} of memory, gives no more than that "
-        "memory without flash{fewest_runs:indicative}."
+        "“{variant}”, {flash_bytes:size} of flash with {pool_bytes:size} of memory, gives no more throughput than the "
+        "same memory without flash{fewest_runs:indicative}."
     ),
 }
 FORMATS: Mapping[str, Format] = {
@@ -269,7 +271,7 @@ def _(
     pool_bytes: int, pool_share: float | None, per_s: float, primary: str | None, more: Change, less: Change | None,
     smallest: bool, driver_bound: bool, fewest_runs: int,
 ) -> str:  # fmt: skip
-    remedy = "More repeats narrow it"
+    remedy = "More repeats may show it"
     doubt = "these runs cannot show it" if more[2] is None else "the interval is too wide"
     if driver_bound:
         doubt = "the driver was the bottleneck with more memory"
@@ -294,8 +296,8 @@ def _(
 def _(pools_bytes: list[int], change: float, primary: str | None, fewest_runs: int) -> str:
     a, b = map(size, pools_bytes)
     return (
-        f"Throughput fell by {percent(-change)} from {a} of memory to {b}, so no size is called enough: something "
-        f"other than memory changed, or runs vary by as much{indicative(fewest_runs)}."
+        f"Throughput fell by {percent(-change)} from {a} of memory to {b}, so no size is judged to be enough: "
+        f"something other than memory changed, or runs vary by that much{indicative(fewest_runs)}."
     )
 
 
@@ -311,9 +313,9 @@ def _(
     else:
         buys = f"So flash buys more here if a GiB of memory costs more than {number(1 / worth)} times a GiB of flash"
     return (
-        f"{quoted([variant])}, {size(flash_bytes)} of flash with {size(pool_bytes)} of memory, gives as much as "
-        f"{size(equal_bytes)} of memory without flash ({_range_text(*equal_range)}). {buys}"
-        f"{indicative(fewest_runs)}."
+        f"{quoted([variant])}, {size(flash_bytes)} of flash with {size(pool_bytes)} of memory, gives as much "
+        f"throughput as {size(equal_bytes)} of memory without flash ({_range_text(*equal_range)}). "
+        f"{buys}{indicative(fewest_runs)}."
     )
 
 
@@ -323,9 +325,9 @@ def _(
     equal_range: list[float | None],
 ) -> str:  # fmt: skip
     return (
-        f"A prediction: with {size(pool_bytes)} of memory, reads of {number(read_ms[1])} ms instead of "
+        f"Prediction: with {size(pool_bytes)} of memory, reads of {number(read_ms[1])} ms instead of "
         f"{number(read_ms[0])} would give {rate(per_s[1], primary)} ({number(per_s[2])} to {number(per_s[3])}), as "
-        f"much as {size(equal_bytes)} of memory ({_range_text(*equal_range)}) on this storage."
+        f"much as {size(equal_bytes)} of memory give on this storage ({_range_text(*equal_range)})."
     )
 
 
@@ -343,10 +345,10 @@ def size_reason(chosen: ChosenSize | None) -> str:
 
 
 CURVE_METHOD = (
-    "A point is the mean of the runs of a size (geometric for rates), its bar the 95 % interval, if runs were "
-    "repeated: for rates from the variation pooled over all sizes, for reads from at least three runs. The line is a "
-    "monotone curve: values that contradict its direction are levelled, and between sizes it is a monotone cubic over "
-    "the logarithm of the size. Its error is that of the prediction for each inner size from the other sizes alone."
+    "A point is the mean over the runs of a size (the geometric mean for rates). If runs were repeated, a bar is the "
+    "95 % interval: for rates from the variation pooled over all sizes, for reads from at least three runs. The line "
+    "is monotone: values that contradict its direction are levelled, and between sizes it is a cubic over the "
+    "logarithm of the size. The error of the line is that of predicting each inner size from the other sizes alone."
 )
 
 _TWICE = 0.06
@@ -372,8 +374,8 @@ def _times(change: Change) -> str:
 def _gives(change: Change) -> str:
     gained = change[1] or 0.0
     if gained > 0 and round(gained * 100):
-        return f"gives {percent(gained)} more{_interval(change)}"
-    return f"gives no more{_interval(change)}"
+        return f"gives {percent(gained)} more throughput{_interval(change)}"
+    return f"gives no more throughput{_interval(change)}"
 
 
 def _amount(change: Change) -> str:
@@ -393,8 +395,8 @@ def _whole(share: float) -> str:
 
 
 def _error_text(error: float, reads_error: float | None) -> str:
-    reads = f" and its reads to within {percent(reads_error)}" if reads_error is not None else ""
-    return f"its throughput to within {percent(error)} of the largest value{reads} (root mean square)"
+    reads = f" and reads by {percent(reads_error)}" if reads_error is not None else ""
+    return f"throughput is off by {percent(error)} of the largest value{reads} (root mean square)"
 
 
 def _range_text(low: float | None, high: float | None) -> str:

@@ -8,7 +8,7 @@ from stallmark.analysis.compare.settings import DifferenceKind, IntentKind
 from stallmark.analysis.compare.summary import CheckKind, ReasonKind
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.metrics import METRICS
-from stallmark.format import listed, per_transaction, percent, size
+from stallmark.format import listed, per_transaction, percent, size, up_to
 from stallmark.report.text import clause, says, sentence
 from stallmark.report.text.cautions import changes, during
 from stallmark.report.text.device import labelled
@@ -35,16 +35,16 @@ SENTENCES: Mapping[Kind, str] = {
     ReasonKind.CLOCK_WENT_BACK: "The clock went back before {runs:names} began.",
     ReasonKind.DATA_GREW: "The database grew by up to {share:percent} within a run, or from one run to another.",
     ReasonKind.PLANS_DIFFER: (
-        "Statements of {procedures:names} had a different plan on one side: the effect of the plan is not an effect "
-        "of storage."
+        "Statements of {procedures:names} had a different plan on one side: a difference in plans is not an effect of "
+        "storage."
     ),
     ReasonKind.READS_DIFFER: (
         "Physical reads per transaction differ by {share:percent} ({reads_per_transaction:and}) although the buffer "
         "pool is the same: it was not full yet, or something other than storage changed."
     ),
     ReasonKind.DRIFTED: (
-        "Something else changed over time: {metric:title} of {side} differed by {share:percent} when it was run again "
-        "at the end."
+        "Something else changed over time: {metric:title} of {side} differed by {share:percent} when the side was run "
+        "again at the end."
     ),
     ReasonKind.NOT_MEASURED: (
         "The primary metric, {metric:title}, was not measured in every run of {a} and {b}, or was zero."
@@ -96,11 +96,14 @@ CHECKS: Mapping[Kind, tuple[str, str]] = {
     CheckKind.GROWTH: ("data", f"the database grew by no more than {percent(GROWTH)}, within runs and from run to run"),
     CheckKind.READS: (
         "reads per transaction",
-        f"with the same buffer pool they differ by at most {percent(READS_AT_ONE_POOL)}, or by the run-to-run "
-        "variation",
+        f"with the same buffer pool they differ by at most {percent(READS_AT_ONE_POOL)}, or by no more than the "
+        "run-to-run variation",
     ),
     CheckKind.PLANS: ("plans", "every statement has the same plan on both sides"),
-    CheckKind.STEADINESS: ("steadiness", "the runs were steady while they were measured, apart from chance"),
+    CheckKind.STEADINESS: (
+        "steadiness",
+        "the runs were steady while they were measured, or no more were unsteady than chance explains",
+    ),
     CheckKind.DEVICES: ("devices", "data and log of all runs are each on emulated devices, or each on real ones"),
     CheckKind.STORAGE: (
         "raw storage",
@@ -138,7 +141,9 @@ def _(bound: list[str], runs: int) -> str:
 def _(wrong: list[str], checked: int, runs: int) -> str:
     if wrong:
         return f"wrong after {len(wrong)} of {checked} runs"
-    return f"consistent after the {checked} checked runs of {runs}" if checked else "no condition was checked"
+    if not checked:
+        return "no condition was checked"
+    return f"consistent after all {checked} {'runs' if checked == runs else f'checked runs of {runs}'}"
 
 
 @says(CheckKind.FOREIGN_IO)
@@ -146,7 +151,7 @@ def _(wrong: list[str], checked: int, runs: int) -> str:
 def _(share: float | None, unknown: int, runs: int) -> str:
     if share is None:
         return "not known"
-    return f"{percent(share)} at most{f', unknown for {unknown} of {runs} runs' if unknown else ''}"
+    return f"{up_to(share)}{f', unknown for {unknown} of {runs} runs' if unknown else ''}"
 
 
 @says(CheckKind.CLOCK)
@@ -159,9 +164,7 @@ def _(within_share: float | None, between_share: float | None) -> str:
     if within_share is None and between_share is None:
         return "size not known"
     shares = {"within a run": within_share, "between runs": between_share}
-    return ", ".join(
-        f"{where} {'not known' if share is None else f'{percent(share)} at most'}" for where, share in shares.items()
-    )
+    return ", ".join(f"{where} {'not known' if share is None else up_to(share)}" for where, share in shares.items())
 
 
 @says(CheckKind.READS)
@@ -190,7 +193,7 @@ def _(
         parts.append(f"{too_short} of {runs} too short to tell")
     for reason in tolerated:
         explanation = (
-            ("which chance explains among that many runs") if reason["by_chance"] else "but too little to matter"
+            "which chance explains among that many runs" if reason["by_chance"] else "but too little to matter"
         )
         parts.append(f"{listed(reason['runs'])} {term(reason['because'])}, {explanation}")
     return "; ".join(parts)
@@ -199,8 +202,8 @@ def _(
 @says(CheckKind.DEVICES)
 def _(data_emulated: int, log_emulated: int, runs: int) -> str:
     if not data_emulated and not log_emulated:
-        return "all on real ones"
-    return f"{data_emulated} of {runs} runs with data on an emulated device, {log_emulated} with their log"
+        return "all on real devices"
+    return f"{data_emulated} of {runs} runs with data on an emulated device, {log_emulated} with the log on one"
 
 
 @says(CheckKind.STORAGE)
@@ -219,7 +222,7 @@ def _(side: str, metric: str, drifts: list[Mapping[str, Any]]) -> str:
         + (
             f"from one run; {percent(SAME)} allowed"
             if drift["p"] is None
-            else f"p {drift['p']:.2f}; {percent(AGAIN)} allowed, {percent(SAME)} within run-to-run variation"
+            else f"p {drift['p']:.2f}; {percent(AGAIN)} allowed, up to {percent(SAME)} within run-to-run variation"
         )
         for drift in drifts
     )
@@ -232,7 +235,7 @@ def _(side: str, metric: str, drifts: list[Mapping[str, Any]]) -> str:
 def _(reasons: list[Mapping[str, Any]]) -> str:
     more = f"; {len(reasons) - MOST_REASONS} more" if len(reasons) > MOST_REASONS else ""
     texts = [_reason(reason, MOST_NAMES) for reason in reasons[:MOST_REASONS]]
-    return f"Runs must not be compared: {'; '.join(texts)}{more}."
+    return f"Invalid runs: {'; '.join(texts)}{more}."
 
 
 @says(ReasonKind.FOREIGN_IO)
@@ -300,7 +303,7 @@ def _(part: str, value: str | int) -> str:
 @says(IntentKind.LOG_DEVICE)
 def _(device: str | None, emulated: Mapping[str, Any] | None, folder: str | None, with_data: bool) -> str:
     if with_data:
-        return f"log on the same{in_brackets(folder)}"
+        return f"log on the same device{in_brackets(folder)}"
     if emulated is None:
         return f"log on {device or 'unknown'}{in_brackets(folder)}"
     rpm = emulated["rpm"]

@@ -11,7 +11,7 @@ from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.metrics import SHARE
 from stallmark.errors import as_reason
 from stallmark.format import listed, percent, short
-from stallmark.report.text import clause, says, sentence
+from stallmark.report.text import says, sentence
 from stallmark.report.text.cause import because_of
 from stallmark.report.text.checks import CHECKS, MOST_REASONS, metric_title
 from stallmark.report.text.templates import Format
@@ -19,13 +19,17 @@ from stallmark.report.text.terms import term
 from stallmark.stats.thresholds import CONFIDENCE, POWER, REPLICATES
 
 METHODS = (
-    "Throughput counts committed transactions per second of the measured interval (of the primary transaction where "
-    "the workload has one). Latency is from scheduled to ended, retries included. Read and write time, IOPS and "
-    "bandwidth are of data files as the server counts them, times volume-weighted (stall ÷ I/Os); MB are 10⁶ bytes. "
-    "CPU is of the server’s machine."
+    "Throughput counts committed transactions per second of the measured interval (of the primary transaction, if the "
+    "workload has one). Latency is from scheduled to ended, retries included. Read and write time, IOPS and bandwidth "
+    "are of data files as the server counts them; times are volume-weighted (stall ÷ I/Os); MB are 10⁶ bytes. CPU is "
+    "of the server’s machine."
 )
 
 # How figures are written. ------------------------------------------------------------------------------------
+
+
+_NEGLIGIBLE = 0.001
+"""Differences below this percentage are written as 0.0: their digits are those of rounding."""
 
 
 def amount(share: float) -> str:
@@ -33,7 +37,7 @@ def amount(share: float) -> str:
     value = abs(share) * 100
     if value >= 9.95:
         return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 0.095 or value == 0 else short(value, 2)
+    return f"{value:.1f}" if value >= 0.095 or value < _NEGLIGIBLE else short(value, 2)
 
 
 def signed(share: float) -> str:
@@ -79,10 +83,11 @@ def adjustment(pair: PairComparison) -> str:
         return f"No p-values: {primary.name} was not measured in every run, or it was zero."
     if primary.p is None:
         return f"No p-values with fewer than 2 runs of each side (here {primary.runs_a} and {primary.runs_b})."
-    own = f"p of {primary.name}: two-sided" + (f", by Holm among {primary.family} pairs" if primary.family > 1 else "")
+    adjusted = f", adjusted by Holm’s method for {primary.family} pairs" if primary.family > 1 else ""
+    own = f"p of {primary.name}: two-sided{adjusted}"
     return (
-        f"{own}; p of the {max(others, default=0)} others: by Holm among them. Intervals are {percent(CONFIDENCE)} "
-        "intervals of each figure by itself."
+        f"{own}; p of the {max(others, default=0)} others: adjusted by Holm’s method among them. The "
+        f"{percent(CONFIDENCE)} intervals are not adjusted."
     )
 
 
@@ -95,7 +100,7 @@ def method(pair: PairComparison) -> str:
 
 
 def checks_passed(passed: int, checks: int) -> str:
-    return f"{passed} of {checks} hold."
+    return f"{passed} of {checks} checks hold."
 
 
 def headline(comparison: ComparisonSummary) -> str:
@@ -181,30 +186,38 @@ def _(
     interval_within_run: bool,
     plans_changed: list[str] | None = None,
 ) -> str:
+    title = metric_title(metric)
     if ratio is None:
-        return f"{_prefix(step)}Indicative only: {metric_title(metric)} of {a} and {b} is not known."
-    text = (
-        f"{_prefix(step)}Indicative only, from {'one run' if runs == 1 else f'{runs} runs'}: {metric_title(metric)} of "
-        f"{b} was {signed(ratio - 1)} % against {a}"
-    )
+        return f"{_prefix(step)}Indicative only: {title} of {a} and {b} is not known."
+    title = title if step else f"{title[0].upper()}{title[1:]}"
+    by = f"{signed(ratio - 1)} %"
     if reach := interval(low, high):
-        text += f" ({reach}{' by the variation of seconds, not of runs' if interval_within_run else ''})"
-    return f"{text}; a verdict needs {REPLICATES} runs of each.{_plans(plans_changed)}"
+        by += f" ({reach}{' by the variation of seconds within a run' if interval_within_run else ''})"
+    return (
+        f"{_prefix(step)}{title} of {b} differed from that of {a} by {by}, based on "
+        f"{'one run' if runs == 1 else f'{runs} runs'}, so indicative only: a verdict needs {REPLICATES} runs of each."
+        f"{_plans(plans_changed)}"
+    )
 
 
 @says(PairKind.NOT_COMPARABLE)
 def _(a: str, b: str, step: list[Any] | None, reasons: list[Finding]) -> str:
-    more = f" ({len(reasons) - MOST_REASONS} more)" if len(reasons) > MOST_REASONS else ""
-    text = "; ".join(map(clause, reasons[:MOST_REASONS]))
-    return f"{_prefix(step)}{a} and {b} are not comparable: {text}{more}."
+    more = f" Further reasons: {len(reasons) - MOST_REASONS}." if len(reasons) > MOST_REASONS else ""
+    text = " ".join(map(_not_comparable_because, reasons[:MOST_REASONS]))
+    return f"{_prefix(step)}{a} and {b} are not comparable. {text}{more}"
+
+
+def _not_comparable_because(reason: Finding) -> str:
+    # Both sides have just been named.
+    return "They have no step in common." if reason.kind == PairKind.NO_COMMON_STEP else sentence(reason)
 
 
 def _prefix(step: Sequence[Any] | None) -> str:
     """Return "50 users: " where the pair is one of several steps."""
-    return f"{_step(*step)}: " if step else ""
+    return f"{step_name(*step)}: " if step else ""
 
 
-def _step(name: str, users: int) -> str:
+def step_name(name: str, users: int) -> str:
     """Return "50 users", "50 users (2)", "steady with 30 users"."""
     users_text = format.users(users)
     if name in ("", f"{users} users"):
@@ -213,7 +226,7 @@ def _step(name: str, users: int) -> str:
 
 
 _UNPAIRED = {
-    Unpaired.BLOCKS: "each side ran by itself, so no run has a partner",
+    Unpaired.BLOCKS: "each side ran as a block of its own, so no run has a partner",
     Unpaired.FEW_REPEATS: "too few repeats contain a run of both",
     Unpaired.EXPERIMENTS: "the sides are different experiments, so no run has a partner",
 }
@@ -228,7 +241,7 @@ def _(paired: bool, runs: list[int], unpaired: Unpaired | None, left_out: int, d
         how = f"paired by repeat, {runs[0]} pair{'s' * (runs[0] != 1)} of runs{without}"
     text = f"Ratios of geometric means over runs, {how}"
     if df is None:
-        return f"{text}; no interval with fewer than two runs of each."
+        return f"{text}; no interval with fewer than two runs of each side."
     test = "paired t" if paired else "Welch’s t"
     return f"{text}; {percent(CONFIDENCE)} intervals by {test} of ln ratios, {short(df)} degrees of freedom."
 
@@ -238,15 +251,15 @@ def _(paired: bool, runs: list[int], unpaired: Unpaired | None, left_out: int, d
 
 SENTENCES: Mapping[Kind, str] = {
     PairKind.CAME_BACK: (
-        "Confounded by order: {side} ran before and after {other}, so a temporary change in between counts as a "
+        "Confounded by order: {side} ran before and after {other}, so a temporary change in between would count as a "
         "difference."
     ),
     PairKind.ONE_SIDE_FIRST: (
-        "Confounded by order: all runs of one side came before all of the other, so any change over time counts as a "
-        "difference. Alternate them (order: abba), or run {a} again at the end."
+        "Confounded by order: all runs of one side came before all of the other, so any change over time would count "
+        "as a difference. Alternate them (order: abba), or run {a} again at the end."
     ),
     PairKind.SEVERAL_PAIRS: (
-        "{pairs} pairs were compared at once: p-values are adjusted by Holm among them, intervals are not."
+        "{pairs} pairs were compared: p-values are adjusted for that by Holm’s method, intervals are not."
     ),
     PairKind.ONLY_ONE_SIDE: "Only {side} ran {steps:steps}, which is not compared.",
     PairKind.FLASH_WARMING: "Flash was still warming up in {sides:listed}: it would have answered more reads later.",
@@ -255,7 +268,7 @@ SENTENCES: Mapping[Kind, str] = {
         "Reads per transaction differ by {share:percent} ({reads_per_transaction[0]:per_transaction} and "
         "{reads_per_transaction[1]:per_transaction}), within the run-to-run variation (p {p:.2f})."
     ),
-    PairKind.NO_PARTNER: "{side} is not compared: {experiment} has no such variant, or none in another experiment.",
+    PairKind.NO_PARTNER: "{side} is not compared: {experiment} and another experiment would both need this variant.",
     PairKind.POOLED: (
         "Runs of {experiments:listed} were pooled as {sides:listed}: the experiments are not compared with each other "
         "(--between experiments does that)."
@@ -263,7 +276,7 @@ SENTENCES: Mapping[Kind, str] = {
     PairKind.NO_COMMON_STEP: "{b} is not compared with {a}: they have no step in common.",
 }
 FORMATS: Mapping[str, Format] = {
-    "steps": lambda steps: listed([_step(*step) for step in steps]),
+    "steps": lambda steps: listed([step_name(*step) for step in steps]),
     "titles": lambda checks: listed([CHECKS[kind][0] for kind in checks]),
 }
 
@@ -282,8 +295,8 @@ def _(of: int, steps: bool, left_out: Mapping[str, int]) -> str:
 
 
 BARS = (
-    "A bar is the geometric mean over runs, each over its measured interval; a dash next to its middle is one run. "
-    "Intervals of the difference are in the table of ratios."
+    "A bar is the geometric mean over runs, each over its measured interval; a dash is one run. Intervals of the "
+    "difference are in the table of ratios."
 )
 
 
@@ -295,15 +308,15 @@ def time_chart_method(unit: str) -> str:
     """Return the method of the chart over time; `unit` is that of its axis."""
     return (
         f"Per-second counts over the {unit} since measuring began, without warm-up; at most a few hundred points per "
-        "run, each the mean of its seconds. Runs of a side overlap, later ones are lighter."
+        "run, each the mean of its seconds. The runs of a side have one colour, later runs a lighter one."
     )
 
 
 def ratios_method(pair: PairComparison) -> str:
-    return f"{sentence(pair.method)} {adjustment(pair)} Types of transactions are adjusted among themselves."
+    return f"{sentence(pair.method)} {adjustment(pair)} Transaction types: p-values adjusted among the types."
 
 
-HOLLOW = "not shown, or too few runs: hollow"
+HOLLOW = "hollow: no difference shown, or too few runs"
 RUNS = (
     "Each figure is over the run’s measured interval. Latency in ms from scheduled to ended; read time in ms "
     "is volume-weighted (stall ÷ reads) over data files; MB/s is 10⁶ bytes."
@@ -318,7 +331,7 @@ def enough_runs(plan: RunsPlan) -> str:
     text = f"{plan.runs} runs of each variant show a difference of {wanted} (power {percent(POWER)})."
     if plan.runs_low != plan.runs_high:
         most = plan.runs_high if plan.runs_high is not None else "far more"
-        text += f" With the variation at the ends of its interval, the number would be {plan.runs_low} or {most}."
+        text += f" If the variation is at an end of its interval, the number is {plan.runs_low} or {most}."
     return text
 
 

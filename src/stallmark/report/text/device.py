@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from stallmark.analysis.bottleneck.device_verdict import DeviceKind, JudgedDevice
 from stallmark.analysis.bottleneck.summary import Law, LawKind
 from stallmark.analysis.finding import Kind
-from stallmark.format import listed, number, percent
+from stallmark.format import listed, number, percent, up_to
 from stallmark.record.devices import DeviceLabel
 from stallmark.report.text import says
 from stallmark.report.text.templates import Format, Template
@@ -45,7 +45,7 @@ SENTENCES: Mapping[Kind, str] = {
     DeviceKind.WITH_CPUS: "The {device:name} and the CPUs are limits together: {facts:rests_on}. {cpu_share:at_most}",
     DeviceKind.CPUS_LIMIT: "The CPUs are the bottleneck: {facts:rests_on}. {cpu_share:at_most}",
     DeviceKind.CPUS_BUSY_OTHERWISE: (
-        "The CPUs were mostly busy with other work, so whether the {device:name} is the bottleneck is not judged: "
+        "The CPUs were mostly busy with other work, so the {device:name} is not judged as a bottleneck: "
         "{facts:rests_on}. The run accounts for {cpu_own_share:percent} of the CPUs."
     ),
 }
@@ -62,8 +62,8 @@ def _(spent_in: str, share: float, cpu_share: float | None = None, cpu_own_share
 
 
 def _possible_gain(cpu_share: float) -> str:
-    more = f"{percent(1 / cpu_share - 1)} more at most" if cpu_share < 1 else "no more"
-    return f"Faster storage alone could give {more}."
+    more = f"{up_to(1 / cpu_share - 1)} more" if cpu_share < 1 else "no more"
+    return f"Faster storage alone could give {more} throughput."
 
 
 def _rests_on(
@@ -102,32 +102,32 @@ def _rests_on(
 
 DESCRIBED_ARRAY = "As described in the scenario: a database cannot query an array."
 FLASH = (
-    "Over the measured interval, by the device’s own counters. Evicted: blocks of a cache per second. Moved: "
-    "extents of a tier that changed places. Filled: at the end."
+    "Over the measured interval, by the device’s own counters. Evicted: blocks of a cache per second. Moved: extents "
+    "of a tier that changed places. Filled: the share in use at the end."
 )
 
 
 def active(how: str) -> str:
     """Return the explanation of the table of active sets; `how` describes the counted extents."""
     return (
-        f"Active: data that the server read from its storage or wrote to it since the run began, counted once{how}; at "
-        "most: not counted, but bounded by the bytes moved. In a minute: the median over the measured interval. "
+        f"Active: data that the server read from its storage or wrote to it since the run began, counted once{how}; "
+        "“at most” is an upper bound from the bytes moved. In a minute: the median over the measured interval. "
         "Marked: large enough for all active data."
     )
 
 
 ACTIVE_AT_MOST = (
-    "The active data of a real array are not counted. The line is an upper bound: all that the server read from its "
-    "data files and wrote to them since the run began, and no more than the database. Data that were accessed twice "
-    "count twice."
+    "The active data of a real array cannot be counted. The line is an upper bound: all bytes that the server read "
+    "from its data files and wrote to them since the run began, but at most the size of the database. Data that were "
+    "accessed twice count twice."
 )
 
 
 def active_over_time(of: str) -> str:
     """Return the method of counting the active set; `of` names the size of its extents."""
     return (
-        f"Different extents{of} that were read or written since the run began, by the device’s own count, warm-up "
-        "included; thin: in the last full minute. Values below a dotted line fit into that memory."
+        f"Distinct extents{of} that were read or written since the run began, by the device’s own count, warm-up "
+        "included; thin: in the last full minute. Dotted lines are sizes of memory: values below a line fit into it."
     )
 
 
@@ -216,8 +216,8 @@ def _(left: float, right: float, closed: bool | None, few: float | None) -> str:
         return _open(left, right, few)
     if closed is None:
         return (
-            f"Users account for {number(right)} of the {number(left)} sessions that read by the counters: other loads "
-            "read too."
+            f"Users account for {number(right)} of the {number(left)} reading sessions that the counters imply: other "
+            "loads read too."
         )
     return (
         ("Samples of sessions and the server’s counters agree on the time of reads.") if closed else _sides(left, right)
@@ -239,12 +239,12 @@ def _(left: float, right: float, closed: bool | None) -> str:
     if right > left:
         return (
             f"Sessions on a CPU or waiting for one, and the driver, would fill {number(right)} cores, but "
-            f"{number(left)} were busy: the other sessions queued for a core, or were sampled as running while they "
+            f"{number(left)} were busy: the other sessions queued for a core, or were sampled as running although they "
             "were not."
         )
     return (
-        f"{percent(1 - right / left)} of {number(left)} busy cores were neither sessions on a CPU nor the driver: the "
-        "kernel’s work for I/O, the server’s own processes, or other programs."
+        f"{percent(1 - right / left)} of the {number(left)} busy cores were used neither by sessions nor by the "
+        "driver, but by the kernel’s work for I/O, the server’s own processes, or other programs."
     )
 
 

@@ -16,13 +16,12 @@ from stallmark.stats.thresholds import REPLICATES
 
 SENTENCES: Mapping[Kind, str] = {
     ExperimentKind.DATA_WRONG: "The data were wrong after {runs:listed}: the figures of such a run are meaningless.",
-    ExperimentKind.NOTHING_MEASURED: "Nothing was measured: no run got past its warm-up.",
+    ExperimentKind.NOTHING_MEASURED: "Nothing was measured: no run reached the end of its warm-up.",
     ExperimentKind.STEPS_LEFT_OUT: (
         "{left_out} of {steps} measured steps are not compared; the reason is given with each."
     ),
     ExperimentKind.OVER_LIMIT: (
-        "In {steps:named} more than a tenth of the transactions of one type took longer than their limit or "
-        "were given up."
+        "In {steps:named} more than 10 % of the transactions of one type took longer than their limit or were given up."
     ),
     ExperimentKind.STORAGE_LIMITS: "Storage is the bottleneck in {steps:named}.",
     ExperimentKind.STORAGE_LIMITS_SOMETIMES: "Storage is the bottleneck in {runs} of {of} runs of “{step}”.",
@@ -188,7 +187,7 @@ def _(
 ) -> str:  # fmt: skip
     unsure = f"; {UNSURE[verdict]}" if verdict in UNSURE else ""
     which = "All variants" if every else "The variants that may be compared"
-    return f"{which} committed about the same: {per_second(per_s[0])} to {commit_rate(per_s[1], primary)}{unsure}."
+    return f"{which} committed about the same: {number(per_s[0])} to {commit_rate(per_s[1], primary)}{unsure}."
 
 
 @says(ExperimentKind.VARIANTS)
@@ -232,7 +231,7 @@ def _(step: str, verdict: Finding, runs: int, of: int) -> str:
     if of == 1:
         return f"{quoted([step])}: {clause(verdict)}."
     which = "the first" if runs == of else "the first of these"
-    return f"{quoted([step])}, in {runs} of {of} runs (the figures are of {which}): {clause(verdict)}."
+    return f"{quoted([step])}, in {runs} of {of} runs (with the figures of {which}): {clause(verdict)}."
 
 
 @says(ExperimentKind.STORAGE_NOT_KNOWN)
@@ -300,8 +299,8 @@ def go_on(command: str) -> str:
 def silent(silent_s: float, command: str) -> str:
     """Return the note that nothing was written for a while, with the remedy."""
     return (
-        f"Nothing was written for {format.duration(silent_s)}: it was killed, its machine is suspended, or cannot "
-        f"reach this folder. If it was killed, {command} resumes it."
+        f"Nothing was written for {format.duration(silent_s)}: the experiment was killed, or its machine is suspended "
+        f"or cannot reach this folder. If it was killed, {command} resumes it."
     )
 
 

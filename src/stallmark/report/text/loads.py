@@ -19,30 +19,32 @@ LOADS = (
 )
 WAITING_UNKNOWN = (
     "For a raw load at a rate, earlier versions did not record the I/Os that were due and had not ended, and measured "
-    "from issuing an I/O. Its latency may be longer than shown, so a level that it seems to meet is unknown."
+    "latency from issuing an I/O. The latency may be longer than shown, so a level that the load seems to meet is "
+    "shown as unknown."
 )
 WAITED = (
-    "Waited: the number of queries that waited for a stream, of all queries at a rate that began or were due by the "
-    "end."
+    "Waited: of the queries at a rate that began in the step or were due by its end, the number that waited for a "
+    "stream."
 )
 LEVEL = (
-    "Level: the figure that decides the service level, against its limit. For users and streams: reads of the "
-    "server’s data files by any load. For raw loads: their own I/Os."
+    "Service level: the figure that decides it, next to its limit. For users and streams: reads of the server’s data "
+    "files by any load. For raw loads: their own I/Os."
 )
 TOGETHER = (
-    "Together ÷ alone, in the same runs: the geometric mean over runs, with its 95 % interval from two runs on. A "
-    "load with a requested rate keeps its rate in either case: its latency shows the cost of the other loads."
+    "Together ÷ alone, in the same runs: the geometric mean over runs, with its 95 % interval if there are two runs "
+    "or more. A load with a requested rate keeps its rate in either case: its latency shows the cost of the other "
+    "loads."
 )
 CELLS = (
     "Scaling: throughput ÷ (cells × throughput of one cell); 100 % is linear. IOPS: of the data’s device, including "
-    "raw loads on it; per drive if the number of drives is known. CPU and memory: the highest use of the host by all "
-    "programs."
+    "raw loads on it; per drive if the number of drives is known. CPU and memory: the highest utilisation of the "
+    "host, by all programs."
 )
 OWN_PAGES = "Every load of users has its own page, with transactions, charts over time and evidence."
 SUM = "By the loads: the share of their sessions in all reads of the server’s data and temporary files."
 PICTURE = (
-    "Throughput and mean latency of every load, each on its own scale: means over runs; light: the load alone. Lines: "
-    "throughput by users, or by cells relative to the fewest cells; dashed: linear scaling."
+    "Throughput and mean latency of every load, each on its own scale, as means over runs. Light bars: the load "
+    "alone. Lines: throughput by users, or by cells relative to the fewest cells; dashed: linear scaling."
 )
 NO_PICTURE = "No load was measured in any step."
 _PER = {"users": "/s", "streams": "/h", "raw": " IOPS"}
@@ -58,11 +60,13 @@ def _(step: str | None, variants: list[list[Any]], left_out: int, in_doubt: list
     between = f" ({left_out} between them)" if left_out else ""
     more = f"{between}{indicative(fewest_runs)}"
     doubt = f"; some figures of {listed(in_doubt)} are in doubt" if in_doubt else ""
-    return f"Throughput together{where}, as a share of that alone: {'; '.join(texts)}{more}{doubt}."
+    return (
+        f"Running together{where}, loads had these shares of their throughput alone: {'; '.join(texts)}{more}{doubt}."
+    )
 
 
 def _changed(load: str, quantity: str, ratio: float, verdict: Verdict) -> str:
-    text = f"{factor(ratio)} the response time" if quantity == "latency" else percent(ratio)
+    text = f"{factor(ratio)} the response time alone" if quantity == "latency" else percent(ratio)
     return f"{load} {text}{_not_shown(verdict)}"
 
 
@@ -77,7 +81,7 @@ def _(variant: str | None, cells: list[int], loads: list[list[Any]], in_doubt: l
     few, many = cells
     doubt = f"; some figures of {listed(in_doubt)} are in doubt" if in_doubt else ""
     on = f"“{variant}”: from" if variant else "From"
-    return f"{on} {few} to {many} cells, throughput changed: {grown}{indicative(fewest_runs)}{doubt}."
+    return f"{on} {few} to {many} cells, throughput changed by these factors: {grown}{indicative(fewest_runs)}{doubt}."
 
 
 @says(LoadsKind.VERDICTS)
@@ -133,14 +137,13 @@ def _level(load: str, limit_ms: float, steps: int, broken: list[str], by_mean: b
 @says(LoadsKind.HOST)
 def _(cpu_share: float, memory_share: float | None, limit_share: float, unknown: int, runs: int) -> str:
     memory = f" and {share(memory_share)} of its memory in use" if memory_share is not None else ""
-    over = max(cpu_share, memory_share or 0.0) > limit_share
-    so = (
-        f"above {percent(limit_share)}, so they, not only the storage, may limit the loads"
-        if over
-        else f"no more than {percent(limit_share)}, so they do not limit the loads"
-    )
-    if unknown and max(cpu_share, memory_share or 0.0) <= limit_share:
-        so = f"unknown for {unknown} of {runs} steps, so they may limit the loads"
+    host = "the CPUs" if memory_share is None else "CPUs and memory"
+    if max(cpu_share, memory_share or 0.0) > limit_share:
+        so = f"above {percent(limit_share)}, so {host}, and not only the storage, may limit the loads"
+    elif unknown:
+        so = f"unknown for {unknown} of {runs} steps, so {host} may limit the loads"
+    else:
+        so = f"no more than {percent(limit_share)}, so {host} do not limit the loads"
     return f"At most {share(cpu_share)} of the host’s CPU time was busy{memory}: {so}."
 
 
@@ -151,13 +154,13 @@ def _(steps: list[str], share: float, step: str, others: list[list[Any]]) -> str
         if others
         else ""
     )
-    where = f"“{step}”" if len(steps) == 1 else f"“{step}”, the most different of {len(steps)} steps"
+    where = f"“{step}”" if len(steps) == 1 else f"“{step}”, of {len(steps)} steps the one with the largest difference"
     return f"In {where}, the loads’ sessions account for {percent(share)} of the server’s reads{rest}."
 
 
 @says(LoadsKind.FEW_DONE)
 def _(done: int, least: int, primary: str | None) -> str:
-    return f"{done} {plural(primary or 'transaction')} in the step: a rate of fewer than {least} is not compared."
+    return f"{done} {plural(primary or 'transaction')} in the step: rates based on fewer than {least} are not compared."
 
 
 @says(LoadsKind.QUERIES_WAITED)

@@ -13,12 +13,12 @@ QUESTION = (
     "How much does the load read at each memory size, how large and how hot are the data it reads, and who reads them?"
 )
 NO_FINDING = "The reads of this load are unknown."
-POOLS = "Compare only the slopes of published lines and points: they are drawn from the level of this load."
-FLASH = "Reads that missed the pool, in an LRU read cache. A band has the bounds if the trace is too short."
+POOLS = "Published lines and points are shifted to the level of this load: compare only their slopes."
+FLASH = "Reads that missed the pool, in an LRU read cache. A band shows the bounds if the trace is too short."
 FOOTPRINT = "Pages that were read at least once since measuring began."
 SKEW = (
     "Beforehand: chosen by the first half of the reads, judged by the second. Afterwards: chosen and judged by all "
-    "reads, which chance makes too high."
+    "reads, which gives too high a share by chance."
 )
 TABLES = "With the indexes and TOAST of each table."
 TRANSACTIONS = (
@@ -27,15 +27,15 @@ TRANSACTIONS = (
 SIZES = "Sizes of I/Os to data files, without the log."
 PUBLISHED = (
     "Figures of brokerage loads and of production databases, for comparison. 98 % of the reads of DBT-5 come from one "
-    "poor plan, over the heap of trade."
+    "poor plan, which reads the heap of trade."
 )
-ANSWERED = "share of the page reads that it answers"
+ANSWERED = "share of the page reads that flash answers"
 READ_ONCE = "read at least once, share of the data"
-SLOPE = "exponent of the pool size in the reads"
+SLOPE = "exponent of the reads over the pool size"
 READS_PER_WRITE = "reads per write"
 KB_PER_IO = "KB per I/O"
 METHOD_POOLS = (
-    "Measured: reads of all the server’s processes in data files per commit, by its own counters. Estimated: those of "
+    "Measured: data-file reads of all processes of the server per commit, by its own counters. Estimated: those of "
     "the traced pool × (1 − hits of an LRU flash of that size behind it). The line is fitted to the logarithms of the "
     "sizes from 2 to 32 % of the data."
 )
@@ -49,7 +49,7 @@ METHOD_SKEW = (
     "Pages of 8 KiB and extents of 1 MiB of all files of the database, including unread ones. The true value is "
     "between beforehand and afterwards."
 )
-METHOD_FOOTPRINT = "Different pages of 8 KiB, counted at the end of each of 60 parts of the interval."
+METHOD_FOOTPRINT = "Distinct pages of 8 KiB, counted at the end of each of 60 parts of the interval."
 METHOD_TABLES = "From the files that were read, and the tables and indexes they belong to."
 
 
@@ -59,7 +59,7 @@ SENTENCES: Mapping[Kind, str] = {
         "of 1 MiB extents {of_extents:band}."
     ),
     LocalityKind.FEW_READS: (
-        "Only {reads:count} reads were traced in the measured interval: no share is shown for fewer than {least}."
+        "Only {reads:count} reads were traced in the measured interval: shares need at least {least}."
     ),
     LocalityKind.SHORT: (
         "The trace is too short for flash of {share:portion} of the data and more ({judged:count} page reads were "
@@ -87,18 +87,17 @@ def _(
     ends = f"{portion(round(between[0], 3))} and {portion(round(between[1], 3))}"
     sizes_text = f"{sizes} sizes, {estimated} of them estimated" if estimated else f"{sizes} sizes"
     return (
-        f"{text}; between {ends} reads vary with the pool to the power {coefficient(slope)} ({sizes_text}, at most "
-        f"{percent(deviation)} off that line)."
+        f"{text}; between {ends} reads vary as the pool size to the power {coefficient(slope)} ({sizes_text}, at "
+        f"most {percent(deviation)} off that line)."
     )
 
 
 @says(LocalityKind.FLASH)
 def _(pool_share: float | None, shares: list[float], least: list[float], most: list[float]) -> str:
     behind = f"the pool of {portion(round(pool_share, 3))}" if pool_share else "this pool"
-    answers = [
-        f"{portion(part)} of the data answers {_band(*ends)}" for part, *ends in zip(shares, least, most, strict=True)
-    ]
-    return f"Behind {behind}, an LRU flash cache of {listed(answers)} of the reads."
+    answers = [f"{_band(*ends)} at {portion(part)}" for part, *ends in zip(shares, least, most, strict=True)]
+    answers[0] += " of the data"
+    return f"Behind {behind}, an LRU flash cache answers this share of the reads, by its size: {listed(answers)}."
 
 
 @says(LocalityKind.FOOTPRINT)
@@ -125,8 +124,8 @@ def _(lacking: list[str]) -> str:
         missing = listed([names[name] for name in lacking])
         return f"Reads per transaction are unknown: {missing} {'is' if lacking == ['pool'] else 'are'} missing."
     return (
-        "Reads per transaction are unknown: no step has commits of transactions alone, the server’s counters and the "
-        "size of its pool."
+        "Reads per transaction are unknown: no step combines commits of transactions alone with the server’s counters "
+        "and the size of its pool."
     )
 
 
@@ -145,8 +144,8 @@ def _(unused: str | None) -> str:
 def _(pool_share: float | None) -> str:
     beyond = f"pools larger than {portion(round(pool_share, 3))}" if pool_share else "larger pools"
     return (
-        f"Reads with {beyond} that were not run are estimated: an LRU cache behind the pool gets only the pool’s "
-        "misses, and replaces pages differently. Run those sizes to measure them."
+        f"Reads with {beyond} are estimates if that size was not run: an LRU cache behind the pool gets only the "
+        "pool’s misses, and replaces pages differently. Run those sizes to measure them."
     )
 
 
@@ -160,10 +159,10 @@ def _(sizes: int, error: float, pool_share: float) -> str:
 
 @says(LocalityKind.UNLIKE_COUNTED)
 def _(traced: int, counted: int, reported_late: bool) -> str:
-    text = f"The trace has {count(traced)} reads, the server counted {count(counted)} in about the same time"
+    text = f"The trace has {count(traced)} reads, but the server counted {count(counted)} in about the same time"
     if reported_late:
-        return f"{text}: its sessions report up to a second late. Raise --measure."
-    return f"{text}, which differ by more than late reports of its sessions explain: one of the two lacks reads."
+        return f"{text}: the server’s sessions report up to a second late. Raise --measure."
+    return f"{text}. Late reports of its sessions do not explain the difference: one of the two counts lacks reads."
 
 
 @says(LocalityKind.INVALID)
@@ -195,4 +194,4 @@ def share_band(least: float | None, most: float | None) -> str:
 
 
 def left_between(small: float, large: float) -> str:
-    return f"share of reads left from a pool of {portion(small)} to one of {portion(large)}"
+    return f"reads with a pool of {portion(large)}, as a share of those with {portion(small)}"

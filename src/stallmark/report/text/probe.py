@@ -47,7 +47,7 @@ SENTENCES: Mapping[Kind, str] = {
     ),
     # Several probes
     ProbeKind.OF_PROBE: "{probe}: {found:sentence}",
-    ProbeKind.NOT_REPEATED: "No probe was repeated: differences of a few per cent may be chance.",
+    ProbeKind.NOT_REPEATED: "No probe was repeated: differences of a few percent may be chance.",
     ProbeKind.EMULATED_AND_REAL: (
         "Emulated and real devices are shown together: results of one do not apply to the other."
     ),
@@ -58,11 +58,11 @@ SENTENCES: Mapping[Kind, str] = {
     # How deep a probe reaches
     ProbeKind.FITS_DRAM: (
         "The probe’s file of {file_bytes:size} fits into the array’s DRAM ({dram_bytes:size}), which may have "
-        "answered instead of its disks and flash; use a larger one (probe: {{size: …}})."
+        "answered instead of its disks and flash; use a larger file (`probe: {{size: …}}`)."
     ),
     ProbeKind.SMALL_FILE: (
-        "The probe’s file has only {file_bytes:size}: an array with that much memory or flash serves the file "
-        "from there and barely uses its disks; use a larger one (--size)."
+        "The probe’s file has only {file_bytes:size}: an array with that much memory or flash serves the file from "
+        "there and barely uses its disks; use a larger file (--size)."
     ),
     # Before and after
     ProbeKind.NO_COMMON_STEP: "The probes before and after have no step in common: they cannot show a drift.",
@@ -74,13 +74,13 @@ SENTENCES: Mapping[Kind, str] = {
     ),
     ProbeKind.BEYOND_PROBE: (
         "The database had {reads_per_s:number} reads per second at {read_ms:number} ms, {outstanding:number} "
-        "outstanding; raw storage was measured with at most {most_outstanding} outstanding, which give "
-        "{raw_reads_per_s:number}."
+        "outstanding; raw storage was measured with at most {most_outstanding} outstanding, where it gave "
+        "{raw_reads_per_s:number} reads per second."
     ),
     ProbeKind.BELOW_PROBE: (
         "The database had {reads_per_s:number} reads per second at {read_ms:number} ms, {outstanding:number} "
-        "outstanding; raw storage was measured with at least {fewest_outstanding} outstanding, which give "
-        "{raw_reads_per_s:number}."
+        "outstanding; raw storage was measured with at least {fewest_outstanding} outstanding, where it gave "
+        "{raw_reads_per_s:number} reads per second."
     ),
     ProbeKind.ACHIEVED: (
         "The database had {reads_per_s:number} reads per second at {read_ms:number} ms; raw storage gives "
@@ -98,7 +98,7 @@ def _(
     beyond = ""
     if rest["collapse"] is None:
         change = f"{percent(abs(gain)) if gain else 'no'} {'less' if gain < 0 else 'more'}"
-        beyond = f"; {last} outstanding bring {change} and take {number(last_ms)} ms each"
+        beyond = f"; {last} outstanding give {change}, at {number(last_ms)} ms each"
     return (
         f"{pattern} saturates at {outstanding} outstanding: {_rate(rest)}, {number(mean_ms)} ms each{beyond}"
         f"{_marks(**rest)}."
@@ -173,7 +173,7 @@ def _(emulated_before: bool) -> str:
     before, after = (
         ("an emulated device", "the real one") if emulated_before else ("the real device", "an emulated one")
     )
-    return f"The probe before is of {before}, the one after of {after}: they cannot show a drift."
+    return f"The first probe was of {before}, the second of {after}: they cannot show a drift."
 
 
 @says(ProbeKind.DIFFERENT_PROBES)
@@ -247,10 +247,10 @@ def _marks(
 ) -> str:  # fmt: skip
     text = f"; at {collapse} it collapses: {clause(because)}" if because else ""
     if unstable:
-        text += f"; at {_several(unstable)} it is unstable: its rate is below half the usual one in "
+        text += f"; at {_several(unstable)} it is unstable: the rate is below half of its median in "
         text += f"{percent(PROBE_SLUMPS)} of the time or more"
     if limited:
-        text += f"; at {_several(limited)} the machine could not keep that many under way, so these are omitted"
+        text += f"; at {_several(limited)} the machine could not keep that many in flight, so these are omitted"
     return text
 
 
@@ -262,7 +262,7 @@ FORMATS: Mapping[str, Format] = {"marks": lambda facts: _marks(**facts), "rate":
 
 
 RATE = "I/Os completed within the step, divided by its seconds."
-RATE_READING = "Circle: saturation, more outstanding I/Os add little. Cross: collapse."
+RATE_READING = "Circle: saturation, from which more outstanding I/Os add little. Cross: collapse."
 LATENCY = "From issuing an I/O to its end. A percentile is omitted if the sample is too small."
 
 
@@ -274,8 +274,8 @@ def emulated_probes(emulated: int, probes: int, devices: Iterable[str]) -> str:
     """Return the sentence about probes of emulated arrays."""
     which = "All probes" if emulated == probes else f"{emulated} of {probes} probes"
     return (
-        f"{which} measured a device whose service times Stallmark injected ({'; '.join(devices)}). They show how the "
-        "probe sees such a device; they do not measure a product."
+        f"{which} measured a device whose service times Stallmark injected ({'; '.join(devices)}). Their results show "
+        "how a probe sees such a device, and do not measure a product."
     )
 
 

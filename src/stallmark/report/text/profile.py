@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from stallmark.analysis.finding import Kind
 from stallmark.analysis.profile.rates import Measure, ProfileKind
 from stallmark.errors import as_reason
-from stallmark.format import duration, factor, listed, moment, number, percent, roughly, share, size, zone
+from stallmark.format import duration, factor, listed, moment, number, percent, roughly, share, size, up_to, zone
 from stallmark.record.profile.interval_table import FileClass
 from stallmark.record.profile.manifest import Source
 from stallmark.report.text import says
@@ -13,21 +13,21 @@ from stallmark.report.text.templates import Format
 
 QUESTION = "What does this server do, hour by hour, and what does it wait for?"
 PERCENTILES = (
-    "Percentiles over the means of minutes. A dash: fewer than five minutes would be beyond it. I/O is of all files; "
-    "times are of data files, or of the log if labelled so."
+    "Percentiles of the per-minute means. A dash: fewer than five minutes lie beyond the percentile. I/O is of all "
+    "files; times are of data files, or of the log if labelled so."
 )
 PEAKS = (
-    "The busiest quarter of an hour by each measure. A backup has few I/Os and many bytes: a quarter that is quiet by "
-    "one measure may be the busiest by another."
+    "The busiest 15 minutes by each measure. A backup has few I/Os and many bytes: 15 minutes that are quiet by one "
+    "measure may be the busiest by another."
 )
-WINDOWS = "The quarters of an hour with the most I/Os, without overlaps. At least ten minutes of each were observed."
+WINDOWS = "The 15-minute windows with the most I/Os, without overlaps. At least 10 minutes of each were observed."
 CLASSES = (
     "Totals divided by the observed time. Sizes and times are means over all I/Os of a class; other: files of "
     "databases outside the profile."
 )
 WAITS = "Waiting: mean number of tasks that waited at once. Waits that delay no session are omitted."
-OVER_TIME = "Means of minutes. Lines are interrupted where nothing was observed."
-MEMORY = "Counters only bound the effect of more memory. A run with more memory measures it."
+OVER_TIME = "Means per minute. Lines have gaps where nothing was observed."
+MEMORY = "Counters give only an upper bound for the effect of more memory. A run with more memory measures the effect."
 UNSEEN = "Totals and means exclude these times."
 _RECORDERS: Mapping[Source, str] = {
     "perfmon": "Perfmon",
@@ -55,19 +55,19 @@ MEASURES: Mapping[Measure, str] = {
 }
 """The measures by the labels of tables and charts."""
 _MISSING = {
-    "cores": "Its number of cores is not known",
-    "memory_bytes": "The memory of its machine is not known",
-    "cpu_s": "Its CPU time is not known",
-    "data stalls": "The time of reads and writes of data is not known",
-    "log stalls": "The time of writes of the log is not known",
-    "log write_bytes": "The bytes written to the log are not known",
-    "size_bytes": "The sizes of its files are not known",
-    "transactions": "Its transactions and its log flushes are not known",
-    "waits": "Its waits are not known",
-    "disk counters": "Not all of what its disks do is known",
-    "database counters": "Not all of what its database server counts is known",
-    "server.cpu_s": "Its CPU time is not known",
-    "server": "Its memory, transactions, CPU and log flushes are not known",
+    "cores": "The server’s number of cores is unknown",
+    "memory_bytes": "The memory of the server’s machine is unknown",
+    "cpu_s": "The server’s CPU time is unknown",
+    "data stalls": "The duration of reads and writes of data is unknown",
+    "log stalls": "The duration of log writes is unknown",
+    "log write_bytes": "The bytes written to the log are unknown",
+    "size_bytes": "The sizes of the server’s files are unknown",
+    "transactions": "The server’s transactions and log flushes are unknown",
+    "waits": "The server’s waits are unknown",
+    "disk counters": "Some counters of the disks are unknown",
+    "database counters": "Some counters of the database server are unknown",
+    "server.cpu_s": "The server’s CPU time is unknown",
+    "server": "The server’s memory, transactions, CPU and log flushes are unknown",
 }
 
 
@@ -129,7 +129,7 @@ def heat(*, put_forward: bool, put_back: bool) -> str:
     """Explain the heat map, with the effect of clock changes in its time."""
     parts = [
         f"Each hour of the day in {zone()}, as a mean over its observed seconds. Every measure has its own scale: the "
-        "darkest cell is its highest hour. An empty cell was not observed, or is unknown."
+        "darkest cell is the highest hour of that measure. An empty cell was not observed, or is unknown."
     ]
     if put_forward:
         parts.append("Clocks were put forward: the skipped hour is empty.")
@@ -155,23 +155,23 @@ SENTENCES: Mapping[Kind, str] = {
         "once on average ({types:listed})."
     ),
     ProfileKind.WAITS_MET: (
-        "Most samples of active sessions are of {wait_class:waited_for}: {share:percent} of all, {waiting:number} "
-        "sessions at once on average ({types:listed})."
+        "Active sessions were sampled most often at {wait_class:waited_for}: {share:percent} of the samples, "
+        "{waiting:number} sessions at once on average ({types:listed})."
     ),
     ProfileKind.OTHER_SERVER: "Several servers answered at this address, one after another: {servers:listed}.",
     ProfileKind.SHORT: "The profile covers {span_s:duration}, less than a day: it may have missed the busiest hour.",
     ProfileKind.COUNTED_AT_END: (
-        "A transaction took {longest_s:duration} or longer: PostgreSQL counts what a session read and wrote when its "
-        "transaction ends, so a peak may be the work of all that time."
+        "A transaction took {longest_s:duration} or longer: PostgreSQL adds a session’s reads and writes to its "
+        "counters when a transaction ends, so a peak may be the work of that entire time."
     ),
     ProfileKind.CACHED_READS: (
-        "PostgreSQL counts a read that the operating system answers from its cache like one from storage."
+        "PostgreSQL counts a read that the operating system answers from its cache like a read from storage."
     ),
     ProfileKind.SAMPLED_WAITS: ("PostgreSQL keeps no totals of waits: sessions were sampled every {interval_s:g} s."),
     ProfileKind.MISSING: "{name:missing}: {said:as_reason}.",
 }
 FORMATS: Mapping[str, Format] = {
-    "missing": lambda name: _MISSING.get(name, f"{name} is not known"),
+    "missing": lambda name: _MISSING.get(name, f"{name} is unknown"),
     "waited_for": waited_for,
 }
 
@@ -195,8 +195,8 @@ def _(
     times = [
         text
         for text in (
-            f"a read of data took {number(read_ms)} ms" if read_ms is not None else "",
-            f"a write of the log {number(log_ms)} ms" if log_ms is not None else "",
+            f"a data read took {number(read_ms)} ms" if read_ms is not None else "",
+            f"a log write {number(log_ms)} ms" if log_ms is not None else "",
             f"CPU was {percent(cpu_share)} busy" if cpu_share is not None else "",
         )
         if text
@@ -212,7 +212,7 @@ def _(
 def _(
     measure: Measure, begin: float, length_s: float, per_s: float, busiest_per_s: float | None, ios_per_s: float | None
 ) -> str:
-    against = f", against {number(busiest_per_s)} in the busiest by I/Os" if busiest_per_s is not None else ""
+    against = f", against {number(busiest_per_s)} in the window with the most I/Os" if busiest_per_s is not None else ""
     ios = f"; their I/Os are {number(ios_per_s)} per second" if ios_per_s is not None else ""
     which = f"The {roughly(length_s)} from {moment(begin)}"
     return f"{which} have the most {MEASURES[measure]}: {number(per_s)}{against}{ios}."
@@ -224,7 +224,7 @@ def _(
 ) -> str:
     reads, writes = _io("read", read_kib, read_ms), _io("write", write_kib, write_ms)
     means = "; ".join(text for text in (reads, writes) if text)
-    return f"Of the I/Os of data files {percent(read_share)} are reads{f': {means}' if means else ''}."
+    return f"Of the I/Os of data files, {percent(read_share)} are reads{f': {means}' if means else ''}."
 
 
 def _io(verb: str, kib: float | None, ms: float | None) -> str:
@@ -249,8 +249,8 @@ def _(writes_per_s: float, write_kib: float | None, write_ms: float | None) -> s
 def _(file_class: FileClass, grown_bytes: float, span_s: float, per_day_bytes: float) -> str:
     verb = "grew" if grown_bytes > 0 else "shrank"
     return (
-        f"{_FILES[file_class]} {verb} by {size(abs(grown_bytes))} in {duration(span_s)}: "
-        f"{size(abs(per_day_bytes))} a day, if every day were like it."
+        f"{_FILES[file_class]} {verb} by {size(abs(grown_bytes))} in {duration(span_s)}: {size(abs(per_day_bytes))} a "
+        "day, if every day were the same."
     )
 
 
@@ -266,8 +266,8 @@ def _(reads_per_s: float, share: float | None, waiting: float | None, found_shar
 def _(pool_bytes: float, turnover_s: float, least_life_s: float | None) -> str:
     life = f"; the lowest page life expectancy was {number(least_life_s)} s" if least_life_s is not None else ""
     return (
-        f"The server reads as much as its buffer pool holds ({size(pool_bytes)}) from storage every "
-        f"{roughly(turnover_s)}{life}."
+        f"Every {roughly(turnover_s)} the server reads as many bytes from storage as its buffer pool holds "
+        f"({size(pool_bytes)}){life}."
     )
 
 
@@ -309,19 +309,16 @@ def _(restarts: int, begin: float) -> str:
 def _(times: int, begin: float, jump_s: float) -> str:
     often = "" if times == 1 else f"{times} times, first "
     return (
-        f"The clock of Stallmark’s machine was set {often}by {number(jump_s)} s at {moment(begin)}: durations are "
-        "right, times of the day may be off by as much."
+        f"The clock of Stallmark’s machine was changed {often}by {number(jump_s)} s at {moment(begin)}: durations are "
+        "right, times of day may be off by that much."
     )
 
 
 @says(ProfileKind.LOST)
 def _(share: float, imported: bool) -> str:
     if imported:
-        return f"For up to {percent(share)} of the time the I/O of a class of files is unknown: values are missing."
-    return (
-        f"For up to {percent(share)} of the time the I/O of a class of files is unknown: its counters were reset or "
-        "missing."
-    )
+        return f"For {up_to(share)} of the time the I/O of a class of files is unknown: values are missing."
+    return f"For {up_to(share)} of the time the I/O of a class of files is unknown: its counters were reset or missing."
 
 
 @says(ProfileKind.COST)

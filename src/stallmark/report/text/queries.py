@@ -11,7 +11,7 @@ from stallmark.report.text import says
 from stallmark.report.text.templates import Format
 from stallmark.report.text.terms import indicative
 
-FIGURES = {"power": "query power", "throughput": "query throughput", "composite": "composite of both"}
+FIGURES = {"power": "query power", "throughput": "query throughput", "composite": "composite of power and throughput"}
 
 
 SENTENCES: Mapping[Kind, str] = {
@@ -23,7 +23,7 @@ SENTENCES: Mapping[Kind, str] = {
     ),
     QueryKind.DOPS_IN_TURN: (
         "Degrees of parallelism were tried one after the other: pages that an earlier one left in the pool help the "
-        "next, so compare the reads as well as the times."
+        "next, so compare reads as well as times."
     ),
     QueryKind.OTHER_PARAMETERS: (
         "Each stream runs a query with different parameters: a mean over streams is over several sets of parameters."
@@ -71,7 +71,7 @@ def _(
     if slower:
         parts.append(f"{slower} {_are(slower)} slower (most of all {_ratios(slowest)})")
     return (
-        f"Queries in {variant} take {number(ratio)} of the time in {baseline} (geometric mean of {queries}): "
+        f"Queries in {variant} take {times(ratio)} as long as in {baseline} (geometric mean of {queries}): "
         f"{', '.join(parts)}{indicative(fewest_runs)}."
     )
 
@@ -93,7 +93,7 @@ def _(
     worse = f"; {listed(slower[:MANY])} {'gets' if len(slower) == 1 else 'get'} slower" if slower else ""
     alone = f"; {serial} of {queries} still run serially" if serial else ""
     return (
-        f"At a degree of parallelism of {dops[1]} queries{where} take {number(ratio)} of the time at {dops[0]} "
+        f"With a degree of parallelism of {dops[1]}, queries{where} take {times(ratio)} as long as at {dops[0]} "
         f"(geometric mean of {queries}){worse}{alone}{indicative(fewest_runs)}."
     )
 
@@ -107,8 +107,8 @@ def _(runs: int) -> str:
 def _(variants: dict[str, int]) -> str:
     counts = [f"{count} in {variant}" for variant, count in variants.items()]
     return (
-        f"Queries took less than a tenth of a second, to which power rounds them up ({', '.join(counts)}): with their "
-        "actual times it would be higher. Compare times, or choose a larger scale factor."
+        f"Queries took less than a tenth of a second, and query power counts them as a tenth ({', '.join(counts)}): "
+        "with their actual times it would be higher. Compare times, or choose a larger scale factor."
     )
 
 
@@ -121,20 +121,20 @@ def _ratios(queries: Mapping[str, float]) -> str:
 
 
 CONCURRENT_STREAMS = (
-    "Queries per hour: of all streams together, those that ended within the measured interval; not a TPC figure. A "
-    "query's time is the geometric mean of its executions (their number in brackets), in seconds."
+    "Queries per hour: those of all streams that ended within the measured interval; not a TPC figure. A query's time "
+    "is the geometric mean of its executions (their number in brackets), in seconds."
 )
 
 
 def run_time_method(phase: str) -> str:
-    return f"Seconds from sending a query to its complete answer, in the {phase}."
+    return f"Seconds from sending a query to its complete answer ({phase})."
 
 
 def relative_method(phase: str, baseline: str) -> str:
     """Return the method of the chart of run times relative to the baseline."""
     return (
-        f"Run time of each query in the {phase} divided by its run time in {baseline}; below 1 is faster. Mean: "
-        "geometric mean of all queries, without refreshes. Hatched: its plan is different."
+        f"Run time of each query divided by its run time in {baseline} ({phase}); below 1 is faster. Mean: geometric "
+        "mean of all queries, without refreshes. Hatched: the query’s plan is different."
     )
 
 
@@ -145,10 +145,10 @@ IO_WAITS = (
     "The query’s waiting time for reads and writes of data and temporary files, as reported by the server. Several "
     "workers wait at once, so it may exceed the run time."
 )
-RELATIVE_READING = "Bars below the line are faster, above it slower; hatched ones have a different plan."
+RELATIVE_READING = "Bars below the line are faster, bars above it slower; hatched bars have a different plan."
 PARALLELISM = (
-    "Run time over the allowed number of processes or threads per query, log scale; the actual number is in the table "
-    "of all figures."
+    "Run time over the allowed number of processes or threads per query, log scale; the table of all figures has the "
+    "actual number."
 )
 
 
@@ -156,8 +156,8 @@ def figures_note(phase: str, baseline: str) -> str:
     """Return the explanation of the table of variants."""
     return (
         "Power, throughput and composite are derived from TPC-H and not QphH: queries per hour times the scale "
-        f"factor. Run time and the columns after it are of the {phase}. Relative: geometric mean of the queries’ run "
-        f"times against {baseline}; below 1 is faster."
+        f"factor. Run time and the columns to its right: {phase}. Relative: geometric mean of the queries’ run times "
+        f"against {baseline}; below 1 is faster."
     )
 
 
@@ -165,12 +165,12 @@ def run_times_note(baseline: str) -> str:
     """Return the explanation of the table of queries."""
     return (
         "Run times are seconds from sending a query to its complete answer; the geometric mean of several runs or "
-        f"streams. Plan: whether {baseline} has a plan of the same shape (operators, tables, indexes)."
+        f"streams. Plan: whether it has the same shape as in {baseline} (operators, tables, indexes)."
     )
 
 
 def parallelism_note(degree: str) -> str:
-    return f"At a degree of parallelism of {degree}; the others are below."
+    return f"With a degree of parallelism of {degree}; the other degrees are below."
 
 
 EXECUTIONS = (
@@ -190,8 +190,8 @@ def driver_gap(mean_ms: float, most_ms: float) -> str:
 def figures_in_brief(phase: str, baseline: str) -> str:
     """Return the explanation of the table of variants, for a terminal."""
     return (
-        "Power, throughput and composite: derived from TPC-H, not QphH. Relative: geometric mean of run times of the "
-        f"{phase} against {baseline}."
+        "Power, throughput and composite: derived from TPC-H, not QphH. Relative: geometric mean of run times against "
+        f"{baseline} ({phase})."
     )
 
 
@@ -211,9 +211,9 @@ def by_parallelism(variant: str, times: Sequence[tuple[int, float | None]]) -> s
     return f"{variant}: {', '.join(f'{number(seconds)} s at {dop}' for dop, seconds in times)}."
 
 
-OTHER_PLAN = "* its plan differs from that in A."
+OTHER_PLAN = "* the query’s plan differs from that in A."
 
 
 def letters(variants: Sequence[str]) -> str:
     """Return the line that maps letters to variants."""
-    return f"{'; '.join(variants)}. Next to the seconds: relative to A."
+    return f"{'; '.join(variants)}. Next to the seconds: the ratio to A."

@@ -72,8 +72,8 @@ def is_finite(value: float | None) -> TypeGuard[float]:
 def throughput_method(measured: str, commits: str) -> str:
     """Return the method of the chart of throughput, with the length and the commits of the intervals behind it."""
     return (
-        "Committed transactions of the measured interval divided by its seconds. Sample per point: one measured "
-        f"interval ({measured}, {commits} commits)."
+        "Committed transactions of the measured interval divided by its seconds. Each point is one measured interval "
+        f"({measured}, {commits} commits)."
     )
 
 
@@ -114,9 +114,9 @@ WAITS_EXPLAINED = {
 """Classes that are shown only if any session waited in them."""
 CORRELATION_UNIT = "correlation of per-second changes, with its 95 % interval"
 WAITS = (
-    "Each poll reads the state of every user’s session; the share is of all observations in the measured "
-    "interval. I/O: data files. WAL: writing and syncing the log. Lock: waiting for another transaction. CPU:"
-    " running or ready to run. Client: the server waited for the user. "
+    "Each poll reads the state of every user’s session; shares are of all observations in the measured interval. I/O: "
+    "data files. WAL: writing and syncing the log. Lock: waiting for another transaction. CPU: running or ready to "
+    "run. Client: the server waited for the user. "
 )
 WAITS_ARE_NO_CAUSE = "A share of time is not a cause: with faster I/O, users may wait for something else instead."
 
@@ -126,7 +126,7 @@ def correlation_method(unit: str) -> str:
     return (
         "Pearson’s r of the changes from one second to the next (differenced series, so that a common trend is not "
         f"mistaken for a connection), 95 % interval by Fisher’s z; unit of the stall: {unit}. n is the number of "
-        "changes. Near zero with a saturated device is expected: users wait all the time."
+        "changes. A value near zero is expected with a saturated device, because users wait all the time."
     )
 
 
@@ -140,10 +140,11 @@ def timeline_method(widest_s: int) -> str:
     density = "Every second is drawn."
     if widest_s > 1:
         density = (
-            f"Drawn as means of {format.seconds(widest_s)} each, in front of the lowest and the highest second of each."
+            f"Lines are means of {format.seconds(widest_s)}; behind them are the lowest and the highest second of each "
+            "mean."
         )
     return (
-        "Per-second counters; all runs begin at the start of their first measured interval. Warm-up is shaded and "
+        "Per-second counters; second 0 is the start of each run’s first measured interval. Warm-up is shaded and "
         f"drawn thin, and excluded from the figures above. {density}"
     )
 
@@ -159,7 +160,7 @@ WRITTEN = (
 )
 ON_PAPER = (
     "The printed page lacks the values and the method of each chart, and the tables of single steps and of settings: "
-    "see the file."
+    "these are in the HTML file."
 )
 NO_SCRIPT = "The charts need JavaScript; the drawing at the top and all tables do not."
 NO_FINDING = "No finding: the record does not support one."
@@ -167,23 +168,23 @@ NO_FINDING = "No finding: the record does not support one."
 # The summary of steps. ----------------------------------------------------------------------------------------
 
 PICTURE = (
-    "Bars are means over runs; a tick is a run, a line the 95 % interval over three runs or more. Response time: "
+    "Bars are means over runs; a tick is one run, a line the 95 % interval over three runs or more. Response time: "
     "scheduled to ended, mean of all transactions, split by the sampled states of sessions and the device’s own "
     "counters. Rest: other I/O, driver and network, waiting for a free user, and unclassified waits."
 )
 CEILING = (
-    "Every tried level: latency over throughput. Filled marks kept the service level, crosses broke it. Levels are in "
-    "the order of the search: doubled until one broke, then the gap halved, then both ends repeated."
+    "Latency over throughput at every level that was tried. Filled marks met the service level, crosses did not. The "
+    "search doubled the load until a level failed, then halved the gap, then repeated both ends."
 )
 MEMORY_CURVE = (
-    "Throughput rises with memory, and reads per transaction fall. An orange cross is the prediction for a "
-    "size from the other sizes alone: if it is off the point, the curve bends more than its sizes show."
+    "Throughput rises with memory, and reads per transaction fall. An orange cross is the prediction for a size from "
+    "the other sizes alone: if it is away from the point, the curve bends more than the other sizes show."
 )
 THRESHOLDS = (
     "Limits that the scenario declared before anything ran. Steps that were cut short or are invalid have no verdict."
 )
-SERVICE_LEVEL = "Reads of the data files against the limit that the scenario sets."
-SERVICE_LEVEL_BY_PHASE = "Reads of the data files against the limit that the scenario sets, phase by phase."
+SERVICE_LEVEL = "Reads of the data files compared with the limit that the scenario sets."
+SERVICE_LEVEL_BY_PHASE = "Reads of the data files compared with the limit that the scenario sets, phase by phase."
 DOUBTFUL = "Hollow marks and hatched bars: steps with a serious mark in the summary."
 
 
@@ -199,9 +200,8 @@ def columns(primary: str | None, missing_percentile: bool) -> str:
     return (
         f"{rate} to ended, retries included. Reads and read time: data files as the server counts them; the time is "
         "volume-weighted (stall ÷ reads). Writes: extensions of files included. MB/s is 10⁶ bytes, reads and writes. "
-        "Hits: block requests answered by the pool. Busy: the host’s CPUs, and the data device’s time. "
-        f"{NONE}: not measured."
-        f"{f' {percentile_missing()}' if missing_percentile else ''}"
+        "Hits: share of block requests answered by the pool. Busy: share of the host’s CPU time, and of the data "
+        f"device’s time. {NONE}: not measured.{f' {percentile_missing()}' if missing_percentile else ''}"
     )
 
 
@@ -215,33 +215,33 @@ CORRELATION = (
     "Does throughput move with the stall? Correlation of per-second changes; a bar that spans zero shows no connection."
 )
 GATES = (
-    "Conditions under which the figures represent this workload. A step that fails a gate is marked, and not compared "
-    "unless it is only slower than the limits."
+    "Conditions under which the figures represent this workload. A step that fails a gate is marked, and is not "
+    "compared. The gate “p90 limits” only marks it."
 )
 STEADINESS = (
     "Without a steady state, figures depend on the time of measurement. Percentages are of the mean over the "
     "measured interval."
 )
-NO_ROW_WAITS = "No sampled session waited for another’s row."
+NO_ROW_WAITS = "No sampled session waited for a row that another session held."
 TRANSACTIONS = (
     "Latency in milliseconds from scheduled to ended, retries included. Rolled back: as the workload intends; failed: "
-    "given up."
+    "given up after an error."
 )
 STATEMENTS = (
     "Latency: milliseconds from the request to the answer, of successful executions. Rows: the rows returned, or the "
-    "rows changed if a statement returns none. The begin and the commit of a transaction have no row here."
+    "rows changed if a statement returns none. The begin and the commit of a transaction are not listed."
 )
 _AGREE = (
     f"Counts and bytes should agree within {percent(COUNTS_AGREE).replace(' ', NBSP)}; those that do not are marked."
 )
 AGREEMENT = (
-    f"{_AGREE} Mean times are comparable only from 2{NBSP}ms and below 70{NBSP}% CPU: on a fast device the server’s "
-    "times include scheduling."
+    f"{_AGREE} Mean times are comparable only if they are at least 2{NBSP}ms and the CPUs less than 70{NBSP}% busy: on "
+    "a fast device the server’s times include scheduling."
 )
 RATES = (
     "Rates are over the seconds between a source’s own first and last sample in the measured interval. Δ: device "
-    "against server. Means without a name are volume-weighted (stall ÷ count of the measured interval); “of intervals” "
-    "is the mean of per-second means, as monitoring tools draw it."
+    "relative to server. Means without another label are volume-weighted (stall ÷ count of the measured interval); "
+    "“of intervals” is the mean of per-second means, as monitoring tools draw it."
 )
 NO_AGREEMENT = "No step has both counters: agreement could not be checked."
 NO_CALL_FAILED = "No call failed in any measured interval."
@@ -249,22 +249,22 @@ NOT_CHECKED = "No consistency condition was checked."
 
 
 def conditions_held(held: int, checked: int, names: Sequence[str]) -> str:
-    return f"{held} of {checked} hold: {', '.join(names)}."
+    return f"{held} of {checked} hold: {'; '.join(names)}."
 
 
 # Other tools' measurements. -----------------------------------------------------------------------------------
 
 # Runs of queries, and probes. ---------------------------------------------------------------------------------
 
-PARALLEL = "Each query with 1, 2 and more processes or threads, as far as the server granted them."
-STREAM_WAITS = "States of the streams’ sessions, sampled several times a second; without the workers of a query."
+PARALLEL = "Each query with 1, 2 and more processes or threads, if the server granted that many."
+STREAM_WAITS = "States of the streams’ sessions, sampled several times a second, without the workers of a query."
 PLANS = "Plans are in the folder “plans” of each record, by query and hash."
 AGREEMENT_OF_QUERIES = (
-    f"{_AGREE} On the embedded engine temporary files are not direct: neither count includes their reads."
+    f"{_AGREE} The embedded engine reads temporary files without direct I/O: neither count includes these reads."
 )
 NO_QUERY_FAILED = "No query failed, and none took longer than its timeout."
 PROBE_CURVES = (
-    "A closed loop for each point: a constant number of I/Os is outstanding. Once the rate no longer grows, more "
+    "A closed loop for each point: a constant number of I/Os is outstanding. Once the rate no longer grows, further "
     "outstanding I/Os only wait longer."
 )
 

@@ -34,16 +34,17 @@ def _(jump_s: float) -> str:
 def _(sources: list[str], seconds: float, measured_s: float) -> str:
     return (
         f"Samples at the ends of the measured interval were further apart than planned, which leaves {number(seconds)} "
-        f"s uncertain: {listed(sources)}. Rates may be off by {percent(seconds / measured_s)}, times per I/O are not."
+        f"s uncertain ({listed(sources)}). Rates may be off by {percent(seconds / measured_s)}; times per I/O are not "
+        "affected."
     )
 
 
 @says(ReadKind.DATED_ROUGHLY)
 def _(sources: list[str], seconds: float, measured_s: float) -> str:
     return (
-        "The server answered slowly at the ends of the measured interval, so the time of its counts is known only to "
-        f"within {number(seconds)} s: {listed(sources)}. Rates may be off by {percent(seconds / measured_s)}, times "
-        "per I/O are not."
+        "The server answered slowly at the ends of the measured interval, so the time of its counts "
+        f"({listed(sources)}) is known only to within {number(seconds)} s. Rates may be off by "
+        f"{percent(seconds / measured_s)}; times per I/O are not affected."
     )
 
 
@@ -96,11 +97,11 @@ def _(
 
 READS_SAMPLED = (
     "I/Os requested by a transaction’s own session, from a random sample of transactions (“counted”). One I/O may "
-    "read several blocks, and reads by other processes on its behalf are not included."
+    "read several blocks. Reads that other processes do for the session are not included."
 )
 READS_BY_PROCEDURE = (
-    "Pages of 8 KiB per completed transaction, as the plan cache counted them for its procedures. The number is too "
-    "low if a plan left the cache: “Procedures” shows how many executions are covered."
+    "Pages of 8 KiB per completed transaction, from the plan cache’s counts of the transaction’s procedures. The "
+    "number is too low if a plan left the cache: “Procedures” shows how many executions are covered."
 )
 
 
@@ -165,15 +166,15 @@ SENTENCES: Mapping[Kind, str] = {
         "Its unit is not known: the file counters are missing, or match neither milliseconds nor microseconds."
     ),
     ReadKind.NOT_READ: (
-        "Not read for up to {seconds:,.0f} of the {measured_s:,.0f} s measured: {sources:listed}. Figures are over "
-        "the observed time, and changes within a gap are invisible."
+        "{sources:quoted} could not be read for up to {seconds:,.0f} of the {measured_s:,.0f} s measured. Figures are "
+        "over the observed time, and changes within a gap are invisible."
     ),
     ReadKind.QUERY_STORE_DROPPED: (
         "Query Store dropped counts of {procedures:first_three} while they rose, as it does to stay within "
         "MAX_STORAGE_SIZE_MB or when it is cleared: executions are at least as many as shown."
     ),
     ReadKind.COUNTERS_RESTARTED: (
-        "The counters of {sources:listed} restarted while this step was measured, as after a reset: their earlier "
+        "The counters of {sources:quoted} restarted while this step was measured, as after a reset: their earlier "
         "counts are lost, and tables omit partial values."
     ),
     ReadKind.ACTIVE_FITS_DRAM: (
@@ -187,8 +188,8 @@ SENTENCES: Mapping[Kind, str] = {
     RunKind.SAMPLES_MISSED: "{collector}: {samples:,} samples were skipped, because earlier ones took too long.",
     RunKind.SAMPLES_INCOMPLETE: "{collector}: {lacks}.",
     RunKind.CLOCKS_APART: (
-        "The clocks of the load machines were compared to within {apart_ms:,.0f} ms only: a second of the record is "
-        "not exactly the same second on all of them."
+        "The clocks of the load machines are known only to within {apart_ms:,.0f} ms of each other: a second of the "
+        "record is not exactly the same second on all machines."
     ),
     RunKind.ARRIVALS_WAITED: (
         "{transactions:,} arrivals were due and not yet started when the run ended: the users fell behind."
@@ -208,13 +209,13 @@ SENTENCES: Mapping[Kind, str] = {
     ),
     ServerKind.STATISTICS_UPDATED: (
         "Statistics were updated while {steps:named} was measured ({statistics:first_three}): the update read from "
-        "the same storage, and queries were planned again. Warm up longer, or set `auto_update_statistics: off` below "
+        "the same storage, and queries were planned again. Warm up longer, or set `auto_update_statistics: off` under "
         "`database`."
     ),
     ServerKind.AUTOVACUUM: (
         "In {steps:named} autovacuum did up to {write_share:share} of the writes and {read_share:share} of the reads "
-        "of data files, which are in its figures although no transaction caused them. Its work depends on which "
-        "tables were due: measure longer, or raise their thresholds."
+        "of data files. The figures include them although no transaction caused them. The work of autovacuum depends "
+        "on which tables were due: measure longer, or raise their thresholds."
     ),
 }
 
@@ -233,7 +234,7 @@ def _(steps: list[str] | None, most: int) -> str:
     queries = "1 query" if most == 1 else f"up to {most:,} queries"
     return (
         f"In {scope(steps)} {queries} waited for memory for sorts and joins (memory grants pending): neither storage "
-        "nor the buffer pool causes that time."
+        "nor the buffer pool causes this wait."
     )
 
 
@@ -241,17 +242,17 @@ def _(steps: list[str] | None, most: int) -> str:
 def _(steps: list[str] | None, deadlocks: int) -> str:
     counted = "1 deadlock" if deadlocks == 1 else f"{deadlocks:,} deadlocks"
     return (
-        f"The server counted {counted} in {scope(steps)}: work was rolled back and repeated, and its reads and waits "
-        "are in the figures."
+        f"The server counted {counted} in {scope(steps)}: work was rolled back and repeated, and the figures include "
+        "the reads and waits of both."
     )
 
 
 @says(ServerKind.LOG_KEPT)
 def _(recovery: str, used_share: float | None, database: str | None) -> str:
-    so_far = "" if used_share is None else f" It was {percent(used_share)} full at most."
+    so_far = "" if used_share is None else f" It was up to {percent(used_share)} full."
     model = "The database’s recovery model" if database is None else f"The recovery model of the database {database}"
     return (
-        f"{model} is {recovery}: its log is kept until it is backed up, so that it fills and then grows during the "
+        f"{model} is {recovery}: the log is kept until it is backed up, so it fills up and then grows during the "
         f"measurement, or the run ends with error 9002.{so_far} ALTER DATABASE … SET RECOVERY SIMPLE, or back up the "
         "log on a schedule, and note that with the results."
     )
@@ -262,7 +263,7 @@ def _(databases: list[str]) -> str:
     place = f" in {listed(databases)}" if databases else ""
     return (
         f"AUTO_CLOSE is on{place}: a database closes when its last session ends, and its pages leave memory. A run may "
-        "have found less in the cache than was loaded before. Run ALTER DATABASE … SET AUTO_CLOSE OFF."
+        "have begun with fewer pages in the cache than were loaded before. Run ALTER DATABASE … SET AUTO_CLOSE OFF."
     )
 
 
@@ -273,43 +274,45 @@ FILES = (
     "wait for a CPU: below 1 ms they are imprecise."
 )
 PROCESSES = (
-    "Reads and writes of data files by the process that did them, extensions of files among the writes. Sessions: "
-    "of the load’s users and of everyone else. Autovacuum reports its counts after each table: a step has the work "
-    "of the vacuums that ended in it."
+    "Reads and writes of data files by the process that did them; extensions of files count as writes. Sessions: "
+    "those of the load’s users and all others. Autovacuum reports its counts after each table: the work of a vacuum "
+    "counts in the step in which it ended."
 )
 MEMORY = (
-    "Page life: the lowest sample of the server’s estimate of a page’s time in memory, also by NUMA node if there are "
-    "several. Ahead: share of the pages read before they were requested. Lazy writes, checkpoint and background: "
-    "pages written to make room, by checkpoints, and by the background writer (indirect checkpoints). Free list "
-    "stalls: a read had to wait for a free page. Total and target: of the whole server, at the interval’s end. Pool: "
-    "mean memory for pages of databases, the axis of charts; stolen: memory that the server used for anything else "
-    "(plans, locks, grants)."
+    "Page life: the lowest sample of page life expectancy, the server’s estimate of a page’s time in memory, also by "
+    "NUMA node if there are several. Ahead: share of the pages read before they were requested. Lazy writes, "
+    "checkpoint and background: pages written to make room, by checkpoints, and by the background writer (indirect "
+    "checkpoints). Free list stalls: a read had to wait for a free page. Total and target: of the whole server, at "
+    "the interval’s end. Pool: mean memory for pages of databases, the axis of charts; stolen: memory that the server "
+    "used for anything else (plans, locks, grants)."
 )
 LOG_AND_TEMPDB = (
-    "Waits: commits that waited for a flush, and their time. Used: the highest sample. Grown: number of times its "
-    "files grew. Kept by: the most frequent reason for not reusing the log. Pending and runnable (waiting for a CPU): "
-    "means of samples at random instants. Deadlocks: of the whole server. Blocked: sessions that waited for a lock, "
-    "on average. Grants pending: queries that waited for memory, the highest sample."
+    "Waits: commits that waited for a flush, and the duration of these waits. Used: the highest sample. Grown: number "
+    "of times the log’s files grew. Kept by: the most frequent reason for not reusing the log. Pending and runnable "
+    "(waiting for a CPU): means of samples at random instants. Deadlocks: of the whole server. Blocked: sessions that "
+    "waited for a lock, on average. Grants pending: queries that waited for memory, the highest sample."
 )
 LOGS = (
-    "Every database has its own log. The table above has their sums, and the used space of the fullest log; it "
-    "explains the columns."
+    "Every database has its own log. The table above has the sums over these logs, and the used space of the fullest "
+    "log; its note explains the columns."
 )
 REPLICAS = (
     "As reported by the primary. Not sent: log still to be sent to the replica. Not redone: log received but not yet "
-    "applied. Synchronized: share of the samples. Delayed: commits that waited for replicas, and the wait of each "
+    "applied. Synchronized: share of the samples. Delayed: commits that waited for replicas, and their mean wait "
     "(Transaction Delay ÷ Mirrored Write Transactions)."
 )
-POOL_CONTENTS = "From the last sample in the measured interval. Mean read: of these pages only."
+POOL_CONTENTS = "From the last sample in the measured interval. Mean read: the mean read time of these pages."
 SERVER_WAITS = (
     "All tasks of the server together: 1,000 ms/s is one task that always waits. Resource: wait − signal. Signal: the "
     "wait for a CPU once the resource was available. Waits that delay no session are omitted."
 )
 ROW_WAITS = (
-    "Mean number of sessions that waited for a lock on one of the table’s rows or pages; per user: as a share of the "
-    "virtual users, although background sessions wait too."
+    "Mean number of sessions that waited for a lock on one of the table’s rows or pages; per user: that number "
+    "divided by the number of virtual users, although background sessions wait too."
 )
-ROW_WAITS_COUNTED = " Latches: sessions that waited for a page in memory. Reads: for a page to come from disk."
+ROW_WAITS_COUNTED = (
+    " Latches: sessions that waited for a page in memory. Reads: sessions that waited for a page from disk."
+)
 PROCEDURES = (
     "Reads and writes are pages of 8 KiB. Covered: executions that the server still counted, as a share of the "
     "completed transactions. The counts of a plan are lost when it leaves the cache; retries raise the share above 100 "
@@ -317,10 +320,10 @@ PROCEDURES = (
 )
 QUERY_STORE = (
     "Query Store counts statements, not calls, and keeps the counts of plans that left the cache. Reads and writes "
-    "are pages of 8 KiB. Waits are by its own categories, all sessions together: Buffer IO is a read, Tran Log IO a "
-    "log write. ≥: it was not counting all the time."
+    "are pages of 8 KiB. Waits are by Query Store’s categories, all sessions together: Buffer IO is a read, Tran Log "
+    "IO a log write. ≥: Query Store was not counting all the time."
 )
-VOLUMES = "All I/O on the volume counts, by any program. Times are weighted by the I/Os of each second."
+VOLUMES = "I/O of all programs on the volume counts. Times are weighted by the I/Os of each second."
 BLOCKED = "Mean number of users’ sessions that waited for a session in the blocking procedure."
 DEADLOCKS = (
     "As recorded by the server’s Extended Events session system_health, warm-up included; the victims were retried. "
@@ -332,18 +335,18 @@ def statements(top: int) -> str:
     """Return the explanation of the table of the `top` statements by each measure."""
     return (
         f"The {top} statements with the most reads, the most CPU time and the longest waits (beyond CPU time), as the "
-        "plan cache counted them. Plans: the first characters of SQL Server’s hashes of them, the most executed "
-        "first; each plan is a file in the record’s folder `plans`, which Management Studio opens. ≥: a plan left the "
-        "cache during the interval."
+        "plan cache counted them. Plans: the first characters of SQL Server’s plan hashes, the most executed plan "
+        "first; each plan is a file in the record’s folder `plans`, for Management Studio. ≥: a plan left the cache "
+        "during the interval."
     )
 
 
 def io_latency(units: Sequence[str]) -> str:
     """Return the explanation of the percentiles of I/Os, whose durations are multiples of a unit."""
     return (
-        "Every I/O by its duration, as the server measured it: the percentile is the shortest duration that this "
-        "share of the I/Os did not exceed, from the difference of the histogram between the ends of the measured "
-        "interval. Covered: share of the I/Os in the file counters. Durations are whole numbers of "
+        "The server keeps a histogram of the durations of all its I/Os. Percentiles are from the I/Os that the "
+        "histogram gained in the measured interval: the shortest duration that this share of the I/Os did not exceed. "
+        "Covered: the histogram’s I/Os as a share of those in the file counters. Durations are whole numbers of "
         f"{' or '.join(units)}; < means less than one."
     )
 

@@ -1,6 +1,6 @@
 """The wording of steadiness while the load was measured, and of rules that were not kept."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from stallmark.analysis.ceiling import CeilingKind
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison
@@ -20,21 +20,28 @@ from stallmark.stats.thresholds import DRIFT, NO_RANGE, UNSTEADY_P
 # The wording of steadiness while the load was measured, and of the checkpoint cycles that figures are over.
 
 
-def method(judged: Steadiness) -> str:
-    """Return the method of the judgement, as a sentence."""
-    if judged.drift is None:
-        return "Not judged."
+def method(judged: Sequence[Steadiness]) -> str:
+    """Return the method of judging steps with the same batches."""
+    first = judged[0]
+    alike = _ends(f"{step.alike:.2f}" for step in sorted(judged, key=lambda step: step.alike))
+    raised = _ends(f"{step.inflation:.1f}" for step in sorted(judged, key=lambda step: step.inflation))
     return (
-        f"Means of {judged.batches} batches of {judged.batch_s} s each (correlation of neighbours {judged.alike:.2f}, "
-        f"which raises the variance {judged.inflation:.1f}-fold): Mann-Kendall test for a trend with Sen’s slope and "
+        f"Means of {first.batches} batches of {first.batch_s} s each (correlation of neighbours {alike}, which raises "
+        f"the variance {raised}-fold): Mann-Kendall test for a trend with Sen’s slope and "
         "its 95 % interval, Pettitt’s test for a change of level, MSER-5 for a warm-up at the beginning. A step is "
         f"unsteady if a test is significant (p < {UNSTEADY_P:g} each) and the mean moves by more than {percent(DRIFT)} "
         "over the interval."
     )
 
 
+def _ends(texts: Iterable[str]) -> str:
+    """Return the first and the last of sorted values: "0.00 to 0.03"."""
+    values = list(dict.fromkeys(texts))
+    return values[0] if len(values) == 1 else f"{values[0]} to {values[-1]}"
+
+
 SENTENCES: Mapping[Kind, str] = {
-    SteadyKind.TOO_FEW_SECONDS: ("{seconds} s are too short to judge steadiness: at least {needed_s} s are needed."),
+    SteadyKind.TOO_FEW_SECONDS: ("{seconds} s is too short to judge steadiness: at least {needed_s} s are needed."),
     SteadyKind.STEADY_LATE: (
         "It became steady only {warm_up_s} s into the {seconds} s measured, which moved the mean of {of:term} by "
         "{shift:signed}."
@@ -52,8 +59,8 @@ SENTENCES: Mapping[Kind, str] = {
         "from part of a checkpoint cycle, and a longer interval would give other values."
     ),
     CycleKind.IRREGULAR: (
-        "The {cycles} whole checkpoint cycles in the {measured_s} s measured cover only {covered_s} s: checkpoints "
-        "came too irregularly to measure over whole cycles, so the figures are over all seconds."
+        "The {cycles} complete checkpoint cycles in the {measured_s} s measured cover only {covered_s} s: checkpoints "
+        "came too irregularly to measure over complete cycles, so the figures are over all seconds."
     ),
 }
 
@@ -69,7 +76,7 @@ def _(of: Rate, seconds: int, drift: float, drift_low: float, drift_high: float)
     may = f"may have changed by anything from {signed(drift_low)} to {signed(drift_high)}"
     if max(-drift_low, drift_high) > NO_RANGE:
         may = "varies too much"
-    return f"{seconds} s are too short to judge steadiness: {term(of)} {may}."
+    return f"{seconds} s is too short to judge steadiness: {term(of)} {may}."
 
 
 @says(SteadyKind.STEADY)
@@ -85,7 +92,7 @@ def _(
 
 @says(CycleKind.TOO_FEW)
 def _(cycles: int, measured_s: int, needed: int) -> str:
-    held = f"{cycles} whole checkpoint cycle{'' if cycles == 1 else 's'}" if cycles else "no whole checkpoint cycle"
+    held = f"{cycles or 'no'} complete checkpoint cycle{'s' * (cycles > 1)}"
     return (
         f"The {measured_s} s measured contained {held}, and at least {needed} are needed: the amount and time of "
         "writes partly depend on where measuring began."
@@ -95,8 +102,8 @@ def _(cycles: int, measured_s: int, needed: int) -> str:
 @says(CycleKind.WHOLE)
 def _(cycles: int, measured_s: int, mean_s: float, begin_s: int, end_s: int) -> str:
     return (
-        f"Figures are over {cycles} whole checkpoint cycles of {mean_s:.0f} s on average: {end_s - begin_s} s of the "
-        f"{measured_s} s measured, from {begin_s} s to {end_s} s."
+        f"Figures are over {cycles} complete checkpoint cycles of {mean_s:.0f} s on average: {end_s - begin_s} s of "
+        f"the {measured_s} s measured, from {begin_s} s to {end_s} s."
     )
 
 
@@ -115,7 +122,7 @@ MEAN_ONLY = "Mean only: no percentile of single reads is known, and a mean does 
 def cycles_shown(by: CyclesBy, resolution_s: float) -> str:
     """Return the method of recognising checkpoint cycles, and their effect on the figures."""
     return (
-        f"Checkpoint cycles: from {term(by)}, read every {resolution_s:g} s. Figures are over whole cycles if there "
+        f"Checkpoint cycles: from {term(by)}, read every {resolution_s:g} s. Figures are over complete cycles if there "
         "are three or more."
     )
 
@@ -124,10 +131,11 @@ def cycles_shown(by: CyclesBy, resolution_s: float) -> str:
 
 GIVEN_UP = "given up"
 _MORE = "make more runs (`stallmark plan` computes how many)"
+_UNITS = {"users": "users", "rate": "rates per second", "load": "multiples of the load"}
 
 
 def threshold_missed(text: str, measured: str) -> str:
-    return f"{text} was not kept ({measured})"
+    return f"{text} was not met ({measured})"
 
 
 def not_known(text: str, name: str, reason: str, steps: int) -> str:
@@ -166,7 +174,7 @@ def run_failure(rule: Rule, findings: Sequence[Finding]) -> str | None:
     if not (searches := ceilings(findings)):
         return "no run searched for a ceiling"
     if unlike := [search.facts["of"] for search in searches if search.facts["of"] != rule.unit]:
-        return f"the ceiling is one of {unlike[0]}, and the rule is of {rule.unit}"
+        return f"the runs searched for a ceiling in {_UNITS[unlike[0]]}, but the rule gives it in {_UNITS[rule.unit]}"
     if any(search.kind not in (CeilingKind.FOUND, CeilingKind.AT_LEAST, CeilingKind.NONE) for search in searches):
         return "a search found no ceiling"
     lowest = min(search.facts["holds"] or 0.0 for search in searches)

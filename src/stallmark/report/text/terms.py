@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 from stallmark.analysis.compare.summary import Verdict
+from stallmark.analysis.probe.drift import DriftVerdict
 from stallmark.analysis.read.interval import CyclesBy
 from stallmark.analysis.validity.service_level import ReadSource
 from stallmark.format import exact, factor, listed, number, per_second, percent, plural, quoted, size
@@ -16,6 +17,7 @@ _WORDS: dict[StrEnum, str] = {
     CyclesBy.BURSTS: "bursts of pages that checkpoints wrote",
     ReadSource.HISTOGRAM: "the server’s histogram of single reads",
     ReadSource.FILE_COUNTERS: "the server’s counters of its data files",
+    DriftVerdict.UNKNOWN: "inconclusive",
 }
 
 UNSURE = {Verdict.NO_DIFFERENCE: "no difference shown", Verdict.INDICATIVE: "indicative only"}

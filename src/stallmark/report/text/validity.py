@@ -26,12 +26,12 @@ class _Words(NamedTuple):
 
 _WORDS = {
     GateKind.MIX: _Words(
-        "each transaction type has its share of the deck, within 1 % or chance",
+        "each transaction type has its share of the deck, to within 1 % or chance variation",
         "{value:finely} off ({transaction:display_name})",
         "≤ {limit:finely}{by_chance:chance}",
     ),
     GateKind.FOLLOWERS: _Words(
-        "the market returns what the users’ orders trigger, within 1 % or the orders in flight at begin and end",
+        "the market answers users’ orders at the expected rate, to within 1 % or the orders in flight at start and end",
         "{each:number} {transaction:plural} per {follows:display_name}",
         "{expected_each:number} ± {limit:finely}",
     ),
@@ -44,7 +44,7 @@ _WORDS = {
         "users spend little of their time waiting for each other’s locks", "{value:finely}", "≤ {limit:finely}"
     ),
     GateKind.LIMITS: _Words(
-        "nine in ten of each type finish within its limit",
+        "at least 90 % of each transaction type finish within its limit",
         "{value:finely} of {transaction:display_name} over {limit_s:g} s or given up",
         "≤ {limit:finely}",
     ),
@@ -55,7 +55,7 @@ _WORDS = {
     ),
     GateKind.CONSISTENCY: _Words("every consistency condition holds after the run", "{facts:checked}", "all"),
     GateKind.COMPLETED: _Words(
-        "the database counts the commits that the driver saw, apart from unknown outcomes",
+        "the database has as many new commits as the driver saw, apart from unknown outcomes",
         "{facts:completed}",
         "{limit:more_allowed}",
     ),
@@ -100,22 +100,23 @@ def _completed(limit: float, counted: int | None, seen: int, silent_executors: i
     if counted is None:
         return "not counted"
     if silent_executors:
-        return f"{counted:,} counted, {seen:,} seen, {silent_executors:,} executor killed before its last report"
+        killed = f"{silent_executors:,} executor{'s' * (silent_executors > 1)} killed before the last report"
+        return f"{counted:,} counted, {seen:,} seen, {killed}"
     return f"{counted:,} counted, {seen:,} seen{_doubtful(limit)}"
 
 
 @says(GateKind.MIX)
 def _(value: float, limit: float, transaction: str, off: float, by_chance: bool) -> str:
     return (
-        f"The mix was not that of the deck: {_share(value)} {'more' if off > 0 else 'fewer'} {plural(transaction)} "
-        f"than their share ({_share(limit)} allowed)."
+        f"The transaction mix differed from the deck: {_share(value)} {'more' if off > 0 else 'fewer'} "
+        f"{plural(transaction)} than their share ({_share(limit)} allowed)."
     )
 
 
 @says(GateKind.LIMITS)
 def _(value: float, limit: float, transaction: str, limit_s: float, slow: Sequence[tuple[str, float, float]]) -> str:
     texts = listed([f"{display_name(name)} ({_share(share)}, limit {over_s:g} s)" for name, share, over_s in slow])
-    return f"More than a tenth took longer than the limit or were given up: {texts}."
+    return f"More than 10 % of a transaction type took longer than its limit or were given up: {texts}."
 
 
 def _periods_in_words(transaction: str, ended: int, due: int) -> str:
@@ -171,8 +172,8 @@ def _share(value: float) -> str:
 
 # How to read the tables of gates and limits. ------------------------------------------------------------------
 
-P90_LIMITS = "Red: more than a tenth took longer than the limit or were given up."
-NEAREST_TO_FAILING = "Found: in the step that is nearest to failing the gate, or fails it by most."
+P90_LIMITS = "Red: more than 10 % took longer than the limit or were given up."
+NEAREST_TO_FAILING = "Found: the value of the step that fails the gate by most, or comes closest to failing it."
 
 
 # The wording of why a step's figures must not be compared, and of its service level.
@@ -188,13 +189,12 @@ _COUNTERS = {
 SENTENCES: Mapping[Kind, str] = {
     GateKind.FOLLOWERS: NameFirst(
         "{transaction:plural} per {follows:display_name}: {each:number} instead of the expected "
-        "{expected_each:number}. "
-        "When the measured interval began {under_way_at_begin:,.0f} were under way, and {under_way_at_end:,.0f} when "
-        "it ended."
+        "{expected_each:number}. {under_way_at_begin:,.0f} were in flight when the measured interval began, and "
+        "{under_way_at_end:,.0f} when it ended."
     ),
     GateKind.ABORTS: (
         "Transactions conflicted: {value:finely} were aborted by deadlocks, serialisation failures or lock timeouts "
-        "({limit:finely} allowed{facts:mostly}), and the work of a transaction before its abort counts as load."
+        "({limit:finely} allowed{facts:mostly}). The work of a transaction before its abort is part of the load."
     ),
     GateKind.LOCKS: (
         "Users spent {value:finely} of their time waiting for each other’s locks ({limit:percent} allowed), without "
@@ -202,7 +202,7 @@ SENTENCES: Mapping[Kind, str] = {
     ),
     ValidityKind.RUN_INCOMPLETE: "{said}",
     ValidityKind.LOADS_MISSED: (
-        "This step continued without {loads:listed}, which had ended early: it is not the planned load."
+        "This step continued without {loads:listed}, which had ended early, so the load was not the planned one."
     ),
     ValidityKind.SERVER_STARTED: (
         "The server was restarted, or the address led to another one: its start time at {after_s:.0f} s differs from "
@@ -210,7 +210,7 @@ SENTENCES: Mapping[Kind, str] = {
     ),
     ValidityKind.CONNECTIONS_LOST: (
         "The server was lost: {lost:,} connections of {users:,} users broke within {within_s} s, as in a restart, a "
-        "failover or a break of the network. The limits of the server are not judged from this step."
+        "failover or a network failure. The limits of the server are not judged from this step."
     ),
     ValidityKind.COUNTERS_BEGAN_AGAIN: (
         "The counters of {of:counters} restarted while this step was measured, so their totals are unknown."
@@ -224,7 +224,7 @@ SENTENCES: Mapping[Kind, str] = {
     ),
     ValidityKind.NOT_CONNECTED: (
         "{connected_users:number} of {users} users were connected on average while this step was measured: a longer "
-        "warm-up lets all of them log in before."
+        "warm-up gives all of them time to log in."
     ),
     ValidityKind.LITTLES_LAW: NameFirst(
         "Little’s law does not hold: {users:number} users were running, but throughput times latency and think time "
@@ -276,8 +276,8 @@ def _(changes: int, stopped: bool) -> str:
 def _(of: CounterSource) -> str:
     setting = "track_wal_io_timing" if of == CounterSource.LOG else "track_io_timing"
     return (
-        f"The server did not time {_COUNTERS[of]} for a part of this step ({setting} was off), although it did "
-        "otherwise in this run: the duration of that I/O is unknown. Leave the setting on."
+        f"The server did not time {_COUNTERS[of]} for a part of this step ({setting} was off), although it did in the "
+        "rest of this run: the duration of that I/O is unknown. Leave the setting on."
     )
 
 
@@ -294,7 +294,7 @@ def _(share: float, transaction: str = "", said: str = "", code: str = "") -> st
         if said
         else ""
     )
-    return f"{percent(share)} of the transactions failed; the latencies are those of the others.{words}"
+    return f"{percent(share)} of the transactions failed; latencies are those of the others.{words}"
 
 
 @says(ValidityKind.LATE_STARTS)
