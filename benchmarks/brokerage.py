@@ -129,9 +129,9 @@ def loop(conninfo: str, index: int) -> None:
     hands = pickle.loads((WORK / f"hands{index}.pickle").read_bytes())
     workload = find_workload("brokerage")
     texts = {
-        frame: workload.call(frame, parameters, "postgresql").encode()
+        frame: workload.call(kind, frame, "postgresql").encode()
         for kind in workload.transactions
-        for frame, parameters in kind.frames.items()
+        for frame in kind.frames
     }
     ready = threading.Barrier(len(hands) + 1)
     counts = [0] * len(hands)

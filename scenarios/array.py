@@ -8,7 +8,7 @@ from stallmark.errors import StallmarkError
 from stallmark.quantities import Pool, Seconds, Size
 from stallmark.redact import names_secret
 from stallmark.scenarios.section import Section
-from stallmark.storage.emulator import ArrayModel, FlashCache, FlashTier
+from stallmark.storage.emulator.models import ArrayModel, FlashCache, FlashTier
 
 # The `array:` section: facts of the storage array that cannot be queried, written down by the operator.
 #

@@ -26,7 +26,7 @@ from stallmark.scenarios.variant import (
     variant_of_size,
 )
 from stallmark.schema.placement.design import Design
-from stallmark.storage.emulator import ArrayModel
+from stallmark.storage.emulator.models import ArrayModel
 from stallmark.transactions import find_workload
 
 ResetChoice = Annotated[

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from stallmark.engines import sql_file
-from stallmark.engines.base import Engine, Session
+from stallmark.engines.base import Engine, Isolation, Session
 from stallmark.errors import StallmarkError
 
 if TYPE_CHECKING:
@@ -72,10 +72,9 @@ class StatementFacts(NamedTuple):
 # procedures are in the same folder, `<name>.<dialect>.sql`. These twins do the same in the same order and neither begin
 # nor commit.
 #
-# One frame is a transaction by itself. Where it writes, its isolation is in its SQL: on SQL Server a batch
-# (`<frame>.call.mssql.sql`) that sets it, begins, calls and commits. Several frames, or one at another isolation, are
-# one inside `session.transaction`, whose last call says that it is: where the server can, no trip is needed for the
-# ends.
+# One frame is a transaction by itself. If it writes, it has a `call_isolation`, which on SQL Server a batch sets that
+# begins, calls and commits (`call.mssql.sql`). Several frames, or one at another isolation, are one inside
+# `session.transaction`, whose last call says that it is: where the server can, no trip is needed for the ends.
 
 
 class Outcome(StrEnum):
@@ -90,6 +89,9 @@ class Transaction(ABC):
     name: ClassVar[str]
     frames: ClassVar[Mapping[str, int]]
     """The procedures, and how many parameters each takes."""
+    call_isolation: ClassVar[Isolation | None] = None
+    """The isolation at which each frame is a transaction by itself; None if a frame only reads, or `execute` makes the
+    transaction."""
 
     reads_only: ClassVar[bool] = False
     limit_s: ClassVar[float | None] = None
@@ -157,6 +159,12 @@ class WorkloadContext:
         return range((self.cell - 1) * units // self.cells, self.cell * units // self.cells)
 
 
+_MARKS: Mapping[str, tuple[str, Any]] = {
+    "cheap": ("cost", "cheap"), "statistical": ("statistical", True), "fresh": ("fresh_only", True)
+}  # fmt: skip
+"""The field and value of a condition that a mark in its heading sets."""
+
+
 @dataclass(frozen=True)
 class Condition:
     """A consistency condition on a database."""
@@ -172,9 +180,14 @@ class Condition:
     """True if the condition holds only until transactions have run on the loaded database."""
 
     @classmethod
-    def from_file(cls, package: str, file: str, name: str, cost: str = "scan", **marks: bool) -> "Condition":
-        """Return a condition with the SQL of `conditions/<file>.sql` in a workload's package."""
-        return cls(name, sql_file.read(package, f"conditions/{file}"), cost, **marks)
+    def read_all(cls, package: str) -> "tuple[Condition, ...]":
+        """Return the conditions of a workload, in the order of `conditions.sql` in its package."""
+        conditions = []
+        for statement in sql_file.statements(f"{package}.conditions"):
+            _, *marks = statement.key.split(", ")
+            values = dict(_MARKS[mark] for mark in marks)
+            conditions.append(cls(statement.title, statement.text.rstrip().removesuffix(";"), **values))
+        return tuple(conditions)
 
 
 @dataclass(frozen=True)
@@ -307,18 +320,20 @@ class Workload:
 
     def prepare(self, session: Session, kinds: Iterable[type[Transaction]]) -> None:
         """Prepare the calls of the frames of `kinds`, each once even if several transactions share it."""
-        frames = dict(frame for kind in kinds for frame in kind.frames.items())
-        for frame, parameters in frames.items():
-            session.prepare(frame, self.call(frame, parameters, session.dialect))
+        by_frame = {frame: transaction for transaction in kinds for frame in transaction.frames}
+        for frame, kind in by_frame.items():
+            session.prepare(frame, self.call(kind, frame, session.dialect))
 
-    def call(self, frame: str, parameters: int, dialect: str) -> str:
-        """Return the statement that calls a frame: the text of `<frame>.call.<dialect>.sql` where that file is."""
-        if sql_file.exists(self.package, name := f"{frame}.call.{dialect}"):
-            return sql_file.read(self.package, name)
-        procedure = f"{self.schema}.{frame}"
-        if dialect == "mssql":
-            return f"{{CALL {procedure}({', '.join('?' * parameters)})}}"
-        return f"SELECT * FROM {procedure}({', '.join(f'${number + 1}' for number in range(parameters))})"
+    def call(self, kind: type[Transaction], frame: str, dialect: str) -> str:
+        """Return the statement that calls a frame of a transaction."""
+        procedure, count = f"{self.schema}.{frame}", kind.frames[frame]
+        if dialect != "mssql":
+            return f"SELECT * FROM {procedure}({', '.join(f'${number + 1}' for number in range(count))})"
+        parameters = ", ".join("?" * count)
+        if kind.call_isolation:
+            template = sql_file.read("stallmark.transactions", "call.mssql")
+            return template.format(isolation=kind.call_isolation, procedure=procedure, parameters=parameters)
+        return f"{{CALL {procedure}({parameters})}}"
 
 
 # The mix of a scenario as cards of the shuffled deck: which transactions the users start, and how often.

@@ -10,7 +10,7 @@ from support.steps import changed_step
 
 from stallmark.analysis.bottleneck.device_verdict import DeviceKind
 from stallmark.analysis.bottleneck.summary import Budget, Source, StepCause
-from stallmark.analysis.cause.evidence import Cause, CauseKind, ChangeKind, ComparedFigure, Storage
+from stallmark.analysis.cause.evidence import Cause, CauseKind, ChangeKind, ComparedFigure, ModelTest, Storage
 from stallmark.analysis.cause.explain import explain
 from stallmark.analysis.finding import Finding, info
 from stallmark.analysis.step_summary import StepSummary
@@ -72,6 +72,12 @@ def test_a_model_is_tested_against_the_other_variant(slow, fast):
     assert abs(tests[0].error) < 0.15 and tests[0].read_ms == pytest.approx(9, rel=0.05)
     other_users = replace(fast, users=40)
     assert not explain([slow], [other_users]).predictions
+
+
+@pytest.mark.parametrize(("measured", "is_within"), [(60.0, True), (60.000000000000014, True), (60.1, False)])
+def test_rounding_puts_no_measurement_outside_a_range_without_width(measured: float, is_within: bool) -> None:
+    test = ModelTest("slow", "fast", read_ms=8.0, predicted=60.0, low=60.0, high=60.0, measured=measured, runs=1)
+    assert test.is_within_range is is_within
 
 
 def test_the_cpu_is_the_cause_and_storage_is_not(slow):

@@ -15,8 +15,8 @@ from support.collecting import opened
 from stallmark.collectors.host import DeviceIO
 from stallmark.storage import block_devices
 from stallmark.storage.block_devices import Mount, NoBlockDevice, device_behind, parse_diskstats
-from stallmark.storage.emulator import ActiveExtents, ArrayCounters, FlashCounters
 from stallmark.storage.emulator.arrays import SharedState
+from stallmark.storage.emulator.layout import ActiveExtents, ArrayCounters, FlashCounters
 
 
 def test_device_counts_what_is_written_past_the_page_cache(cluster: Cluster, engine: ClusterEngine) -> None:

@@ -30,7 +30,7 @@ from stallmark.engines.postgres.embedded.server import MINIMUM_POOL_BYTES, Embed
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.leftovers import temporary_name
-from stallmark.storage.emulator import ArrayModel
+from stallmark.storage.emulator.models import ArrayModel
 
 MB = 1024**2
 

@@ -14,7 +14,7 @@ from stallmark.experiment.manifest import devices_of
 from stallmark.lab.block_device import parts
 from stallmark.lab.block_device.lifecycle import BlockDeviceArray
 from stallmark.storage.array_facts import BlockDeviceError
-from stallmark.storage.emulator import ArrayModel, FlashCache
+from stallmark.storage.emulator.models import ArrayModel, FlashCache
 
 WHY_NOT = parts.missing_needs()
 MODEL = ArrayModel(spindles=8, read_ms=0.1, write_ms=0.1, sync_ms=0, mb_per_s=1000, cache=FlashCache(64 << 20))

@@ -30,9 +30,8 @@ from stallmark.record.manifest.storage import EmulatedArray
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.model import Scenario
 from stallmark.stopping import StopSignal
-from stallmark.storage import probe
-from stallmark.storage.emulator import PROBE_FOLDER
-from stallmark.storage.probe import SHORT_STEPS
+from stallmark.storage.emulator.arrays import PROBE_FOLDER
+from stallmark.storage.probe.patterns import SHORT_STEPS
 
 SHOW = Show(Console(file=io.StringIO()))
 SMALL: dict[str, Any] = {
@@ -102,7 +101,7 @@ def work(tmp_path: Path) -> Callable[..., StorageWork]:
 
 @pytest.fixture(autouse=True)
 def tools(monkeypatch) -> None:
-    monkeypatch.setattr(probe, "can_probe", lambda: None)
+    monkeypatch.setattr(storage_work, "can_probe", lambda: None)
 
 
 def run(
@@ -241,7 +240,7 @@ def test_nothing_is_asked_of_nobody(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("key", ["probe", "precondition"])
 def test_without_a_tool_it_is_refused_before_anything_is_loaded(work, monkeypatch, key):
-    monkeypatch.setattr(probe, "can_probe", lambda: "There is no fio here: install it.")
+    monkeypatch.setattr(storage_work, "can_probe", lambda: "There is no fio here: install it.")
     asked = {"probe": "before and after", "precondition": {"size": "1GiB"}}[key]
     with pytest.raises(StallmarkError, match=f"small asks for `{key}`, but there is no fio here: install it"):
         work(**{key: asked}).refuse_impossible()
@@ -264,7 +263,7 @@ def test_the_data_are_probed_where_they_lie(work, tmp_path, monkeypatch):
     server = Server(tmp_path, emulated=True)
     server.devices.models = {"wal": None}
     seen = []
-    monkeypatch.setattr(probe, "in_steps", lambda *given, **__: seen.append(given[-1]))
+    monkeypatch.setattr(storage_work, "in_steps", lambda *given, **__: seen.append(given[-1]))
     work(server, probe="before and after").probe("A", 1 << 30)
     assert seen == [None]
 
@@ -303,7 +302,7 @@ def test_an_emulated_array_is_slow_while_it_is_probed_and_holds_nothing_of_the_p
         device.done.append("probe")
         return "found"
 
-    monkeypatch.setattr(probe, "in_steps", in_steps)
+    monkeypatch.setattr(storage_work, "in_steps", in_steps)
     assert work(server, probe={"seconds": "2s"}).probe("A", 1 << 30) == "found"
     assert device.done == ["empty data", "engage", "probe", "relax", "empty data"]
     assert work(server).probe("A", 1 << 30) is None
@@ -312,7 +311,7 @@ def test_an_emulated_array_is_slow_while_it_is_probed_and_holds_nothing_of_the_p
 def test_the_file_of_a_probe_is_a_share_of_the_data_as_loaded(work, tmp_path, monkeypatch):
     """Not of what the database has grown to: probes on files of different sizes cannot be compared."""
     server, seen = Server(tmp_path), []
-    monkeypatch.setattr(probe, "in_steps", lambda *_, size_bytes, **__: seen.append(size_bytes))
+    monkeypatch.setattr(storage_work, "in_steps", lambda *_, size_bytes, **__: seen.append(size_bytes))
     probing = work(server, probe={"size": "25 %"})
     probing.probe("A", 1 << 30)
     server.bytes_used = lambda: 1 << 31  # type: ignore[method-assign]
@@ -334,8 +333,8 @@ def test_an_array_is_written_to_until_writes_are_steady(work, monkeypatch, round
         seeds.append(seed)
         return [SimpleNamespace(mean_ms=next(latencies))]
 
-    monkeypatch.setattr(probe, "make_probe_file", own_file)
-    monkeypatch.setattr(probe, "measure", measure)
+    monkeypatch.setattr(storage_work, "make_probe_file", own_file)
+    monkeypatch.setattr(storage_work, "measure", measure)
     asked = work(precondition={"size": "50 %", "round": "1s", "rounds": 10})
     done = asked.make(asked._scenario.variants[0]).precondition
     assert done.rounds_ms == tuple(rounds[:made]) and done.steady is (made < 10)

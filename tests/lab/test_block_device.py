@@ -18,8 +18,8 @@ from stallmark.lab.block_device.lifecycle import SMALLEST, BlockDeviceArray, _al
 from stallmark.lab.block_device.parts import Places
 from stallmark.record.manifest.storage import EmulatedArray
 from stallmark.storage.array_facts import RUNTIME, ArrayFacts, BlockDeviceError, emulated_array_of, emulated_array_under
-from stallmark.storage.emulator import ArrayModel, FlashCache
 from stallmark.storage.emulator.arrays import SharedState
+from stallmark.storage.emulator.models import ArrayModel, FlashCache
 
 MODEL = ArrayModel(spindles=4, read_ms=0, write_ms=0, sync_ms=0, mb_per_s=100_000, cache=FlashCache(1 << 20))
 
@@ -138,7 +138,7 @@ import os, signal, sys
 from pathlib import Path
 from stallmark.lab.block_device import parts
 from stallmark.lab.block_device.lifecycle import SMALLEST, BlockDeviceArray
-from stallmark.storage.emulator import ArrayModel
+from stallmark.storage.emulator.models import ArrayModel
 done = parts.{step}
 def and_killed(places):
     done(places)

@@ -21,9 +21,10 @@ from stallmark.scenarios.array import Array
 from stallmark.scenarios.load import MOST_AT_ONCE, RawLoad
 from stallmark.scenarios.model import ProbeScenario, on_devices
 from stallmark.scenarios.read import read_any_scenario, read_scenario
-from stallmark.storage.emulator import ArrayModel, FlashCache, FlashTier, NoCompiler
-from stallmark.storage.probe import LEAST_BYTES, tool
+from stallmark.storage.emulator.models import ArrayModel, FlashCache, FlashTier, NoCompiler
+from stallmark.storage.probe import tool
 from stallmark.storage.probe.patterns import NAMES, WEB, find_pattern, with_least_block
+from stallmark.storage.probe.probe_file import LEAST_BYTES
 from stallmark.storage.raw_load.arrivals import MOST_PER_S
 
 RAW = """name: mine

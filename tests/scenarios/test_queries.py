@@ -146,12 +146,12 @@ def test_there_are_no_load_machines(read, nowhere):
 def test_streams_take_sessions_as_users_do(tmp_path):
     path = tmp_path / "both.yaml"
     path.write_text(
-        "name: both\nloads:\n  brokerage: {workload: brokerage, scale: {customers: 1000}, users: 5}\n"
+        "name: both\nloads:\n  brokerage: {workload: brokerage, scale: {customers: 1000}, users: 4}\n"
         "  reports: {workload: warehouse, scale: {factor: 0.01}, streams: 6}\nmeasure: 5s\nreset: continue\n"
         "variants: [{name: both}, {name: alone, without: [reports]}]\n"
     )
     few = EmbeddedEngine.__new__(EmbeddedEngine)
-    few.most_users = lambda: 16  # type: ignore[method-assign]
+    few.most_users = lambda: 14  # type: ignore[method-assign]
     _refuse_more_users_than_sessions(read_scenario(str(path)), few, 1, None)  # type: ignore[arg-type]
-    with pytest.raises(StallmarkError, match="5 users and 5 sessions of the market emulator and 7 streams of queries"):
+    with pytest.raises(StallmarkError, match="4 users and 4 sessions of the market emulator and 7 streams of queries"):
         _refuse_more_users_than_sessions(read_scenario(str(path), ["loads.reports.streams=7"]), few, 1, None)  # type: ignore[arg-type]

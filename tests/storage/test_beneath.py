@@ -7,7 +7,7 @@ import pytest
 from stallmark.lab.block_device.parts import Places
 from stallmark.storage.array_facts import ArrayFacts, base_devices, emulated_array_of, emulated_array_under
 from stallmark.storage.direct_io import describe
-from stallmark.storage.emulator import ArrayModel
+from stallmark.storage.emulator.models import ArrayModel
 
 MODEL = ArrayModel(spindles=4, read_ms=5, write_ms=5, sync_ms=2, mb_per_s=150)
 

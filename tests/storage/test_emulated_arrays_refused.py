@@ -17,7 +17,9 @@ import pytest
 from support.emulated_bench import FAST, SLOW, Bench
 
 from stallmark.leftovers import leftovers_of_dead_processes
-from stallmark.storage.emulator import ArrayModel, EmulatedArrayError, EmulatedArrays, NoCompiler, build
+from stallmark.storage.emulator import build
+from stallmark.storage.emulator.arrays import EmulatedArrays
+from stallmark.storage.emulator.models import ArrayModel, EmulatedArrayError, NoCompiler
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the emulated array exists on Linux only")
 

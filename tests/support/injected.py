@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib.resources import files
 from typing import Any
 
+from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.transactions import checks
@@ -26,18 +26,17 @@ class Injected(EmbeddedEngine):
         return connection
 
 
-def condition_files(workload: Workload) -> dict[str, str]:
-    """The names of the files of a workload's conditions, by the conditions' own."""
-    folder = files(workload.package).joinpath("conditions")
-    texts = {path.read_text(): path.name.removesuffix(".sql") for path in folder.iterdir()}
-    return {condition.name: texts[condition.sql] for condition in workload.conditions}
+def condition_keys(workload: Workload) -> dict[str, str]:
+    """Return the keys of a workload's conditions in its file, by their names."""
+    statements = sql_file.statements(f"{workload.package}.conditions")
+    return {statement.title: statement.key.split(", ")[0] for statement in statements}
 
 
 def check(
     engine: Engine, workload: Workload, scale: Mapping[str, Any], *only: str, driven: bool = False
 ) -> dict[str, ConditionResult]:
-    """Return the findings of all conditions, or of those of some files; by their files."""
-    of_name = condition_files(workload)
-    chosen = [condition for condition in workload.conditions if not only or of_name[condition.name] in only]
-    found = checks.run(engine, replace(workload, conditions=chosen), scale, driven=driven)
-    return {of_name[one.name]: one for one in found}
+    """Return the results of all conditions, or of those with some keys; by their keys."""
+    keys = condition_keys(workload)
+    chosen = [condition for condition in workload.conditions if not only or keys[condition.name] in only]
+    results = checks.run(engine, replace(workload, conditions=chosen), scale, driven=driven)
+    return {keys[result.name]: result for result in results}

@@ -85,8 +85,7 @@ def bank(built: EmbeddedEngine, request: pytest.FixtureRequest) -> EmbeddedEngin
 
 def user(bank: EmbeddedEngine, transactions: int, seed: int) -> list[Outcome]:
     session = bank.session(60)
-    for frame, parameters in Transfer.frames.items():
-        session.prepare(frame, WORKLOAD.call(frame, parameters, bank.dialect))
+    WORKLOAD.prepare(session, [Transfer])
     transfer, rng = Transfer(range(2)), random.Random(seed)
     outcomes = [transfer.execute(session, transfer.inputs(rng)) for _ in range(transactions)]
     session.close()
@@ -95,7 +94,7 @@ def user(bank: EmbeddedEngine, transactions: int, seed: int) -> list[Outcome]:
 
 def test_one_transfer(bank: EmbeddedEngine) -> None:
     session = bank.session(60)
-    session.prepare("transfer", WORKLOAD.call("transfer", 4, bank.dialect))
+    WORKLOAD.prepare(session, [Transfer])
     assert session.call("transfer", (150_000, 3, 1, 70)) == [(70,)]
     assert session.call("transfer", (150_000, 4, 1, -100)) == [(-30,)]
     assert bank.query("SELECT tid, bid, aid, delta, filler FROM bank.history ORDER BY tid") == [

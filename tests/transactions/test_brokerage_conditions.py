@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from support.injected import Injected, check, condition_files
+from support.injected import Injected, check, condition_keys
 from support.kept_databases import KEPT, kept_database
 
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
@@ -13,7 +13,7 @@ from stallmark.transactions.checks import ConditionResult
 
 SCALE = LOADER.scale({"customers": 1_000, "days": 0.02})
 
-FILES = condition_files(WORKLOAD)
+FILES = condition_keys(WORKLOAD)
 
 # Rows that the statements below pick.
 _BUY = "(SELECT min(t_id) FROM brokerage.trade WHERE t_tt_id = 'TMB' AND t_is_cash)"

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.injected import Injected, check, condition_files
+from support.injected import Injected, check, condition_keys
 
 from stallmark.engines import sql_file
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
@@ -241,7 +241,7 @@ def code(workload: Workload, kind: type[Transaction], dialect: str) -> str:
 def test_calls_of_frames_have_their_parameters():
     for workload, kind in ALL:
         for frame, parameters in kind.frames.items():
-            assert workload.call(frame, parameters, "mssql").count("?") == parameters
+            assert workload.call(kind, frame, "mssql").count("?") == parameters
 
 
 @pytest.mark.parametrize(("workload", "kind"), **NAMED)
@@ -333,7 +333,7 @@ INJECTIONS = {
     "a missing branch": ("DELETE FROM bank.branches WHERE bid = 2", {"branch_tellers", "rows"}, 1),
 }
 TABLES = ("accounts", "branches", "tellers")
-FILES = condition_files(WORKLOAD)
+FILES = condition_keys(WORKLOAD)
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import random
 from typing import ClassVar
 
-from stallmark.engines.base import Session
+from stallmark.engines.base import Isolation, Session
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.schema.bank.scale import ACCOUNTS_PER_BRANCH, TELLERS_PER_BRANCH
 from stallmark.transactions.workload import Outcome, Transaction
@@ -17,6 +17,7 @@ LARGEST_DELTA = 5_000
 class Transfer(Transaction):
     name = "transfer"
     frames: ClassVar = {"transfer": 4}
+    call_isolation = Isolation.READ_COMMITTED
 
     def __init__(self, branches: range):
         """Take the branches whose customers and tellers they are, counted from 0."""

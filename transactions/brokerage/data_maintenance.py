@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable, Mapping
 from typing import ClassVar, NamedTuple
 
-from stallmark.engines.base import Session
+from stallmark.engines.base import Isolation, Session
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.schema.brokerage.population import address_key_of_customer, company_key, customer_key
 from stallmark.transactions.brokerage.context import Context
@@ -29,6 +29,7 @@ class Inputs(NamedTuple):
 class DataMaintenance(Transaction):
     name = "data_maintenance"
     frames: ClassVar = {"data_maintenance_tweak": 4}
+    call_isolation = Isolation.READ_COMMITTED
 
     def __init__(self, context: Context):
         super().__init__(context)

@@ -7,7 +7,7 @@ volume twice.
 import random
 from typing import ClassVar
 
-from stallmark.engines.base import Session
+from stallmark.engines.base import Isolation, Session
 from stallmark.errors import CallFailed
 from stallmark.transactions.brokerage.context import Context, dollars
 from stallmark.transactions.brokerage.market_emulator import Order, TapeReport
@@ -17,6 +17,7 @@ from stallmark.transactions.workload import Outcome, Transaction, as_text
 class MarketFeed(Transaction):
     name = "market_feed"
     frames: ClassVar = {"market_feed_ticker": 4}
+    call_isolation = Isolation.REPEATABLE_READ
     limit_s = 2.0
 
     def __init__(self, context: Context):

@@ -5,7 +5,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from stallmark.engines.base import Session
+from stallmark.engines.base import Isolation, Session
 from stallmark.schema.brokerage.population import trade_key
 from stallmark.transactions.brokerage.context import Context
 from stallmark.transactions.workload import Opening, Outcome, as_text
@@ -19,6 +19,7 @@ class Inputs(NamedTuple):
 class TradeCleanup(Opening):
     name = "trade_cleanup"
     frames: ClassVar = {"trade_cleanup_cancel": 2}
+    call_isolation = Isolation.READ_COMMITTED
 
     def __init__(self, context: Context):
         super().__init__(context)

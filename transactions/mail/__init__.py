@@ -5,7 +5,6 @@ disk when they have ended.
 """
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from stallmark.schema.mail.scale import FOLDERS, leeway
@@ -21,8 +20,6 @@ from stallmark.transactions.workload import Background, Condition, UserLoad, Wor
 
 # One call in ten then comes upon another in the mailbox, and waits if both change something.
 MAILBOXES_PER_USER = 10
-
-_condition = partial(Condition.from_file, __name__)
 
 
 def _numbers(scale: Mapping[str, Any]) -> dict[str, int]:
@@ -55,16 +52,7 @@ WORKLOAD = Workload(
     package=__name__,
     called=("message_at",),
     cells_by="mailboxes",
-    conditions=(
-        _condition("folder_totals", "a folder's totals are those of its messages"),
-        _condition("mailbox_totals", "a mailbox counts its messages, from the oldest on"),
-        _condition("bodies", "a message has its body, whole, and a body its message"),
-        _condition("deliveries", "messages that came are there, or a delete took them", "cheap"),
-        _condition("rows", "as many mailboxes and folders as the scale says", "cheap"),
-        _condition("folders", "every mailbox has all folders, under their names", "cheap"),
-        _condition("loaded", "mailboxes are as they were loaded", "cheap", fresh_only=True),
-        _condition("body_sizes", "bodies have 75 KB on average", "cheap", statistical=True, fresh_only=True),
-    ),
+    conditions=Condition.read_all(__name__),
     numbers=_numbers,
     check_mib_per_s=40,  # every body is read whole, page by page
     users=UserLoad(

@@ -4,7 +4,7 @@ none, a rollback, where it holds fewer."""
 import random
 from typing import ClassVar, NamedTuple
 
-from stallmark.engines.base import Session
+from stallmark.engines.base import Isolation, Session
 from stallmark.transactions.mail.context import Context
 from stallmark.transactions.workload import Outcome, Transaction
 
@@ -17,6 +17,7 @@ class Inputs(NamedTuple):
 class DeleteMessage(Transaction):
     name = "delete_message"
     frames: ClassVar = {"delete_message": 2}
+    call_isolation = Isolation.READ_COMMITTED
 
     def __init__(self, context: Context):
         super().__init__(context)

@@ -3,7 +3,7 @@
 import random
 from typing import ClassVar, NamedTuple
 
-from stallmark.engines.base import Session
+from stallmark.engines.base import Isolation, Session
 from stallmark.schema.mail.scale import INBOX, SENT
 from stallmark.transactions.mail.context import Context
 from stallmark.transactions.workload import Outcome, Transaction, as_text
@@ -25,6 +25,7 @@ class Inputs(NamedTuple):
 class DeliverMessage(Transaction):
     name = "deliver_message"
     frames: ClassVar = {"deliver_message": 6}
+    call_isolation = Isolation.READ_COMMITTED
 
     def __init__(self, context: Context):
         super().__init__(context)

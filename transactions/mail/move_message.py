@@ -3,7 +3,7 @@
 import random
 from typing import ClassVar, NamedTuple
 
-from stallmark.engines.base import Session
+from stallmark.engines.base import Isolation, Session
 from stallmark.schema.mail.scale import FOLDERS
 from stallmark.transactions.mail.context import Context
 from stallmark.transactions.workload import Outcome, Transaction
@@ -18,6 +18,7 @@ class Inputs(NamedTuple):
 class MoveMessage(Transaction):
     name = "move_message"
     frames: ClassVar = {"move_message": 3}
+    call_isolation = Isolation.READ_COMMITTED
 
     def __init__(self, context: Context):
         super().__init__(context)

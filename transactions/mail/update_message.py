@@ -3,7 +3,7 @@
 import random
 from typing import ClassVar, NamedTuple
 
-from stallmark.engines.base import Session
+from stallmark.engines.base import Isolation, Session
 from stallmark.transactions.mail.context import Context
 from stallmark.transactions.workload import Outcome, Transaction
 
@@ -21,6 +21,7 @@ class Inputs(NamedTuple):
 class UpdateMessage(Transaction):
     name = "update_message"
     frames: ClassVar = {"update_message_mark": 2, "update_message_body": 3}
+    call_isolation = Isolation.READ_COMMITTED
 
     def __init__(self, context: Context):
         super().__init__(context)

@@ -74,8 +74,8 @@ def probe(
     from stallmark.record.manifest.course import Scenario, Variant
     from stallmark.record.probe import Asked
     from stallmark.record.writer import experiment_folder
-    from stallmark.storage.probe import find_patterns, steps_of
     from stallmark.storage.probe.measurement import ProbePlace, now, record_probe, refuse_memory
+    from stallmark.storage.probe.patterns import find_patterns, steps_of
     from stallmark.storage.probe.probe_file import existing_file
     from stallmark.storage.probe.tool import find_tool
 

@@ -17,9 +17,17 @@ from stallmark.processes import ProcessTree, read_stat
 from stallmark.record.schema import column
 from stallmark.storage.array_facts import emulated_array_under
 from stallmark.storage.block_devices import BlockDevice, NoBlockDevice, device_behind, read_counters
-from stallmark.storage.emulator import EXTENT_BYTES, ActiveExtents, ArrayCounters, EmulatedArrays, FlashCounters, layout
-from stallmark.storage.emulator.arrays import SharedState
-from stallmark.storage.emulator.layout import counters_of, next_interval, restart_run
+from stallmark.storage.emulator import layout
+from stallmark.storage.emulator.arrays import EmulatedArrays, SharedState
+from stallmark.storage.emulator.layout import (
+    EXTENT_BYTES,
+    ActiveExtents,
+    ArrayCounters,
+    FlashCounters,
+    counters_of,
+    next_interval,
+    restart_run,
+)
 
 # The machine the server runs on.
 

@@ -18,7 +18,7 @@ from stallmark.record.manifest.workload import Load, RawPlan
 from stallmark.record.schema import RAW_IO
 from stallmark.record.writer import RecordWriter
 from stallmark.storage.direct_io import direct_io, least_direct_bytes
-from stallmark.storage.emulator import PROBE_FOLDER
+from stallmark.storage.emulator.arrays import PROBE_FOLDER
 from stallmark.storage.probe.measurement import refuse_memory
 from stallmark.storage.probe.patterns import with_least_block
 from stallmark.storage.probe.probe_file import make_probe_file, refuse_little_space, remove_leftovers

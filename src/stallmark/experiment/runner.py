@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from stallmark import format
 from stallmark.engines import several
@@ -49,9 +48,6 @@ from stallmark.scenarios.model import AnyScenario, QueryScenario, TimedScenario
 from stallmark.schema.deploy import telling_blockers
 from stallmark.stopping import later
 from stallmark.transactions import find_workload
-
-if TYPE_CHECKING:
-    pass
 
 
 # The loss of the server as the reason of what failed by it.

@@ -28,10 +28,13 @@ from stallmark.scenarios.model import AnyScenario, Hook, Variant
 from stallmark.scenarios.probe import PreconditionChoice, ProbeChoice
 from stallmark.stats.steady_state import steady_rounds
 from stallmark.stopping import later
-from stallmark.storage import probe
 from stallmark.storage.array_facts import emulated_array_of
 from stallmark.storage.block_devices import NoBlockDevice, device_behind
-from stallmark.storage.emulator import PROBE_FOLDER
+from stallmark.storage.emulator.arrays import PROBE_FOLDER
+from stallmark.storage.probe.measurement import in_steps, measure
+from stallmark.storage.probe.patterns import PATTERNS
+from stallmark.storage.probe.probe_file import LEAST_BYTES, make_probe_file, refuse_little_space
+from stallmark.storage.probe.tool import can_probe
 
 # Hooks: a command, or a question to the operator, that changes the array before a variant.
 #
@@ -244,7 +247,7 @@ class StorageWork:
             if variant.before:
                 refuse_impossible_hook(f"`before` of variant {variant.name!r}", variant.before)
         for key, choice in self._files():
-            if reason := probe.can_probe():
+            if reason := can_probe():
                 raise StallmarkError(f"{self._scenario.name} asks for `{key}`, but {reason[0].lower()}{reason[1:]}")
             self._folder(key, choice.folder)
             if size := choice.size.size_bytes:
@@ -258,7 +261,7 @@ class StorageWork:
             _refuse_small(key, size)
             places = [Path(variant.place.data) for variant in self._scenario.variants if variant.place]
             for folder in {self._folder(key, choice.folder), *places}:
-                probe.refuse_little_space(folder if folder.exists() else folder.parent, size)
+                refuse_little_space(folder if folder.exists() else folder.parent, size)
 
     def _files(self) -> Iterator[tuple[str, ProbeChoice | PreconditionChoice]]:
         """Yield the parts of the scenario that need a file of their own, each with its key."""
@@ -297,22 +300,22 @@ class StorageWork:
             devices = self._engine.devices.array if "data" in self._engine.devices.models else None
             size_bytes = choice.size.resolve(loaded_bytes)
             with self._engaged():
-                return probe.in_steps(folder, choice.steps(), devices, seconds=choice.seconds, size_bytes=size_bytes)
+                return in_steps(folder, choice.steps(), devices, seconds=choice.seconds, size_bytes=size_bytes)
 
     def _precondition(self, variant: Variant) -> Precondition:
         choice = self._scenario.precondition
         assert choice
         size = choice.size.resolve(several.bytes_used(self._engine))
         folder = self._folder("precondition", choice.folder)
-        asked = [Asked(probe.PATTERNS["8k-random-write"], OVERWRITERS)]
+        asked = [Asked(PATTERNS["8k-random-write"], OVERWRITERS)]
         rounds: list[float] = []
         with (
             self._show.bar(f"{variant.name}: writing until writes are steady", choice.round * choice.rounds),
-            probe.make_probe_file(folder, size) as file,
+            make_probe_file(folder, size) as file,
         ):
             while len(rounds) < choice.rounds and not steady_rounds(rounds):
                 # Each round at other places, or the same few would be overwritten again and again.
-                [step] = probe.measure(file, asked, choice.round, seed=len(rounds) + 1)
+                [step] = measure(file, asked, choice.round, seed=len(rounds) + 1)
                 rounds.append(step.mean_ms)
                 self._show.advance(len(rounds) * choice.round, f"round {len(rounds)}, {step.mean_ms:.2f} ms per write")
         return Precondition(
@@ -365,8 +368,8 @@ class StorageWork:
 
 
 def _refuse_small(key: str, size_bytes: int) -> None:
-    if size_bytes < probe.LEAST_BYTES:
+    if size_bytes < LEAST_BYTES:
         raise StallmarkError(
             f"{key}.size: {size_bytes / 2**20:.0f} MiB are gone over in a moment: name more than the array has of "
-            f"memory, at least {probe.LEAST_BYTES // 2**20} MiB."
+            f"memory, at least {LEAST_BYTES // 2**20} MiB."
         )

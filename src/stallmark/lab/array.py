@@ -18,7 +18,7 @@ from stallmark.stats.thresholds import LATE
 if TYPE_CHECKING:
     from stallmark.lab.block_device.lifecycle import ArrayWork, BlockDeviceArray
     from stallmark.storage.array_facts import ArrayFacts
-    from stallmark.storage.emulator import ArrayModel
+    from stallmark.storage.emulator.models import ArrayModel
 
 _SLOWER = 0.1
 """Share by which a read at the block device may exceed the array's own time: the accuracy to which the device is
@@ -177,7 +177,7 @@ def model_of(options: Mapping[str, Any], base: "ArrayModel | None" = None, *, no
 
     Raises StallmarkError for an array that is not possible.
     """
-    from stallmark.storage.emulator import DISK_SHELF, FlashCache, FlashTier
+    from stallmark.storage.emulator.models import DISK_SHELF, FlashCache, FlashTier
 
     sizes = {name: options[name] for name in ("cache", "tier") if options[name] is not None}
     if len(sizes) + no_flash > 1:
@@ -241,7 +241,7 @@ def sentences(done: "ArrayWork") -> Iterator[str]:
 
 def long_way(path_ms: float) -> str | None:
     """Return a warning if the path to the array alone takes longer than a complete flash read."""
-    from stallmark.storage.emulator import FlashCache
+    from stallmark.storage.emulator.models import FlashCache
 
     if path_ms < FlashCache.read_ms:
         return None

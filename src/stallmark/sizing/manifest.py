@@ -249,10 +249,6 @@ FILE = "sizing.json"
 _REMEDY = "restore it, or run the sizing again"
 
 
-def is_sizing(folder: Path) -> bool:
-    return (folder / FILE).is_file()
-
-
 def read_sizing(folder: Path) -> Sizing:
     """Read the manifest of a sizing's folder; raise StallmarkError with the file and the key at fault."""
     return read_model(Sizing, folder, FILE, "sizing", FORMAT, _REMEDY)

@@ -44,7 +44,7 @@ from stallmark.sizing.stand_in import (
 from stallmark.stats.ceiling_search import Next
 from stallmark.stats.thresholds import MATCHED_WITHIN
 from stallmark.stopping import StopSignal, later
-from stallmark.storage.emulator import PROBE_FOLDER
+from stallmark.storage.emulator.arrays import PROBE_FOLDER
 
 TRIALS = 3
 

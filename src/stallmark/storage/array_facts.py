@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.storage import EmulatedArray
-from stallmark.storage.emulator import ArrayCounters, ArrayModel
+from stallmark.storage.emulator.layout import ArrayCounters
+from stallmark.storage.emulator.models import ArrayModel
 
 RUNTIME = Path("/dev/shm")
 SYS = Path("/sys/class/block")

@@ -30,6 +30,7 @@ from stallmark.collectors.mssql.moments import Cpu
 from stallmark.collectors.mssql.statement_reads import StatementReads
 from stallmark.collectors.mssql.statements import QueryStoreState, Statements
 from stallmark.collectors.mssql.waits import Blocking, Deadlocks, UserWaits
+from stallmark.engines import sql_file
 
 VERSIONS = (14, 15, 16, 17)  # SQL Server 2017 to 2025
 DOCUMENTED: dict[str, Any] = YAML(typ="safe").load(Path(__file__).with_name("documented_columns.yaml"))
@@ -132,17 +133,18 @@ def test_every_column_of_the_questions_beforehand_is_documented(sql: str) -> Non
         check(sql, version)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        path.name
-        for path in files("stallmark.engines.mssql").iterdir()
-        if path.name.startswith("settings") and path.name.endswith(".sql")
-    ],
-)
+OF_THE_ENGINE = {
+    statement.key: statement.text
+    for path in files("stallmark.engines.mssql").iterdir()
+    if path.name.endswith(".sql")
+    for statement in sql_file.split(path.read_text())
+}
+
+
+@pytest.mark.parametrize("name", [name for name in OF_THE_ENGINE if name.startswith("settings")])
 def test_every_column_of_the_settings_is_documented(name: str) -> None:
-    since = int(name.split(".")[1]) if name.count(".") == 2 else VERSIONS[0]
-    text = files("stallmark.engines.mssql").joinpath(name).read_text()
+    since = int(name.partition(".")[2] or VERSIONS[0])
+    text = OF_THE_ENGINE[name]
     asks_no_view = "SELECT CAST(SERVERPROPERTY(" in text or "SELECT CAST(DATABASEPROPERTYEX(" in text
     for version in VERSIONS:
         if version >= since and not asks_no_view:
@@ -163,8 +165,7 @@ def test_every_column_of_what_is_asked_around_a_run_is_documented() -> None:
         "query_noted.15": VERSIONS[1:],
     }.items():
         for version in versions:
-            text = files("stallmark.engines.mssql").joinpath(f"{name}.sql").read_text()
-            check(text.replace("= ?", "= N'x'").replace("{session}", "51"), version)
+            check(OF_THE_ENGINE[name].replace("= ?", "= N'x'").replace("{session}", "51"), version)
 
 
 def test_the_check_finds_what_is_wrong() -> None:

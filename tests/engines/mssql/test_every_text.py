@@ -89,9 +89,9 @@ def test_parameters_as_the_driver_sends_them():
 def test_texts_are_found_in_every_place(found):
     for name in (
         "transactions/bank/transfer.mssql.sql",
-        "transactions/bank/conditions/rows.sql",
+        "transactions/bank/conditions.sql: rows",
         "transactions/warehouse/rf2_orders.sql",
-        "src/stallmark/engines/mssql/settings.sql",
+        "src/stallmark/engines/mssql/settings.sql: settings",
         "schema/placement/existing_files.mssql.sql",
         "schema, bank, statement 0",
         "schema, stallmark, statement 0",

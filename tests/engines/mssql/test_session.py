@@ -19,10 +19,11 @@ from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.odbc import failed, sentence
 from stallmark.engines.mssql.session import MssqlSession, as_exec
 from stallmark.errors import CallFailed, ErrorClass, NoConnection
-from stallmark.transactions import find_workload
+from stallmark.transactions.bank import WORKLOAD
+from stallmark.transactions.bank.transfer import Transfer
 
 THROUGH = "[Microsoft][ODBC Driver 18 for SQL Server][SQL Server]"
-TRANSFER = find_workload("bank").call("transfer", 4, "mssql")
+TRANSFER = WORKLOAD.call(Transfer, "transfer", "mssql")
 
 
 def test_a_transaction_is_one_round_trip(engine: MssqlEngine, server: Responder, script: Script):

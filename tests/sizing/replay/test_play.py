@@ -23,9 +23,10 @@ from stallmark.sizing.replay import play as playing
 from stallmark.sizing.replay.play import Due, Player
 from stallmark.sizing.replay.search import has_backlog, replay
 from stallmark.stats.ceiling_search import SearchSpec
-from stallmark.storage.emulator import ArrayModel, EmulatedArrays
-from stallmark.storage.probe import can_probe, make_probe_file
-from stallmark.storage.probe.probe_file import LEAST_BYTES, remove_leftovers
+from stallmark.storage.emulator.arrays import EmulatedArrays
+from stallmark.storage.emulator.models import ArrayModel
+from stallmark.storage.probe.probe_file import LEAST_BYTES, make_probe_file, remove_leftovers
+from stallmark.storage.probe.tool import can_probe
 
 __all__ = ["build_dir"]
 pytestmark = [

@@ -11,21 +11,15 @@ from stallmark.analysis.probe.experiment import read_probe, summarise_probes
 from stallmark.analysis.probe.saturation import ProbeKind
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.course import Scenario, Variant
+from stallmark.record.probe import Asked
 from stallmark.record.reader import find_records
 from stallmark.storage.block_devices import InMemory
-from stallmark.storage.emulator import ArrayModel, EmulatedArrays
-from stallmark.storage.probe import (
-    PATTERNS,
-    SHORT_STEPS,
-    Asked,
-    ProbeFile,
-    can_probe,
-    in_steps,
-    make_probe_file,
-    measure,
-)
-from stallmark.storage.probe.measurement import ProbePlace, record_probe
-from stallmark.storage.probe.probe_file import LEAST_BYTES
+from stallmark.storage.emulator.arrays import EmulatedArrays
+from stallmark.storage.emulator.models import ArrayModel
+from stallmark.storage.probe.measurement import ProbePlace, in_steps, measure, record_probe
+from stallmark.storage.probe.patterns import PATTERNS, SHORT_STEPS
+from stallmark.storage.probe.probe_file import LEAST_BYTES, ProbeFile, make_probe_file
+from stallmark.storage.probe.tool import can_probe
 
 MODEL = ArrayModel(4, 5, 5, 1, 100)
 READ = Asked(PATTERNS["8k-random-read"], 8)

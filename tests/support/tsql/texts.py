@@ -19,6 +19,7 @@ from sqlalchemy.dialects import mssql
 from sqlalchemy.schema import AddConstraint, CreateIndex, CreateSchema, CreateTable
 
 import stallmark.schema
+from stallmark.engines import sql_file
 from stallmark.schema.ddl import ddl_of
 
 ROOT = Path(__file__).parents[3]
@@ -61,7 +62,10 @@ def _files() -> Iterator[tuple[str, str]]:
     for room in ROOMS:
         for path in (ROOT / room).rglob("*.sql"):
             if "postgres" not in _place(path) and EXAMPLE not in _place(path):  # of SQL Server, or for both engines
-                yield _place(path), _named(_filled(path.read_text()))
+                text = path.read_text()
+                for statement in sql_file.split(text) or (sql_file.Statement("", "", text),):
+                    place = f"{_place(path)}: {statement.key}" if statement.key else _place(path)
+                    yield place, _named(_filled(statement.text))
 
 
 def _named(text: str) -> str:

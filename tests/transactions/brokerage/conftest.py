@@ -96,9 +96,9 @@ def _prepared(engine: Engine) -> Iterator[Session]:
     session = engine.session(60.0)
     try:
         for kind in WORKLOAD.transactions:
-            for frame, parameters in kind.frames.items():
+            for frame in kind.frames:
                 with suppress(CallFailed):  # where it is not deployed, a call is a KeyError
-                    session.prepare(frame, WORKLOAD.call(frame, parameters, engine.dialect))
+                    session.prepare(frame, WORKLOAD.call(kind, frame, engine.dialect))
         yield session
     finally:
         session.close()

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.injected import Injected, check, condition_files
+from support.injected import Injected, check, condition_keys
 
 from stallmark.engines.base import Engine, Session
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
@@ -250,7 +250,7 @@ def test_too_few_mailboxes_are_advised_against() -> None:
 
 
 SCALE = LOADER.scale({"mailboxes": 3, "messages": 20})
-FILES = condition_files(WORKLOAD)
+FILES = condition_keys(WORKLOAD)
 _FOLDER = "WHERE fo_mb_id = 2 AND fo_id = 1"
 _MESSAGE = "WHERE me_mb_id = 2 AND me_id = 7"
 _BODY = "WHERE bo_mb_id = 2 AND bo_me_id = 7"

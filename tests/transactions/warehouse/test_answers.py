@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.injected import Injected, check, condition_files
+from support.injected import Injected, check, condition_keys
 
 from stallmark.engines.base import Engine
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
@@ -118,7 +118,7 @@ def test_revenue_orders_as_exactly_as_it_is_compared():
 # The conditions of the warehouse hold for what is loaded, and each finds what is wrong
 
 
-FILES = condition_files(WORKLOAD)
+FILES = condition_keys(WORKLOAD)
 
 # The condition that must find it, and what is wrong. No foreign key is in force.
 INJECTIONS = [

@@ -237,31 +237,42 @@ def _other_rates(demands: Demands, read_ms: float) -> Iterator[float]:
 
 
 def _solve(demands: Demands, read_ms: float, assume: _Assumptions) -> tuple[float, dict[Limit, float]]:
-    """Return the rate at which N = X (Z + R(X)), per second, and the parts of R there. X (Z + R(X)) only grows with X,
-    so bisection finds it."""
-    high = demands.users * 1e6
+    """Return the rate at which N = X (Z + R(X)), per second, and the parts of R there.
+
+    Z + R is a + b / (1 − kX), whose second part is the queue for the CPUs. So X solves −akX² + (a + b + kM) X − M = 0,
+    with M = 1000 N. Time at the CPUs is never below 0: the rate without any is a bound, as their own limit is.
+    """
+    busy_ms, per_core, k = demands.users * 1000, 0.0, 0.0
+    bounds = [demands.users * 1e6]
+    cpu = demands.cpu_part_ms
     if demands.cpu_ms and demands.cores:
-        high = min(high, demands.cores / demands.cpu_ms * 1000)
-
-    def too_many(rate: float) -> float:
-        return rate * sum(_times(demands, read_ms, rate, assume).values()) / 1000 - demands.users
-
-    # Even at the CPUs' limit fewer users are busy than there are: the CPUs are the limit.
-    if too_many(high) <= 0:
-        return high, _times(demands, read_ms, high, assume)
-    low = 0.0
-    while low < (rate := (low + high) / 2) < high:  # until low and high are adjacent floating-point numbers
-        low, high = (low, rate) if too_many(rate) > 0 else (rate, high)
+        bounds.append(demands.cores / demands.cpu_ms * 1000)
+        if assume.cpu_queues:
+            per_core, k = demands.cpu_ms / demands.cores, _used_per_rate(demands)
+            cpu += demands.cpu_ms - per_core - _residence(demands, demands.rate)
+    bare = sum(_parts(demands, read_ms, 0.0, assume).values())
+    weight = sum(_parts(demands, read_ms, 1.0, assume).values()) - bare
+    a, b = bare + weight * cpu, weight * per_core
+    middle = a + b + k * busy_ms
+    for rate_ms in (bare, (middle + math.sqrt(max(0.0, middle**2 - 4 * a * k * busy_ms))) / 2):
+        if rate_ms > 0:
+            bounds.append(busy_ms / rate_ms)
+    rate = min(bounds)
     return rate, _times(demands, read_ms, rate, assume)
 
 
 def _times(demands: Demands, read_ms: float, rate: float, assume: _Assumptions) -> dict[Limit, float]:
     """Return a user's cycle in ms, by part."""
-    reads = demands.read_part_ms * read_ms / demands.read_ms
     cpu = demands.cpu_part_ms
     # Only the change of queueing counts: the measured time already contains the queue at the measured rate.
     if assume.cpu_queues:
         cpu = max(0.0, cpu + _residence(demands, rate) - _residence(demands, demands.rate))
+    return _parts(demands, read_ms, cpu, assume)
+
+
+def _parts(demands: Demands, read_ms: float, cpu: float, assume: _Assumptions) -> dict[Limit, float]:
+    """Return a user's cycle in ms, by part, if the CPUs take `cpu` ms of it."""
+    reads = demands.read_part_ms * read_ms / demands.read_ms
     held = reads + cpu + demands.fixed_ms
     locks = demands.lock_ms
     before = demands.response_ms - locks
@@ -282,6 +293,11 @@ def _residence(demands: Demands, rate: float) -> float:
     if not demands.cpu_ms or not demands.cores:
         return 0.0
     per_core = demands.cpu_ms / demands.cores
-    others = max(0.0, demands.users - 1) / demands.users
-    used = min(others * rate * per_core / 1000, 1 - 1e-9)
+    used = min(rate * _used_per_rate(demands), 1 - 1e-9)
     return demands.cpu_ms - per_core + per_core / (1 - used)
+
+
+def _used_per_rate(demands: Demands) -> float:
+    """Return the share of the CPUs that the other users take, per transaction per second."""
+    assert demands.cpu_ms and demands.cores
+    return max(0.0, demands.users - 1) / demands.users * demands.cpu_ms / demands.cores / 1000

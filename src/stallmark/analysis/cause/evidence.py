@@ -109,6 +109,9 @@ class Cause:
     cautions: list[Finding] = field(default_factory=list)
 
 
+_ROUNDING = 1e-9
+
+
 @dataclass(frozen=True)
 class ModelTest:
     """One side's prediction for the other side, compared with the measurement: TPS, means over runs."""
@@ -129,7 +132,8 @@ class ModelTest:
 
     @property
     def is_within_range(self) -> bool:
-        return self.low <= self.measured <= self.high
+        # A range without width, of runs that do not differ, is not missed by the rounding of its ends.
+        return self.low * (1 - _ROUNDING) <= self.measured <= self.high * (1 + _ROUNDING)
 
 
 # The figures by which a cause is judged: means over runs of A and of B, with the interval of the difference.

@@ -274,6 +274,8 @@ class Counters:
     defined."""
     means: dict[Any, float | None] = field(default_factory=dict, repr=False, compare=False)
     """Cached means per second: each load of a run needs those of its server."""
+    deltas: dict[tuple[float, float], Delta] = field(default_factory=dict, repr=False, compare=False)
+    """Cached increments: most figures of a step are over the same interval."""
 
     def delta(self, begin: float, end: float) -> Delta | None:
         """Return the increments from `begin` to `end` (s), or over the sampled part of it, or None if nothing was
@@ -286,11 +288,15 @@ class Counters:
         begin, end = self._seen_from(begin), self._seen_to(end)
         if end <= begin:
             return None
-        inside = (self.t[1:] > begin) & (self.t[:-1] < end)
-        values = {
-            name: float(np.diff(np.interp([begin, end], self.t, total))[0]) for name, total in self.totals.items()
-        }
-        return Delta(begin, end, bool(np.any(self.breaks & inside)), values, open_s(self.t, self.gaps, (begin, end)))
+        if not (delta := self.deltas.get((begin, end))):
+            inside = (self.t[1:] > begin) & (self.t[:-1] < end)
+            values = {}
+            for name, total in self.totals.items():
+                before, after = np.interp((begin, end), self.t, total)
+                values[name] = float(after - before)
+            lost, open_ = bool(np.any(self.breaks & inside)), open_s(self.t, self.gaps, (begin, end))
+            delta = self.deltas[begin, end] = Delta(begin, end, lost, values, open_)
+        return delta
 
     def per_second(self, seconds: int, *names: str) -> dict[str, np.ndarray]:
         """Return the increments of the named counters, or of all, within each of the whole seconds 0 … seconds − 1; NaN

@@ -252,7 +252,7 @@ class MssqlBackup(Backup):
     def _query_row(self, name: str) -> list[tuple[str, int]]:
         """Return the columns of a query of one row, with their values."""
         with self._server.cursor() as cursor:
-            cursor.execute(sql_file.read(__package__, name))
+            cursor.execute(sql_file.statement(__name__, name))
             [row] = cursor.fetchall()
             return [(column[0], value) for column, value in zip(cursor.description, row, strict=True)]
 
@@ -382,7 +382,7 @@ class KeptCopy(NamedTuple):
 def kept_copies(server: Server) -> list[KeptCopy]:
     """Return the files that are still there, of all databases of the server. Raise CallFailed without the right to
     read msdb."""
-    copies = [KeptCopy(*row) for row in server.query(sql_file.read(__package__, "kept_copies"))]
+    copies = [KeptCopy(*row) for row in server.query(sql_file.statement(__name__, "kept_copies"))]
     return [copy for copy in copies if _is_there(server, copy.path)]
 
 

@@ -135,7 +135,7 @@ def try_bulk_copy(server: Server) -> Examined:
         with closing(copier), server.cursor("stallmark-loader") as cursor:
             [(spid,)] = read_all(cursor.execute("SELECT @@SPID"))
             table = f"##stallmark_{spid}"
-            read_all(cursor.execute(sql_file.read(__package__, "bulk_probe").format(table=table)))
+            read_all(cursor.execute(sql_file.statement(__name__, "bulk_probe").format(table=table)))
             copier.copy(table, ROWS)
             columns = ", ".join(f"[{name}]" for name in ROWS.column_names)
             stored = read_all(cursor.execute(f"SELECT {columns} FROM {table} ORDER BY [key]"))

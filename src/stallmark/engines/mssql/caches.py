@@ -122,7 +122,7 @@ class MssqlPrefill(Prefill):
         total = 0
         for schema in schemas:
             with self._server.cursor() as cursor:
-                indexes = cursor.execute(sql_file.read(__package__, "indexes"), schema).fetchall()
+                indexes = cursor.execute(sql_file.statement(__name__, "indexes"), schema).fetchall()
                 for table, index, pages, is_columnstore, long_texts in indexes:
                     read = [_SEGMENTS if is_columnstore else _ROWS]
                     read += [f"SUM(CAST({long_texts} AS bigint))"] * bool(long_texts)

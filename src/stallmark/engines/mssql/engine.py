@@ -121,13 +121,13 @@ class MssqlEngine(Server, Engine):
         """Make the statistics that the first queries would make, from as many rows as those would take."""
         if self.is_babelfish:  # Babelfish has no such statement and gathers them itself
             return
-        for (column,) in self.query(sql_file.read(__package__, "columns_without_statistics").format(table=table)):
+        for (column,) in self.query(sql_file.statement(__name__, "columns_without_statistics").format(table=table)):
             made = f"CREATE STATISTICS {quoted(f'stallmark_{column}')} ON {table} ({quoted(column)})"
             self.execute(made)
 
     def schemas_in_use(self) -> dict[str, list[str]]:
         schemas: dict[str, list[str]] = {}
-        for schema, name in self.query(sql_file.read(__package__, "schemas_in_use")):
+        for schema, name in self.query(sql_file.statement(__name__, "schemas_in_use")):
             schemas.setdefault(schema, []).append(name)
         return schemas
 
@@ -169,7 +169,7 @@ class MssqlEngine(Server, Engine):
         known."""
         if self.is_babelfish:  # whose rights are those of PostgreSQL
             return None
-        text = sql_file.read(__package__, "writable").format(marks=f"({', '.join('?' * len(schemas))})")
+        text = sql_file.statement(__name__, "writable").format(marks=f"({', '.join('?' * len(schemas))})")
         try:
             [(creates_tables, creates_schemas, is_built, only_read)] = self.query(text, schemas)
         except (CallFailed, ValueError):

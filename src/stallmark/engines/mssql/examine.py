@@ -168,10 +168,10 @@ def _missing_right(server: Server, right: str) -> Examined:
 def _granted(server: Server) -> dict[str, int]:
     """Return each right and whether this login has it."""
     if server.is_azure_database:
-        sql = sql_file.read(__package__, "rights_azure")
+        sql = sql_file.statement(__name__, "rights_azure")
     else:
         questions = {right.name(server): _question(server, right) for right in _WITHOUT}
-        sql = sql_file.read(__package__, "rights").format(states=",\n       ".join(questions.values()))
+        sql = sql_file.statement(__name__, "rights").format(states=",\n       ".join(questions.values()))
     with server.cursor() as cursor:
         row = cursor.execute(sql).fetchone()
         return dict(zip((column[0] for column in cursor.description), row, strict=True))

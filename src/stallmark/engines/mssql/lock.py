@@ -24,7 +24,7 @@ def hidden_sessions_reason(server: Server) -> str | None:
     error.
     """
     try:
-        server.query(sql_file.read(__package__, "other_sessions"))  # Babelfish may lack a view or column
+        server.query(sql_file.statement(__name__, "other_sessions"))  # Babelfish may lack a view or column
         if server.is_babelfish or sees_all_sessions(server):
             return None
     except CallFailed as failure:
@@ -42,7 +42,7 @@ def lock_holders(server: Server, name: str) -> list[ServerSession]:
 
 def _read(server: Server, name: str, parameters: Sequence[str] | None = None) -> list[ServerSession]:
     try:
-        rows = server.query(sql_file.read(__package__, name), parameters)
+        rows = server.query(sql_file.statement(__name__, name), parameters)
     except CallFailed:  # needs VIEW SERVER STATE; Babelfish lacks a view or column
         return []
     return [ServerSession(number, *(text or "" for text in texts)) for number, *texts in rows]

@@ -304,7 +304,7 @@ class Server:
         reported.
         """
         try:
-            [(free,)] = self.query(sql_file.read(__package__, "free_space"))
+            [(free,)] = self.query(sql_file.statement(__name__, "free_space"))
         except CallFailed:
             return None
         return free

@@ -41,7 +41,7 @@ class ParameterTypes:
             return None
         procedure = called[1]
         if procedure not in self._known:
-            asked = sql_file.read(__package__, "parameters").format(procedure=procedure)
+            asked = sql_file.statement(__name__, "parameters").format(procedure=procedure)
             try:
                 self._known[procedure] = [_size(*row) for row in rows(cursor.execute(asked))]
             except api().Error:  # then pyodbc takes them from the values
@@ -248,9 +248,9 @@ class MssqlQueries:
             [(session,)] = rows(self._cursor.execute("SELECT @@SPID"))
         except self._error as error:
             raise failed(error) from None
-        self._waits = sql_file.read(__package__, "query_waits").format(session=session)
+        self._waits = sql_file.statement(__name__, "query_waits").format(session=session)
         noted = "query_noted.15" if keeps_actual_plans else "query_noted"
-        self._noted = sql_file.read(__package__, noted).format(session=session)
+        self._noted = sql_file.statement(__name__, noted).format(session=session)
         try:
             self._aside = beside()
             self._waited = self._wait_ms()

@@ -193,7 +193,7 @@ def read(server: Server) -> ServerSettings:
         except CallFailed as error:
             unreadable[part] = error.message
             continue
-        if not values and (right := hiding_right(sql_file.read(__package__, part))):
+        if not values and (right := hiding_right(sql_file.statement(__name__, part))):
             unreadable[part] = f"it is hidden from this login, which needs {right}"
         (placement if part in PLACEMENT else configuration).update(values)
     if configuration.get("availability group commit mode") == "None":  # NULL, where the replicas are hidden
@@ -228,7 +228,7 @@ def read_part(server: Server, part: str) -> dict[str, str]:
     """Return the names and values of one part. Raise CallFailed."""
     application = "stallmark-user" if part in AS_A_USER else "stallmark-collector"
     with server.cursor(application) as cursor:
-        rows = cursor.execute(sql_file.read(__package__, part)).fetchall()
+        rows = cursor.execute(sql_file.statement(__name__, part)).fetchall()
         columns = [column[0].replace("_", " ") for column in cursor.description]
     if part in NAMED:
         return {NAMED[part] + name: str(value) for name, value in rows}

@@ -212,7 +212,7 @@ class ResourcePool(VariantSetting):
         for statement in (
             f"CREATE RESOURCE POOL stallmark WITH ({limits})",
             "CREATE WORKLOAD GROUP stallmark USING stallmark",
-            sql_file.read(__package__, "resource_pool_classifier"),
+            sql_file.statement(__name__, "resource_pool_classifier"),
             "ALTER RESOURCE GOVERNOR WITH (CLASSIFIER_FUNCTION = dbo.stallmark_classifier)",
             "ALTER RESOURCE GOVERNOR RECONFIGURE",
         ):
@@ -222,7 +222,7 @@ class ResourcePool(VariantSetting):
         journal = self._journal()
         if not (original := journal.read()):
             return
-        drop = sql_file.read(__package__, "resource_pool_drop")
+        drop = sql_file.statement(__name__, "resource_pool_drop")
         try:
             master = self._server.on_database("master")
             master.execute(drop)

@@ -98,7 +98,7 @@ def _pid(cursor: psycopg.Cursor) -> int:
 
 def _refuse_limits(engine: PostgresServer, cursor: psycopg.Cursor) -> None:
     limits = [*ENDING, SINCE_17]
-    rows = cursor.execute(sql_file.read(__package__, "session_settings"), [limits]).fetchall()
+    rows = cursor.execute(sql_file.statement(__name__, "session_settings"), [limits]).fetchall()
     for name, value, unit, _ in rows:
         if value != "0":
             given = {setting: statement for setting, _, statement in reversed(engine.role_settings())}
@@ -186,12 +186,12 @@ def _remedy(engine: PostgresServer, setting: str, value: str) -> str:
 def _primary(engine: PostgresServer) -> str:
     """Return the address of the primary as a clause, or nothing if this role does not learn it."""
     try:
-        rows = engine.query(sql_file.read(__package__, "primary"))
+        rows = engine.query(sql_file.statement(__name__, "primary"))
     except CallFailed:
         return ""
     return "".join(f", {address}" for (address,) in rows if address)
 
 
 def _read(engine: PostgresServer, schemas: Sequence[str]) -> tuple:
-    [row] = engine.query(sql_file.read(__package__, "writable"), [[*schemas, "stallmark"]])
+    [row] = engine.query(sql_file.statement(__name__, "writable"), [[*schemas, "stallmark"]])
     return row

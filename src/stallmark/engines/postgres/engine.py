@@ -286,7 +286,7 @@ class PostgresEngine(Engine):
     def settings(self) -> ServerSettings:
         """Return the settings that decide I/O, and all that role or database give to sessions."""
         rows = self.query(_SETTINGS_READ, [_SETTINGS])
-        return ServerSettings(dict(rows), placement=dict(self.query(sql_file.read(__package__, "tablespaces"))))
+        return ServerSettings(dict(rows), placement=dict(self.query(sql_file.statement(__name__, "tablespaces"))))
 
     def settle(self, table: str) -> None:
         """Gather statistics, and freeze: otherwise a long run would be the first to rewrite every page for it."""
@@ -332,7 +332,7 @@ class PostgresEngine(Engine):
 
     def _most_connections(self) -> tuple[int, str]:
         one_database = {"one_database": not self.by_workload}
-        [(most, limited_by)] = self.query(sql_file.read(__package__, "most_connections"), one_database)
+        [(most, limited_by)] = self.query(sql_file.statement(__name__, "most_connections"), one_database)
         return most, limited_by
 
     @contextmanager
@@ -388,17 +388,17 @@ class PostgresEngine(Engine):
         return left
 
     def blockers(self) -> list[ServerSession]:
-        return [ServerSession(*row) for row in self.query(sql_file.read(__package__, "blockers"))]
+        return [ServerSession(*row) for row in self.query(sql_file.statement(__name__, "blockers"))]
 
     def other_sessions(self) -> list[ServerSession]:
-        return [ServerSession(*row) for row in self.query(sql_file.read(__package__, "other_sessions"))]
+        return [ServerSession(*row) for row in self.query(sql_file.statement(__name__, "other_sessions"))]
 
     def role_settings(self) -> list[tuple[str, str, str]]:
         """Return the settings that the role, the database or both give to our sessions, in order of precedence.
 
         Each is a name, a value, and the first words of the statement that gives another value.
         """
-        return self.query(sql_file.read(__package__, "role_settings"))
+        return self.query(sql_file.statement(__name__, "role_settings"))
 
     @property
     def user(self) -> str:
@@ -432,7 +432,7 @@ class PostgresEngine(Engine):
             yield Examined("settings of the role", "ok", f"{name} = {value} ({statement}): {ours}.")
 
     def schemas_in_use(self) -> dict[str, list[str]]:
-        return dict(self.query(sql_file.read(__package__, "schemas_in_use")))
+        return dict(self.query(sql_file.statement(__name__, "schemas_in_use")))
 
     def checkpoint(self) -> None:
         try:

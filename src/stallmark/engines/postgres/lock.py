@@ -86,17 +86,17 @@ def _answer(connection: psycopg.Connection, function: str, name: str) -> bool:
 
 
 def _identify_server(connection: psycopg.Connection) -> _Server:
-    [row] = connection.execute(sql_file.read(__package__, "which_server")).fetchall()
+    [row] = connection.execute(sql_file.statement(__name__, "which_server")).fetchall()
     server = _Server(*row)
     with suppress(psycopg.Error):
-        [(timeline,)] = connection.execute(sql_file.read(__package__, "timeline")).fetchall()
+        [(timeline,)] = connection.execute(sql_file.statement(__name__, "timeline")).fetchall()
         server = server._replace(timeline=timeline)
     return server
 
 
 def holders(engine: PostgresServer, name: str = RUN_LOCK) -> list[ServerSession]:
     """Return the sessions that have the lock."""
-    return [ServerSession(*row) for row in engine.query(sql_file.read(__package__, "lock_holders"), [name])]
+    return [ServerSession(*row) for row in engine.query(sql_file.statement(__name__, "lock_holders"), [name])]
 
 
 def _taken_message(engine: PostgresServer, name: str) -> str:
@@ -151,7 +151,7 @@ def _ask_for_sign_of_life(connection: psycopg.Connection) -> str:
     is read by the next call."""
     session, reads_only = connection.pgconn, ""
     if session.transaction_status != pq.TransactionStatus.ACTIVE:
-        session.send_query(sql_file.read(__package__, "reads_only").encode())
+        session.send_query(sql_file.statement(__name__, "reads_only").encode())
     until = time.monotonic() + ANSWERS_WITHIN_S
     while session.is_busy():
         if not select([session.socket], [], [], max(0.0, until - time.monotonic()))[0]:

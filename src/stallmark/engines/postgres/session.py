@@ -400,7 +400,7 @@ class PostgresSession(Session):
             return None
         if not self._own_io_prepared:
             self.prepare(_MAKE_KNOWN, "SELECT pg_stat_force_next_flush()")
-            self.prepare(_OWN_IO, sql_file.read(__package__, "own_io"))
+            self.prepare(_OWN_IO, sql_file.statement(__name__, "own_io"))
             self.call(_OWN_IO, (), commits=False)  # the first time it reads the catalogue
             self._own_io_prepared = True
         self.call(_MAKE_KNOWN, (), commits=False)

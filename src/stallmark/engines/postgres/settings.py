@@ -73,7 +73,7 @@ class Queried(Protocol):
 
 def read(engine: Queried, names: Iterable[str]) -> dict[str, Asked]:
     """Return the server's settings with these names; a name that the server lacks is missing."""
-    rows = engine.query(sql_file.read(__package__, "settings_asked"), [sorted(names)])
+    rows = engine.query(sql_file.statement(__name__, "settings_asked"), [sorted(names)])
     return {row[0]: Asked(*row) for row in rows}
 
 
@@ -285,7 +285,7 @@ class PostgresSettings(VariantSetting):
     def _refuse_unread_files(self) -> None:
         """Refuse while a file was edited and not read yet: our reload would bring that into effect."""
         try:
-            edited = self._engine.query(sql_file.read(__package__, "settings_unread"))
+            edited = self._engine.query(sql_file.statement(__name__, "settings_unread"))
         except CallFailed:  # needs pg_read_server_files
             return
         if edited:
@@ -319,7 +319,7 @@ class PostgresSettings(VariantSetting):
     def _pending(self, names: Collection[str] | None = None) -> list[str]:
         """Return the names of settings that wait for a restart, among these or all."""
         try:
-            pending = [name for (name,) in self._engine.query(sql_file.read(__package__, "settings_pending"))]
+            pending = [name for (name,) in self._engine.query(sql_file.statement(__name__, "settings_pending"))]
         except CallFailed:  # it needs what `_entries` names
             return []
         return pending if names is None else [name for name in pending if name in names]
@@ -335,7 +335,7 @@ class PostgresSettings(VariantSetting):
     def _entries(self, names: Iterable[str]) -> dict[str, str | None]:
         """Return the values that ALTER SYSTEM has set, None for a setting that it has not."""
         try:
-            rows = self._engine.query(sql_file.read(__package__, "settings_entered"), [sorted(names)])
+            rows = self._engine.query(sql_file.statement(__name__, "settings_entered"), [sorted(names)])
         except CallFailed as error:
             raise StallmarkError(f"What ALTER SYSTEM has set is not known ({error.message}): {_MAY_READ}.") from None
         return dict.fromkeys(names) | dict(rows)

@@ -21,8 +21,9 @@ import psutil
 
 from stallmark.storage.array_facts import ArrayFacts, BlockDeviceError, ReadTimes, read_facts, runtime_folder
 from stallmark.storage.block_devices import device_of_number, read_counters
-from stallmark.storage.emulator import ArrayModel, NoCompiler, build, layout
+from stallmark.storage.emulator import build, layout
 from stallmark.storage.emulator.arrays import empty_flash, engage
+from stallmark.storage.emulator.models import ArrayModel, NoCompiler
 
 # The time of an I/O on its way to the array and back: the array waits that much less.
 #

@@ -55,14 +55,14 @@ class MssqlSource(Source):
             raise StallmarkError(_NO_AZURE)
         if engine.is_babelfish:
             raise StallmarkError(_NO_BABELFISH)
-        parts = {name: sql_file.read(__package__, name).rstrip() for name in _PARTS}
+        parts = {name: sql_file.statement(__name__, name).rstrip() for name in _PARTS}
         parts["counters"] = name_instance(parts["counters"], engine)
         self._batch = ";\n".join(parts.values())
         self._connection = engine.connect(APPLICATION)
         self._connection.timeout = ANSWER_WITHIN_S
         try:
             self._cursor = self._connection.execute(_MANNERS)
-            facts = self._cursor.execute(sql_file.read(__package__, "facts")).fetchall()
+            facts = self._cursor.execute(sql_file.statement(__name__, "facts")).fetchall()
             name, version, edition, cores, memory_bytes, pool_bytes = one_row(facts, 6)
             reading = self._read()
         except api().Error as error:

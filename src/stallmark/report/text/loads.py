@@ -47,7 +47,6 @@ PICTURE = (
     "alone. Lines: throughput by users, or by cells relative to the fewest cells; dashed: linear scaling."
 )
 NO_PICTURE = "No load was measured in any step."
-_PER = {"users": "/s", "streams": "/h", "raw": " IOPS"}
 
 
 @says(LoadsKind.TOGETHER)

@@ -29,7 +29,7 @@ from stallmark.sizing.replay.play import (
 )
 from stallmark.stats.ceiling_search import LevelResult, Next, SearchSpec, Verdict, enough, judge, search
 from stallmark.storage.direct_io import direct_io, least_direct_bytes
-from stallmark.storage.emulator import EmulatedArrays
+from stallmark.storage.emulator.arrays import EmulatedArrays
 from stallmark.storage.probe.measurement import describe_device, refuse_bare, refuse_memory
 from stallmark.storage.probe.probe_file import make_probe_file, refuse_little_space, remove_leftovers
 from stallmark.storage.probe.tool import Tool, find_tool
@@ -261,11 +261,6 @@ def replay(
         result = result.changed(outcome=then.outcome.value, holds=then.holds, breaks=then.breaks)
         keep(result)
         return result
-
-
-def level_s(windows: Sequence[Window], played: float) -> float:
-    """Return the duration of a level that is played once."""
-    return length_s(pieces_of(windows, played))
 
 
 @dataclass

@@ -11,32 +11,3 @@ be labelled so.
         arrays.set_model("data", None)      # while it runs
         arrays.counters()["data"].reads
 """
-
-from stallmark.storage.emulator.arrays import CLUSTER, PROBE_FOLDER, EmulatedArrays
-from stallmark.storage.emulator.layout import EXTENT_BYTES, ActiveExtents, ArrayCounters, FlashCounters
-from stallmark.storage.emulator.models import (
-    DISK_SHELF,
-    ArrayModel,
-    EmulatedArrayError,
-    FlashCache,
-    FlashTier,
-    NoCompiler,
-    UnsupportedSystem,
-)
-
-__all__ = [
-    "CLUSTER",
-    "DISK_SHELF",
-    "EXTENT_BYTES",
-    "PROBE_FOLDER",
-    "ActiveExtents",
-    "ArrayCounters",
-    "ArrayModel",
-    "EmulatedArrayError",
-    "EmulatedArrays",
-    "FlashCache",
-    "FlashCounters",
-    "FlashTier",
-    "NoCompiler",
-    "UnsupportedSystem",
-]

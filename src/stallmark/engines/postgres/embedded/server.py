@@ -46,7 +46,8 @@ from stallmark.leftovers import SHARED_MEMORY, temporary_name
 from stallmark.processes import exit_clause, exit_code_from_guard, hang_up, killed_by, start_guarded
 from stallmark.redact import environment as environment_without_secrets
 from stallmark.stopping import later
-from stallmark.storage.emulator import ArrayModel, EmulatedArrays
+from stallmark.storage.emulator.arrays import EmulatedArrays
+from stallmark.storage.emulator.models import ArrayModel
 from stallmark.storage.io_trace import IoTrace
 
 MINIMUM_POOL_BYTES = 8 * 1024**2  # 30 users and more pin buffers at once; below this PostgreSQL refuses calls

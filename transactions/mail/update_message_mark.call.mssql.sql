@@ -1,7 +1,0 @@
--- One round trip, one transaction; returns the number of the message.
--- XACT_ABORT ends the batch on any error, so COMMIT is never reached after one.
-SET XACT_ABORT ON;
-SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-BEGIN TRANSACTION;
-EXEC mail.update_message_mark ?, ?;
-COMMIT TRANSACTION;
