@@ -83,16 +83,20 @@ def with_numbers(sql: str, numbers: Mapping[str, int]) -> str:
     return re.sub(r"(?<!:):([a-z_]+)", lambda match: str(numbers[match[1]]), sql)
 
 
-def _evaluate(engine: Engine, condition: Condition, sql: str) -> ConditionResult:
-    started = time.monotonic()
+def counting_query(sql: str) -> str:
+    """Return the query that counts the rows of a condition and shows the first."""
     # Ordered and cut in the only words both engines know; the window counts before the cut.
-    counted = (
+    return (
         f"SELECT COUNT(*) OVER () AS offending_rows, offending.* FROM (\n{sql}\n) AS offending "
         f"ORDER BY 2 OFFSET 0 ROWS FETCH FIRST {EXAMPLES} ROWS ONLY"
     )
+
+
+def _evaluate(engine: Engine, condition: Condition, sql: str) -> ConditionResult:
+    started = time.monotonic()
     try:
         with engine.reading_cursor() as cursor:
-            cursor.execute(counted)
+            cursor.execute(counting_query(sql))
             rows = cursor.fetchall()
             columns = [column[0] for column in cursor.description][1:]
     except CallFailed as error:

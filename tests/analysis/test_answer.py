@@ -11,7 +11,7 @@ from support.steps import changed_step
 
 from stallmark.analysis.bottleneck.device_verdict import IS_BOTTLENECK, DeviceKind
 from stallmark.analysis.compare.claims import Claims
-from stallmark.analysis.conclusions import _bottleneck, _flash, _maintenance_cost, _unsteady, knee
+from stallmark.analysis.conclusions import _bottleneck, _cost_of_others, _flash, _unsteady, knee
 from stallmark.analysis.finding import ExperimentKind, Finding, caution, info
 from stallmark.analysis.points import Point, points, step_names
 from stallmark.analysis.read.active_set import FlashUse
@@ -157,7 +157,7 @@ def test_maintenance_is_told_over_all_runs():
             {"maintenance": MaintenanceSummary("backup", 3, 20.0, 0.7, True)},
         )
     )
-    [told] = facts_of(_maintenance_cost(found, Claims([])), ExperimentKind.DISTURBED)
+    [told] = facts_of(_cost_of_others(found, Claims([])), ExperimentKind.DISTURBED)
     assert (told["done"], told["mean_s"], told["failed"], told["runs"]) == (4, 17.5, 1, 2)
     assert told["share"] == pytest.approx(0.6) and told["alone_per_s"] is None
 

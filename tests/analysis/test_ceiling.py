@@ -37,7 +37,7 @@ def test_a_ceiling_has_its_two_levels_its_throughput_and_the_limit_it_misses(sou
 
 def test_it_is_the_answer_of_its_experiment_and_its_levels_are_not_compared(sound):
     runs = [searched(sound)]
-    findings = conclusions("users", runs, ceilings=ceilings(runs))
+    findings = list(conclusions("users", runs, ceilings=ceilings(runs)))
     assert answer(findings, runs, None).kind is CeilingKind.FOUND
     assert {type(one.kind) for one in findings} == {CeilingKind}
     with pytest.raises(StallmarkError, match="stallmark report"):

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.manifests import a_manifest
 
+from stallmark.analysis.read import rises
 from stallmark.analysis.read.counters import Counters, read_counters
+from stallmark.analysis.read.rises import NONE, Codes, PairCodes
 from stallmark.analysis.read.sample_times import longest_apart_s
 from stallmark.errors import StallmarkError
 from stallmark.stats.thresholds import GAP_S
@@ -34,12 +36,12 @@ class Rows:
 
 def rows(samples, announce: bool = True) -> tuple[list[dict], list[float]]:
     t, totals, epoch, result, restarts = 0.0, [0, 0, 0], 0, [], []
-    for gap, rises, restart in samples:
+    for gap, rose, restart in samples:
         t += gap
         if restart:
             totals, epoch = [0, 0, 0], epoch + announce
             restarts.append(t)
-        totals = [a + b for a, b in zip(totals, rises, strict=True)]
+        totals = [a + b for a, b in zip(totals, rose, strict=True)]
         result += [
             {"t": t, "epoch": f"start {epoch}", "entity": f"e{i}", "kind": "data", "reads": total}
             for i, total in enumerate(totals)
@@ -229,3 +231,44 @@ def test_an_end_is_never_sought_in_a_gap(begin, end, seen):
     delta = read_counters(Rows(table), "any", ["reads"])[""].delta(begin, end)
     assert (delta and (delta.begin, delta.end)) == seen
     assert delta is None or delta["reads"] == 10 * delta.seconds
+
+
+# Texts and pairs have the codes in the order in which they were met, whatever batches they come in.
+
+
+texts = st.lists(st.lists(st.none() | st.sampled_from("abcdef"), max_size=8), max_size=6)
+pairs = st.lists(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=8), max_size=6)
+
+
+@given(texts, st.booleans())
+def test_a_text_has_one_code_in_all_batches(batches, encoded):
+    found, seen = Codes(), []
+    for rows in batches:
+        column = pa.array(rows, pa.string())
+        batch = pa.record_batch({"name": column.dictionary_encode() if encoded else column})
+        told = found.codes(batch, "name")
+        seen += [row if row is not None else NONE for row in rows]
+        assert [found.names[code] for code in told] == [row if row is not None else NONE for row in rows]
+    assert len(found.names) == len(set(found.names)) and set(found.names) == set(seen)
+
+
+def test_a_dictionary_may_hold_what_no_row_has():
+    found = Codes()
+    column = pa.DictionaryArray.from_arrays([1, 1, 2], ["other", "read", "write"])
+    assert found.codes(pa.record_batch({"name": column}), "name").tolist() == [0, 0, 1]
+    assert found.names == ["read", "write"]
+
+
+@pytest.mark.parametrize("dense", [rises.DENSE, 9])
+@given(batches=pairs)
+def test_a_pair_has_one_code_in_all_batches(dense, batches):
+    found, known = PairCodes(), {}
+    before, rises.DENSE = rises.DENSE, dense
+    try:
+        for rows in batches:
+            first, second = np.array(rows, dtype=np.int64).reshape(-1, 2).T
+            told = found.codes(first, second)
+            assert told.tolist() == [known.setdefault(row, len(known)) for row in rows]
+            assert found.pairs == list(known) and len(found) == len(known)
+    finally:
+        rises.DENSE = before

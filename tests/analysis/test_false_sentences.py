@@ -153,11 +153,11 @@ def of_variants(*changes: dict[str, Any], axis: str = "variant", repeats: int = 
             at = {"variant": name, "key": f"{name}-{repeat}", "run": f"{name}-{repeat}", "repeat": repeat}
             step = changed_step(summaries.step(device=summaries.VDA, emulated_roles=()), **at)
             runs.append(summaries.run([changed_step(step, **more)], **of_runs))
-    return conclusions(axis, runs)
+    return list(conclusions(axis, runs))
 
 
 def of_runs(*runs: RunSummary, axis: str = "variant") -> list[Finding]:
-    return conclusions(axis, list(runs))
+    return list(conclusions(axis, runs))
 
 
 FOREIGN = [summaries.FOREIGN_IO]
@@ -949,17 +949,17 @@ ELSEWHERE: dict[Kind, str] = {
     PairKind.POOLED: f"{COMPARE}test_experiments_that_are_taken_together_without_being_asked_for_are_told",
     PairKind.NO_PARTNER: f"{COMPARE}test_a_variant_that_one_experiment_alone_has_is_told",
     **dict.fromkeys(PageCacheKind, "analysis/test_page_cache.py::test_each_outcome_has_its_caution"),
-    CautionKind.COUNTED_AT_END: "analysis/test_counted_at_end.py::test_short_queries_and_those_of_many_streams_are_not",
-    CautionKind.READS_AHEAD: "analysis/test_reads_ahead.py::test_times_that_agree_with_the_device_are_of_whole_reads",
-    CautionKind.TIMER_MISSED: "analysis/test_timers.py::test_one_under_way_at_an_end_is_none_that_was_missed",
+    CautionKind.COUNTED_AT_END: "analysis/test_cautions.py::test_short_queries_and_those_of_many_streams_are_not",
+    CautionKind.READS_AHEAD: "analysis/test_cautions.py::test_times_that_agree_with_the_device_are_of_whole_reads",
+    CautionKind.TIMER_MISSED: "analysis/test_cautions.py::test_one_under_way_at_an_end_is_none_that_was_missed",
     ValidityKind.NOT_TIMED: "analysis/test_summary.py::test_io_that_was_not_timed_for_a_while_has_no_times",
-    ReadKind.FEW_SAMPLES: "analysis/test_few_samples.py::test_figures_of_few_samples_are_given_with_their_uncertainty",
-    ArrayKind.SIZE_UNKNOWN: "analysis/test_array_cautions.py::"
-    + "test_of_an_array_whose_dram_and_flash_nobody_named_it_is_said",
+    ReadKind.FEW_SAMPLES: "analysis/test_read_counters.py::"
+    + "test_figures_of_few_samples_are_given_with_their_uncertainty",
+    ArrayKind.SIZE_UNKNOWN: "analysis/test_cautions.py::test_of_an_array_whose_dram_and_flash_nobody_named_it_is_said",
     ArrayKind.DRIFTED: "analysis/test_compare_storage.py::test_storage_that_changed_during_a_run_is_not_compared",
     ArrayKind.SMALL_PROBE: "analysis/test_compare_storage.py::"
     + "test_probes_that_the_arrays_memory_could_hold_prove_nothing",
-    AboveKind.ABOVE: "analysis/test_above_device.py::test_no_step_is_named_whose_time_was_in_the_device_or_at_a_cpu",
+    AboveKind.ABOVE: "analysis/test_cautions.py::test_no_step_is_named_whose_time_was_in_the_device_or_at_a_cpu",
 }  # fmt: skip
 ALWAYS = frozenset(map(str, [PairKind.METHOD, CautionKind.SCATTER, ProfileKind.SEEN, *CheckKind]))
 """Kinds that are told whatever was found, as a row of a table: their facts decide the words."""

@@ -29,7 +29,7 @@ from stallmark.analysis.experiment import marks, summarise
 from stallmark.analysis.finding import Kind
 from stallmark.analysis.read.interval import CyclesBy, Interval
 from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary
-from stallmark.analysis.read.transactions import Lateness, RecordedWorkload, TransactionSummary, TransactionType
+from stallmark.analysis.read.transactions import Lateness, TransactionSummary
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.server_cautions import ServerKind, server_cautions
 from stallmark.analysis.steady import CycleKind, Marks, Rate, SteadyKind, cut_to_whole_cycles, judge, missing_checkpoint
@@ -40,7 +40,7 @@ from stallmark.analysis.validity.kinds import GateKind, ServiceLevelKind
 from stallmark.analysis.validity.service_level import judge_reads, make_objective
 from stallmark.record.manifest.course import Condition, Unheard
 from stallmark.record.manifest.storage import Device, Devices
-from stallmark.record.manifest.workload import Counted
+from stallmark.record.manifest.workload import Counted, Follows, Transaction, Workload
 from stallmark.record.of_load import LoadRecord
 from stallmark.record.reader import Record
 from stallmark.report.text import sentence
@@ -65,9 +65,14 @@ def given(sound, tmp_path_factory) -> Given:
 
 # Gates. ------------------------------------------------------------------------------------------------------
 
-ORDER, STATUS = TransactionType("trade_order", 101, "users", 2.0), TransactionType("trade_status", 303, "users", 1.0)
-RESULT = TransactionType("trade_result", 0, "followers", 2.0, "trade_order", 1.0)
-TRADING = RecordedWorkload((ORDER, STATUS, RESULT), "trade_result", 10.0)
+ONE_EACH = Follows(transaction="trade_order", each=1.0)
+TRADING = Workload(
+    transactions=(
+        Transaction(name="trade_order", cards=101, limit_s=2.0),
+        Transaction(name="trade_status", cards=303, limit_s=1.0),
+        Transaction(name="trade_result", source="followers", limit_s=2.0, follows=ONE_EACH),
+    )
+)
 
 
 def of_mix(orders: int) -> Any:
@@ -75,7 +80,9 @@ def of_mix(orders: int) -> Any:
 
 
 def of_followers(results: int) -> Any:
-    return gates.followers([gates.Following(RESULT, 10_000, 0, results, 0, 0)], executors=2, seconds=100)
+    return gates.followers(
+        [gates.Following("trade_result", ONE_EACH, 10_000, 0, results, 0, 0)], executors=2, seconds=100
+    )
 
 
 def results(aborted: int = 0, over_limit: float = 0.0) -> list[TransactionSummary]:
@@ -108,10 +115,7 @@ GATES: dict[GateKind, tuple[Callable[[], Any], Callable[[], Any]]] = {
     GateKind.FOLLOWERS: (lambda: of_followers(8_000), lambda: of_followers(9_990)),
     GateKind.ABORTS: (lambda: gates.aborts(results(aborted=200)), lambda: gates.aborts(results(aborted=50))),
     GateKind.LOCKS: (lambda: locked(0.3), lambda: locked(0.1)),
-    GateKind.LIMITS: (
-        lambda: gates.limits(TRADING, results(over_limit=0.2)),
-        lambda: gates.limits(TRADING, results(over_limit=0.05)),
-    ),
+    GateKind.LIMITS: (lambda: gates.limits(results(over_limit=0.2)), lambda: gates.limits(results(over_limit=0.05))),
     GateKind.LAG: (lambda: late(mean_s=0.3), lambda: late(mean_s=0.05)),
     GateKind.CONSISTENCY: (lambda: conditions(True, False), lambda: conditions(True, None)),
     GateKind.COMPLETED: (lambda: counted(48), lambda: counted(50)),

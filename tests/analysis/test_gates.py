@@ -1,16 +1,26 @@
 """Each validity gate at both sides of its threshold."""
 
+import random
+
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from stallmark.analysis.read.transactions import Lateness, RecordedWorkload, TransactionSummary, TransactionType
+from stallmark.analysis.read.transactions import Lateness, TransactionSummary
 from stallmark.analysis.validity import gates
+from stallmark.analysis.validity.gates import deviation, variance
+from stallmark.driver.pacing import Dealer
 from stallmark.record.manifest.course import Condition, Unheard
-from stallmark.record.manifest.workload import Counted
+from stallmark.record.manifest.workload import Counted, Follows, Transaction, Workload
 
-ORDER, STATUS = TransactionType("trade_order", 101, "users", 2.0), TransactionType("trade_status", 303, "users", 1.0)
-RESULT = TransactionType("trade_result", 0, "followers", 2.0, "trade_order", 100 / 101)
-FEED = TransactionType("market_feed", 0, "followers", 2.0, "trade_order", 10 / 101)
-TRADING = RecordedWorkload((ORDER, STATUS, RESULT, FEED), "trade_result", 10.0)
+ORDER = Transaction(name="trade_order", cards=101, limit_s=2.0)
+STATUS, RESULT = (
+    Transaction(name="trade_status", cards=303, limit_s=1.0),
+    Transaction(name="trade_result", cards=100, source="followers"),
+)
+TRADING = Workload(transactions=(ORDER, STATUS, RESULT))
+EACH = {"trade_result": 100 / 101, "market_feed": 10 / 101}
 
 
 def kind(name: str, committed: int = 1000, **more) -> TransactionSummary:
@@ -38,13 +48,15 @@ def test_more_under_way_at_the_ends_explain_more():
 
 
 def test_a_single_type_or_none_that_ended_has_no_mix():
-    assert gates.mix(RecordedWorkload((ORDER,)), {"trade_order": 10}, {}, 1) is None
+    assert gates.mix(Workload(transactions=(ORDER,)), {"trade_order": 10}, {}, 1) is None
     assert gates.mix(TRADING, {}, {}, 1) is None
-    assert gates.mix(RecordedWorkload(), {"transfer": 10}, {}, 1) is None
+    assert gates.mix(Workload(), {"transfer": 10}, {}, 1) is None
 
 
 def following(results: int, orders: int = 10_100, before: tuple[int, int] = (1_010, 900), **more) -> gates.Following:
-    return gates.Following(more.get("of", RESULT), orders, more.get("rolled_back", 100), results, *before)
+    name = more.get("of", "trade_result")
+    follows = Follows(transaction="trade_order", each=EACH[name])
+    return gates.Following(name, follows, orders, more.get("rolled_back", 100), results, *before)
 
 
 def test_followers_may_differ_by_what_is_under_way():
@@ -68,7 +80,7 @@ def test_what_is_under_way_goes_up_and_down_with_the_rate():
 
 
 def test_the_followers_furthest_off_are_told():
-    feeds = following(600, of=FEED, before=(1_010, 99))
+    feeds = following(600, of="market_feed", before=(1_010, 99))
     gate = gates.followers([following(10_000), feeds], executors=2, seconds=100)
     assert gate and gate.passed is False and gate.facts["transaction"] == "market_feed"
     assert gates.followers([following(0, orders=0)], executors=2, seconds=100) is None
@@ -97,12 +109,11 @@ def test_locks():
 def test_limits_need_ten_beyond_them_and_do_not_void_a_step():
     def judged(order: float, status: float, done: int = 1000) -> gates.Gate:
         gate = gates.limits(
-            TRADING,
             [
                 kind("trade_order", done, over_limit=order, limit_s=2.0),
                 kind("trade_status", done, over_limit=status, limit_s=1.0),
                 kind("data_maintenance", done),
-            ],
+            ]
         )
         assert gate
         return gate
@@ -113,7 +124,7 @@ def test_limits_need_ten_beyond_them_and_do_not_void_a_step():
     assert slow.facts["slow"] == [["trade_status", 0.101, 1.0]]
     assert judged(0.3, 0.0, done=20).passed  # six of twenty
     assert judged(0.5, 0.0, done=20).passed is False
-    assert gates.limits(TRADING, [kind("data_maintenance")]) is None
+    assert gates.limits([kind("data_maintenance")]) is None
 
 
 def test_lag_is_lateness_or_a_queue_that_grows():
@@ -127,11 +138,11 @@ def test_lag_is_lateness_or_a_queue_that_grows():
 
 @pytest.mark.parametrize(("ended", "missed"), [(10, False), (9, False), (8, True), (0, True)])
 def test_a_timer_that_skips_periods_has_missed_its_schedule(ended, missed):
-    timer = gates.missed_periods(TransactionType("tidy", 0, "timer", None, every_s=6.0), ended, 60.0)
+    timer = gates.missed_periods(Transaction(name="tidy", source="timer", every_s=6.0), ended, 60.0)
     assert timer == (["tidy", ended, 10] if missed else None)
     gate = gates.lag(Lateness(0.0, 0.0, 1.0, 0.0, 0.0), [timer] if timer else [])
     assert gate.passed is not missed and gate.facts.get("missed") == ([timer] if timer else None)
-    assert gates.missed_periods(TransactionType("order", 0, "rate", None, every_s=6.0), ended, 60.0) is None
+    assert gates.missed_periods(Transaction(name="order", source="rate", every_s=6.0), ended, 60.0) is None
 
 
 def test_a_timer_that_never_ended_has_missed_its_schedule():
@@ -201,3 +212,35 @@ def test_completed_tells_of_several_types_the_one_that_is_furthest_off():
     assert gate and gate.passed is False and gate.facts["transaction"] == "c"
     gate = gates.commits(counted, {"a": 10, "b": 8, "c": 3}, {}, Unheard())
     assert gate and gate.passed is True and gate.facts["transaction"] != "d"
+
+
+# A mix left to chance, against decks that are dealt.
+
+
+@pytest.mark.parametrize(("deck", "of_type", "dealt", "executors"), [(20, 5, 13, 1), (20, 5, 33, 1), (30, 3, 240, 2)])
+def test_windows_over_dealt_decks_vary_as_it_says(deck, of_type, dealt, executors):
+    rng = random.Random(7)
+    counts = []
+    for _ in range(3000):
+        seen = 0
+        for _ in range(executors):
+            dealer = Dealer({"it": of_type, "other": deck - of_type}, rng)
+            for _ in range(rng.randrange(deck)):
+                dealer.next_card()
+            seen += sum(dealer.next_card() == "it" for _ in range(dealt // executors))
+        counts.append(seen)
+    assert np.mean(counts) == pytest.approx(dealt * of_type / deck, rel=0.02)
+    assert np.var(counts) == pytest.approx(variance(dealt, deck, of_type / deck, executors), rel=0.1)
+
+
+@given(st.floats(0, 1e6), st.integers(1, 1000), st.floats(0, 1), st.integers(1, 8))
+def test_never_more_than_drawing_with_replacement_and_bounded_for_ever(dealt, deck, share, executors):
+    of_cards = variance(dealt, deck, share, executors)
+    assert 0 <= of_cards <= (dealt + executors) * share * (1 - share) + 1e-9
+    assert of_cards <= executors * share * (1 - share) * (deck + 1) / 2 + 1e-9
+
+
+def test_those_under_way_at_both_ends_count():
+    """With a share of a fifth: 0.8² of its own variance and 0.2² of the others'."""
+    assert deviation(0, 890, 0.2, 2, under_way=8, others_under_way=0) == pytest.approx(4 * 0.8)
+    assert deviation(0, 890, 0.2, 2, under_way=0, others_under_way=8) == pytest.approx(4 * 0.2)

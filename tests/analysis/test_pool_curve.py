@@ -8,6 +8,7 @@ from support.comparisons import one_run, with_manifest, with_step
 from support.memory_curves import Curve, cliff, flat, rate
 from support.steps import changed_step
 
+from stallmark.analysis.bottleneck.laws import predict
 from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.conclusions import conclusions
 from stallmark.analysis.experiment import answer
@@ -204,7 +205,7 @@ def test_a_curve_with_flash_says_nothing_of_memory_without_it(sound):
 
 def test_the_curve_is_the_answer_and_takes_the_place_of_the_largest_gain(sound):
     runs = swept(sound)
-    said = conclusions("buffer_pool", runs, curves=curves_of(runs))
+    said = list(conclusions("buffer_pool", runs, curves=curves_of(runs)))
     assert answer(said, runs, None).kind is CurveKind.ENOUGH
     assert ExperimentKind.POOL_GAIN not in {one.kind for one in said}
     few = swept(sound, sizes=(16, 64, 256))
@@ -215,20 +216,20 @@ def with_prediction(run: RunSummary, read_ms: float, tps: float) -> RunSummary:
     """A run whose reads took so long, and for which so much is predicted with reads of 1 ms."""
     cause = run.steps[0].cause
     demands = replace(cause.demands, read_ms=read_ms)
-    predicted = replace(cause.predictions[0], read_ms=FAST_MS, tps=tps, low=0.9 * tps, high=1.1 * tps)
-    return replace(run, steps=[replace(run.steps[0], cause=replace(cause, demands=demands, predictions=[predicted]))])
+    demands = replace(demands, tps=demands.tps * tps / predict(demands, FAST_MS).tps)
+    return replace(run, steps=[replace(run.steps[0], cause=replace(cause, demands=demands))])
 
 
 def test_predicted_reads_stand_in_for_flash_only_where_reads_were_slow_and_no_run_had_flash(sound):
     runs = swept(sound)
     at_64 = rate(KNEE)(64 * MIB)
-    predicted = [with_prediction(runs[0], 12.0, at_64), *runs[1:]]
+    predicted = [with_prediction(runs[0], 2.0, at_64), *runs[1:]]
     [reads] = found(predicted, *FlashKind)
     assert reads.kind is FlashKind.READS_FOR_MEMORY and reads.facts["pool_bytes"] == 16 * MIB
     assert reads.facts["equal_bytes"] == pytest.approx(64 * MIB, rel=0.02)
     assert reads.facts["equal_range"][0] < 64 * MIB < reads.facts["equal_range"][1]
     fast = [with_prediction(run, 1.2, at_64) for run in runs]
-    no_more = [with_prediction(run, 12.0, rate(KNEE)(8 * MIB)) for run in runs]
+    no_more = [with_prediction(run, 2.0, rate(KNEE)(8 * MIB)) for run in runs]
     beside = [*predicted, with_flash(sound, at_64)]
     for others in (fast, no_more, beside):
         assert FlashKind.READS_FOR_MEMORY not in {one.kind for one in found(others, *FlashKind)}

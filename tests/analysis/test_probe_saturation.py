@@ -96,7 +96,7 @@ def test_a_machine_that_could_not_issue_them_says_nothing_of_the_device():
     found = saturation(READ, fast)
     assert found.limited == (2, 4) and found.knee is None
     none = saturation(READ, [step(2, 1900, issued=0.6)])
-    assert none.best is None and none.finding.kind == ProbeKind.NOT_ISSUED
+    assert none.knee is None and none.finding.kind == ProbeKind.NOT_ISSUED
 
 
 def test_every_pattern_is_judged_by_itself():

@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 from support.synthetic import Truth, histogram, make_run
 
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.load_io import RawIo, read_raw_io
+from stallmark.analysis.read.load_io import RawFigures, read_raw_io
 from stallmark.record import schema
 from stallmark.record.reader import Record, recorded_seconds
 from stallmark.record.writer import RecordWriter
@@ -50,21 +49,20 @@ def made(tmp_path_factory) -> Record:
 
 @pytest.fixture
 def read(made, tmp_path):
-    def of(rows: list[dict], *intervals: Interval, seconds: int = 30) -> RawIo:
+    def of(rows: list[dict]) -> dict[str, RawFigures]:
         writer = RecordWriter(tmp_path / "run", made.manifest)
         writer.add_table("raw_io", schema.RAW_IO)
         for start in range(0, len(rows), 7):
             writer.append("raw_io", rows[start : start + 7])
         writer.close()
-        return read_raw_io(Record(tmp_path / "run"), seconds, intervals or (STEP,))
+        return read_raw_io(Record(tmp_path / "run"), [STEP])[0]
 
     return of
 
 
 def test_a_load_has_its_rate_and_latency_in_the_measured_seconds_alone(read):
-    found = read([row(second) for second in range(5, 25)]).summaries(STEP)
-    assert [one.load for one in found] == ["scan"]
-    figures = found[0].together
+    [(load, figures)] = read([row(second) for second in range(5, 25)]).items()
+    assert load == "scan"
     assert (figures.seen_s, figures.reads, figures.writes) == (10, 20, 0)
     assert (figures.iops, figures.mb_per_s) == (2, pytest.approx(2 * BLOCK / 1e6))
     assert figures.mean_ms == pytest.approx(3)
@@ -72,21 +70,16 @@ def test_a_load_has_its_rate_and_latency_in_the_measured_seconds_alone(read):
     assert figures.latency_ms["p99"] is None, "twenty I/Os have no p99"
 
 
-def test_cells_stand_by_themselves_and_add_up(read):
+def test_cells_add_up(read):
     rows = [row(second, cell=cell, us=[1000 * cell] * 100) for second in range(10, 20) for cell in (1, 2)]
-    [found] = read(rows).summaries(STEP)
-    assert [found.cells[cell].mean_ms for cell in (1, 2)] == [1, 2]
-    assert (found.together.iops, found.together.mean_ms) == (200, pytest.approx(1.5))
-    assert found.together.latency_ms["p99"] == pytest.approx(2, rel=1e-3)
-    assert found.cells[1].latency_ms["p99"] == pytest.approx(1, rel=1e-3)
+    figures = read(rows)["scan"]
+    assert (figures.iops, figures.mean_ms) == (200, pytest.approx(1.5))
+    assert figures.latency_ms["p99"] == pytest.approx(2, rel=1e-3)
 
 
 def test_what_has_not_ended_counts_with_the_time_it_has_waited(read):
     waits = {second: [7_000_000] for second in range(5, 19)} | {19: [2_000_000] * 100, 20: [9_000_000]}
-    [found] = read([row(second, us=[1000] * 90, waiting=waits.get(second, [])) for second in range(5, 25)]).summaries(
-        STEP
-    )
-    figures = found.together
+    figures = read([row(second, us=[1000] * 90, waiting=waits.get(second, [])) for second in range(5, 25)])["scan"]
     assert (figures.reads, figures.waiting) == (900, 100)
     assert figures.mean_ms == pytest.approx(0.9 + 200, rel=1e-3)
     assert figures.latency_ms["p90"] == pytest.approx(1, rel=1e-3)
@@ -95,44 +88,40 @@ def test_what_has_not_ended_counts_with_the_time_it_has_waited(read):
 
 def test_what_waits_is_of_all_cells_or_not_known(read):
     rows = [row(second, cell=cell, waiting=[cell * 1000] * cell) for second in range(10, 20) for cell in (1, 2)]
-    [found] = read(rows).summaries(STEP)
-    assert [found.cells[cell].waiting for cell in (1, 2)] == [1, 2] and found.together.waiting == 3
-    assert found.together.mean_ms == pytest.approx((20 * (2 + 4) + 5) / 43, rel=1e-3)
+    figures = read(rows)["scan"]
+    assert figures.waiting == 3
+    assert figures.mean_ms == pytest.approx((20 * (2 + 4) + 5) / 43, rel=1e-3)
 
 
 def test_a_record_from_before_has_times_from_issuing(read, monkeypatch):
     monkeypatch.setattr(schema, "RAW_IO", pa.schema([one for one in schema.RAW_IO if "waiting" not in one.name]))
-    [found] = read([row(second) for second in range(10, 20)]).summaries(STEP)
-    assert found.together.waiting is None and found.together.mean_ms == pytest.approx(3)
+    figures = read([row(second) for second in range(10, 20)])["scan"]
+    assert figures.waiting is None and figures.mean_ms == pytest.approx(3)
 
 
 def test_a_load_that_ended_early_has_its_rate_over_the_seconds_it_ran(read):
-    [found] = read([row(second) for second in range(10, 14)]).summaries(STEP)
-    assert (found.together.seen_s, found.together.iops) == (4, 2)
+    figures = read([row(second, cell=cell) for cell, end in ((1, 14), (2, 20)) for second in range(10, end)])["scan"]
+    assert (figures.seen_s, figures.reads, figures.iops) == (4, 28, 4)
+    assert figures.mb_per_s == pytest.approx(4 * BLOCK / 1e6)
 
 
 def test_a_second_without_io_is_a_measurement_and_one_without_a_row_is_not(read):
-    raw = read([row(10), row(11, us=[])])
-    [columns] = raw.counts.values()
-    reads = columns["reads"]
-    assert reads[10] == 2 and reads[11] == 0 and np.isnan(reads[12])
-    [found] = raw.summaries(STEP)
-    assert (found.together.seen_s, found.together.iops) == (2, 1)
+    figures = read([row(10), row(11, us=[])])["scan"]
+    assert (figures.seen_s, figures.iops) == (2, 1)
 
 
 def test_a_load_that_rests_is_not_there(read):
-    raw = read([row(3), row(12, load="web")])
-    assert [one.load for one in raw.summaries(STEP)] == ["web"] and sorted(raw.loads) == ["scan", "web"]
+    assert read([row(3), row(12, load="web")]).keys() == {"web"}
 
 
 def test_writes_count_as_ios(read):
-    [found] = read([row(12, us=[1000, 1000, 4000], writes=1)]).summaries(STEP)
-    assert (found.together.reads, found.together.writes, found.together.iops) == (2, 1, 3)
-    assert found.together.mean_ms == pytest.approx(2)
+    figures = read([row(12, us=[1000, 1000, 4000], writes=1)])["scan"]
+    assert (figures.reads, figures.writes, figures.iops, figures.mb_per_s) == (2, 1, 3, pytest.approx(3 * BLOCK / 1e6))
+    assert figures.mean_ms == pytest.approx(2)
 
 
 def test_a_record_without_raw_loads_has_none(made):
-    assert read_raw_io(made, 30, [STEP]).summaries(STEP) == []
+    assert read_raw_io(made, [STEP]) == {}
 
 
 def test_a_run_lasted_as_long_as_its_raw_loads(made, tmp_path):
@@ -150,10 +139,9 @@ def test_nothing_is_lost_between_cells_and_together(made, tmp_path_factory, ios)
     writer.add_table("raw_io", schema.RAW_IO)
     writer.append("raw_io", [row(second, cell=cell, us=[us]) for second, cell, us in ios])
     writer.close()
-    found = read_raw_io(Record(folder / "run"), 30, [STEP]).summaries(STEP)
+    found = read_raw_io(Record(folder / "run"), [STEP]).get(0, {})
     within = [us for second, _, us in ios if 10 <= second < 20]
-    assert sum(one.together.reads for one in found) == len(within)
-    for one in found:
-        waited = sum(cell.mean_ms * cell.reads for cell in one.cells.values())
-        assert math.isclose(waited, sum(within) / 1000)
-        assert one.together.latency_ms["max"] == max(cell.latency_ms["max"] for cell in one.cells.values())
+    assert sum(figures.reads for figures in found.values()) == len(within)
+    for figures in found.values():
+        assert math.isclose(figures.mean_ms * figures.reads, sum(within) / 1000)
+        assert figures.latency_ms["max"] == pytest.approx(max(within) / 1000, rel=1e-3)

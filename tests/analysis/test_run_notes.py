@@ -6,6 +6,7 @@ import pytest
 from support.manifests import a_manifest
 
 from stallmark.analysis.compare.settings import OF_A_VARIANT
+from stallmark.analysis.finding import EndKind, early_ends
 from stallmark.analysis.read.run_notes import RunKind, run_notes
 from stallmark.record.reader import Record
 from stallmark.record.schema import MAINTENANCE
@@ -74,3 +75,18 @@ def test_the_settings_of_a_resource_pool_are_those_that_are_read_of_it():
     shown = text[text.index("SELECT") + 6 : text.index("FROM")].split(",")
     columns = [one.split(" AS ")[-1].split(".")[-1].strip().replace("_", " ") for one in shown]
     assert OF_A_VARIANT["resource_pool"] == tuple(f"resource governor {name}" for name in columns)
+
+
+# Experiments that ended before all their variants were run: before which, and why.
+
+
+def test_it_is_said_before_which_variant_and_why():
+    because = "The command before 'C' failed (it ended with code 1); it said: pool 0\nis full"
+    [found] = early_ends([a_manifest(), a_manifest(ended={"before": "C", "because": because})])
+    assert found.kind is EndKind.EXPERIMENT
+    assert found.facts == {"before": "C", "said": because.replace("\n", " ")}
+
+
+def test_why_is_not_known_of_one_that_was_killed():
+    [found] = early_ends([a_manifest(ended={"before": "C"})])
+    assert found.facts == {"before": "C", "said": None}

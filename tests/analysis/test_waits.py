@@ -3,10 +3,10 @@ import pytest
 
 from stallmark.analysis.read.counters import Delta
 from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.io import host_cpu
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
 from stallmark.analysis.read.throughput import Part
 from stallmark.analysis.read.waits import SessionWaits
-from stallmark.analysis.step import cpu_busy
 
 READ, WRITE, LOCK = ("io", "IO:DataFileRead"), ("io", "IO:DataFileWrite"), ("lock", "Lock:tuple")
 
@@ -76,6 +76,7 @@ def test_background_sessions_without_an_order_take_nothing_from_the_shares_of_th
 
 def test_waiting_for_io_is_not_a_busy_cpu_and_stolen_time_is():
     host = {"user_s": 2.0, "system_s": 1.0, "iowait_s": 4.0, "idle_s": 2.0, "steal_s": 1.0}
-    assert cpu_busy(Delta(0, 5, False, host)) == pytest.approx(0.4)
-    assert cpu_busy(Delta(0, 5, False, {"user_s": 1.0, "system_s": 1.0, "idle_s": 8.0})) == pytest.approx(0.2)
-    assert cpu_busy(Delta(0, 5, True, host)) is None
+    assert host_cpu(Delta(0, 5, False, host)).busy_share == pytest.approx(0.4)
+    without = {"user_s": 1.0, "system_s": 1.0, "idle_s": 8.0}
+    assert host_cpu(Delta(0, 5, False, without)).busy_share == pytest.approx(0.2)
+    assert host_cpu(Delta(0, 5, True, host)) is None

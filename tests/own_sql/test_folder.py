@@ -111,6 +111,11 @@ def test_rows_of_a_file_travel_with_the_definition(kind, tmp_path):
         (PARAMETERS, {"look": "COPY t FROM STDIN"}, "cannot be a statement of a load"),
         (PARAMETERS, {"look": "SELECT 'a"}, "does not end"),
         (PARAMETERS, {"look": "-- nothing"}, "no statement"),
+        (
+            "transactions: {look: {isolation: serializable, one_transaction: false}}",
+            {},
+            "isolation is of one transaction",
+        ),
         ("transactions: {look: {script: pgbench}}", {"look": "\\startpipeline\nSELECT 1;"}, "startpipeline"),
         ("a: [", {}, "not YAML"),
         ("- a", {}, "mapping"),

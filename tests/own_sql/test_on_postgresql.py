@@ -167,8 +167,8 @@ def test_a_write_that_the_trial_does_not_meet_is_refused_in_the_load(sql, isolat
 def test_a_slow_condition_is_tried_for_a_moment(shop, engine, monkeypatch):
     monkeypatch.setattr("stallmark.own_sql.examine.CONDITION_S", 0.1)
     given = {"name": "own", "transactions": {"look": {"sql": "SELECT 1"}}}
-    slow = {"slow": "SELECT pg_sleep(100000)", "wrong": "SELECT 1 / 0"}
-    with pytest.raises(StallmarkError, match=r"conditions/wrong\.sql: .*division by zero"):
+    slow = {"slow": "SELECT pg_sleep(100000)::text", "wrong": "SELECT 1 / 0"}
+    with pytest.raises(StallmarkError, match=r"conditions/wrong\.sql, within FROM \(…\): .*division by zero"):
         examine(engine, define(read_definition(given | {"conditions": slow})))
 
 

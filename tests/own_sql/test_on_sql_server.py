@@ -4,7 +4,7 @@ import random
 
 import pytest
 from support.mssql_server import engine, says_it_is, server
-from support.tds.answers import Count, Error, Rows
+from support.tds.answers import Count, Error, Hold, Rows
 from support.tds.datatypes import INT
 from support.tds.script import Script
 from support.tds.tokens import Column
@@ -31,6 +31,7 @@ def script() -> Script:
     script = Script(databases=["bank", "master", "tempdb"])
     says_it_is(script)
     script.sql("SELECT @@SPID", Rows([Column("spid", INT)], [(57,)]))
+    script.sql("sp_describe_undeclared_parameters", Error(11501, "The parameter type could not be deduced."))
     return script
 
 
@@ -45,7 +46,9 @@ def place(engine, given=ORDER):
 
 
 def sent(server):
-    return [(request.text.split("\n")[0], tuple(request.values or ())) for request in server.requests]
+    """Texts and values of what was sent, without the questions about types."""
+    asked = (request for request in server.requests if "sp_describe_undeclared" not in request.text)
+    return [(request.text.split("\n")[0], tuple(request.values or ())) for request in asked]
 
 
 def test_a_transaction_binds_its_parameters_and_ends_what_it_begins(engine, server, script):
@@ -65,6 +68,31 @@ def test_without_a_row_to_go_on_with_it_is_rolled_back(engine, server, script):
     server.forget()
     assert transaction.execute(session, transaction.inputs(random.Random(1))) is Outcome.ROLLED_BACK
     assert "ROLLBACK TRANSACTION" in sent(server)[-1][0]
+
+
+@pytest.mark.parametrize(
+    ("sql", "trips"),
+    [
+        ("UPDATE t SET a = :n", 1),
+        ("DECLARE @a int = :n; UPDATE t SET a = @a", 1),
+        ("MERGE t USING u ON t.a = u.a WHEN MATCHED THEN UPDATE SET a = :n WHEN NOT MATCHED THEN INSERT VALUES (1)", 1),
+        ("EXEC dbo.p :n", 1),
+        ("DECLARE @a int = :n; UPDATE t SET a = @a; UPDATE u SET a = @a", 3),
+        ("UPDATE t SET a = :n DELETE FROM u", 3),
+        ("DECLARE @a int = :n; WHILE @a > 0 BEGIN UPDATE t SET a = @a; SET @a -= 1 END", 3),
+        ("IF :n > 0 BEGIN EXEC dbo.p 1; INSERT INTO u VALUES (1) END", 3),
+    ],
+)
+def test_a_batch_that_changes_twice_is_one_transaction(sql, trips, engine, server, script):
+    script.sql("UPDATE|EXEC dbo")
+    given = {"sql": sql, "parameters": {"n": {"from": 7, "to": 7}}}
+    for one_transaction in (True, False):
+        _, transaction, session = place(engine, given | {"one_transaction": one_transaction})
+        server.forget()
+        assert transaction.execute(session, transaction.inputs(random.Random(1))) is Outcome.COMMITTED
+        texts = [text for text, _ in sent(server)]
+        assert len(texts) == (trips if one_transaction else 1)
+        assert ("BEGIN TRANSACTION" in texts[0]) == (len(texts) == 3) == ("COMMIT TRANSACTION" in texts[-1])
 
 
 def test_a_deadlock_is_rolled_back_and_can_be_tried_again(engine, server, script):
@@ -92,6 +120,32 @@ def test_its_trial_is_rolled_back(engine, server, script):
         "COMMIT TRANSACTION" in text for text in texts
     )
     assert "ROLLBACK TRANSACTION" in texts[-1]
+
+
+def test_a_slow_condition_is_tried_for_a_moment(engine, script):
+    script.sql("SELECT 1")
+    script.sql("FROM slow", Hold())
+    script.sql("FROM nowhere", Error(208, "Invalid object name 'nowhere'.", severity=16))
+    given = {"name": "own", "transactions": {"look": {"sql": "SELECT 1"}}}
+    given |= {"conditions": {"slow": "SELECT id FROM slow", "wrong": "SELECT id FROM nowhere"}}
+    with pytest.raises(StallmarkError, match=r"conditions/wrong\.sql, "):
+        examine(engine, define(read_definition(given)))
+
+
+def test_a_condition_is_tried_as_it_will_be_judged(engine, server, script):
+    script.sql("SELECT 1", Rows([Column("id", INT)], [(1,)]))
+    script.sql("AS offending", Error(156, "Incorrect syntax near the keyword 'WITH'.", severity=15))
+    given = {"name": "own", "transactions": {"look": {"sql": "SELECT 1"}}}
+    workload = define(read_definition(given | {"conditions": {"well": "WITH t AS (SELECT 2 AS a) SELECT a FROM t"}}))
+    with pytest.raises(StallmarkError, match=r"^conditions/well\.sql, within FROM \(…\): the server .*'WITH' \(156\)"):
+        examine(engine, workload)
+
+
+def test_a_statement_that_was_not_executed_was_not_seen(engine, script):
+    script.sql("INSERT INTO dbo.orders", Rows([Column("id", INT)], []))
+    given = {"name": "own", "transactions": {"place": ORDER}}
+    tried = examine(engine, define(read_definition(given)))
+    assert [(one.rows, one.types) for one in tried] == [(0, None), (None, None)]
 
 
 def test_changed_rows_are_counted_where_none_are_returned(engine, script):
@@ -201,5 +255,5 @@ def test_a_condition_is_executed_before_the_load(engine, script):
     script.sql("FROM nowhere", Error(208, "Invalid object name 'nowhere'.", severity=16))
     given = {"name": "own", "transactions": {"look": {"sql": "SELECT 1"}}}
     given |= {"conditions": {"well": "SELECT id FROM nowhere"}}
-    with pytest.raises(StallmarkError, match=r"conditions/well\.sql: .*nowhere"):
+    with pytest.raises(StallmarkError, match=r"conditions/well\.sql, within FROM \(…\): .*nowhere"):
         examine(engine, define(read_definition(given)))

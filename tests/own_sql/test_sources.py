@@ -57,6 +57,19 @@ def test_rows_are_the_same_in_every_process_whatever_the_server_returns():
     assert first == second
 
 
+@pytest.mark.parametrize(
+    ("moment", "text"),
+    [
+        (datetime(2026, 1, 2), "2026-01-02T00:00:00.000"),
+        (datetime(2026, 1, 2, 3, 4, 5, 678_000), "2026-01-02T03:04:05.678"),
+        (datetime(2026, 1, 2, 3, 4, 5, 678_901), "2026-01-02T03:04:05.678901"),
+    ],
+)
+def test_times_of_a_query_are_texts_that_every_type_of_time_takes(moment, text):
+    """SQL Server's `datetime` takes three decimals at most, and reads a time without T by the session's language."""
+    assert drawn(opened("id", rows=[(moment,)], query="SELECT 1"), 1) == [(text,)]
+
+
 def test_weights_and_zipf_draw_in_proportion():
     weighted = [(1, 1.0), (2, 0.0), (3, 3.0), (4, 6.0)]
     counts = Counter(value for (value,) in drawn(opened("id", rows=weighted, query="SELECT 1", draw="weight"), 20_000))

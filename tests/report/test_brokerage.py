@@ -12,12 +12,13 @@ from support.terminal import show
 
 from stallmark import format
 from stallmark.analysis.cautions import cautions
-from stallmark.analysis.experiment import doubtful
+from stallmark.analysis.experiment import doubtful, marks
 from stallmark.analysis.storage_cautions import HistoryKind
 from stallmark.report import columns
+from stallmark.report.document import is_invalid
 from stallmark.report.experiment import experiment_in_json
 from stallmark.report.sections import environment, timeline, transactions, validity
-from stallmark.report.text import sentence
+from stallmark.report.text import mark_word, sentence
 from stallmark.report.text.terms import term
 
 
@@ -69,10 +70,11 @@ def test_the_report_leads_with_the_result_and_shows_all_beside_it(brokerage_runs
 def test_failed_gates_are_marked_with_the_reason(brokerage_runs):
     html = render(brokerage_runs)
     slow, late = brokerage_runs.steps
-    words = {step.variant: [mark.word for mark in columns.marks(brokerage_runs, step)] for step in (slow, late)}
+    marked = {step.variant: marks(run, step) for run in brokerage_runs.runs for step in run.steps}
+    words = {variant: [mark_word(mark) for mark in marks_of_step] for variant, marks_of_step in marked.items()}
     assert "p90 limits" in words["HDD"] and "invalid" not in words["HDD"]
     assert "invalid" in words["SSD"]
-    serious = {mark.word for mark in columns.marks(brokerage_runs, slow) if mark.serious}
+    serious = {mark_word(mark) for mark in marked["HDD"] if is_invalid(mark)}
     assert "p90 limits" not in serious, "a step that is only slower than the limits may be compared"
     assert doubtful(brokerage_runs) == {late.key}
     text = Page(html).text

@@ -12,16 +12,16 @@ from support.pages import charts, render, write_report, write_slide
 from support.steps import changed_step
 
 from stallmark import format
+from stallmark.analysis.experiment import marks
 from stallmark.analysis.finding import caution, invalid
 from stallmark.analysis.read.interval import ReadKind
 from stallmark.analysis.read.transactions import ErrorSummary
 from stallmark.analysis.validity.invalid import ValidityKind
 from stallmark.record.devices import DeviceLabel
 from stallmark.record.manifest.course import Condition
-from stallmark.report.columns import marks
 from stallmark.report.renderers import TEMPLATES
 from stallmark.report.sections.server import agreement
-from stallmark.report.text import sentence
+from stallmark.report.text import mark_word, sentence
 
 HOSTILE = """<script>alert("x")</script> & </script><img src=http://x onerror='y'>"""
 
@@ -233,7 +233,7 @@ def test_runs_of_two_experiments_in_folders_of_one_name_keep_their_marks():
     again = [changed_step(step, run=whole.folder) for step in other.steps]
     cut = replace(other, folder=whole.folder, incomplete_because="Ctrl-C", steps=again)
     experiment = given.experiment([whole, cut])
-    words = [[mark.word for mark in marks(experiment, step)] for step in experiment.steps]
+    words = [[mark_word(mark) for mark in marks(run, step)] for run in experiment.runs for step in run.steps]
     assert ["incomplete" in found for found in words] == [False, True]
 
 

@@ -13,14 +13,16 @@ from support.terminal import show
 
 from stallmark.analysis.cautions import CautionKind, cautions
 from stallmark.analysis.conclusions import conclusions
+from stallmark.analysis.experiment import marks
 from stallmark.analysis.finding import ExperimentKind
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.steady import Marks, cut_to_whole_cycles, judge
 from stallmark.analysis.validity.service_level import judge_reads, make_objective
 from stallmark.record.manifest.workload import Waited
-from stallmark.report import columns
+from stallmark.report.document import is_invalid
 from stallmark.report.experiment import experiment_in_json
 from stallmark.report.sections import validity as steady
+from stallmark.report.text import mark_word, sentence
 
 RISING = autoregressive(600, 0.0, seed=1, noise=0.0) * np.linspace(1, 1.2, 600)
 STEADY = autoregressive(600, 0.0, seed=1, noise=0.0)
@@ -43,8 +45,8 @@ def text_of(page: str) -> str:
 
 def test_a_load_that_never_became_steady_is_a_finding_a_caution_and_a_mark():
     experiment = one(steadiness=judge(RISING))
-    (mark,) = [m for m in columns.marks(experiment, experiment.steps[0]) if m.word == "never steady"]
-    assert mark.serious and "rose by 20" in mark.sentence
+    (mark,) = [m for m in marks(experiment.runs[0], experiment.steps[0]) if mark_word(m) == "never steady"]
+    assert is_invalid(mark) and "rose by 20" in sentence(mark)
     assert "never steady: It never became steady: TPS rose by 2" in " ".join(show(experiment, 100).split())
     [told] = facts_of(conclusions("variant", experiment.runs), ExperimentKind.NO_STEADY_STATE)
     assert (told["unsteady"], told["runs"]) == (1, 1)
@@ -71,7 +73,7 @@ def test_what_must_not_be_concluded_is_said_where_it_applies(more, kind):
 def test_a_steady_step_has_no_mark_and_all_its_figures_in_the_tables():
     waited = WAITED.changed(seconds=47.0, steady=True)
     experiment = one(steadiness=judge(STEADY), cycles=cycles(100), waited=waited, begin_s=110, end_s=610)
-    assert not [m for m in columns.marks(experiment, experiment.steps[0]) if "steady" in m.word]
+    assert not [m for m in marks(experiment.runs[0], experiment.steps[0]) if "steady" in mark_word(m)]
     table = steady.steadiness(experiment)
     (row,) = [[str(cell) for cell in row] for row in table.rows]
     assert len(row) == len(table.header) and row[1:4] == ["steady", "TPS", "600"]

@@ -195,11 +195,8 @@ def _limits(ceiling: Ceiling) -> list[list[Any]]:
     """Return the service level: for each limit its subject, the transaction, its percentile, and the limit in ms."""
     if not ceiling.levels:
         return []
-    return [[limit.of, limit.transaction, limit.percentile, limit.limit_ms] for limit in _most_limits(ceiling)]
-
-
-def _most_limits(ceiling: Ceiling) -> Sequence[Any]:
-    return max((level.seen.limits for level in ceiling.levels), key=len)
+    most = max((level.seen.limits for level in ceiling.levels), key=len)
+    return [[limit.of, limit.transaction, limit.percentile, limit.limit_ms] for limit in most]
 
 
 def missed_limits(ceiling: Ceiling) -> list[list[Any]]:

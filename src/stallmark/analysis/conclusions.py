@@ -59,21 +59,6 @@ def knee(compared: Sequence[Point], claims: Claims) -> Iterator[Finding]:
         )
 
 
-def conclusions(
-    axis: str,
-    runs: Sequence[RunSummary],
-    claims: Claims | None = None,
-    curves: Sequence[PoolCurve] = (),
-    ceilings: Sequence[Ceiling] = (),
-) -> list[Finding]:
-    """Return the findings.
-
-    `claims` decide which statements on variants are allowed; if they contain a comparison, findings on all variants are
-    omitted. `curves` are memory curves, `ceilings` the results of searches.
-    """
-    return list(_conclusions(axis, runs, claims or Claims(runs), curves, ceilings))
-
-
 def data_wrong(runs: Sequence[RunSummary]) -> Iterator[Finding]:
     """Yield a finding where a consistency condition did not hold after some run."""
     broken = [run.title for run in runs if any(c.holds is False for c in run.conditions)]
@@ -81,9 +66,19 @@ def data_wrong(runs: Sequence[RunSummary]) -> Iterator[Finding]:
         yield invalid(ExperimentKind.DATA_WRONG, runs=broken)
 
 
-def _conclusions(
-    axis: str, runs: Sequence[RunSummary], claims: Claims, curves: Sequence[PoolCurve], ceilings: Sequence[Ceiling]
+def conclusions(
+    axis: str,
+    runs: Sequence[RunSummary],
+    claims: Claims | None = None,
+    curves: Sequence[PoolCurve] = (),
+    ceilings: Sequence[Ceiling] = (),
 ) -> Iterator[Finding]:
+    """Yield the findings.
+
+    `claims` decide which statements on variants are allowed; if they contain a comparison, findings on all variants are
+    omitted. `curves` are memory curves, `ceilings` the results of searches.
+    """
+    claims = claims or Claims(runs)
     steps = [step for run in runs for step in run.steps]
     yield from data_wrong(runs)
     if not steps:
@@ -118,8 +113,7 @@ def _conclusions(
     if axis == "variant" and not claims.judged:
         alike = claims.comparable_points(compared)
         yield from _variants(alike, claims, len(alike) == len(points(steps)))
-    yield from _stream_cost(compared, claims)
-    yield from _maintenance_cost(compared, claims)
+    yield from _cost_of_others(compared, claims)
     yield from mailboxes_of_steps(valid_points)
     yield from _limits(valid, steps)
     yield from _bottleneck(valid_points, len(valid) == len(steps))
@@ -272,57 +266,48 @@ def _flash(compared: Sequence[Point]) -> Iterator[Finding]:
             )
 
 
-def _stream_cost(compared: Sequence[Point], claims: Claims) -> Iterator[Finding]:
-    """Yield the cost of query streams for the users, if nothing else differs."""
-    for same in group(compared, lambda point: (point.first.buffer_pool_bytes, point.first.device, point.first.users)):
+def _cost_of_others(compared: Sequence[Point], claims: Claims) -> Iterator[Finding]:
+    """Yield the cost of query streams, and of maintenance, for the users beside it, if nothing else differs."""
+    same_users = group(compared, lambda point: (point.first.buffer_pool_bytes, point.first.device, point.first.users))
+    for same in same_users:
         alone = next((point for point in same if point.first.streams is None), None)
         for point in same:
-            if point.first.streams is None:
-                continue
-            rates = [step.streams.per_hour for step in point.steps if step.streams]
-            yield info(
-                ExperimentKind.STREAMS,
-                streams=point.first.streams.streams,
-                queries_per_h=sum(rates) / len(rates),
-                users=point.first.users,
-                per_s=point.tps,
-                **_ratio_to_alone(alone, point, claims),
-                primary=point.first.throughput.primary,
-            )
-
-
-def _maintenance_cost(compared: Sequence[Point], claims: Claims) -> Iterator[Finding]:
-    """Yield the cost of concurrent maintenance for the users, if nothing else differs."""
-    for same in group(compared, lambda point: (point.first.buffer_pool_bytes, point.first.device, point.first.users)):
+            if point.first.streams:
+                rates = [step.streams.per_hour for step in point.steps if step.streams]
+                yield info(
+                    ExperimentKind.STREAMS,
+                    streams=point.first.streams.streams,
+                    queries_per_h=sum(rates) / len(rates),
+                    users=point.first.users,
+                    **_facts_beside(alone, point, claims),
+                )
+    for same in same_users:
         alone = next((point for point in same if point.first.maintenance is None), None)
         for point in same:
-            if point.first.maintenance is None:
-                continue
-            ran = [step.maintenance for step in point.steps if step.maintenance]
-            done = sum(maintenance.done for maintenance in ran)
-            yield info(
-                ExperimentKind.DISTURBED,
-                variant=point.first.variant,
-                maintenance=ran[0].kind,
-                done=done,
-                mean_s=sum(maintenance.done * (maintenance.mean_s or 0.0) for maintenance in ran) / done
-                if done
-                else None,
-                share=mean_of([maintenance.share for maintenance in ran]),
-                failed=sum(maintenance.failed for maintenance in ran),
-                runs=len(ran),
-                per_s=point.tps,
-                **_ratio_to_alone(alone, point, claims),
-                primary=point.first.throughput.primary,
-            )
+            if point.first.maintenance:
+                ran = [step.maintenance for step in point.steps if step.maintenance]
+                done = sum(maintenance.done for maintenance in ran)
+                total_s = sum(maintenance.done * (maintenance.mean_s or 0.0) for maintenance in ran)
+                yield info(
+                    ExperimentKind.DISTURBED,
+                    variant=point.first.variant,
+                    maintenance=ran[0].kind,
+                    done=done,
+                    mean_s=total_s / done if done else None,
+                    share=mean_of([maintenance.share for maintenance in ran]),
+                    failed=sum(maintenance.failed for maintenance in ran),
+                    runs=len(ran),
+                    **_facts_beside(alone, point, claims),
+                )
 
 
-def _ratio_to_alone(alone: Point | None, point: Point, claims: Claims) -> dict[str, Any]:
-    """Return the facts of a point relative to the same load alone, all None if they must not be compared."""
+def _facts_beside(alone: Point | None, point: Point, claims: Claims) -> dict[str, Any]:
+    """Return the throughput of a point, and relative to the same load alone, None if they must not be compared."""
     claim = claims.claim(alone, point) if alone else None
+    facts = {"per_s": point.tps, "primary": point.first.throughput.primary}
     if alone is None or claim is None or claim.ratio is None:
-        return {"alone_per_s": None, "ratio": None, "verdict": None}
-    return {"alone_per_s": alone.tps, "ratio": claim.ratio, "verdict": claim.verdict}
+        return facts | {"alone_per_s": None, "ratio": None, "verdict": None}
+    return facts | {"alone_per_s": alone.tps, "ratio": claim.ratio, "verdict": claim.verdict}
 
 
 def _variants(compared: Sequence[Point], claims: Claims, every: bool) -> Iterator[Finding]:

@@ -184,7 +184,7 @@ def summarise(records: Sequence[Record], map_runs: Callable[..., Iterable[RunSum
     elif compared:
         findings = list(query_findings(compared, runs, claims))
     else:
-        findings = conclusions(axis, runs, claims, curves, levels)
+        findings = list(conclusions(axis, runs, claims, curves, levels))
     return ExperimentSummary(
         scenario=scenario.name,
         title=" and ".join(question.title for question in questions) if questions else scenario.title or scenario.name,
@@ -198,7 +198,7 @@ def summarise(records: Sequence[Record], map_runs: Callable[..., Iterable[RunSum
         queries=compared,
         comparison=judged,
         not_comparable=[] if compared or levels else claims.incomparable_pairs(points(steps)),
-        drifts=[drift for same in group(runs, _variant_of) for drift in drifts(same)],
+        drifts=[drift for same in group(runs, lambda run: run.manifest.variant.name) for drift in drifts(same)],
         thresholds=judge(runs),
         curves=curves,
         ceilings=levels,
@@ -266,10 +266,6 @@ def find_axis(steps: Sequence[StepSummary]) -> str:
         if len(values) > 1:
             return axis
     return "variant"
-
-
-def _variant_of(run: RunSummary) -> str | None:
-    return run.manifest.variant.name
 
 
 def _variant(record: Record) -> str:

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import geometric_mean
 from typing import Any
 
 from stallmark.analysis.compare import sides
@@ -12,7 +13,7 @@ from stallmark.analysis.conclusions import data_wrong
 from stallmark.analysis.finding import Finding, Kind, caution, info
 from stallmark.analysis.points import mean_of
 from stallmark.analysis.read.queries import REFRESH, Execution, QueryRunSummary, in_order
-from stallmark.analysis.read.query_figures import SHORTEST_S, geometric_mean
+from stallmark.analysis.read.query_figures import SHORTEST_S
 from stallmark.analysis.run import RunSummary
 from stallmark.record.devices import DeviceLabel, storage_label
 from stallmark.stats.thresholds import REPLICATES, SAME

@@ -1,29 +1,27 @@
 """The summary of one run, from its record."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from stallmark import capabilities
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.read.active_set import active_over_time
-from stallmark.analysis.read.interval import Span, measured_intervals
-from stallmark.analysis.read.io import Io, read_checkpoints, read_io
+from stallmark.analysis.read.interval import measured_intervals
+from stallmark.analysis.read.io import read_checkpoints, read_io
 from stallmark.analysis.read.load_io import IoByLoad, LoadSessions
-from stallmark.analysis.read.queries import QueryRunSummary, StreamsSummary, read_queries, summarise_streams
-from stallmark.analysis.read.run_notes import MaintenanceSummary, run_notes, summarise_maintenance
+from stallmark.analysis.read.queries import QueryRunSummary, read_queries, summarise_streams
+from stallmark.analysis.read.run_notes import run_notes
 from stallmark.analysis.read.sample_times import ServerClock, clock_findings, forget_calls, gap_findings, server_clock
 from stallmark.analysis.read.series import RunSeries, make_series, server_lines
 from stallmark.analysis.read.server_io import read_server_io
 from stallmark.analysis.read.server_state import read_state_views
-from stallmark.analysis.read.server_views import ServerViews, our_databases, read_server_views, restart_findings
+from stallmark.analysis.read.server_views import our_databases, read_server_views
 from stallmark.analysis.read.throughput import DriverTables, Load, Part
-from stallmark.analysis.read.transactions import read_deferred_queue, read_errors, read_workload
-from stallmark.analysis.read.waits import BlockedPair, DeadlockShape, SessionWaits, read_blocking, read_deadlocks
+from stallmark.analysis.read.transactions import background_names, read_deferred_queue, read_errors
+from stallmark.analysis.read.waits import DeadlockShape, SessionWaits, read_blocking, read_deadlocks
 from stallmark.analysis.steady import checkpoint_marks, cut_to_whole_cycles
-from stallmark.analysis.step import summarise_step
+from stallmark.analysis.step import Server, summarise_step
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity.service_level import Validity
 from stallmark.record.manifest import Manifest
@@ -88,7 +86,7 @@ def summarise_together(calls: Sequence[Call]) -> list[RunSummary]:
     seconds = max(part.seconds for part in parts)
     clocks, gaps = clock_findings(run, intervals), gap_findings(run, intervals)
     forget_calls()
-    server = _Server(
+    server = Server(
         io=io,
         lines=server_lines(io, active_over_time(run, io, seconds), state, seconds),
         views=read_server_views(run, io, state, intervals),
@@ -112,40 +110,26 @@ def summarise_together(calls: Sequence[Call]) -> list[RunSummary]:
     ]
 
 
-@dataclass(frozen=True)
-class _Server:
-    """The server as it was read over the measured intervals of a run and of all its loads."""
-
-    io: Io
-    lines: Mapping[str, np.ndarray | None]
-    views: ServerViews
-    blocked: Mapping[Span, list[BlockedPair]]
-    clocks: Mapping[Span, Finding]
-    gaps: Mapping[Span, list[Finding]]
-    io_by_load: Mapping[Span, IoByLoad | None]
-
-
 def _measured(record: Record) -> Part:
     """Return the seconds and the measured intervals of a run or of one of its loads."""
     seconds = recorded_seconds(record)
     measured = measured_intervals(record.manifest, seconds, cut=record.incomplete_because is not None)
     seconds = max([seconds, *(interval.end for interval in measured)])
-    return Part(record.load, seconds, measured, read_workload(record.manifest).background_names)
+    return Part(record.load, seconds, measured, background_names(record.manifest.workload))
 
 
 def _summarise(
-    call: Call, part: Part, load: Load, session_waits: SessionWaits, server: _Server, ends: int | None
+    call: Call, part: Part, load: Load, session_waits: SessionWaits, server: Server, ends: int | None
 ) -> RunSummary:
     """Return the summary of a run, or of one of its loads. `ends` is the second at which its last measured interval
     ends."""
     record, key, repeated = call
     manifest, seconds, intervals = record.manifest, part.seconds, part.intervals
-    workload, io, views = read_workload(manifest), server.io, server.views
     errors, queue = read_errors(record, seconds), read_deferred_queue(record, seconds)
-    validity = Validity(workload, load, errors, queue, manifest.conditions)
+    validity = Validity(manifest, load, errors, queue)
     waits, wait_parts = session_waits.sampled(part), session_waits.parts(part)
     streams = summarise_streams(record, intervals)
-    series = make_series(load, server.lines, workload.primary, ends)
+    series = make_series(load, server.lines, manifest.workload.primary, ends)
     title = manifest.variant.name or record.folder.name
     return RunSummary(
         folder=record.folder.name,
@@ -154,20 +138,15 @@ def _summarise(
         manifest=manifest,
         incomplete_because=record.incomplete_because,
         steps=[
-            _read_so(
-                summarise_step(
-                    record, f"{key}-step{i.index + 1}", i, io, waits.get(i.index), wait_parts, views, validity
-                ),
-                server.clocks.get(i.span),
-                [
-                    *server.gaps[i.span],
-                    *restart_findings(manifest, io, views, i),
-                    *views.query_store.findings(i),
-                    *views.statements.findings(i),
-                ],
-                server.blocked[i.span],
+            summarise_step(
+                record,
+                f"{key}-step{i.index + 1}",
+                i,
+                server,
+                waits.get(i.index),
+                wait_parts,
+                validity,
                 streams.get(i.index),
-                summarise_maintenance(record, i),
             )
             for i in intervals
         ],
@@ -189,29 +168,6 @@ def _summarise(
         queries=read_queries(record),
         io_by_load=[] if part.load else [server.io_by_load.get(interval.span) for interval in intervals],
     )
-
-
-def _read_so(
-    step: StepSummary,
-    clock: Finding | None,
-    gaps: list[Finding],
-    blocked: list[BlockedPair],
-    streams: StreamsSummary | None,
-    maintenance: MaintenanceSummary | None,
-) -> StepSummary:
-    """Return the step with blocked users, gaps in its sources, and faults of the server's clock among its reasons not
-    to be compared.
-
-    Next to other loads, streams of queries or maintenance I/O is not given per transaction, as it cannot be separated
-    from theirs.
-    """
-    invalid = [*step.validity.invalid, *([clock] if clock else [])]
-    validity = replace(step.validity, gaps=gaps, invalid=invalid)
-    mixed = streams or maintenance or step.beside
-    per_transaction = {"reads_per_transaction": None, "writes_per_transaction": None} if mixed else {}
-    storage = replace(step.storage, **per_transaction)
-    waits = replace(step.waits, blocked=blocked)
-    return replace(step, validity=validity, waits=waits, storage=storage, streams=streams, maintenance=maintenance)
 
 
 def _collector_cost(record: Record, seconds: int) -> float | None:

@@ -1,25 +1,27 @@
 """The summary of one step of one run: every quantity over its measured interval."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from stallmark.analysis.bottleneck.attribution import divide_data_file_io, divide_io
 from stallmark.analysis.bottleneck.device_verdict import IS_BOTTLENECK, DeviceKind, device_verdict
-from stallmark.analysis.bottleneck.laws import cpu_cores
+from stallmark.analysis.bottleneck.laws import accounted_cores
 from stallmark.analysis.bottleneck.step import StepFigures, analyse_bottleneck
 from stallmark.analysis.bottleneck.summary import NoteKind, StepCause
-from stallmark.analysis.finding import info
+from stallmark.analysis.finding import Finding, info
 from stallmark.analysis.probe.against_database import compare_step_with_probe
 from stallmark.analysis.read.active_set import active_set, flash_use
 from stallmark.analysis.read.counters import Delta
-from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.interval import Interval, Span
 from stallmark.analysis.read.io import (
     DEVICE,
     SERVER,
     Io,
     cpu_of_run,
     delta_over,
+    host_cpu,
     per_second_mean,
     summarise_io,
     summarise_mail_io,
@@ -27,13 +29,16 @@ from stallmark.analysis.read.io import (
     timer_iops,
 )
 from stallmark.analysis.read.io_latency import summarise_io_latency
+from stallmark.analysis.read.load_io import IoByLoad
 from stallmark.analysis.read.own_statements import executed_statements
+from stallmark.analysis.read.queries import StreamsSummary
+from stallmark.analysis.read.run_notes import summarise_maintenance
 from stallmark.analysis.read.server_io import summarise_processes
-from stallmark.analysis.read.server_summary import IoSummary, ServerState, TransactionReads
-from stallmark.analysis.read.server_views import ServerViews, transaction_reads, volume_summaries
+from stallmark.analysis.read.server_summary import IoSummary, ServerState
+from stallmark.analysis.read.server_views import ServerViews, restart_findings, transaction_reads, volume_summaries
 from stallmark.analysis.read.throughput import Latencies, Load
-from stallmark.analysis.read.transactions import TOTALS, RecordedWorkload, mean_ms, transaction_summaries
-from stallmark.analysis.read.waits import SampledWaits, WaitParts
+from stallmark.analysis.read.transactions import TOTALS, in_order, mean_ms, transaction_summaries
+from stallmark.analysis.read.waits import BlockedPair, SampledWaits, WaitParts
 from stallmark.analysis.steady import Rate, Steadiness, judge, missing_checkpoint
 from stallmark.analysis.step_summary import (
     Bottleneck,
@@ -56,19 +61,32 @@ from stallmark.stats.dependence import Correlation, correlate_changes
 from stallmark.stats.thresholds import LATE_FLOOR_PER_S
 
 
+@dataclass(frozen=True)
+class Server:
+    """The server as it was read over the measured intervals of a run and of all its loads."""
+
+    io: Io
+    lines: Mapping[str, np.ndarray | None]
+    views: ServerViews
+    blocked: Mapping[Span, list[BlockedPair]]
+    clocks: Mapping[Span, Finding]
+    gaps: Mapping[Span, list[Finding]]
+    io_by_load: Mapping[Span, IoByLoad | None]
+
+
 def summarise_step(
     record: Record,
     key: str,
     interval: Interval,
-    io: Io,
+    server: Server,
     waits: SampledWaits | None,
     wait_parts: WaitParts | None,
-    views: ServerViews,
     validity: Validity,
+    streams: StreamsSummary | None,
 ) -> StepSummary:
     """Return the summary of a step. All figures are over `interval`: the measured one, or the whole checkpoint cycles
     in it."""
-    manifest = record.manifest
+    manifest, io, views = record.manifest, server.io, server.views
     workload, load, errors = validity.workload, validity.load, validity.errors
     step = manifest.steps[interval.index]
     arrivals = step.arrivals
@@ -83,11 +101,14 @@ def summarise_step(
         waits = waits.without_idle(float(interval.select(load.sessions()).mean()))
     wait_share = waits.shares() if waits else None
     state = views.state.summary(interval)
-    cpu, cpu_own = cpu_busy(delta_over(io.host, interval)), share_of_own_processes(load, io, interval)
-    if cpu is None and state:
+    host, own = host_cpu(delta_over(io.host, interval)), cpu_of_run(load, io, interval)
+    cpu, own_cores = host.busy_share if host else None, own.cores if own else None
+    # Beside another load it is not known whose CPU time that of sessions is.
+    if own_cores is None and waits and not step.beside:
+        own_cores = accounted_cores(load, waits.sessions("cpu"), interval)
+    cpu_own = own_cores / host.cores if host and own_cores is not None else None
+    if host is None and state:
         cpu, cpu_own = state.cpu_busy_share, state.cpu_process_share
-    elif cpu_own is None and not step.beside:  # beside another load it is not known whose CPU time sessions' is
-        cpu_own = cpu_share(load, io, waits, interval)
     devices: dict[Role, Delta | None] = {
         "data": delta_over(io.data_device, interval),
         "wal": delta_over(io.wal_device, interval),
@@ -97,7 +118,7 @@ def summarise_step(
     seen = wait_parts.mean_sessions(interval)[0] if wait_parts else {}
     # Others than the sessions seen use the server's CPUs as well: another load, streams of queries, maintenance.
     alone = not (step.beside or step.streams or manifest.variant.during)
-    divided = divide_io(io, seen, cpu_of_run(load, io, interval), interval, alone)
+    divided = divide_io(io, seen, own, interval, alone)
     lost = list(server_lost(load, errors, io.server.starts, step.begin_s, interval))
     verdict = (
         None
@@ -120,6 +141,10 @@ def summarise_step(
     size = manifest.database.bytes_before
     primary = next((transaction.tps for transaction in transactions if transaction.name == workload.primary), 0.0)
     gates = validity.judge(interval, transactions, wait_share)
+    clock, maintenance = server.clocks.get(interval.span), summarise_maintenance(record, interval)
+    # The I/O of the transactions cannot be separated from that of others.
+    counted = None if streams or maintenance or step.beside else delta_over(io.data, interval)
+    reads = {own.transaction: own for own in transaction_reads(views, load, interval)}
     latencies = summarise_io_latency(
         views.io_latency, interval, data, wal, lambda database: views.io_of(database, interval)
     )
@@ -171,8 +196,8 @@ def summarise_step(
             wal=wal,
             data_device=data_device,
             wal_device=summarise_io(io.wal_device, interval, DEVICE, "device"),
-            reads_per_transaction=_per_transaction(load, delta_over(io.data, interval), "reads"),
-            writes_per_transaction=_per_transaction(load, delta_over(io.data, interval), *SERVER.writes),
+            reads_per_transaction=_per_transaction(load, counted, "reads"),
+            writes_per_transaction=_per_transaction(load, counted, *SERVER.writes),
             reads_per_write=data.reads / data.writes if data and data.writes else None,
             writes_partial=missing_checkpoint(interval, state) if data else None,
             read_stall_ms_per_s=_read_stall(io, data, interval),
@@ -202,6 +227,7 @@ def summarise_step(
             top=waits.top() if waits else [],
             server_waits=server_waits,
             row_waits=views.row_waits.summaries(interval),
+            blocked=server.blocked[interval.span],
         ),
         validity=StepValidity(
             invalid=[
@@ -210,10 +236,17 @@ def summarise_step(
                 *invalid_findings(load, io, interval, step, errors.summaries(interval), bool(bound), foreign_cpu),
                 *(gate.failure for gate in gates if gate.failure and gate.voids),
                 *storage_errors(record),
+                *([clock] if clock else []),
             ],
             driver_bound=bound,
             errors=errors.summaries(interval),
             bursts=list(errors.bursts(load, interval)),
+            gaps=[
+                *server.gaps[interval.span],
+                *restart_findings(manifest, io, views, interval),
+                *views.query_store.findings(interval),
+                *views.statements.findings(interval),
+            ],
             gates=gates,
             steadiness=_steadiness(load, interval, arrivals),
             slo=judge_reads(manifest.service_level, latencies, data),
@@ -224,12 +257,14 @@ def summarise_step(
             correlations=[] if lost else list(_correlations(load, io, interval)),
         ),
         transactions=transactions,
-        reads=_in_order(workload, transaction_reads(views, load, interval)),
+        reads=[reads[name] for name in in_order(workload, reads)],
         own_statements=executed_statements(manifest.workload, load, views.statement_reads, interval),
         mail_io=summarise_mail_io(data, timer_iops(load, manifest.workload.transactions, interval))
         if alone and "mailboxes" in manifest.workload.scale and not manifest.loads
         else None,
         cause=cause,
+        streams=streams,
+        maintenance=maintenance,
         beside=step.beside,
         cells=step.cells,
     )
@@ -250,37 +285,6 @@ def _steadiness(load: Load, interval: Interval, arrivals: str) -> Steadiness | N
     return judge(interval.select(per_second_mean(load.all("latency_us"), done)), Rate.LATENCY)
 
 
-def cpu_busy(host: Delta | None) -> float | None:
-    """Return the share of the host's CPU time that was neither idle nor waiting for I/O. Stolen time counts as busy: it
-    was asked for and not given."""
-    if host is None or host.broken:
-        return None
-    total = sum(host.values.values())
-    idle = host.values.get("idle_s", 0.0) + host.values.get("iowait_s", 0.0)
-    return 1 - idle / total if total else None
-
-
-def share_of_own_processes(load: Load, io: Io, interval: Interval) -> float | None:
-    """Return the share of the host's CPUs that the run's own processes used, or None if it is not known."""
-    own, host = cpu_of_run(load, io, interval), delta_over(io.host, interval)
-    if own is None or own.cores is None or host is None or host.broken:
-        return None
-    return own.cores * host.seconds / sum(host.values.values())
-
-
-def cpu_share(load: Load, io: Io, waits: SampledWaits | None, interval: Interval) -> float | None:
-    """Return the share of the host's CPUs that sessions and executors account for, or None if no sessions were sampled
-    or the host's CPUs are unknown."""
-    cores = cpu_cores(load, io, {"cpu": waits.sessions("cpu")} if waits else {}, interval)
-    host = delta_over(io.host, interval)
-    return cores[1] * host.seconds / sum(host.values.values()) if cores and host else None
-
-
-def _in_order(workload: RecordedWorkload, reads: list[TransactionReads]) -> list[TransactionReads]:
-    order = workload.in_order(type_reads.transaction for type_reads in reads)
-    return sorted(reads, key=lambda type_reads: order.index(type_reads.transaction))
-
-
 def _merged(histograms: Mapping[tuple[int, str], Latencies], interval: Interval) -> Latencies:
     merged = Latencies.empty()
     for (index, _), latencies in histograms.items():
@@ -293,11 +297,8 @@ def _per_transaction(load: Load, data: Delta | None, *counted: str) -> float | N
     """Return the I/Os per commit of all the server's processes, I/O workers included, in the time that the
     counters cover."""
     known = [data.values[name] for name in counted if name in data.values] if data and not data.broken else []
-    if data is None or not known:
-        return None
-    committed = np.concatenate([[0], np.cumsum(load.all("committed"))])
-    begin, end = np.interp([data.begin, data.end], np.arange(len(committed)), committed)
-    return float(sum(known) / (end - begin)) if end > begin else None
+    committed = data.count_within(load.all("committed")) if data and known else 0.0
+    return sum(known) / committed if committed else None
 
 
 def _hit_share(database: Delta | None, state: ServerState | None) -> float | None:

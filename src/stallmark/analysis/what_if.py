@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import permutations
 from statistics import fmean
 
-from stallmark.analysis.bottleneck.laws import predict
-from stallmark.analysis.bottleneck.summary import Demands, NoteKind, Prediction, Source
-from stallmark.analysis.cause.evidence import ModelTest, check_model
+from stallmark.analysis.bottleneck.laws import mean_prediction
+from stallmark.analysis.bottleneck.summary import NoteKind, Prediction, Source
+from stallmark.analysis.cause.evidence import ModelTest, check_model, demands_of
 from stallmark.analysis.finding import Finding, info
 from stallmark.analysis.points import group, points
 from stallmark.analysis.step_summary import StepSummary
@@ -44,7 +44,7 @@ class WhatIfs:
 def predict_throughputs(steps: Sequence[StepSummary], times_ms: Sequence[float]) -> WhatIfs:
     """Predict throughput for read times. Raise StallmarkError if no step was measured."""
     same = [point.steps for point in points(steps)]
-    known = [steps_of_point for steps_of_point in same if len(_demands(steps_of_point)) == len(steps_of_point)]
+    known = [steps_of_point for steps_of_point in same if demands_of(steps_of_point)]
     left_out = list(
         _left_out([step for steps_of_point in same if steps_of_point not in known for step in steps_of_point])
     )
@@ -55,7 +55,7 @@ def predict_throughputs(steps: Sequence[StepSummary], times_ms: Sequence[float])
 
 
 def _predict_point(steps: Sequence[StepSummary], times_ms: Sequence[float]) -> WhatIf:
-    demands = _demands(steps)
+    demands = demands_of(steps)
     first = steps[0]
     return WhatIf(
         first.variant,
@@ -66,23 +66,8 @@ def _predict_point(steps: Sequence[StepSummary], times_ms: Sequence[float]) -> W
         fmean(demand.tps for demand in demands),
         fmean(demand.read_ms for demand in demands),
         demands[0].read_source,
-        [_average([predict(demand, read_ms) for demand in demands]) for read_ms in times_ms],
+        [mean_prediction(demands, read_ms) for read_ms in times_ms],
     )
-
-
-def _average(predictions: Sequence[Prediction]) -> Prediction:
-    return Prediction(
-        predictions[0].read_ms,
-        fmean(prediction.tps for prediction in predictions),
-        fmean(prediction.low for prediction in predictions),
-        fmean(prediction.high for prediction in predictions),
-        fmean(prediction.response_ms for prediction in predictions),
-        predictions[0].limit if len({prediction.limit for prediction in predictions}) == 1 else None,
-    )
-
-
-def _demands(steps: Sequence[StepSummary]) -> list[Demands]:
-    return [step.cause.demands for step in steps if step.cause and step.cause.demands]
 
 
 def _left_out(steps: Sequence[StepSummary]) -> Iterator[Finding]:

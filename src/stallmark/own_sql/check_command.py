@@ -48,8 +48,13 @@ def check_sql(folder: str | None, target, scripts: tuple[str, ...], defined: tup
         row = [statement.transaction, str(statement.line), statement.text[:60], ", ".join(named)]
         table.add_row(*map(escape, row), _format_value(statement.rows), _format_value(statement.ms))
     out.print(table)
-    statements = "the statement" if len(tried) == 1 else f"all {len(tried)} statements"
+    # SQL Server sees a statement when it is executed, where PostgreSQL has prepared it before.
+    seen = sum(statement.rows is not None or statement.types is not None for statement in tried)
+    every = "the statement" if seen == 1 else f"all {seen} statements"
+    statements = every if seen == len(tried) else f"{seen} of {len(tried)} statements"
     print_markup(out, f"The server takes {statements}, and kept nothing.")
+    if seen < len(tried):
+        print_markup(out, "It has not seen the others: an earlier statement returned no row for them.")
     for statement in tried:
         if statement.commits:
             place = f"{statement.transaction}.sql, line {statement.line}"

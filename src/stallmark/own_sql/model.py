@@ -277,6 +277,10 @@ class OwnTransaction(Section):
     parameters: Sources = {}
     """Sources for it alone."""
 
+    def mistakes(self) -> Iterator[str]:
+        if not self.one_transaction and self.isolation != "read committed":
+            yield "isolation is of one transaction, and one_transaction: false makes none: leave out one of the two"
+
     @property
     def is_started_by_users(self) -> bool:
         """Return True if users start it."""

@@ -92,7 +92,9 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, (str, int, float, Decimal, bool)):
         return value
     if isinstance(value, datetime):
-        return value.isoformat(sep=" ")
+        # SQL Server's `datetime` takes a text with at most three decimals, and by the T in the same order of day and
+        # month in every language.
+        return value.isoformat(timespec="auto" if value.microsecond % 1000 else "milliseconds")
     if isinstance(value, (list, dict, bytes, memoryview)):
         raise StallmarkError(f"A parameter query returns {type(value).__name__} values: cast them to text.")
     return str(value)

@@ -58,6 +58,7 @@ _HINT = re.compile(r"\bMERGE (?=JOIN\b|UNION\b)")
 _CHANGES = re.compile(
     r"(?<!FOR )(?<!THEN )\b(?:INSERT|UPDATE|DELETE|MERGE)\b(?! (?:TOP \( [^)]*\) )?(?:INTO |FROM )?[#@])"
 )
+_CALLS = re.compile(r"\bEXEC(?:UTE)?\b")
 _INTO = re.compile(r"\b(SELECT|INSERT|MERGE|OUTPUT|FETCH)\b|\bINTO\b(?! [#@])")
 
 
@@ -116,6 +117,15 @@ class Statement:
     def changes_rows(self) -> bool:
         """Return True if the statement itself changes rows of a table that is not temporary."""
         return bool(_CHANGES.search(_HINT.sub("", self.code)))
+
+    @property
+    def is_atomic(self) -> bool:
+        """Return True if all that the statement changes is kept, or nothing. A batch of T-SQL commits each change by
+        itself; a procedure that is called alone ends its transactions as it is written."""
+        if self.dialect != "mssql":
+            return True
+        changes = _CHANGES.findall(_HINT.sub("", self.code)) + _CALLS.findall(self.code)
+        return len(changes) < 2 and not {"WHILE", "GOTO"}.intersection(self.words)
 
     @property
     def begins(self) -> bool:

@@ -180,7 +180,8 @@ class OwnStatements(OwnTransaction):
         ]
         # A single statement is a transaction by itself and is spared the trips of BEGIN and COMMIT; other levels than
         # the default need a BEGIN that names them.
-        one_statement = len(self._calls) == 1 and self.given["isolation"] == "read committed"
+        is_atomic = len(statements) == 1 and statements[0].is_atomic
+        one_statement = is_atomic and self.given["isolation"] == "read committed"
         self._alone: str | None = None
         self._pick: Pick = tuple
         if one_statement:

@@ -1,25 +1,23 @@
-"""The metrics and the marks in the table of steps, and the names of steps."""
+"""The metrics in the table of steps, and the names of steps."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.experiment import marks as marks_of
-from stallmark.analysis.finding import Finding, Severity
 from stallmark.analysis.metrics import METRICS, THROUGHPUT, Heading, Metric
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.format import plural
-from stallmark.report.figures import KeyItem, looks, plain
+from stallmark.report.figures import KeyItem, key_of_variants, plain
 from stallmark.report.table import Columns, Rows, named_rows, numbers
-from stallmark.report.text import mark_word, sentence
 from stallmark.report.text.device import EMULATED
 from stallmark.report.text.reading import Panel
 
 # Names of steps, and their places on the axis of the experiment.
 
+R = TypeVar("R", bound=Hashable)
 T = TypeVar("T")
 
 
@@ -56,6 +54,20 @@ def step_rows(experiment: ExperimentSummary, items: Callable[[StepSummary], Iter
     return named_rows("step", ((labels[step.key], item) for step in experiment.steps for item in items(step)))
 
 
+def by_reason(
+    experiment: ExperimentSummary, reasons: Callable[[StepSummary], Iterable[R]], every: str = ""
+) -> list[tuple[str, R]]:
+    """Return each reason that `reasons` gives for a step once, with the names of its steps, or `every` for all."""
+    labels, steps_by_reason = step_labels(experiment), dict[R, list[str]]()
+    for step in experiment.steps:
+        for reason in reasons(step):
+            steps_by_reason.setdefault(reason, []).append(labels[step.key])
+    return [
+        (every if every and len(steps) == len(labels) else ", ".join(steps), reason)
+        for reason, steps in steps_by_reason.items()
+    ]
+
+
 def panels(steps: Sequence[StepSummary]) -> list[Panel]:
     """Return a panel of emulated steps and one of real steps. Panels have a title if both exist, or if the steps are
     emulated."""
@@ -72,32 +84,34 @@ def panels(steps: Sequence[StepSummary]) -> list[Panel]:
     return result
 
 
+_BY_NUMBER: dict[str, tuple[str, Callable[[StepSummary], float | None], Callable[[Any], str]]] = {
+    "users": ("virtual users", lambda step: step.users, str),
+    "pool share": ("buffer pool, share of the data", lambda step: step.pool_held_share, format.portion),
+    "pool bytes": ("buffer pool", lambda step: step.pool_held_bytes, format.size),
+}
+"""The axes of numbers: the title of each, its value of a step, and how that is written."""
+
+
 @dataclass(frozen=True)
 class Axis:
     """The experiment's axis: numbers if the steps differ by a number, otherwise a position for each step."""
 
-    kind: str  # "pool share", "pool bytes", "users" or "category"
-    title: str
-    logarithmic: bool
+    kind: str  # a key of _BY_NUMBER, or "category"
     labels: dict[str, str]
+    title: str = ""
+    logarithmic: bool = False
 
     @classmethod
     def from_experiment(cls, experiment: ExperimentSummary) -> "Axis":
-        steps = experiment.steps
-        labels = step_labels(experiment)
-        if experiment.axis == "users" and len({s.users for s in steps}) > 1:
-            return cls("users", "virtual users", False, labels)
-        if experiment.axis == "buffer_pool":
-            for kind, title, values in (
-                ("pool share", "buffer pool, share of the data", [s.pool_held_share for s in steps]),
-                ("pool bytes", "buffer pool", [s.pool_held_bytes for s in steps]),
-            ):
-                known = [v for v in values if v]
-                # An axis of numbers needs the value of every step.
-                if len(set(known)) > 1 and len(known) == len(values):
-                    wide = max(known) / min(known) >= 8
-                    return cls(kind, title + (", log scale" if wide else ""), wide, labels)
-        return cls("category", "", False, labels)
+        steps, labels = experiment.steps, step_labels(experiment)
+        for kind in {"users": ["users"], "buffer_pool": ["pool share", "pool bytes"]}.get(experiment.axis, ()):
+            title, value, _ = _BY_NUMBER[kind]
+            known = [v for step in steps if (v := value(step)) is not None]
+            # An axis of memory needs the size of every step.
+            if len(set(known)) > 1 and len(known) == len(steps) and (kind == "users" or min(known) > 0):
+                wide = kind != "users" and max(known) / min(known) >= 8
+                return cls(kind, labels, title + (", log scale" if wide else ""), wide)
+        return cls("category", labels)
 
     @property
     def numeric(self) -> bool:
@@ -105,30 +119,18 @@ class Axis:
 
     def x(self, step: StepSummary) -> float:
         """Return the position of the step on an axis of numbers."""
-        match self.kind:
-            case "users":
-                return step.users
-            case "pool share":
-                return step.pool_held_share or 0
-        return step.pool_held_bytes or 0
+        return _BY_NUMBER[self.kind][1](step) or 0
 
     def tick(self, step: StepSummary) -> str:
-        match self.kind:
-            case "users":
-                return str(step.users)
-            case "pool share":
-                return format.portion(step.pool_held_share)
-            case "pool bytes":
-                return format.size(step.pool_held_bytes)
-        return plain(self.labels[step.key], 22)
+        if not self.numeric:
+            return plain(self.labels[step.key], 22)
+        _, value, write = _BY_NUMBER[self.kind]
+        return write(value(step))
 
 
 def variant_key(experiment: ExperimentSummary) -> list[KeyItem]:
     """Return the key for all charts against the axis; empty for a single variant."""
-    seen = looks([s.variant for s in experiment.steps])
-    if len(seen) < 2:
-        return []
-    return [KeyItem(name, look.colour, None, look.symbol) for name, look in seen.items()]
+    return key_of_variants([s.variant for s in experiment.steps])
 
 
 def step_metrics(experiment: ExperimentSummary) -> list[Metric]:
@@ -164,27 +166,3 @@ def primary_of(experiment: ExperimentSummary) -> str | None:
     """Return the transaction whose rate is the result of every step, or None if it is all of them, or steps differ."""
     primaries = {step.throughput.primary for step in experiment.steps}
     return primaries.pop() if len(primaries) == 1 else None
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A finding that a reader must know before believing a step: a word for the table, explained below it."""
-
-    finding: Finding
-
-    @property
-    def word(self) -> str:
-        return mark_word(self.finding)
-
-    @property
-    def sentence(self) -> str:
-        return sentence(self.finding)
-
-    @property
-    def serious(self) -> bool:
-        return self.finding.severity is Severity.INVALID
-
-
-def marks(experiment: ExperimentSummary, step: StepSummary) -> list[Mark]:
-    run = next(r for r in experiment.runs if any(other.key == step.key for other in r.steps))
-    return [Mark(finding) for finding in marks_of(run, step)]

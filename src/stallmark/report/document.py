@@ -13,10 +13,9 @@ from stallmark.analysis.experiment import Question
 from stallmark.analysis.finding import Finding, Severity
 from stallmark.analysis.metrics import Heading
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.report.columns import Mark
 from stallmark.report.figures import Block, Figure, KeyItem, Look
 from stallmark.report.table import Cell, Table
-from stallmark.report.text import sentence
+from stallmark.report.text import mark_word, sentence
 
 
 @dataclass(frozen=True)
@@ -138,11 +137,11 @@ class StepRow:
     settings: str
     look: Look
     cells: Sequence[str]
-    marks: Sequence[Mark]
+    marks: Sequence[Finding]
 
     @property
     def words(self) -> list[tuple[str, bool]]:
-        return list(dict.fromkeys((mark.word, mark.serious) for mark in self.marks))
+        return list(dict.fromkeys((mark_word(mark), is_invalid(mark)) for mark in self.marks))
 
 
 @dataclass(frozen=True)
@@ -254,9 +253,7 @@ class Document:
         shown: list[str] = []
         rest: list[str] = []
         lines = 0
-        serious_first = sorted(
-            self.cautions, key=lambda caution: (caution.kind in _IN_BANNER, not _is_invalid(caution))
-        )
+        serious_first = sorted(self.cautions, key=lambda caution: (caution.kind in _IN_BANNER, not is_invalid(caution)))
         # Whole sentences only: a cut caution might say the opposite.
         for caution in serious_first:
             text = sentence(caution)
@@ -269,8 +266,8 @@ Brief: TypeAlias = Sequence[Sequence[Block]]
 _IN_BANNER = (CautionKind.EMULATED,)
 
 
-def _is_invalid(caution: Finding) -> bool:
-    return caution.severity is Severity.INVALID
+def is_invalid(finding: Finding) -> bool:
+    return finding.severity is Severity.INVALID
 
 
 def _figures(blocks: Sequence[Block]) -> Iterator[Figure]:
@@ -290,6 +287,14 @@ def table_blocks(table: Table | None, caption: str, title: str = "", lead: str =
         return []
     above: list[Block] = [*([Title(title)] if title else []), *([Words(lead, "lead")] if lead else [])]
     return [*above, Shown(table, caption)]
+
+
+def folds(tables: Sequence[tuple[str, Table]], title: str, caption: str, most_open: int = 3) -> list[Block]:
+    """Return tables that are seen once their summary is opened, each under its name; up to `most_open` are open."""
+    return [
+        Fold(f"{title}: {name}", [Shown(table, f"{caption} {name}")], open=len(tables) <= most_open)
+        for name, table in tables
+    ]
 
 
 def bullets(findings: Sequence[Finding], kind: str = "") -> list[Block]:

@@ -72,6 +72,12 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
     }
 
 
+def key_of_variants(names: Sequence[str], dash: str | None = None) -> list[KeyItem]:
+    """Return the key of variants by colour and mark; empty for a single variant."""
+    seen = looks(names)
+    return [KeyItem(name, look.colour, dash, look.symbol) for name, look in seen.items()] if len(seen) > 1 else []
+
+
 def dash_of(repeat: int) -> str:
     """Return the dash of a repeat (from 1), different for each repeat of a variant."""
     return DASHES[(repeat - 1) % len(DASHES)]
@@ -285,25 +291,26 @@ def bucket_means(values: np.ndarray, width: int) -> np.ndarray:
     values = np.asarray(values, dtype=float)
     if width == 1 or not len(values):
         return values
-    padded = np.full(math.ceil(len(values) / width) * width, np.nan)
-    padded[: len(values)] = values
-    buckets = padded.reshape(-1, width)
+    buckets = _buckets(values, width)
     known = np.isfinite(buckets)
     counts = known.sum(axis=1)
     sums = np.where(known, buckets, 0.0).sum(axis=1)
     return np.divide(sums, counts, out=np.full(len(buckets), np.nan), where=counts > 0)
 
 
+def _buckets(values: np.ndarray, width: int) -> np.ndarray:
+    """Return rows of `width` neighbours, the last one filled up with NaN."""
+    return np.pad(values.astype(float), (0, -len(values) % width), constant_values=np.nan).reshape(-1, width)
+
+
 def extremes(x: np.ndarray, values: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the least and the greatest of `width` neighbours each, with their own x and in its order, or NaN if a
     bucket holds nothing else."""
-    padded = np.full(math.ceil(len(values) / width) * width, np.nan)
-    padded[: len(values)] = values
-    buckets = padded.reshape(-1, width)
+    buckets = _buckets(values, width)
     known = np.isfinite(buckets)
     ends = [np.where(known, buckets, np.inf).argmin(axis=1), np.where(known, buckets, -np.inf).argmax(axis=1)]
     indices = (np.sort(ends, axis=0) + np.arange(len(buckets)) * width).T.ravel()
-    return np.asarray(x)[indices], padded[indices]
+    return np.asarray(x)[indices], buckets.ravel()[indices]
 
 
 def coarse(lines: Sequence[np.ndarray]) -> Iterator[tuple[float, ...]]:

@@ -8,8 +8,8 @@ import numpy as np
 
 from stallmark import format
 from stallmark.analysis.finding import Severity
-from stallmark.analysis.profile.rates import HOUR_S, MINUTE_S, ClassTotals, Measure, WaitTotal
-from stallmark.analysis.profile.summary import PERCENTILES, ProfileSummary
+from stallmark.analysis.profile.rates import HOUR_S, MINUTE_S, ClassTotals, Measure, WaitTotal, Window
+from stallmark.analysis.profile.summary import PERCENTILES, ProfileSummary, UnseenTime
 from stallmark.report.document import (
     Block,
     Bullets,
@@ -300,17 +300,14 @@ def _sections(profile: ProfileSummary) -> Iterator[Section]:
         return Section(id, title, [Words(lead, "lead"), *blocks])
 
     yield section("over-time", "Over time", words.OVER_TIME, *figures(profile))
-    minutes = "Percentiles of minutes"
-    yield section("minutes", minutes, words.PERCENTILES, Shown(percentiles_table(profile), minutes))
-    if profile.peaks:
-        yield section("peaks", "Peaks by measure", words.PEAKS, Shown(peaks_table(profile), "Peaks by measure"))
-    if profile.windows:
-        busiest = "The busiest windows"
-        yield section("windows", busiest, words.WINDOWS, Shown(windows_table(profile), busiest))
-    if profile.classes:
-        yield section(
-            "io", "I/O by class of file", words.CLASSES, Shown(classes_table(profile), "I/O by class of file")
-        )
+    for id, title, lead, make in (
+        ("minutes", "Percentiles of minutes", words.PERCENTILES, percentiles_table),
+        ("peaks", "Peaks by measure", words.PEAKS, peaks_table),
+        ("windows", "The busiest windows", words.WINDOWS, windows_table),
+        ("io", "I/O by class of file", words.CLASSES, classes_table),
+    ):
+        if (table := make(profile)).rows:
+            yield section(id, title, lead, Shown(table, title))
     if profile.wait_classes:
         types = Fold("By type", table_blocks(waits_table(profile.wait_types), "Waits by type"))
         yield section("waits", "Waits", words.WAITS, Shown(waits_table(profile.wait_classes), "Waits by class"), types)
@@ -344,27 +341,26 @@ def profile_in_json(profile: ProfileSummary) -> dict[str, Any]:
         "kind": "profile",
         "folder": str(profile.folder),
         "manifest": in_json(profile.manifest),
-        "begin": _iso(profile.begin),
-        "end": _iso(profile.end),
+        **_ends(profile),
         "seen_s": profile.seen_s,
         "means": in_json(profile.means),
         "percentiles_of_minutes": in_json(profile.percentiles),
         "hours": hours_in_json(profile),
-        "busiest_windows": [
-            in_json(window) | {"begin": _iso(window.begin), "end": _iso(window.end)} for window in profile.windows
-        ],
-        "peaks": {
-            str(name): in_json(window) | {"begin": _iso(window.begin), "end": _iso(window.end)}
-            for name, window in profile.peaks.items()
-        },
+        "busiest_windows": list(map(_part_in_json, profile.windows)),
+        "peaks": {str(name): _part_in_json(window) for name, window in profile.peaks.items()},
         "files": in_json(profile.classes),
         "waits": {"classes": in_json(profile.wait_classes), "types": in_json(profile.wait_types)},
-        "unseen": [in_json(gap) | {"begin": _iso(gap.begin), "end": _iso(gap.end)} for gap in profile.unseen],
+        "unseen": list(map(_part_in_json, profile.unseen)),
         "findings": in_json(profile.findings),
         "memory": in_json(profile.memory),
         "cautions": in_json(profile.cautions),
     }
 
 
-def _iso(moment: float) -> str:
-    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds")
+def _part_in_json(part: Window | UnseenTime) -> dict[str, Any]:
+    return in_json(part) | _ends(part)
+
+
+def _ends(part: Window | UnseenTime | ProfileSummary) -> dict[str, str]:
+    ends = {"begin": part.begin, "end": part.end}
+    return {name: datetime.fromtimestamp(end, UTC).isoformat(timespec="seconds") for name, end in ends.items()}

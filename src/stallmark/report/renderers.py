@@ -1,4 +1,4 @@
-"""The renderers of documents, which know nothing but documents: HTML files, terminals, JSON."""
+"""The renderers of documents, which know nothing but documents: HTML files, terminals, Markdown, JSON."""
 
 import base64
 import json
@@ -33,11 +33,12 @@ from stallmark.analysis.step_summary import (
 from stallmark.analysis.validity.gates import Gate
 from stallmark.format import NBSP
 from stallmark.record.devices import DeviceLabel
+from stallmark.redact import markdown
 from stallmark.report import figures
 from stallmark.report.document import Block, Brief, Bullets, Document, Note, Notes, Shown, Title, Verdict, Words
 from stallmark.report.figures import plain
 from stallmark.report.picture import svg
-from stallmark.report.table import Cell
+from stallmark.report.table import Cell, in_markdown
 from stallmark.report.targets import refuse_target, write_whole
 from stallmark.report.terminal import STYLES, InTerminal, listed
 from stallmark.report.text import reading, sentence, validity
@@ -234,3 +235,42 @@ def _renderables(block: Block) -> Iterator[RenderableType]:
 
 def _text(note: Note) -> Text:
     return Text.assemble((note.word, "bold"), f": {note.text}") if note.word else Text(note.text)
+
+
+# A document in Markdown, for the summary page of a CI job, a ticket or a pull request.
+
+
+def document_in_markdown(document: Document) -> str:
+    """Return the answer of a document, and the document's parts for a terminal."""
+    paragraphs = [f"## {markdown(f'Stallmark: {document.title}')}"]
+    if document.banner:
+        paragraphs.append(f"**{markdown(document.banner)}**")
+    if document.answer:
+        paragraphs.append(f"**{markdown(document.answer)}**")
+    shown = {document.title, document.answer}
+    for block in (block for part in document.brief for block in part):
+        if not (isinstance(block, Words) and block.text in shown):
+            paragraphs += ["\n".join(lines)] if (lines := list(_markdown_lines(block))) else []
+    return "\n\n".join(paragraphs)
+
+
+def _markdown_lines(block: Block) -> Iterator[str]:
+    match block:
+        case Words():
+            yield (f"**{markdown(block.strong)}** " if block.strong else "") + markdown(block.text)
+        case Title():
+            yield f"### {markdown(block.text)}"
+        case Shown():
+            if block.table.rows:
+                yield from in_markdown(block.table)
+        case Bullets():
+            yield from (f"- {markdown(text)}" for text in block.texts)
+        case Notes():
+            for note in block.items:
+                words = f"{note.word}: {note.text}" if note.word else note.text
+                yield f"- **{markdown(str(note.mark))}** {markdown(words)}"
+        case Verdict():
+            yield f"**{markdown(block.word.upper())}** {markdown(block.text)}"
+            yield from (f"- {markdown(text)}" for text in block.notes)
+        case _:
+            raise TypeError(f"Markdown shows no {type(block).__name__}.")

@@ -15,10 +15,11 @@ from support.mssql_server import Server
 from support.pages import render, table
 from support.programmed import READ_MS, READS_PER_S, WRITE_MS, WRITES_PER_S, Programme, recorded
 
+from stallmark.analysis.experiment import marks
 from stallmark.analysis.read.interval import ReadKind
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.validity.invalid import ValidityKind
-from stallmark.report.columns import marks
+from stallmark.report.text import sentence
 
 
 def found(server: Server, folder: Path, **programme: object) -> RunSummary:
@@ -128,10 +129,10 @@ def test_a_view_that_takes_seconds_gives_figures_with_their_uncertainty(server, 
 def test_gaps_stand_in_the_terminal_and_in_the_report(server: Server, tmp_path: Path) -> None:
     record, _ = recorded(server, tmp_path / "run", Programme(refused=lambda now: 12 < now < 25))
     experiment = summary(record)
-    [gap] = [one for one in marks(experiment, experiment.steps[0]) if one.finding.kind is ReadKind.NOT_READ]
+    [gap] = [one for one in marks(experiment.runs[0], experiment.steps[0]) if one.kind is ReadKind.NOT_READ]
     console = Console(width=4000, file=StringIO(), record=True)
     console.print(table(experiment))
-    assert gap.sentence in console.export_text() and escape(gap.sentence) in render(experiment)
+    assert sentence(gap) in console.export_text() and escape(sentence(gap)) in render(experiment)
 
 
 def test_a_query_that_is_refused_is_no_reason_for_another_login(server: Server, tmp_path: Path) -> None:

@@ -86,6 +86,17 @@ def test_what_is_rolled_back_is_not_there(database, sessions):
     assert numbers(database) == [0, 6]
 
 
+@pytest.mark.parametrize("isolation", Isolation)
+def test_after_an_error_the_session_goes_on(database, sessions, isolation):
+    session = sessions()
+    before = session.call("level", ())
+    with pytest.raises(CallFailed, match="by zero"), session.transaction(isolation):
+        session.call("add", (1, 5))
+        session.call("divide", (0,))
+    assert not session.is_lost and session.call("level", ()) == before
+    assert numbers(database) == [0, 0]
+
+
 def test_a_deadlock_between_the_calls_leaves_both_sessions_clean(database, sessions):
     pair, both_hold_one = (sessions(), sessions()), Barrier(2)
 

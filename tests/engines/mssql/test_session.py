@@ -3,12 +3,13 @@
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 
 import pytest
 from support.mssql_server import answering, engine_at, says_it_is
 from support.tds.answers import Cut, Error, Hold, Rows
-from support.tds.datatypes import INT, nvarchar
+from support.tds.datatypes import INT, DataType, nvarchar
 from support.tds.responder import Responder
 from support.tds.script import Script
 from support.tds.tokens import Column
@@ -123,6 +124,19 @@ def test_babelfish_s_one_number_is_told_apart_by_its_words(framed, script, said_
     assert raised.value.kind is kind and raised.value.code == "33557097"
 
 
+def test_on_babelfish_the_level_is_set_in_a_batch_of_its_own():
+    script = Script()
+    says_it_is(script, banner="Babelfish for PostgreSQL with SQL Server Compatibility - 12.0 (Babelfish 4.4.0)")
+    script.sql("SELECT @@SPID", Rows([Column("spid", INT)], [(57,)]))
+    with answering(script) as server:
+        session = engine_at(server).session(10)
+        server.forget()
+        with session.transaction(Isolation.SERIALIZABLE):
+            session.roll_back()
+        assert said(server)[1:] == ROLL_BACK.split("; ")
+        session.close()
+
+
 def test_a_transaction_may_decide_to_roll_back(framed, server):
     with framed.transaction(Isolation.SERIALIZABLE):
         framed.call("one", (1,))
@@ -229,6 +243,37 @@ def test_parameters_have_the_types_of_the_procedure_at_every_call(engine, server
         session.close()
 
 
+def test_named_arguments_take_no_types_of_the_order_in_which_they_are_declared(engine, server, script):
+    columns = [Column("type_name", nvarchar(128)), *(Column(name, INT) for name in ("bytes", "digits", "decimals"))]
+    script.sql(r"sys\.parameters[^;]*'dbo.note'", Rows(columns, [("int", 4, 10, 0), ("varchar", 20, 0, 0)]))
+    script.sql("sp_describe_undeclared_parameters", Error(11501, "The parameter type could not be deduced."))
+    script.procedure("dbo.note", Rows([Column("x", INT)], [(1,)]))
+    session = engine.session(10)
+    session.prepare("note", "EXEC dbo.note @text = ?, @id = ?")
+    assert session.call("note", ("not a number", 7)) == [(1,)]
+    assert [each.value for each in server.requests[-1].parameters[-2:]] == ["not a number", 7]
+    session.close()
+
+
+@pytest.mark.parametrize("kind", ["varchar", "nvarchar"])
+def test_texts_of_a_batch_have_the_type_that_the_server_asks_for(engine, server, script, kind):
+    columns = [Column("parameter_ordinal", INT), *(Column(name, nvarchar(128)) for name in ("name", "id", "type"))]
+    described = [(1, "@P1", "", f"{kind}(20)"), (2, "@P2", "", "int"), (3, "@P3", "", "datetime2(3)")]
+    script.sql("sp_describe_undeclared_parameters", Rows(columns, described), times=1)
+    script.sql("WHERE code", Rows([Column("x", INT)], [(1,)]))
+    sent = []
+    for _ in range(2):  # asked once, for all sessions
+        session = engine.session(10)
+        session.prepare("look", "SELECT 1 FROM t WHERE code = ? AND id = ? AND made > ? AND note <> 'why?'")
+        for code in ("a", "Zürich" * 10):
+            assert session.call("look", (code, 7, "2026-11-29T21:00:00.000")) == [(1,)]
+            sent.append([(each.type.name, each.type.size, each.value) for each in server.requests[-1].parameters[-3:]])
+        session.close()
+    assert [values[0][2] for values in sent[:2]] == ["a", "Zürich" * 10]
+    assert {values[0][:2] for values in sent} == {(kind, 8000)}
+    assert {values[1][0] for values in sent} == {"int"} and {values[2][0] for values in sent} == {"nvarchar"}
+
+
 @pytest.mark.parametrize("length", [8_000, 8_001, 3_000_000])
 @pytest.mark.parametrize("call", ["{CALL dbo.note(?, ?)}", "BEGIN TRANSACTION; EXEC dbo.note ?, ?; COMMIT"])
 def test_a_long_text_arrives_whole(engine, server, script, call, length):
@@ -242,6 +287,21 @@ def test_a_long_text_arrives_whole(engine, server, script, call, length):
         assert session.call("note", (7, text)) == [(1,)]
         assert [each.value for each in server.requests[-1].parameters[-2:]] == [7, text]
     session.close()
+
+
+def test_times_with_an_offset_are_fetched_as_texts_that_can_be_bound_again(engine, script):
+    """pyodbc alone refuses the type."""
+    zones = [timezone(timedelta(hours=hours, minutes=minutes)) for hours, minutes in ((0, 0), (5, 45), (-3, -30))]
+    moments = [datetime(2026, 3, 1, 4, 5, 6, 789_012, zone) for zone in zones]
+    kind = DataType(0x2B, scale=7)
+    script.sql("SELECT made", Rows([Column("made", kind)], [*((moment,) for moment in moments), (None,)]))
+    session = engine.session(10)
+    session.prepare("made", "SELECT made")
+    texts = ["2026-03-01T04:05:06.7890120" + zone for zone in ("+00:00", "+05:45", "-03:30")]
+    assert session.call("made", ()) == [*((text,) for text in texts), (None,)]
+    session.close()
+    with engine.few_logins():
+        assert [engine.query("SELECT made")[1] for _ in range(2)] == [(texts[1],)] * 2
 
 
 # Errors

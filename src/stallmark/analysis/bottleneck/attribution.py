@@ -9,7 +9,7 @@ import numpy as np
 from stallmark.analysis.bottleneck.summary import PARTS, STORAGE, Budget
 from stallmark.analysis.read.counters import Counters
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.io import DEVICE, SERVER, Io, Names, OwnCpu, delta_over
+from stallmark.analysis.read.io import DEVICE, SERVER, HostCpu, Io, Names, OwnCpu, delta_over, host_cpu
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.waits import WaitParts
 
@@ -96,14 +96,13 @@ def _sessions_at_cpus(
         # These sessions are all that the processes serve, so the CPU time is exact; else it is a bound.
         if alone:
             return at_most, 0.0
-    host = delta_over(io.host, interval)
-    if host is None or host.broken:
+    host = host_cpu(delta_over(io.host, interval))
+    if host is None:
         return 0.0, at_most
-    kernel = host.values.get("system_s", 0.0) / host.seconds
-    return 0.0, min(at_most, _waited_share(io, interval) * in_io + kernel)
+    return 0.0, min(at_most, _waited_share(io, host, interval) * in_io + host.kernel)
 
 
-def _waited_share(io: Io, interval: Interval) -> float:
+def _waited_share(io: Io, host: HostCpu, interval: Interval) -> float:
     """Return the share of the time in which any process may have waited for a CPU.
 
     It is the kernel's figure if known, else all the time in which CPUs were busy: they are all busy at once for no
@@ -112,10 +111,7 @@ def _waited_share(io: Io, interval: Interval) -> float:
     pressure = delta_over(io.cpu_pressure, interval)
     if pressure is not None and not pressure.broken and "cpu_stalled_s" in pressure.values:
         return min(1.0, pressure["cpu_stalled_s"] / pressure.seconds)
-    host = delta_over(io.host, interval)
-    assert host
-    idle = host.values.get("idle_s", 0.0) + host.values.get("iowait_s", 0.0)
-    return 1 - idle / math.fsum(host.values.values())
+    return host.busy_share
 
 
 def _device_shares(io: Io, interval: Interval) -> dict[str, float]:

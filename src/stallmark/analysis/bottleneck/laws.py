@@ -4,13 +4,14 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from statistics import fmean
 from typing import Any
 
 from stallmark.analysis.bottleneck.summary import Demands, Law, LawKind, Limit, Prediction
 from stallmark.analysis.finding import Finding, Severity
 from stallmark.analysis.read.counters import Counters, Delta
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.io import SERVER, Io, delta_over
+from stallmark.analysis.read.io import SERVER, Io, delta_over, host_cpu
 from stallmark.analysis.read.server_summary import ServerWait
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.waits import WaitParts, part_of
@@ -111,16 +112,9 @@ def _needed_busy_share(delta: Delta, model: EmulatedArray) -> float:
     return float((positioning + transfer_ms) / 1000 / delta.seconds / model.spindles)
 
 
-def cpu_cores(load: Load, io: Io, seen: Mapping[str, float], interval: Interval) -> tuple[float, float] | None:
-    """Return the cores busy on the server's machine, and the cores that sessions and executors account for. None if the
-    machine's cores are unknown or no sessions were sampled."""
-    host = delta_over(io.host, interval)
-    if host is None or host.broken or not seen:
-        return None
-    idle = host.values.get("idle_s", 0.0) + host.values.get("iowait_s", 0.0)
-    busy = (sum(host.values.values()) - idle) / host.seconds
-    driver = float(interval.select(load.user_sum("cpu_us")).mean()) / 1e6
-    return busy, seen.get("cpu", 0.0) + driver
+def accounted_cores(load: Load, sessions: float, interval: Interval) -> float:
+    """Return the cores that `sessions` on a CPU and the executors account for."""
+    return sessions + float(interval.select(load.user_sum("cpu_us")).mean()) / 1e6
 
 
 def _cpu_law(load: Load, io: Io, seen: Mapping[str, float], interval: Interval) -> Law | None:
@@ -129,13 +123,12 @@ def _cpu_law(load: Load, io: Io, seen: Mapping[str, float], interval: Interval) 
     More sessions than cores queue; fewer leave room for other work. Neither is a failure, and neither accounts for the
     busy cores.
     """
-    if (cores := cpu_cores(load, io, seen, interval)) is None:
+    host = host_cpu(delta_over(io.host, interval))
+    if host is None or not seen or host.busy < LAW_FLOOR_USERS:
         return None
-    busy, known = cores
-    if busy < LAW_FLOOR_USERS:
-        return None
-    closed = True if abs(known / busy - 1) <= CPU_ACCOUNTED else None
-    return _law(LawKind.CPU, busy, known, CPU_ACCOUNTED, closed)
+    known = accounted_cores(load, seen.get("cpu", 0.0), interval)
+    closed = True if abs(known / host.busy - 1) <= CPU_ACCOUNTED else None
+    return _law(LawKind.CPU, host.busy, known, CPU_ACCOUNTED, closed)
 
 
 _WAIT_LAW_PARTS = ("read", "log", "lock")
@@ -216,6 +209,20 @@ def predict(demands: Demands, read_ms: float) -> Prediction:
     at_least = min(rates) * per_rate / (1 + error)
     response = sum(times.values()) - times[Limit.THINK_TIME]
     return Prediction(read_ms, rate * per_rate, at_least, at_most, response, max(times, key=lambda part: times[part]))
+
+
+def mean_prediction(demands: Sequence[Demands], read_ms: float) -> Prediction:
+    """Predict throughput for several runs: means over the runs, and so are the ends of the range."""
+    predictions = [predict(demand, read_ms) for demand in demands]
+    limits = {prediction.limit for prediction in predictions}
+    return Prediction(
+        read_ms,
+        fmean(prediction.tps for prediction in predictions),
+        fmean(prediction.low for prediction in predictions),
+        fmean(prediction.high for prediction in predictions),
+        fmean(prediction.response_ms for prediction in predictions),
+        limits.pop() if len(limits) == 1 else None,
+    )
 
 
 def _other_rates(demands: Demands, read_ms: float) -> Iterator[float]:

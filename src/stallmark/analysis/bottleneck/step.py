@@ -9,9 +9,8 @@ from stallmark.analysis.bottleneck.attribution import IoTime, make_budget, relat
 from stallmark.analysis.bottleneck.laws import WHAT_IF_MS, laws, predict, wait_laws
 from stallmark.analysis.bottleneck.summary import Associated, Association, Budget, Demands, NoteKind, Source, StepCause
 from stallmark.analysis.finding import info
-from stallmark.analysis.read.counters import Counters
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.io import DEVICE, SERVER, Io, cpu_of_run, delta_over, per_second_mean, summed
+from stallmark.analysis.read.io import DEVICE, SERVER, Io, cpu_of_run, delta_over, host_cpu, per_second_mean, summed
 from stallmark.analysis.read.server_summary import IoSummary, ServerWait
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.waits import WaitParts
@@ -86,52 +85,31 @@ def associations(
 def _candidates(
     io: Io, waits: WaitParts | None, interval: Interval, budget: Budget | None, cycle_ms: float | None
 ) -> Iterator[_Candidate]:
-    def expected_elasticity(part: str) -> float | None:
-        if budget is None or not cycle_ms:
-            return None
-        return -min(1.0, budget.parts_ms[part] / cycle_ms)
-
     # The device's times are free of scheduling; the server's are the substitute.
-    data, names = (io.data_device, DEVICE) if io.data_device else (io.data, SERVER)
-    by = Source.DEVICE if io.data_device else Source.SERVER
-    yield from _mean_candidate(
-        data, names.reads, names.read_ms, Associated.READ_TIME, by, interval, expected_elasticity("read")
+    data, of_data, by = (io.data_device, DEVICE, Source.DEVICE) if io.data_device else (io.data, SERVER, Source.SERVER)
+    log, of_log, log_by = (
+        (io.wal_device, DEVICE, Source.DEVICE) if io.wal_device else (io.wal, io.wal_names, Source.SERVER)
     )
-    yield from _mean_candidate(data, names.writes, names.write_ms, Associated.WRITE_TIME, by, interval)
-    log, names = (io.wal_device, DEVICE) if io.wal_device else (io.wal, io.wal_names)
-    by = Source.DEVICE if io.wal_device else Source.SERVER
-    times = (*names.write_ms, *names.sync_ms)
-    yield from _mean_candidate(log, names.syncs, times, Associated.LOG_TIME, by, interval, expected_elasticity("log"))
-    for part, series in (
-        ("read", Associated.READERS),
-        ("log", Associated.LOG_WAITERS),
-        ("lock", Associated.LOCK_WAITERS),
+    for series, source, counters, counts, times, part in (
+        (Associated.READ_TIME, by, data, of_data.reads, of_data.read_ms, "read"),
+        (Associated.WRITE_TIME, by, data, of_data.writes, of_data.write_ms, None),
+        (Associated.LOG_TIME, log_by, log, of_log.syncs, (*of_log.write_ms, *of_log.sync_ms), "log"),
     ):
-        if waits and part in waits.users:
-            yield _Candidate(series, None, interval.select(waits.users[part]))
+        rise = counters.per_second(interval.end, *counts, *times) if counters else {}
+        count, time = summed(rise, counts), summed(rise, times)
+        if count is not None and time is not None:
+            expected = -min(1.0, budget.parts_ms[part] / cycle_ms) if part and budget and cycle_ms else None
+            yield _Candidate(series, source, interval.select(time), interval.select(count), expected)
+    waiting = {"read": Associated.READERS, "log": Associated.LOG_WAITERS, "lock": Associated.LOCK_WAITERS}
+    for name, series in waiting.items():
+        if waits and name in waits.users:
+            yield _Candidate(series, None, interval.select(waits.users[name]))
     if io.host:
         rise = io.host.per_second(interval.end)
         total = interval.select(np.sum(list(rise.values()), axis=0))
         idle = summed(rise, ("idle_s", "iowait_s"))
         if idle is not None:
             yield _Candidate(Associated.CPU, None, total - interval.select(idle), total)
-
-
-def _mean_candidate(
-    counters: Counters | None,
-    counts: tuple[str, ...],
-    times: tuple[str, ...],
-    series: Associated,
-    source: Source,
-    interval: Interval,
-    expected: float | None = None,
-) -> Iterator[_Candidate]:
-    if counters is None:
-        return
-    rise = counters.per_second(interval.end, *counts, *times)
-    count, time = summed(rise, counts), summed(rise, times)
-    if count is not None and time is not None:
-        yield _Candidate(series, source, interval.select(time), interval.select(count), expected)
 
 
 # The analysis of one step's bottleneck, put together.
@@ -176,7 +154,7 @@ def analyse_bottleneck(
     elif not step.tps:
         notes.append(info(NoteKind.NOTHING_COUNTED))
     else:
-        demands = _demands(step, manifest, load, io, waits, interval, budget, cycle_ms)
+        demands = _demands(step, manifest, load, io, interval, budget, cycle_ms)
         if demands is None:
             notes.append(info(NoteKind.NO_READS))
         elif demands.cpu_ms is None:
@@ -202,14 +180,7 @@ def _cycle_ms(load: Load, interval: Interval) -> float | None:
 
 
 def _demands(
-    step: StepFigures,
-    manifest: Manifest,
-    load: Load,
-    io: Io,
-    waits: WaitParts | None,
-    interval: Interval,
-    budget: Budget,
-    cycle_ms: float,
+    step: StepFigures, manifest: Manifest, load: Load, io: Io, interval: Interval, budget: Budget, cycle_ms: float
 ) -> Demands | None:
     """Return the demands, or None if no reads were counted, or not timed. The budget covers all transactions:
     transactions of users are taken to have the same shares."""
@@ -257,9 +228,8 @@ def _used_cores(step: StepFigures, load: Load, io: Io, interval: Interval, cores
 def _cores(manifest: Manifest, io: Io, interval: Interval) -> int | None:
     """Return the cores of the server's machine, from the CPU time of all cores per second; else as the server reports
     them."""
-    host = delta_over(io.host, interval)
     # All CPUs together pass one second per core and second.
-    if host is not None and not host.broken:
-        return max(1, round(sum(host.values.values()) / host.seconds))
+    if host := host_cpu(delta_over(io.host, interval)):
+        return max(1, round(host.cores))
     schedulers = manifest.server.settings.get("server schedulers", "")
     return int(schedulers) if schedulers.isdecimal() else None

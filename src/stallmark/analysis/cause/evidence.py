@@ -7,8 +7,8 @@ from statistics import fmean
 
 import numpy as np
 
-from stallmark.analysis.bottleneck.laws import predict
-from stallmark.analysis.bottleneck.summary import STORAGE, Source
+from stallmark.analysis.bottleneck.laws import mean_prediction
+from stallmark.analysis.bottleneck.summary import STORAGE, Demands, Source
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.points import sampling_uncertainty
 from stallmark.analysis.read.server_summary import IoSummary
@@ -360,33 +360,31 @@ def check_model(model: Sequence[StepSummary], other: Sequence[StepSummary]) -> l
 
     Predictions are means over the runs of `model`, and so are the ends of their range.
     """
-    demands = [step.cause.demands for step in model if step.cause and step.cause.demands]
-    other_demands = [step.cause.demands for step in other if step.cause and step.cause.demands]
-    if (
-        not demands
-        or not other_demands
-        or len(demands) < len(model)
-        or len(other_demands) < len(other)
-        or not _same_users_and_reads(model, other)
-    ):
+    demands, other_demands = demands_of(model), demands_of(other)
+    if not demands or not other_demands or not _same_users_and_reads(model, other):
         return []
     # Read times of the device and of the server are different quantities.
     if {demand.read_source for demand in (*demands, *other_demands)} != {demands[0].read_source}:
         return []
-    read_ms = fmean(demand.read_ms for demand in other_demands)
-    predictions = [predict(demand, read_ms) for demand in demands]
+    predicted = mean_prediction(demands, fmean(demand.read_ms for demand in other_demands))
     return [
         ModelTest(
             model[0].variant,
             other[0].variant,
-            read_ms,
-            fmean(prediction.tps for prediction in predictions),
-            fmean(prediction.low for prediction in predictions),
-            fmean(prediction.high for prediction in predictions),
+            predicted.read_ms,
+            predicted.tps,
+            predicted.low,
+            predicted.high,
             fmean(demand.tps for demand in other_demands),
             len(other_demands),
         )
     ]
+
+
+def demands_of(steps: Sequence[StepSummary]) -> list[Demands]:
+    """Return the parameters of each step's model; empty if a step has none."""
+    known = [step.cause.demands for step in steps if step.cause and step.cause.demands]
+    return known if len(known) == len(steps) else []
 
 
 def _same_users_and_reads(model: Sequence[StepSummary], other: Sequence[StepSummary]) -> bool:

@@ -317,12 +317,11 @@ def _drift(side: Side, step: tuple[str, int], metric: Metric) -> _Drift | None:
 
 def _by_reason(reasons: Sequence[tuple[Any, StepSummary]]) -> list[Mapping[str, Any]]:
     """Return every reason (`because`) with its `runs`, the one of most runs first."""
-    grouped = [{"because": same[0][0], "runs": _runs(step for _, step in same)} for same in group(reasons, _first)]
+    grouped = [
+        {"because": same[0][0], "runs": _runs(step for _, step in same)}
+        for same in group(reasons, lambda pair: pair[0])
+    ]
     return sorted(grouped, key=lambda entry: -len(entry["runs"]))
-
-
-def _first(pair: tuple[Any, StepSummary]) -> Any:
-    return pair[0]
 
 
 def _runs(steps: Iterable[StepSummary]) -> list[str]:

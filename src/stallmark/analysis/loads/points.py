@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from stallmark.analysis.compare.claims import Claims, comparable, decide
 from stallmark.analysis.compare.sides import ratio_of
@@ -20,15 +21,25 @@ from stallmark.analysis.validity.service_level import LevelOutcome
 _WORST_FIRST = (LevelOutcome.NOT_MET, LevelOutcome.NOT_KNOWN, LevelOutcome.MEAN_ONLY, LevelOutcome.MET)
 
 
-@dataclass(frozen=True)
-class LoadPoint:
-    """A load in a step over its runs. Means are over the runs in which the figure is known."""
+T = TypeVar("T")
 
-    runs: tuple[LoadStep, ...]
+
+@dataclass(frozen=True)
+class _Repeats(Generic[T]):
+    """Equal steps of several runs. Means are over the runs in which the figure is known."""
+
+    runs: tuple[T, ...]
 
     @property
-    def first(self) -> LoadStep:
+    def first(self) -> T:
         return self.runs[0]
+
+    def mean(self, value: Callable[[T], float | None]) -> float | None:
+        return mean_of([value(run) for run in self.runs])
+
+
+class LoadPoint(_Repeats[LoadStep]):
+    """A load in a step over its runs."""
 
     @property
     def rate(self) -> float | None:
@@ -49,22 +60,9 @@ class LoadPoint:
         """Return the share of the response time that storage takes."""
         return self.mean(lambda run: run.budget.storage_share if run.budget else None)
 
-    def mean(self, value: Callable[[LoadStep], float | None]) -> float | None:
-        return mean_of([value(run) for run in self.runs])
 
-
-@dataclass(frozen=True)
-class WholePoint:
+class WholePoint(_Repeats[WholeStep]):
     """A step over its runs, all loads together."""
-
-    runs: tuple[WholeStep, ...]
-
-    @property
-    def first(self) -> WholeStep:
-        return self.runs[0]
-
-    def mean(self, value: Callable[[WholeStep], float | None]) -> float | None:
-        return mean_of([value(run) for run in self.runs])
 
 
 def load_points(steps: Sequence[LoadStep]) -> list[LoadPoint]:

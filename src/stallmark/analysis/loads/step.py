@@ -12,7 +12,7 @@ from stallmark.analysis.compare.sides import name_of
 from stallmark.analysis.finding import Finding, invalid
 from stallmark.analysis.finding import Kind as FindingKind
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.load_io import IoByLoad, LoadIo, RawFigures, RawLoadSummary, read_raw_io
+from stallmark.analysis.read.load_io import IoByLoad, LoadIo, RawFigures, read_raw_io
 from stallmark.analysis.read.queries import Execution, LeftQuery, read_executions, read_left_queries
 from stallmark.analysis.read.sample_times import numbers
 from stallmark.analysis.run import RunSummary
@@ -21,7 +21,7 @@ from stallmark.analysis.validity.invalid import ValidityKind
 from stallmark.analysis.validity.service_level import MEAN_ONLY, LevelOutcome, ServiceLevel, judge_figure, judge_reads
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.workload import Load
-from stallmark.record.reader import Record, recorded_seconds
+from stallmark.record.reader import Record
 from stallmark.stats.thresholds import LEAST_DONE, QUERY_WAITED_S
 
 
@@ -314,7 +314,7 @@ class MeasuredStep:
     number: int
     summary: StepSummary
     interval: Interval
-    raw: list[RawLoadSummary]
+    raw: Mapping[str, RawFigures]  # keys: load
     io: IoByLoad | None  # if the server reports I/O by session
 
 
@@ -322,9 +322,9 @@ def measured_steps(record: Record, run: RunSummary) -> list[MeasuredStep]:
     """Read the measured steps of a run. `run` is the summary of its record."""
     steps = _planned(record.manifest, run)
     intervals = [_interval(number, step) for number, step, _ in steps]
-    raw = read_raw_io(record, max([recorded_seconds(record), *(interval.end for interval in intervals)]), intervals)
+    raw = read_raw_io(record, intervals)
     return [
-        MeasuredStep(number, step, interval, raw.summaries(interval), by_load)
+        MeasuredStep(number, step, interval, raw.get(interval.index, {}), by_load)
         for (number, step, by_load), interval in zip(steps, intervals, strict=True)
     ]
 
@@ -336,7 +336,6 @@ def steps_of_loads(record: Record, measured: Sequence[MeasuredStep], views: Mapp
     load_steps = []
     for measured_step in measured:
         planned, step = record.manifest.steps[measured_step.number], measured_step.summary
-        raw = {summary.load: summary.together for summary in measured_step.raw}
         for load in record.loads:
             if not (count := load.counts[measured_step.number]):
                 continue
@@ -344,7 +343,7 @@ def steps_of_loads(record: Record, measured: Sequence[MeasuredStep], views: Mapp
             own_io = measured_step.io.loads.get(load.name) if measured_step.io else None
             match load.kind:
                 case "raw":
-                    load_steps.append(raw_step(load, step, count, alone, raw.get(load.name)))
+                    load_steps.append(raw_step(load, step, count, alone, measured_step.raw.get(load.name)))
                 case "streams":
                     queries = [execution for execution in executions if execution.load == load.name]
                     unended = [query for query in left if query.load == load.name]
@@ -364,9 +363,8 @@ def whole_steps(record: Record, measured: Sequence[MeasuredStep]) -> list[WholeS
     for measured_step in measured:
         step, interval = measured_step.summary, measured_step.interval
         data, device = step.storage.data, step.storage.data_device
-        raw_iops = sum(
-            raw.together.iops for raw in measured_step.raw if raw.load in emulated
-        )  # counted separately from the device
+        # Such loads are counted apart from the device.
+        raw_iops = sum(figures.iops for load, figures in measured_step.raw.items() if load in emulated)
         least = min((available for t, available in free if interval.begin <= t < interval.end), default=None)
         steps.append(
             WholeStep(

@@ -104,7 +104,8 @@ def summarise_loads(
     of_loads, step_summaries = [], []
     for record, run in zip(records, runs, strict=True):
         measured = measured_steps(record, run)
-        of_loads += steps_of_loads(record, measured, _views_of_run(of_runs, name_of(run)))
+        own_views = {name: view for (name, folder), view in of_runs.items() if folder == name_of(run)}
+        of_loads += steps_of_loads(record, measured, own_views)
         step_summaries += whole_steps(record, measured)
     points, steps = load_points(of_loads), whole_points(step_summaries)
     cost, cells = penalties(points), cells_steps(points, steps)
@@ -120,7 +121,7 @@ def summarise_loads(
         answer=main_finding(findings),
         findings=findings,
         cautions=list(_cautions(runs, made)),
-        drifts=[drift for same in group(runs, _variant) for drift in drifts(same)],
+        drifts=[drift for same in group(runs, lambda run: run.manifest.variant.name) for drift in drifts(same)],
     )
     loads = {name: _as_own_experiment(view, name, whole, points, claims, cost, cells) for name, view in made.items()}
     return LoadsSummary(whole, loads, points, steps, cost, cells)
@@ -181,11 +182,3 @@ def _cautions(runs: Sequence[RunSummary], views_by_load: dict[str, ExperimentSum
     yield from (
         finding for number, finding in enumerate(derived) if finding.facts not in [o.facts for o in derived[:number]]
     )
-
-
-def _views_of_run(of_runs: dict[tuple[str, str], RunSummary], run_name: str) -> dict[str, RunSummary]:
-    return {name: run for (name, folder), run in of_runs.items() if folder == run_name}
-
-
-def _variant(run: RunSummary) -> str:
-    return run.manifest.variant.name

@@ -253,7 +253,9 @@ def characterise(records: Sequence[Record], map_runs: Callable[..., Iterable[Run
         slope=slope_of(pools),
         traced=traced,
         io=step.storage.data,
-        by_transaction=_drop_rare_shares(step.reads),
+        by_transaction=[
+            reads if reads.counted >= SHARE_SAMPLES else replace(reads, share=None) for reads in step.reads
+        ],
         published=published_for(manifest.workload.name or ""),
         findings=[],
         cautions=list(_invalid_runs(steps)),
@@ -267,16 +269,6 @@ def characterise(records: Sequence[Record], map_runs: Callable[..., Iterable[Run
     if shallow := shallow_history(history, ("memory", "flash"), manifest.server.product):
         locality.cautions.append(shallow)
     return locality
-
-
-def _drop_rare_shares(reads: Sequence[TransactionReads]) -> list[TransactionReads]:
-    """Return the reads by type, without the share of types that were counted too rarely."""
-    return [
-        TransactionReads(
-            **vars(reads_of_type) | {"share": reads_of_type.share if reads_of_type.counted >= SHARE_SAMPLES else None}
-        )
-        for reads_of_type in reads
-    ]
 
 
 def _findings(locality: Locality) -> Iterator[Finding]:
@@ -339,17 +331,15 @@ def _cautions(locality: Locality, unused: str | None) -> Iterator[Finding]:
             late = abs(traced.reads - counted) <= of_late_reports
             yield caution(LocalityKind.UNLIKE_COUNTED, traced=traced.reads, counted=counted, reported_late=late)
         if short := [
-            size.share for size in traced.flash if size.least is not None and _unknown_share(size) > WIDE_BAND
+            size.share
+            for size in traced.flash
+            if size.least is not None and size.most is not None and size.most - size.least > WIDE_BAND
         ]:
             yield caution(LocalityKind.SHORT, share=short[0], judged=traced.judged_by)
         if any(pool.measured is None for pool in locality.pools):
             yield caution(LocalityKind.ESTIMATED, pool_share=traced.pool_share)
     if locality.slope is None and locality.pools:
         yield caution(LocalityKind.FEW_SIZES)
-
-
-def _unknown_share(size) -> float:
-    return size.most - size.least
 
 
 def _invalid_runs(steps: Sequence[StepSummary]) -> Iterator[Finding]:

@@ -22,7 +22,6 @@ _READ, _WRITE = 0, 1
 
 @dataclass(frozen=True)
 class DataFile:
-    relation: str
     table: str
     kind: str
     size_bytes: int
@@ -64,7 +63,7 @@ def has_trace(record: Record) -> bool:
 def read_trace(record: Record) -> Trace:
     """Return the trace of a run for which `has_trace` is true."""
     known = {
-        row["file"]: DataFile(row["relation"], row["table"], row["kind"], row["size_bytes"])
+        row["file"]: DataFile(row["table"], row["kind"], row["size_bytes"])
         for row in record.table("io_files").to_pylist()
     }
     names = {"begun_us": "f8", "file": "i8", "offset": "i8", "bytes": "i4", "pid": "i4", "op": "i1", "lost": "i8"}

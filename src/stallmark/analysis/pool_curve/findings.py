@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from statistics import fmean
 
+from stallmark.analysis.bottleneck.laws import mean_prediction
+from stallmark.analysis.cause.evidence import demands_of
 from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.finding import Finding, Kind, caution, info
 from stallmark.analysis.points import Point, points
@@ -118,41 +120,25 @@ def _predicted_finding(curve: PoolCurve, steps: Sequence[StepSummary]) -> Findin
     """
     fitted = throughput_curve(curve)
     for size in curve.sizes:
-        prediction = _prediction(size, steps)
-        if prediction is None:
+        demands = demands_of([step for step in steps if step.variant == size.variant])
+        # Reads that were not slow in each run do not mean other storage.
+        if not demands or min(demand.read_ms for demand in demands) < SLOW_TIMES * FAST_MS:
             continue
-        read_ms, tps, low, high = prediction
-        equal = fitted.size_of(tps)
+        predicted = mean_prediction(demands, FAST_MS)
+        equal = fitted.size_of(predicted.tps)
         # Outside the curve, or no better than the measured size.
         if equal is None or equal <= size.pool_bytes:
             continue
-        ends = [fitted.size_of(low), fitted.size_of(high)]
         return caution(
             FlashKind.READS_FOR_MEMORY,
             pool_bytes=size.pool_bytes,
-            read_ms=[read_ms, FAST_MS],
-            per_s=[size.rate.value, tps, low, high],
+            read_ms=[fmean(demand.read_ms for demand in demands), FAST_MS],
+            per_s=[size.rate.value, predicted.tps, predicted.low, predicted.high],
             primary=curve.primary,
             equal_bytes=equal,
-            equal_range=ends,
+            equal_range=[fitted.size_of(predicted.low), fitted.size_of(predicted.high)],
         )
     return None
-
-
-def _prediction(size: CurveSize, steps: Sequence[StepSummary]) -> tuple[float, float, float, float] | None:
-    """Return the measured read time, and the throughput predicted for FAST_MS with its range, means over the runs of a
-    size; None if reads were not slow in each run, or nothing is predicted for a run."""
-    causes = [step.cause for step in steps if step.variant == size.variant]
-    demands = [cause.demands for cause in causes if cause and cause.demands]
-    predictions = [
-        prediction for cause in causes if cause for prediction in cause.predictions if prediction.read_ms == FAST_MS
-    ]
-    if not causes or len(demands) < len(causes) or len(predictions) < len(causes):
-        return None
-    if min(demand.read_ms for demand in demands) < SLOW_TIMES * FAST_MS:
-        return None
-    tps, low, high = (fmean(getattr(prediction, name) for prediction in predictions) for name in ("tps", "low", "high"))
-    return fmean(demand.read_ms for demand in demands), tps, low, high
 
 
 # The findings of a memory curve: how much is enough, what more and less of it do, and how well it is known.

@@ -139,7 +139,6 @@ class Saturation:
     knee: int | None
     """The number beyond which a doubling brings less than PROBE_GAIN on average up to each later step; None if the last
     step still gained, or with one step."""
-    best: ProbeStep | None
     collapse: int | None  # first number that collapsed
     because: Finding | None  # reason for the collapse
     unstable: tuple[int, ...]  # numbers with slumps within the step
@@ -189,16 +188,15 @@ def saturation(pattern: Pattern, steps: Sequence[ProbeStep]) -> Saturation:
     knee = _knee(judged)
     collapse, because = _collapse(judged, knee)
     unstable = tuple(step.outstanding for step in judged if is_unstable(step))
-    best = max(judged, key=lambda step: step.iops, default=None)
+    marks = {"collapse": collapse, "because": because, "unstable": list(unstable), "limited": list(limited)}
     return Saturation(
         pattern,
         knee.outstanding if knee else None,
-        best,
         collapse,
         because,
         unstable,
         limited,
-        _finding(pattern, judged, knee, {"collapse": collapse, "because": because} | _marked_depths(unstable, limited)),
+        _finding(pattern, judged, knee, marks),
     )
 
 
@@ -268,10 +266,6 @@ def _finding(
         return info(ProbeKind.NOT_SATURATED, **facts)
     beyond = {"gain": last.iops / knee.iops - 1, "last": last.outstanding, "last_ms": last.mean_ms}
     return info(ProbeKind.SATURATED, **facts, **beyond)
-
-
-def _marked_depths(unstable: Sequence[int], limited: Sequence[int]) -> dict[str, Any]:
-    return {"unstable": list(unstable), "limited": list(limited)}
 
 
 def _rate_facts(step: ProbeStep) -> dict[str, Any]:

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from stallmark.analysis.read.rises import Codes, CounterIncrements, PairCodes
-from stallmark.analysis.read.sample_times import first_of_runs, floats
+from stallmark.analysis.read.sample_times import first_of_runs, floats, plus
 from stallmark.errors import StallmarkError
 from stallmark.record.profile.interval_table import (
     IO,
@@ -247,7 +247,7 @@ class _WaitCounters:
         types, sample = np.divmod(places, len(self._told))
         self.lost[sample[lost]] = True
         seen = self._told[sample]
-        self._sums[column] = _plus(self._sums[column], types[seen], rises[seen])
+        self._sums[column] = plus(self._sums[column], types[seen], rises[seen])
 
     def mark_unknown(self, column: int, first: int, last: int) -> None:
         pass
@@ -259,7 +259,7 @@ def _waits_of_sessions(folder: Path, samples: Samples) -> list[Waited]:
     classes: dict[str, str] = {}
     before_s = np.append(0.0, np.where(samples.seen, samples.elapsed_s, 0.0))
     for sample, batch in rows_by_sample(folder, "sessions_seen", samples):
-        sums = _plus(sums, types.codes(batch, "wait_type"), floats(batch, "users") * before_s[sample] * 1000)
+        sums = plus(sums, types.codes(batch, "wait_type"), floats(batch, "users") * before_s[sample] * 1000)
         _note_classes(classes, batch)
     return [
         Waited(name, classes[name], None, ms) for name, ms in zip(types.names, sums.tolist(), strict=True) if ms > 0
@@ -269,13 +269,6 @@ def _waits_of_sessions(folder: Path, samples: Samples) -> list[Waited]:
 def _note_classes(classes: dict[str, str], batch: pa.RecordBatch) -> None:
     kinds = pa.table(batch.select(["wait_type", "wait_class"])).group_by(["wait_type", "wait_class"]).aggregate([])
     classes |= dict(zip(kinds["wait_type"].to_pylist(), kinds["wait_class"].to_pylist(), strict=True))
-
-
-def _plus(sums: np.ndarray, groups: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return the sums by group with further values added."""
-    more = np.bincount(groups, values, len(sums)).astype(float)  # without values bincount returns integers
-    more[: len(sums)] += sums
-    return more
 
 
 def intervals_of(folder: Path, samples: Samples | None = None) -> Intervals:

@@ -15,6 +15,7 @@ import numpy as np
 
 from stallmark.analysis.read.counters import Counters, Delta, read_counters
 from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.sample_times import plus
 from stallmark.analysis.read.server_io import ServerIo, read_untimed_log, untimed_spans
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.read.throughput import Load
@@ -146,40 +147,54 @@ def read_io(record: Record, server_io: ServerIo, checkpoints: Counters | None = 
         server_cpu=read_counters(record, "server_cpu", ["user_s", "system_s", "run_delay_s"]).get(""),
         cpu_pressure=read_counters(record, "host", ["cpu_stalled_s"]).get(""),
         kernel_cpu=read_counters(record, "kernel_cpu", ["system_s"]).get(""),
-        client_cpu=None if has_raw else _client_cpu(record),
+        # The programs of raw loads are in no table.
+        client_cpu=None if has_raw else _sums_per_second(record, "client_cpu", "cpu_us"),
         untimed=untimed,
         server=server_io,
     )
 
 
 def _raw_bytes(record: Record) -> np.ndarray:
-    """Return the bytes that raw loads read per second, or None if a load has a folder of its own, which may be on
-    another device."""
-    total = np.zeros(0)
-    for batch in record.batches("raw_io", ["second", "read_bytes"]):
-        total = _sum(total, np.bincount(batch.column("second").to_numpy(), batch.column("read_bytes").to_numpy()))
+    """Return the bytes that raw loads read per second; NaN if a load has a folder of its own, which may be on another
+    device."""
     apart = any(load.raw and load.raw.folder for load in record.loads)
-    return np.full(len(total), np.nan) if apart else total
+    read = _sums_per_second(record, "raw_io", "read_bytes")
+    return np.full(len(read), np.nan) if apart else read
 
 
-def _client_cpu(record: Record) -> np.ndarray | None:
-    """Return the CPU time of command and conductor (µs) per second, or None if it was not recorded. Programs of raw
-    loads are in no table."""
+def _sums_per_second(record: Record, table: str, column: str) -> np.ndarray:
     total = np.zeros(0)
-    for batch in record.batches("client_cpu", ["second", "cpu_us"]):
-        total = _sum(total, np.bincount(batch.column("second").to_numpy(), batch.column("cpu_us").to_numpy()))
-    return total if len(total) else None
-
-
-def _sum(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return the sum of arrays from second 0 on, the shorter of which has nothing later."""
-    length = max(len(first), len(second))
-    total: np.ndarray = np.pad(first, (0, length - len(first))) + np.pad(second, (0, length - len(second)))
+    for batch in record.batches(table, ["second", column]):
+        total = plus(total, batch.column("second").to_numpy(), batch.column(column).to_numpy())
     return total
 
 
 def delta_over(counters: Counters | None, interval: Interval) -> Delta | None:
     return counters.delta(interval.begin, interval.end) if counters else None
+
+
+@dataclass(frozen=True)
+class HostCpu:
+    """The CPUs of the server's machine over an interval, in cores."""
+
+    cores: float
+    idle: float  # or waiting for I/O
+    busy: float
+    """Neither idle nor waiting for I/O. Stolen time counts as busy: it was asked for and not given."""
+    kernel: float
+
+    @property
+    def busy_share(self) -> float:
+        return self.busy / self.cores
+
+
+def host_cpu(host: Delta | None) -> HostCpu | None:
+    """Return the use of the CPUs from the increments of their times, or None if unknown."""
+    if host is None or host.broken or not (total_s := sum(host.values.values())):
+        return None
+    idle_s = host.values.get("idle_s", 0.0) + host.values.get("iowait_s", 0.0)
+    times_s = total_s, idle_s, total_s - idle_s, host.values.get("system_s", 0.0)
+    return HostCpu(*(time_s / host.seconds for time_s in times_s))
 
 
 def summarise_io(counters: Counters | None, interval: Interval, names: Names, source: str) -> IoSummary | None:

@@ -7,13 +7,12 @@ missing if that is less than half of the interval.
 The I/O of raw loads: per second, and in the measured interval of each step, by cell and over all cells.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from stallmark.analysis.read.counters import Counters, read_counters
 from stallmark.analysis.read.interval import Interval, Span
@@ -83,7 +82,11 @@ class LoadSessions:
         of_load = {load: counted[name] for load, name in applications(record.manifest).items() if name in counted}
         self._record, self._intervals = record, intervals
         self._loads = [
-            {load: counters for load, counters in of_load.items() if np.any(_inside(counters.t, interval))}
+            {
+                load: counters
+                for load, counters in of_load.items()
+                if np.any((counters.t >= interval.begin) & (counters.t <= interval.end))
+            }
             for interval in intervals
         ]
         self._known = [_all_known(loads, interval) for loads, interval in zip(self._loads, intervals, strict=True)]
@@ -160,10 +163,6 @@ def _longest(counters: Counters, interval: Interval) -> LoadIo | None:
     return longest if longest and longest.seconds >= LEAST_SHARE * interval.seconds else None
 
 
-def _inside(t: np.ndarray, interval: Interval) -> np.ndarray:
-    return (t >= interval.begin) & (t <= interval.end)
-
-
 def _io_between(counters: Counters, begin: float, end: float) -> LoadIo | None:
     delta = counters.delta(begin, end)
     if delta is None or delta.broken or not {"reads", "writes"} <= delta.values.keys():
@@ -222,113 +221,62 @@ class RawFigures:
     whose times start when each I/O was issued."""
 
 
-@dataclass(frozen=True)
-class RawLoadSummary:
-    """A raw load in the measured interval of one step: all its cells together, and each by itself."""
+class _Cell:
+    """A cell of a raw load in a measured interval: the seconds in which it ran, its sums, and its latencies."""
 
-    load: str
-    together: RawFigures
-    cells: dict[int, RawFigures]
+    def __init__(self) -> None:
+        self.seen: set[int] = set()
+        self.total = np.zeros(len(RAW_COUNTS), dtype=np.int64)
+        self.latencies = Latencies.empty()
+        self.waiting: Latencies | None = None  # in the last second
 
-
-@dataclass
-class RawIo:
-    """The raw loads of one run. `counts[(load, cell)][column]` is an array per second, NaN if the load did not run;
-    `latency[(interval, load, cell)]` is merged, `waiting[(interval, load, cell)]` of the interval's last second."""
-
-    seconds: int
-    counts: dict[tuple[str, int], dict[str, np.ndarray]] = field(default_factory=dict)
-    latency: dict[tuple[int, str, int], Latencies] = field(default_factory=dict)
-    waiting: dict[tuple[int, str, int], Latencies] = field(default_factory=dict)
-
-    @property
-    def loads(self) -> list[str]:
-        return list(dict.fromkeys(load for load, _ in self.counts))
-
-    def summaries(self, interval: Interval) -> list[RawLoadSummary]:
-        """Return the raw loads that did I/O in an interval, sorted by name."""
-        summaries = []
-        for load in sorted(self.loads):
-            cells = {
-                cell: figures
-                for (name, cell), counts in sorted(self.counts.items())
-                if name == load and (figures := self._figures(interval, load, cell, counts))
-            }
-            if cells:
-                summaries.append(RawLoadSummary(load, self._combine_cells(interval, load, cells), cells))
-        return summaries
-
-    def _figures(self, interval: Interval, load: str, cell: int, counts: dict[str, np.ndarray]) -> RawFigures | None:
-        seen = ~np.isnan(interval.select(counts["reads"]))
-        if not (seen_s := int(seen.sum())):
-            return None
-        reads, read_bytes, writes, write_bytes, latency_us = (
-            int(interval.select(counts[column])[seen].sum()) for column in RAW_COUNTS
-        )
-        waiting = self.waiting.get((interval.index, load, cell))
-        latencies = self._latencies(interval, load, [cell])
-        return RawFigures(
-            seen_s=seen_s,
-            reads=reads,
-            writes=writes,
-            iops=(reads + writes) / seen_s,
-            mb_per_s=(read_bytes + write_bytes) / 1e6 / seen_s,
-            mean_ms=(latency_us / 1000 + (waiting.sum_ms() if waiting else 0.0)) / latencies.size
-            if latencies.size
-            else None,
-            latency_ms=latencies.summary(),
-            waiting=waiting.size if waiting else None,
-        )
-
-    def _latencies(self, interval: Interval, load: str, cells: Iterable[int]) -> Latencies:
-        """Return the times of all I/Os, with those that had not ended."""
-        merged = Latencies.empty()
-        for cell in cells:
-            for times in (self.latency, self.waiting):
-                merged.add(times.get((interval.index, load, cell), Latencies.empty()))
-        return merged
-
-    def _combine_cells(self, interval: Interval, load: str, cells: dict[int, RawFigures]) -> RawFigures:
-        if len(cells) == 1:
-            return next(iter(cells.values()))
-        waiting = [cell.waiting for cell in cells.values() if cell.waiting is not None]
-        ios = [cell.reads + cell.writes + (cell.waiting or 0) for cell in cells.values()]
-        waited_ms = sum((cell.mean_ms or 0.0) * count for cell, count in zip(cells.values(), ios, strict=True))
-        return RawFigures(
-            seen_s=min(cell.seen_s for cell in cells.values()),
-            reads=sum(cell.reads for cell in cells.values()),
-            writes=sum(cell.writes for cell in cells.values()),
-            iops=sum(cell.iops for cell in cells.values()),
-            mb_per_s=sum(cell.mb_per_s for cell in cells.values()),
-            mean_ms=waited_ms / sum(ios) if sum(ios) else None,
-            latency_ms=self._latencies(interval, load, cells).summary(),
-            waiting=sum(waiting) if len(waiting) == len(cells) else None,
-        )
+    def add(self, batch: pa.RecordBatch, rows: np.ndarray) -> None:
+        self.seen.update(batch.column("second").to_numpy()[rows].tolist())
+        self.total += [batch.column(name).to_numpy()[rows].sum() for name in RAW_COUNTS]
+        self.latencies.merge(*(batch.column(name).take(pa.array(rows)) for name in _HISTOGRAM))
+        self.waiting = _last_waiting(batch, rows) or self.waiting
 
 
-def read_raw_io(record: Record, seconds: int, intervals: Sequence[Interval]) -> RawIo:
-    """Read the raw loads of a run of `seconds` seconds; empty without any."""
-    raw_io = RawIo(seconds)
-    interval_of = np.full(seconds, -1)
-    for interval in intervals:
-        interval_of[interval.begin : interval.end] = interval.index
+def read_raw_io(record: Record, intervals: Sequence[Interval]) -> dict[int, dict[str, RawFigures]]:
+    """Return the figures of the raw loads that did I/O, by interval and load."""
+    cells: dict[tuple[int, str], dict[int, _Cell]] = {}
     for batch in record.batches(TABLE, ["second", "load", "cell", *RAW_COUNTS, *_HISTOGRAM, *_WAITING]):
-        batch = batch.filter(pc.less(batch.column("second"), seconds))
         second = batch.column("second").to_numpy()
-        for (load, cell), rows in _by_cell(batch):
-            counts = raw_io.counts.setdefault((load, cell), {name: np.full(seconds, np.nan) for name in RAW_COUNTS})
-            for column in RAW_COUNTS:
-                counts[column][second[rows]] = np.nan_to_num(counts[column][second[rows]])
-                np.add.at(counts[column], second[rows], batch.column(column).to_numpy()[rows])
-            where = interval_of[second[rows]]
-            for index in np.unique(where[where >= 0]):
-                merged = raw_io.latency.setdefault((int(index), load, cell), Latencies.empty())
-                columns = pa.array(rows[where == index])
-                with readable(record.folder / TABLE):
-                    merged.merge(*(batch.column(name).take(columns) for name in _HISTOGRAM))
-                    if (last := _last_waiting(batch, rows[where == index])) is not None:
-                        raw_io.waiting[int(index), load, cell] = last
-    return raw_io
+        for (load, number), rows in _by_cell(batch):
+            for interval in intervals:
+                inside = rows[(second[rows] >= interval.begin) & (second[rows] < interval.end)]
+                if len(inside):
+                    cell = cells.setdefault((interval.index, load), {}).setdefault(number, _Cell())
+                    with readable(record.folder / TABLE):
+                        cell.add(batch, inside)
+    raw: dict[int, dict[str, RawFigures]] = {}
+    for (index, load), of_load in cells.items():
+        raw.setdefault(index, {})[load] = _raw_figures(list(of_load.values()))
+    return raw
+
+
+def _raw_figures(cells: Sequence[_Cell]) -> RawFigures:
+    """Return the figures of all cells of a load. Times include those of I/Os that had not ended."""
+    waiting = [cell.waiting for cell in cells if cell.waiting]
+    latencies = Latencies.empty()
+    for part in (*(cell.latencies for cell in cells), *waiting):
+        latencies.add(part)
+    total = [dict(zip(RAW_COUNTS, cell.total.tolist(), strict=True)) for cell in cells]
+    seen_s = [len(cell.seen) for cell in cells]
+    spent_ms = sum(cell["latency_us"] for cell in total) / 1000 + sum(part.sum_ms() for part in waiting)
+    return RawFigures(
+        seen_s=min(seen_s),
+        reads=sum(cell["reads"] for cell in total),
+        writes=sum(cell["writes"] for cell in total),
+        iops=sum((cell["reads"] + cell["writes"]) / seconds for cell, seconds in zip(total, seen_s, strict=True)),
+        mb_per_s=sum(
+            (cell["read_bytes"] + cell["write_bytes"]) / 1e6 / seconds
+            for cell, seconds in zip(total, seen_s, strict=True)
+        ),
+        mean_ms=spent_ms / latencies.size if latencies.size else None,
+        latency_ms=latencies.summary(),
+        waiting=sum(part.size for part in waiting) if len(waiting) == len(cells) else None,
+    )
 
 
 def _last_waiting(batch: pa.RecordBatch, rows: np.ndarray) -> Latencies | None:

@@ -85,9 +85,7 @@ def _reads_each(
         return None, None
     executions = delta.get("executions")
     if executions is None:
-        total = np.concatenate([[0], np.cumsum(executed)])
-        begin, end = np.interp([delta.begin, delta.end], np.arange(len(total)), total)
-        executions = float(end - begin)
+        executions = delta.count_within(executed)
     if not executions:
         return None, None
     return delta["logical_reads"] / executions, delta["physical_reads"] / executions

@@ -7,12 +7,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import geometric_mean
 from typing import Any
 
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read import query_figures
 from stallmark.analysis.read.interval import Interval, ReadKind
-from stallmark.analysis.read.query_figures import geometric_mean
 from stallmark.record.manifest.workload import Queries
 from stallmark.record.reader import Record
 from stallmark.record.schema import QUERIES

@@ -4,6 +4,7 @@ QphH."""
 
 import math
 from collections.abc import Sequence
+from statistics import geometric_mean
 
 SHORTEST_S = 0.1
 WIDEST = 1000.0
@@ -39,8 +40,3 @@ def counted_s(queries_s: Sequence[float]) -> list[float]:
 def rounded(seconds: float) -> float:
     """Round to tenths of a second, and never less than one."""
     return max(SHORTEST_S, round(seconds, 1))
-
-
-def geometric_mean(values: Sequence[float]) -> float:
-    """Return the geometric mean of positive values, at least one."""
-    return math.exp(math.fsum(map(math.log, values)) / len(values))

@@ -234,6 +234,13 @@ def floats(batch: pa.RecordBatch, column: str) -> np.ndarray:
     return values
 
 
+def plus(sums: np.ndarray, numbers: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return sums by number with further values added."""
+    more = np.bincount(numbers, values, len(sums)).astype(float)  # without values bincount returns integers
+    more[: len(sums)] += sums
+    return more
+
+
 def first_of_runs(values: np.ndarray) -> np.ndarray:
     """Return a mask of the values that differ from the one before them."""
     return np.append(True, values[1:] != values[:-1])[: len(values)]
@@ -249,8 +256,8 @@ def _timed(record: Record, table: str) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return t, calls.took_s[first], calls.server[first]
 
 
-_WITH_SERVER_TIME = ("wal", "checkpoints", "server_counters", "database", "server_io")
-"""Any that holds the server's time will do; those with few rows for a sample first."""
+_WITH_SERVER_TIME = ("wal", "checkpoints", "database", "server_io")
+"""Any that is read every second will do; those with few rows for a sample first."""
 
 SAMPLES = 5
 
@@ -280,17 +287,11 @@ def _jumps(t: np.ndarray, server: np.ndarray, intervals: Sequence[Interval]) -> 
 
 
 def _clocks(record: Record) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the driver's and the server's time of the calls that read the first of these tables that has both."""
     for name in _WITH_SERVER_TIME:
-        samples, rows, last = [], 0, -np.inf
-        for batch in record.batches(name, ["t", "server_time"]):
-            t, server = (numbers_of(batch, column) for column in ("t", "server_time"))
-            if t is not None and server is not None and len(t):
-                first = np.isfinite(server) & (np.diff(t, prepend=last) > 0)
-                samples.append((t[first], server[first]))
-                rows, last = rows + len(t), t[-1]
-        if rows > 1:
-            t, server = (np.concatenate(column) for column in zip(*samples, strict=True))
-            return t, server
+        if (calls := _calls(record, name)) and calls.server is not None and len(calls.t) > 1:
+            known = np.isfinite(calls.server) & (np.diff(calls.t, prepend=-np.inf) > 0)
+            return calls.t[known], calls.server[known]
     return None
 
 

@@ -47,28 +47,26 @@ class ServerIo:
     Nothing if the epochs name no start."""
 
 
-def read_server_io(
-    record: Record, within: Sequence[Stretch] | None = None, columns: Sequence[str] = _COLUMNS
-) -> ServerIo:
+def read_server_io(record: Record, within: Sequence[Stretch] | None = None) -> ServerIo:
     """Read the I/O. Entities are known `within` these stretches, and left out without them."""
     times = sample_times(record, TABLE)
     if times is None or not len(times):
         return ServerIo()
     product = record.manifest.server.product
     delay_s = REPORT_DELAY_S.get(product, 0.0)
-    kinds = View(record, TABLE, times, columns, delay_s)
-    files = None if within is None else View(record, TABLE, times, columns[: len(OF_FILES)], delay_s, within)
+    kinds = View(record, TABLE, times, _COLUMNS, delay_s)
+    files = None if within is None else View(record, TABLE, times, OF_FILES, delay_s, within)
     taker = _ByKindAndFile(len(times), kinds, files)
-    rises = CounterIncrements(times, len(columns), taker)
+    rises = CounterIncrements(times, len(_COLUMNS), taker)
     if files:
         files.samples.source = rises
     entity_codes, kind_codes, epoch_codes = Codes(), Codes(), Codes()
     growths, starts, untimed = _Growths(times), _Starts(times), _Untimed(times)
     are_files = False
-    for time, batch in rows_by_sample(record, TABLE, ["entity", "kind", "epoch", *columns, "size_bytes"]):
+    for time, batch in rows_by_sample(record, TABLE, ["entity", "kind", "epoch", *_COLUMNS, "size_bytes"]):
         entity, kind = entity_codes.codes(batch, "entity"), kind_codes.codes(batch, "kind")
         epoch = epoch_codes.codes(batch, "epoch")
-        values = [numbers_of(batch, column) for column in columns]
+        values = [numbers_of(batch, column) for column in _COLUMNS]
         taker.learn(entity, kind)
         rises.add(time, entity, np.zeros_like(entity), epoch, values, peers=kind)
         are_files = {"entity", "kind", "size_bytes"} <= set(batch.schema.names)
@@ -77,9 +75,9 @@ def read_server_io(
         starts.add(time, epoch, epoch_codes.names)
         # Only PostgreSQL can stop timing while it counts.
         if product == POSTGRESQL:
-            untimed.add(time, kind, dict(zip(columns, values, strict=True)), _TIMES)
+            untimed.add(time, kind, dict(zip(_COLUMNS, values, strict=True)), _TIMES)
     rises.finish()
-    known = [rises.groups_with(column) for column in range(len(columns))]
+    known = [rises.groups_with(column) for column in range(len(_COLUMNS))]
     of_file = [kind_codes.names[kind] for kind in taker.kind_of[: len(entity_codes.names)]] if are_files else []
     return ServerIo(
         kinds=kinds.counters(kind_codes.names, [{int(taker.kind_of[file]) for file in files} for files in known]),

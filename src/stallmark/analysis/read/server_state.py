@@ -261,7 +261,7 @@ def read_state_views(record: Record) -> StateViews:
     return StateViews(
         counters=counters,
         node_life=node_life,
-        replicas=_read_replicas(record),
+        replicas=[row for batch in record.batches("replicas", REPLICA_COLUMNS) for row in batch.to_pylist()],
         interval_s=interval_s,
         log=log,
         logs=logs,
@@ -375,11 +375,6 @@ def _rows(record: Record, table: str, *columns: str) -> Iterator[dict]:
     for batch in record.batches(table, columns):
         if batch.num_columns == len(columns):
             yield from batch.to_pylist()
-
-
-def _read_replicas(record: Record) -> list[Mapping[str, Any]]:
-    """Return the rows of the table; empty without an availability group."""
-    return [row for batch in record.batches("replicas", REPLICA_COLUMNS) for row in batch.to_pylist()]
 
 
 def _replica_states(rows: Sequence[Mapping[str, Any]], interval: Interval) -> list[ReplicaState]:

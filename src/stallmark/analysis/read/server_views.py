@@ -292,11 +292,9 @@ def _coverage(procedure: str, delta: Delta, load: Load) -> float | None:
 
 
 def ended_between(load: Load, transaction: str, delta: Delta) -> float:
-    """Return the transactions committed or rolled back in the time that a delta covers, taken evenly within seconds."""
+    """Return the transactions committed or rolled back in the time that a delta covers."""
     counts = load.counts[transaction]
-    ended = np.concatenate([[0], np.cumsum(counts["committed"] + counts["rolled_back"])])
-    begin, end = np.interp([delta.begin, delta.end], np.arange(len(ended)), ended)
-    return float(end - begin)
+    return delta.count_within(counts["committed"] + counts["rolled_back"])
 
 
 def _pairs(record: Record, table: str, key: str, value: str) -> dict[str, str]:

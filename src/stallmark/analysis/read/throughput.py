@@ -222,11 +222,9 @@ class Part:
     attended: frozenset[str] = frozenset()  # transactions that no virtual user starts
 
 
-def read_load(
-    record: Record, seconds: int, intervals: Sequence[Interval], attended: frozenset[str] = frozenset()
-) -> Load:
+def read_load(record: Record, seconds: int, intervals: Sequence[Interval]) -> Load:
     """Read the load of a run, or of one of its loads, by itself."""
-    part = Part(record.load, seconds, intervals, attended)
+    part = Part(record.load, seconds, intervals)
     return DriverTables(record.whole, [part]).load_of(part)
 
 

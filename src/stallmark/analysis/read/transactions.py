@@ -17,75 +17,29 @@ from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.interval import Interval, ReadKind
 from stallmark.analysis.read.throughput import Latencies, Load
 from stallmark.errors import ErrorClass
-from stallmark.record.manifest import Manifest
-from stallmark.record.manifest.course import Unheard
-from stallmark.record.manifest.workload import Counted, Transaction
+from stallmark.record.manifest.workload import Transaction, Workload
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import BURST, BURST_CALLS, OVER_LIMIT
 
 
-@dataclass(frozen=True)
-class TransactionType:
-    """A type of transaction."""
-
-    name: str
-    cards: int | float
-    source: str  # "users", "followers", "timer" or "rate"
-    limit_s: float | None
-    follows: str | None = None  # the type that gives rise to this one
-    each: float = 0.0  # mean number of these per transaction of the type it follows
-    every_s: float | None = None  # the time after which it is due again
+def deck_of(workload: Workload) -> list[Transaction]:
+    """Return the types that the users' deck holds."""
+    return [kind for kind in workload.transactions if kind.source == "users" and kind.cards]
 
 
-@dataclass(frozen=True)
-class RecordedWorkload:
-    """The workload as the manifest has it."""
-
-    kinds: tuple[TransactionType, ...] = ()
-    primary: str | None = None
-    nominal_rate: float | None = None
-    counted: Mapping[str, Counted] = field(default_factory=dict)
-    unheard: Unheard = field(default_factory=Unheard)
-
-    def users_kinds(self) -> list[TransactionType]:
-        """Return the types that the deck holds."""
-        return [kind for kind in self.kinds if kind.source == "users" and kind.cards]
-
-    @property
-    def background_names(self) -> frozenset[str]:
-        """Return the names of the transactions that no virtual user starts."""
-        return frozenset(kind.name for kind in self.kinds if kind.source != "users")
-
-    def deck_share(self, kind: TransactionType) -> float | None:
-        cards = sum(kind.cards for kind in self.users_kinds())
-        return kind.cards / cards if cards and kind.source == "users" else None
-
-    def find(self, name: str) -> TransactionType:
-        return next((kind for kind in self.kinds if kind.name == name), TransactionType(name, 0, "users", None))
-
-    def in_order(self, names: Iterable[str]) -> list[str]:
-        """Return names in the order of the manifest, unknown ones last."""
-        known = [kind.name for kind in self.kinds]
-        return sorted(names, key=lambda name: (known.index(name) if name in known else len(known), name))
+def background_names(workload: Workload) -> frozenset[str]:
+    """Return the names of the transactions that no virtual user starts."""
+    return frozenset(kind.name for kind in workload.transactions if kind.source != "users")
 
 
-def read_workload(manifest: Manifest) -> RecordedWorkload:
-    declared = manifest.workload
-    kinds = tuple(_kind(transaction) for transaction in declared.transactions)
-    return RecordedWorkload(kinds, declared.primary, declared.nominal_rate, declared.counted, manifest.unheard)
+def find_type(workload: Workload, name: str) -> Transaction:
+    return next((kind for kind in workload.transactions if kind.name == name), Transaction(name=name))
 
 
-def _kind(declared: Transaction) -> TransactionType:
-    follows = declared.follows
-    return TransactionType(
-        declared.name,
-        declared.cards,
-        declared.source,
-        declared.limit_s,
-        follows.transaction if follows else None,
-        follows.each if follows else 0.0,
-        declared.every_s,
-    )
+def in_order(workload: Workload, names: Iterable[str]) -> list[str]:
+    """Return names in the order of the manifest, unknown ones last."""
+    known = [kind.name for kind in workload.transactions]
+    return sorted(names, key=lambda name: (known.index(name) if name in known else len(known), name))
 
 
 CONTENTION = frozenset(str(kind) for kind in ErrorClass if kind.retryable)
@@ -238,22 +192,22 @@ class TransactionSummary:
 
 
 def transaction_summaries(
-    workload: RecordedWorkload, load: Load, errors: Errors, interval: Interval
+    workload: Workload, load: Load, errors: Errors, interval: Interval
 ) -> list[TransactionSummary]:
     """Return the transaction types in the order of the deck. Where the workload declares its types, those that never
     ended within the interval are left out."""
-    of_users = [kind.name for kind in workload.users_kinds()]
+    cards = {kind.name: kind.cards for kind in deck_of(workload)}
     done = {
         name: int(interval.select(counts["committed"] + counts["rolled_back"]).sum())
         for name, counts in load.counts.items()
     }
-    total = sum(done.get(name, 0) for name in of_users)
+    total = sum(done.get(name, 0) for name in cards)
     summaries = []
-    for name in workload.in_order(load.counts):
+    for name in in_order(workload, load.counts):
         sums = {column: int(interval.select(load.counts[name][column]).sum()) for column in TOTALS}
-        if workload.kinds and not interval.select(load.ended_per_second(name)).any():
+        if workload.transactions and not interval.select(load.ended_per_second(name)).any():
             continue
-        kind = workload.find(name)
+        kind = find_type(workload, name)
         latency = load.latency.get((interval.index, name), Latencies.empty())
         summaries.append(
             TransactionSummary(
@@ -268,8 +222,8 @@ def transaction_summaries(
                 judged_ms=latency.summary(sums["failed"]),
                 service_ms=load.service.get((interval.index, name), Latencies.empty()).summary(),
                 source=kind.source,
-                share=done[name] / total if name in of_users and total else None,
-                deck_share=workload.deck_share(kind) if name in of_users else None,
+                share=done[name] / total if name in cards and total else None,
+                deck_share=cards[name] / sum(cards.values()) if name in cards else None,
                 limit_s=kind.limit_s,
                 over_limit=None if kind.limit_s is None else latency.share_over(kind.limit_s * 1000, sums["failed"]),
                 aborted=int(interval.select(errors.aborted(name)).sum()),

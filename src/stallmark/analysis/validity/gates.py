@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from stallmark.analysis.finding import Finding, Severity
-from stallmark.analysis.read.transactions import Lateness, RecordedWorkload, TransactionSummary, TransactionType
+from stallmark.analysis.read.transactions import Lateness, TransactionSummary, deck_of
 from stallmark.analysis.validity.kinds import GateKind
 from stallmark.record.manifest.course import Condition, Unheard
-from stallmark.record.manifest.workload import Counted
+from stallmark.record.manifest.workload import Counted, Follows, Transaction, Workload
 from stallmark.stats.thresholds import (
     ABORTED,
     CHANCE,
@@ -90,15 +90,18 @@ class Gate:
         return Finding(self.kind, severity, {"value": self.value, "limit": self.limit, **self.facts})
 
 
-def mix(
-    workload: RecordedWorkload, done: Mapping[str, int], under_way: Mapping[str, float], executors: int
-) -> Gate | None:
+def _make_gate(kind: GateKind, value: float, limit: float, unit: str, **facts: Any) -> Gate:
+    """Return a gate that is judged by its value alone."""
+    return Gate(kind, value, limit, unit, value <= limit, facts=facts)
+
+
+def mix(workload: Workload, done: Mapping[str, int], under_way: Mapping[str, float], executors: int) -> Gate | None:
     """Judge the mix by the type that is furthest from its share of the deck, relative to the deviation allowed.
 
     `done` counts the transactions that ended in the interval, without failed ones. `under_way` is the mean number of
     each under way. Both are by name.
     """
-    kinds = workload.users_kinds()
+    kinds = deck_of(workload)
     total, cards = sum(done.get(kind.name, 0) for kind in kinds), sum(int(kind.cards) for kind in kinds)
     # A single type cannot deviate, and nothing ended has no shares.
     if len(kinds) < 2 or not total:
@@ -114,21 +117,16 @@ def mix(
             worst = kind.name, off, allowed
     assert worst
     name, off, allowed = worst
-    return Gate(
-        GateKind.MIX,
-        value=abs(off),
-        limit=allowed,
-        unit="relative deviation",
-        passed=abs(off) <= allowed,
-        facts={"transaction": name, "off": off, "by_chance": allowed > MIX},
-    )
+    facts = {"transaction": name, "off": off, "by_chance": allowed > MIX}
+    return _make_gate(GateKind.MIX, abs(off), allowed, "relative deviation", **facts)
 
 
 @dataclass(frozen=True)
 class Following:
     """The number of `followers` that arrived, in an interval and before it, and of the transactions that cause them."""
 
-    kind: TransactionType
+    name: str
+    follows: Follows
     sources: int  # causing transactions that ended in the interval
     rolled_back: int  # sources that rolled back
     followers: int
@@ -137,12 +135,12 @@ class Following:
 
     @property
     def due(self) -> float:
-        return self.kind.each * self.sources
+        return self.follows.each * self.sources
 
     @property
     def in_flight(self) -> tuple[float, float]:
         """Return the number of followers still to come at the interval's begin, and at its end."""
-        begin = self.kind.each * self.sources_before - self.followers_before
+        begin = self.follows.each * self.sources_before - self.followers_before
         return max(0.0, begin), max(0.0, begin + self.due - self.followers)
 
     def deviation(self, executors: int) -> float:
@@ -152,7 +150,7 @@ class Following:
         its part. Sources that roll back cause no follower, and their number is Poisson too. If several sources make one
         follower, each executor keeps a part of one at each end (uniform, variance 1/12).
         """
-        part = min(1.0, self.kind.each)
+        part = min(1.0, self.follows.each)
         return math.sqrt(part * sum(self.in_flight) + part**2 * self.rolled_back + executors / 6)
 
 
@@ -173,20 +171,17 @@ def followers(followings: Sequence[Following], executors: int, seconds: float) -
     worst = max(followings, key=lambda following: deviation_and_limit(following)[0] / deviation_and_limit(following)[1])
     value, allowed = deviation_and_limit(worst)
     begin, end = worst.in_flight
-    return Gate(
+    return _make_gate(
         GateKind.FOLLOWERS,
-        value=value,
-        limit=allowed,
-        unit="relative deviation",
-        passed=value <= allowed,
-        facts={
-            "transaction": worst.kind.name,
-            "follows": worst.kind.follows,
-            "each": worst.followers / worst.sources,
-            "expected_each": worst.kind.each,
-            "under_way_at_begin": begin,
-            "under_way_at_end": end,
-        },
+        value,
+        allowed,
+        "relative deviation",
+        transaction=worst.name,
+        follows=worst.follows.transaction,
+        each=worst.followers / worst.sources,
+        expected_each=worst.follows.each,
+        under_way_at_begin=begin,
+        under_way_at_end=end,
     )
 
 
@@ -198,34 +193,22 @@ def aborts(transactions: Sequence[TransactionSummary]) -> Gate | None:
         return None
     rate = sum(transaction.aborted for transaction in transactions) / ended
     most = max(transactions, key=lambda transaction: transaction.aborted)
-    return Gate(
-        GateKind.ABORTS,
-        value=rate,
-        limit=ABORTED,
-        unit="per transaction",
-        passed=rate <= ABORTED,
-        facts={
-            "transaction": most.name,
-            "transaction_rate": most.aborted / most.ended_count if most.ended_count else 0.0,
-        },
-    )
+    facts = {"transaction": most.name, "transaction_rate": most.aborted / most.ended_count if most.ended_count else 0.0}
+    return _make_gate(GateKind.ABORTS, rate, ABORTED, "per transaction", **facts)
 
 
 def locks(wait_share: Mapping[str, float] | None) -> Gate | None:
     """Judge the share of the users' time spent waiting for locks."""
     if wait_share is None:
         return None
-    value = wait_share["lock"]
-    return Gate(GateKind.LOCKS, value, LOCKED, "share of the users’ time", value <= LOCKED)
+    return _make_gate(GateKind.LOCKS, wait_share["lock"], LOCKED, "share of the users’ time")
 
 
-def limits(workload: RecordedWorkload, transactions: Sequence[TransactionSummary]) -> Gate | None:
+def limits(transactions: Sequence[TransactionSummary]) -> Gate | None:
     """Judge the share of each type that took longer than its limit. At least SAMPLES_BEYOND must have, so that no small
     sample fails."""
     judged = [
-        (transaction, transaction.over_limit)
-        for transaction in transactions
-        if workload.find(transaction.name).limit_s is not None and transaction.over_limit is not None
+        (transaction, transaction.over_limit) for transaction in transactions if transaction.over_limit is not None
     ]
     if not judged:
         return None
@@ -245,16 +228,13 @@ def limits(workload: RecordedWorkload, transactions: Sequence[TransactionSummary
         voids=False,
         facts={
             "transaction": worst.name,
-            "limit_s": workload.find(worst.name).limit_s,
-            "slow": [
-                [transaction.name, transaction.over_limit, workload.find(transaction.name).limit_s]
-                for transaction in slow
-            ],
+            "limit_s": worst.limit_s,
+            "slow": [[transaction.name, transaction.over_limit, transaction.limit_s] for transaction in slow],
         },
     )
 
 
-def missed_periods(kind: TransactionType, ended: int, seconds: float) -> list[Any] | None:
+def missed_periods(kind: Transaction, ended: int, seconds: float) -> list[Any] | None:
     """Return the name of a timer's transaction, and the numbers that ended and were due in an interval; None if it kept
     its schedule.
 

@@ -9,22 +9,16 @@ import numpy as np
 
 from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.io import Io, OwnCpu, cpu_of_run, delta_over
+from stallmark.analysis.read.io import Io, OwnCpu, cpu_of_run, delta_over, host_cpu
 from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary, ServerState
 from stallmark.analysis.read.throughput import Load
-from stallmark.analysis.read.transactions import (
-    Errors,
-    QueueSeries,
-    RecordedWorkload,
-    TransactionSummary,
-    TransactionType,
-)
+from stallmark.analysis.read.transactions import Errors, QueueSeries, TransactionSummary
 from stallmark.analysis.validity import gates
 from stallmark.analysis.validity.gates import Gate
 from stallmark.analysis.validity.kinds import ServiceLevelKind
 from stallmark.record.manifest import Manifest
-from stallmark.record.manifest.course import Condition
 from stallmark.record.manifest.storage import ServiceLevelObjective
+from stallmark.record.manifest.workload import Follows, Workload
 from stallmark.stats.thresholds import CPU_DELAY, CPU_LIMITS, FOREIGN_CPU
 
 # The share of the CPUs of the server's machine that other programs used while a step was measured.
@@ -55,18 +49,16 @@ def _cpu_by_processes(
 
     Not known next to an array that is emulated as a block device: the program that serves it is in no table.
     """
-    own, host = cpu_of_run(load, io, interval), delta_over(io.host, interval)
-    if own is None or own.cores is None or host is None or host.broken:
+    own, host = cpu_of_run(load, io, interval), host_cpu(delta_over(io.host, interval))
+    if own is None or own.cores is None or host is None:
         return None
     # Such an array's program would count as foreign.
     models = (manifest.devices.for_role(role).emulated_array for role in ("data", "wal"))
     if any(model and model.block_device for model in models):
         return None
-    total = sum(host.values.values()) / host.seconds
-    busy = total - (host["idle_s"] + host.values.get("iowait_s", 0.0)) / host.seconds
     kernel = delta_over(io.kernel_cpu, interval)
     threads = kernel["system_s"] / kernel.seconds if kernel and not kernel.broken else 0.0
-    return max(0.0, busy - own.cores - threads) / total, busy / total, own
+    return max(0.0, host.cores - host.idle - own.cores - threads) / host.cores, host.busy_share, own
 
 
 def _cpu_by_server_notes(state: ServerState | None) -> tuple[float, float, OwnCpu | None] | None:
@@ -93,11 +85,14 @@ def _delays(manifest: Manifest, load: Load, interval: Interval, busy: float, own
 class Validity:
     """The parts of a run by which its gates are judged."""
 
-    workload: RecordedWorkload
+    manifest: Manifest
     load: Load
     errors: Errors
     deferred: QueueSeries
-    conditions: Sequence[Condition]
+
+    @property
+    def workload(self) -> Workload:
+        return self.manifest.workload
 
     def judge(
         self, interval: Interval, transactions: Sequence[TransactionSummary], wait_share: Mapping[str, float] | None
@@ -114,9 +109,9 @@ class Validity:
             self._followers(interval, max(executors, 1)),
             gates.aborts(transactions) if contended else None,
             gates.locks(wait_share) if contended else None,
-            gates.limits(self.workload, transactions),
+            gates.limits(transactions),
             gates.lag(self.deferred.lateness(interval), self._timers_behind(interval)),
-            gates.conditions(self.conditions),
+            gates.conditions(self.manifest.conditions),
             self._completed(),
         ]
         return [gate for gate in candidates if gate]
@@ -133,17 +128,20 @@ class Validity:
         return gates.mix(self.workload, done, under_way, executors)
 
     def _followers(self, interval: Interval, executors: int) -> Gate | None:
-        followings = [self._following(kind, interval) for kind in self.workload.kinds if kind.follows]
+        followings = [
+            self._following(kind.name, kind.follows, interval) for kind in self.workload.transactions if kind.follows
+        ]
         return gates.followers(followings, executors, interval.seconds)
 
-    def _following(self, kind: TransactionType, interval: Interval) -> gates.Following:
+    def _following(self, name: str, follows: Follows, interval: Interval) -> gates.Following:
         """Count followers and sources. Followers that were given up count as arrived; sources that were given up do not
         count."""
-        source = self.load.counts.get(kind.follows or "")
+        source = self.load.counts.get(follows.transaction)
         done = source["committed"] + source["rolled_back"] if source else np.zeros(self.load.seconds)
-        came = self.load.ended_per_second(kind.name)
+        came = self.load.ended_per_second(name)
         return gates.Following(
-            kind,
+            name,
+            follows,
             int(interval.select(done).sum()),
             int(interval.select(source["rolled_back"]).sum()) if source else 0,
             int(interval.select(came).sum()),
@@ -156,14 +154,15 @@ class Validity:
         if not interval.select(self.load.user_sum("running")).any():
             return []
         counts = [
-            (kind, int(interval.select(self.load.ended_per_second(kind.name)).sum())) for kind in self.workload.kinds
+            (kind, int(interval.select(self.load.ended_per_second(kind.name)).sum()))
+            for kind in self.workload.transactions
         ]
         missed = (gates.missed_periods(kind, ended, interval.seconds) for kind, ended in counts)
         return [timer for timer in missed if timer]
 
     def _completed(self) -> Gate | None:
         committed = {name: int(counts["committed"].sum()) for name, counts in self.load.counts.items()}
-        return gates.commits(self.workload.counted, committed, self.errors.unknown, self.workload.unheard)
+        return gates.commits(self.workload.counted, committed, self.errors.unknown, self.manifest.unheard)
 
 
 # Service levels: a limit on the time of reads, and whether the reads of a step met it.

@@ -13,30 +13,15 @@ from stallmark.collectors.base import STATEMENT_READS, Row, statement_names
 from stallmark.collectors.mssql.collector import MssqlCollector, statement
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.odbc import text as constant
+from stallmark.engines.mssql.session import as_sent
 from stallmark.transactions.workload import StatementFacts
 
-_PLACE = re.compile(r"""'(?:[^']|'')*' | "(?:[^"]|"")*" | \[(?:[^\]]|\]\])*\] | --[^\n]* | /\*.*?\*/ | (\?)""",
-                    re.VERBOSE | re.DOTALL)  # fmt: skip
 _DECLARED = re.compile(r"(?:\((?:@P\d+ \w+(?:\([\w, ]+\))?,?)+\))?")
 _NAME = r"(?:[\w$#]+|\[[^\]]+\])"
 _CALL = re.compile(rf"EXEC(?:UTE)?\s+({_NAME}(?:\.{_NAME})*)(?=\s|;|$)(.*)", re.IGNORECASE | re.DOTALL)
 _OURS = "(N'statement', N'text', N'procedure')"
 """The place of our statements in the query."""
 _OTHER_WORK = re.compile(r"\b(?:SELECT|INSERT|UPDATE|DELETE|MERGE|EXEC|EXECUTE)\b", re.IGNORECASE)
-
-
-def as_sent(sql: str) -> str:
-    """Return the text of a batch as the ODBC driver sends it: numbered parameters in place of each `?`."""
-    number = 0
-
-    def numbered(match: re.Match[str]) -> str:
-        nonlocal number
-        if not match[1]:
-            return match[0]
-        number += 1
-        return f"@P{number}"
-
-    return _PLACE.sub(numbered, sql)
 
 
 def called_procedure(brief: str) -> str | None:

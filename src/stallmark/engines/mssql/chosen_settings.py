@@ -93,7 +93,9 @@ class MssqlSettings(VariantSetting):
         self._chosen: dict[str, Choice] = {}
 
     def refusal(self) -> str | None:
-        return f"{self._server.identity().product} has its own settings" if self._server.is_babelfish else None
+        if self._server.is_babelfish:
+            return f"{self._server.identity().product} has those of its PostgreSQL: set them there yourself"
+        return None
 
     def check(self, wanted: Mapping[str, str]) -> None:
         choices = self._choices(wanted)

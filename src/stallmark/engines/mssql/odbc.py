@@ -3,6 +3,7 @@
 import ctypes
 import platform
 import re
+import struct
 import sys
 import time
 from collections.abc import Sequence, Sized
@@ -284,6 +285,27 @@ def api() -> Any:
         ) from None
     pyodbc.pooling = False
     return pyodbc
+
+
+_MOMENT, _OF_CLR = -155, -151  # datetimeoffset; hierarchyid, geography and geometry
+_MOMENT_PARTS = struct.Struct("<6hI2h")  # msodbcsql.h, SQL_SS_TIMESTAMPOFFSET_STRUCT
+
+
+def fetch_every_type(connection: Any) -> None:
+    """Have pyodbc fetch the types too that it refuses without a converter (pyodbc #134, #404)."""
+    connection.add_output_converter(_MOMENT, _moment_as_text)
+    connection.add_output_converter(_OF_CLR, lambda value: value)
+
+
+def _moment_as_text(value: bytes | None) -> str | None:
+    if value is None:
+        return None
+    year, month, day, hour, minute, second, ns, hours, minutes = _MOMENT_PARTS.unpack(value)
+    sign = "-" if min(hours, minutes) < 0 else "+"
+    return (
+        f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ns // 100:07}"
+        f"{sign}{abs(hours):02}:{abs(minutes):02}"
+    )
 
 
 @cache

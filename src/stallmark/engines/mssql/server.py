@@ -23,6 +23,7 @@ from stallmark.engines.mssql.odbc import (
     api,
     execute,
     failed,
+    fetch_every_type,
     find_driver,
     handshake_remedy,
     loaded_driver,
@@ -154,6 +155,7 @@ class Server:
             except StallmarkError:
                 _close(connection)
                 raise
+            fetch_every_type(connection)
         except api().Error as error:
             self._logins.lost = None
             # In this thread, which may have the lock of a cached property that the reason asks for.
@@ -228,6 +230,7 @@ class Server:
             # Rows that nothing fetched would keep the connection busy.
             cursor.close()
             connection.clear_output_converters()  # SQLAlchemy sets them
+            fetch_every_type(connection)
         except api().Error:
             return False
         idle = self._logins.idle

@@ -14,40 +14,80 @@ from stallmark.engines import sql_file
 from stallmark.engines.abilities import PAGE_BYTES, Answer, Measures
 from stallmark.engines.base import ROWS_AT_ONCE, Head, Isolation, Session
 from stallmark.engines.mssql.odbc import api, failed, rows
+from stallmark.engines.mssql.odbc import text as constant
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 
 # The types that parameters are sent as: those that the procedure declares, the same at every call.
 #
 # pyodbc takes them from each value: 5 is an integer and 5,000,000,000 a bigint, a text is an nvarchar of its own length
 # (pyodbc #213). Then the driver prepares a call anew, and of a batch the plan cache keeps a plan for every combination.
+# A varchar key that is compared with an nvarchar is not sought in its index: the server reads all of it (pyodbc #376).
 
 
 Size = tuple[int, int, int]
-_CALLED = re.compile(r"(?:\{\s*CALL|\bEXEC(?:UTE)?)\s+([\w.\[\]]+)", re.IGNORECASE)
+# Arguments in their order alone: `EXEC p @b = ?, @a = ?` has them in another one than the procedure declares.
+_CALLED = re.compile(r"[^?]*(?:\{\s*CALL|\bEXEC(?:UTE)?)\s+([\w.\[\]]+)\s*\(?\s*\?(?:\s*,\s*\?)*[^?]*", re.IGNORECASE)
 _MOMENT = 27  # letters of the longest time; it goes as text, which no setting of a session reads in another way
 
 
+# Its fourth column is the type's name: "varchar(30)".
+_DESCRIBE = "EXEC sys.sp_describe_undeclared_parameters @tsql = {batch}"
+_TEXT_TYPE = re.compile(r"(n?)(?:var)?char\(\d+\)")
+_MOST_BYTES = 8000  # the length of the longest text that is not of a `max` type
+_PLACE = re.compile(r"""'(?:[^']|'')*' | "(?:[^"]|"")*" | \[(?:[^\]]|\]\])*\] | --[^\n]* | /\*.*?\*/ | (\?)""",
+                    re.VERBOSE | re.DOTALL)  # fmt: skip
+
+
+def as_sent(sql: str) -> str:
+    """Return the text of a batch as the ODBC driver sends it: numbered parameters in place of each `?`."""
+    number = 0
+
+    def numbered(match: re.Match[str]) -> str:
+        nonlocal number
+        if not match[1]:
+            return match[0]
+        number += 1
+        return f"@P{number}"
+
+    return _PLACE.sub(numbered, sql)
+
+
 class ParameterTypes:
-    """Types for `Cursor.setinputsizes`, by procedure; each is asked for once for all sessions."""
+    """Types for `Cursor.setinputsizes`, by procedure or text; each is asked for once for all sessions."""
 
     def __init__(self) -> None:
         self._known: dict[str, list[Size | None]] = {}
 
     def lookup(self, statement: str, cursor: Any) -> list[Size | None] | None:
-        """Return the types of the statement's parameters; None if the server does not report them, or they are not
-        those of the one procedure that it calls.
+        """Return the types of a statement's parameters, or None if the server does not report them.
+
+        They are those of the one procedure that it calls; otherwise those of its texts alone.
         """
-        if not (called := _CALLED.search(statement)):
+        count = sum(bool(place[1]) for place in _PLACE.finditer(statement))
+        if not count:
             return None
-        procedure = called[1]
-        if procedure not in self._known:
-            asked = sql_file.statement(__name__, "parameters").format(procedure=procedure)
+        called = _CALLED.fullmatch(statement)
+        key = called[1] if called else statement
+        if key not in self._known:
             try:
-                self._known[procedure] = [_size(*row) for row in rows(cursor.execute(asked))]
+                if called:
+                    asked = sql_file.statement(__name__, "parameters").format(procedure=key)
+                    sizes = [_size(*row) for row in rows(cursor.execute(asked))]
+                else:
+                    described = rows(cursor.execute(_DESCRIBE.format(batch=constant(as_sent(statement)))))
+                    sizes = [_text_size(row[3]) for row in described]
+                self._known[key] = sizes
             except api().Error:  # then pyodbc takes them from the values
                 return None
-        sizes = self._known[procedure]
-        return sizes if sizes and len(sizes) == statement.count("?") else None
+        sizes = self._known[key]
+        return sizes if any(sizes) and len(sizes) == count else None
+
+
+def _text_size(kind: str) -> Size | None:
+    """Return the longest text of a kind, as a longer value than its column has is the server's to refuse."""
+    if not (text := _TEXT_TYPE.fullmatch(kind)):
+        return None
+    return (api().SQL_WVARCHAR, _MOST_BYTES // 2, 0) if text[1] else (api().SQL_VARCHAR, _MOST_BYTES, 0)
 
 
 def _size(kind: str, length: int, digits: int, decimals: int) -> Size | None:
@@ -81,7 +121,7 @@ _CALL = re.compile(r"\{\s*CALL\s+([\w.\[\]]+)\s*(?:\(([^)]*)\))?\s*\}", re.IGNOR
 # pyodbc sends as they are. The level lasts, hence READ COMMITTED afterwards: it is what every other call starts from.
 _BEGIN = "SET XACT_ABORT ON; SET TRANSACTION ISOLATION LEVEL {isolation}; BEGIN TRANSACTION"
 _COMMIT = "COMMIT TRANSACTION; SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
-_ROLL_BACK = "IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION; SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
+_ROLL_BACK = ("IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION", "SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
 
 
 class MssqlSession(Session):
@@ -100,6 +140,8 @@ class MssqlSession(Session):
         self._connection = connection
         self._error = api().Error
         self._by_rpc = calls_by_rpc
+        # Babelfish refuses another level in a batch that has read @@TRANCOUNT.
+        self._roll_back = ("; ".join(_ROLL_BACK),) if calls_by_rpc else _ROLL_BACK
         self._statements: dict[str, tuple[Any, str]] = {}
         self._in_transaction = False
         self._under_way: Any = None
@@ -177,7 +219,8 @@ class MssqlSession(Session):
         """Roll back. Where that fails, the session is of no more use, and `then` is raised if it is given."""
         self._in_transaction = False
         try:
-            rows(self._aside.execute(_ROLL_BACK))
+            for batch in self._roll_back:
+                rows(self._aside.execute(batch))
         except self._error as error:
             self.is_lost = True
             raise then or failed(error) from None

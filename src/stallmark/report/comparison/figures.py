@@ -78,8 +78,12 @@ def bar_figure(experiment: ExperimentSummary, comparison: ComparisonSummary) -> 
     emulated = any(side.emulated for side in sides)
     made, lefts = side_by_side([1, 1], GAP, 300, bargap=0.4, hovermode="closest")
     positions = list(range(len(sides)))
-    for place, left, (bar, unit) in zip(places(len(BARS)), lefts, BARS, strict=True):
-        values = [_values(bar, side) for side in sides]
+    of_bars = [[_values(bar, side) for side in sides] for bar, _ in BARS]
+    means = [[mean_of_runs(known) for known in values] for values in of_bars]
+    written = [list(map(format.number, of_bar)) for of_bar in means]
+    for place, left, (bar, unit), values, heights, texts in zip(
+        places(len(BARS)), lefts, BARS, of_bars, means, written, strict=True
+    ):
         points = [
             (x + _mark_offset(index, len(side.steps)), value, run)
             for x, (side, known) in enumerate(zip(sides, values, strict=True))
@@ -87,9 +91,9 @@ def bar_figure(experiment: ExperimentSummary, comparison: ComparisonSummary) -> 
         ]
         made.add_bar(
             x=positions,
-            y=[mean_of_runs(side_values) for side_values in values],
+            y=heights,
             marker={"color": [seen[side.side].colour for side in sides], "opacity": 0.75},
-            text=[f"{format.number(mean_of_runs(v))}  {plain(g.label)}" for v, g in zip(values, sides, strict=True)],
+            text=[f"{text}  {plain(side.label)}" for text, side in zip(texts, sides, strict=True)],
             **{"xaxis": f"x{place}", "yaxis": f"y{place}"},
         )
         made.add_scatter(
@@ -112,11 +116,11 @@ def bar_figure(experiment: ExperimentSummary, comparison: ComparisonSummary) -> 
         made.update_layout({f"xaxis{place}": ticks, f"yaxis{place}": {"range": from_zero(top)}})
         note(made, bar.title, bold=True, x=left, yshift=20)
         note(made, unit, x=left, yshift=5)
-        for x, known in enumerate(values):
-            if (mean := mean_of_runs(known)) is not None and math.isfinite(mean):
+        for x, (mean, text, known) in enumerate(zip(heights, texts, values, strict=True)):
+            if mean is not None and math.isfinite(mean):
                 top = max([mean, *filter(None, known)])
                 x_axis, y_axis = f"x{place}", f"y{place}"
-                note(made, format.number(mean), x=x, y=top, xref=x_axis, yref=y_axis, xanchor="center", yshift=3)
+                note(made, text, x=x, y=top, xref=x_axis, yref=y_axis, xanchor="center", yshift=3)
     if emulated:
         note(made, EMULATED, bold=True, x=1, xanchor="right", yshift=20)
     return Figure(
@@ -125,21 +129,15 @@ def bar_figure(experiment: ExperimentSummary, comparison: ComparisonSummary) -> 
         unit="",
         emulated=emulated,
         summary=" ".join(
-            f"{bar.title}: "
-            + "; ".join(f"{b.label} {format.number(mean_of_runs(_values(bar, b)))}" for b in sides)
-            + "."
-            for bar, _ in BARS
+            f"{bar.title}: " + "; ".join(f"{side.label} {text}" for side, text in zip(sides, texts, strict=True)) + "."
+            for (bar, _), texts in zip(BARS, written, strict=True)
         ),
         method=words.BARS,
         chart=made,
         header=["side", "runs", *(f"{bar.title}, {unit}" for bar, unit in BARS)],
         rows=[
-            [
-                side.label,
-                str(len(side.steps)),
-                *(format.number(mean_of_runs(_values(bar, side))) for bar, _ in BARS),
-            ]
-            for side in sides
+            [side.label, str(len(side.steps)), *texts]
+            for side, *texts in zip(sides, *written, strict=True)
         ],
         wide=True,
     )  # fmt: skip

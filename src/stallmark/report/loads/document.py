@@ -235,9 +235,9 @@ def _panel(panel: Panel, width: int, top: float) -> tuple[list[dict], int]:
     for number, bar in enumerate(panel.bars):
         y = top + 24 + number * row
         if narrow:
-            shapes.append(text(0, y + 12, _cut(bar.name, 52), 12, "soft"))
+            shapes.append(text(0, y + 12, format.shorten(bar.name, 52), 12, "soft"))
         else:
-            shapes.append(text(name, y + 13, _cut(bar.name, 34), 13, text_anchor="end"))
+            shapes.append(text(name, y + 13, format.shorten(bar.name, 34), 13, text_anchor="end"))
         y += 18 * narrow
         for x, value, scale in ((left, bar.rate, rate), (right, bar.latency_ms, latency)):
             if value is None:
@@ -307,10 +307,6 @@ def _tick(high: float) -> float:
     """Return 1, 2 or 5 times a power of ten, so that four to eight steps reach `high`."""
     power = 10.0 ** math.floor(math.log10(high / 4))
     return next(step * power for step in (1, 2, 5, 10) if step * power * 8 >= high)
-
-
-def _cut(name: str, most: int) -> str:
-    return name if len(name) <= most else f"{name[: most - 1].rstrip()}…"
 
 
 # The report of several loads: all of them on one page, and beside it one for each load of users.

@@ -237,7 +237,7 @@ def _flash(locality: Locality, traced: Traced) -> Figure:
     band = [
         (size.share, size.least, size.most) for size in traced.flash if size.least is not None and size.most is not None
     ]
-    made.add_traces(_band(band, OURS, _whole_percent, labelled=True))
+    made.add_traces(_band(band, OURS, "{:.0%}".format, labelled=True))
     made.update_layout(xaxis=_share_axis("flash, share of the data", 0.0085), yaxis=_percent_axis())
     note(made, words.ANSWERED, yshift=6)
     return _figure(
@@ -337,10 +337,6 @@ def _band(
         go.Scatter(y=rounded(high for _, _, high in rows), fill="tonexty", fillcolor=_light(colour), **hidden),
         middle,
     ]
-
-
-def _whole_percent(share: float) -> str:
-    return f"{share:.0%}"
 
 
 def _light(colour: str) -> str:

@@ -11,7 +11,19 @@ import plotly.graph_objects as go
 from stallmark import format
 from stallmark.analysis.probe.experiment import ProbeExperiment, ProbeRun
 from stallmark.record.probe import Pattern, ProbeStep
-from stallmark.report.figures import NEUTRAL, Figure, KeyItem, Look, chart, from_zero, highest, looks, note, plain
+from stallmark.report.figures import (
+    NEUTRAL,
+    Figure,
+    KeyItem,
+    Look,
+    chart,
+    from_zero,
+    highest,
+    key_of_variants,
+    looks,
+    note,
+    plain,
+)
 from stallmark.report.table import Rows, Table, number, numbers, percentile_notes, percentiles, word
 from stallmark.report.text import probe as words
 from stallmark.report.text import sentence
@@ -102,12 +114,7 @@ Value = Callable[[ProbeStep], float | None]
 
 def key(experiment: ProbeExperiment) -> list[KeyItem]:
     """Return the key for all charts; empty for a single probe."""
-    seen = _looks(experiment)
-    if len(experiment.runs) < 2:
-        return []
-    return [
-        KeyItem(run.variant, seen[run.variant].colour, "solid", seen[run.variant].symbol) for run in experiment.runs
-    ]
+    return key_of_variants([run.variant for run in experiment.runs], "solid")
 
 
 def figures(experiment: ProbeExperiment) -> dict[str, list[Figure]]:

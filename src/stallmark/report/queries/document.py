@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 import plotly.graph_objects as go
 
 from stallmark import format
-from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.experiment import ExperimentSummary, marks
 from stallmark.analysis.queries import QueryCell, QueryComparison, QueryVariant
 from stallmark.analysis.read.queries import PHASES
-from stallmark.report.columns import marks, step_labels
+from stallmark.report.columns import step_labels
 from stallmark.report.document import (
     Block,
     Document,
-    Fold,
     Grid,
     Key,
     Note,
@@ -24,6 +23,7 @@ from stallmark.report.document import (
     Shown,
     Words,
     bullets,
+    folds,
     non_empty,
     table_blocks,
 )
@@ -35,6 +35,7 @@ from stallmark.report.figures import (
     chart,
     from_zero,
     highest,
+    key_of_variants,
     looks,
     note,
     plain,
@@ -45,8 +46,8 @@ from stallmark.report.queries.tables import compared, dop, times
 from stallmark.report.sections import environment, server, summary, transactions, validity, waits
 from stallmark.report.sections.summary import answer_of, banner, emulated_devices, headline
 from stallmark.report.table import Cell, Rows, Table, number, word
+from stallmark.report.text import mark_word, reading, sentence
 from stallmark.report.text import queries as words
-from stallmark.report.text import reading
 from stallmark.report.text.device import EMULATED
 
 # Charts of runs of queries: bars by query and variant, and a curve over parallelism for each query.
@@ -61,33 +62,25 @@ def bar_figures(experiment: ExperimentSummary) -> list[Figure]:
     """Return bars of run time relative to the baseline, if there are other variants; then run time, reads and
     I/O waits."""
     comparison = compared(experiment)
-    phase = PHASES[comparison.phase]
     figures = [_relative(comparison)] if len(comparison.variants) > 1 else []
-    figures.append(
-        _absolute(comparison, "seconds", "Run time", "seconds", lambda cell: cell.seconds, words.run_time_method(phase))
-    )
-    figures.append(
-        _absolute(
-            comparison,
-            "reads",
-            "Read from disk",
-            "MiB",
-            lambda cell: None if cell.read_bytes is None else cell.read_bytes / 2**20,
-            words.READS,
-        )
-    )
-    figures.append(
-        _absolute(
-            comparison,
+    by_query: Sequence[tuple[str, str, str, Value, str]] = (
+        ("seconds", "Run time", "seconds", lambda cell: cell.seconds, words.run_time_method(PHASES[comparison.phase])),
+        ("reads", "Read from disk", "MiB", lambda cell: _divided(cell.read_bytes, 2**20), words.READS),
+        (
             "stalls",
             "Waiting for I/O",
             "seconds, summed over workers",
-            lambda cell: None if cell.io_wait_ms is None else cell.io_wait_ms / 1000,
+            lambda cell: _divided(cell.io_wait_ms, 1000),
             words.IO_WAITS,
-        )
+        ),
     )
+    figures += [_absolute(comparison, *bars) for bars in by_query]
     # Reads and waits are missing on servers that do not count them by query.
     return [figure for figure in figures if figure.chart.data]
+
+
+def _divided(value: float | None, unit: int) -> float | None:
+    return None if value is None else value / unit
 
 
 def curve_figures(experiment: ExperimentSummary) -> list[Figure]:
@@ -95,18 +88,6 @@ def curve_figures(experiment: ExperimentSummary) -> list[Figure]:
     comparison = compared(experiment)
     tried = [degree for degree in comparison.dops if degree is not None]
     return [_curve(comparison, query, sorted(tried)) for query in comparison.queries] if len(tried) > 1 else []
-
-
-def variants_key(experiment: ExperimentSummary) -> list[KeyItem]:
-    """Return the key for all charts; empty for a single variant."""
-    comparison = compared(experiment)
-    seen = _looks(comparison)
-    if len(comparison.variants) < 2:
-        return []
-    return [
-        KeyItem(variant.name, seen[variant.name].colour, None, seen[variant.name].symbol)
-        for variant in comparison.variants
-    ]
 
 
 def _looks(comparison: QueryComparison) -> dict[str, Look]:
@@ -300,7 +281,8 @@ def _largest(comparison: QueryComparison, variant: QueryVariant, value: Value, u
 
 
 def query_document(experiment: ExperimentSummary) -> Document:
-    comparison, key = compared(experiment), variants_key(experiment)
+    comparison = compared(experiment)
+    key = key_of_variants([variant.name for variant in comparison.variants])
     bars = bar_figures(experiment)
     title = f"Compared with {comparison.baseline}" if len(comparison.variants) > 1 else "Run times"
     failures = table_blocks(tables.failures(experiment), "Queries that failed") or [Words(reading.NO_QUERY_FAILED)]
@@ -320,7 +302,7 @@ def query_document(experiment: ExperimentSummary) -> Document:
             _summary(experiment),
             Section("relative", title, [Key(key), *bars[1:]]),
             summary.findings_section(experiment.findings),
-            _parallelism(experiment),
+            _parallelism(experiment, key),
             environment.array_section(experiment),
             _queries(experiment),
             validity.service_level_section(experiment, reading.SERVICE_LEVEL_BY_PHASE),
@@ -339,21 +321,17 @@ def _summary(experiment: ExperimentSummary) -> Section:
     return Section("summary", "Summary", [figures_of_each, *summary.explained(summary.steps_table(experiment).rows)])
 
 
-def _parallelism(experiment: ExperimentSummary) -> Section:
+def _parallelism(experiment: ExperimentSummary, key: Sequence[KeyItem]) -> Section:
     curves = curve_figures(experiment)
-    blocks = [Words(reading.PARALLEL, "lead"), Key(variants_key(experiment)), Grid(curves, small=True)]
+    blocks = [Words(reading.PARALLEL, "lead"), Key(key), Grid(curves, small=True)]
     return Section("dop", "By degree of parallelism", blocks if curves else [])
 
 
 def _queries(experiment: ExperimentSummary) -> Section:
-    every = tables.everything(experiment)
     footnote = " ".join(filter(None, [reading.PLANS, tables.driver(experiment)]))
     parts = [
         Shown(tables.by_query(experiment), "Run time of every query, by variant"),
-        *(
-            Fold(f"All figures: {name}", [Shown(table, f"Queries of {name}")], open=len(every) <= 2)
-            for name, table in every
-        ),
+        *folds(tables.everything(experiment), "All figures", "Queries of", most_open=2),
         Words(footnote, "footnote"),
         *table_blocks(tables.streams(experiment), "Streams", "Streams of the throughput runs"),
     ]
@@ -422,6 +400,9 @@ def _doubt_notes(experiment: ExperimentSummary) -> list[Block]:
     """Return the notes that limit the trust in a phase's results, each with its phase."""
     names = step_labels(experiment)
     notes = [
-        Note(names[step.key], mark.sentence, mark.word) for step in experiment.steps for mark in marks(experiment, step)
+        Note(names[step.key], sentence(mark), mark_word(mark))
+        for run in experiment.runs
+        for step in run.steps
+        for mark in marks(run, step)
     ]
     return [Notes(notes)] if notes else []

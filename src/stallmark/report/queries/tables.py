@@ -63,7 +63,8 @@ def by_query(experiment: ExperimentSummary) -> Table:
     for query in comparison.names:
         row: list[str | Cell] = [query]
         for variant in comparison.variants:
-            cell = variant.cell(query, _dop_of(variant, query, comparison))
+            # Refresh functions have no degree of parallelism.
+            cell = variant.cell(query, comparison.dops[0]) or variant.cell(query, None)
             row += _short(cell, is_baseline=variant is first)
         rows.append(row)
     mean: list[str | Cell] = ["geometric mean", "", ""]
@@ -169,11 +170,6 @@ def driver(experiment: ExperimentSummary) -> str | None:
     mean = sum(run.driver_gap_ms or 0 for run in runs) / len(runs)
     most = max(run.driver_gap_most_ms or 0 for run in runs)
     return words.driver_gap(mean, most)
-
-
-def _dop_of(variant: QueryVariant, query: str, comparison: QueryComparison) -> int | None:
-    """Return the degree of parallelism to show for a query, or None for refresh functions."""
-    return comparison.dops[0] if variant.cell(query, comparison.dops[0]) else None
 
 
 def _step(experiment: ExperimentSummary, variant: str, phase: str) -> StepSummary | None:

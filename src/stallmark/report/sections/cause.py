@@ -8,9 +8,8 @@ from stallmark.analysis.bottleneck.summary import PARTS, Associated, Association
 from stallmark.analysis.cause.evidence import Cause, Evidence
 from stallmark.analysis.compare.summary import PairComparison
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.finding import Finding
 from stallmark.format import percent
-from stallmark.report.columns import step_labels, step_rows
+from stallmark.report.columns import by_reason, step_labels, step_rows
 from stallmark.report.document import Block, Fold, Section, Title, Words, table_blocks
 from stallmark.report.table import Cell, Rows, Table, group, named_rows, number, numbers, word
 from stallmark.report.text import cause as words
@@ -66,17 +65,6 @@ def _demands(cause: StepCause) -> Demands:
 def _predicted(cause: StepCause, read_ms: float) -> str:
     prediction = next(prediction for prediction in cause.predictions if prediction.read_ms == read_ms)
     return f"{format.number(prediction.tps)} ({format.number(prediction.low)}–{format.number(prediction.high)})"
-
-
-def notes(experiment: ExperimentSummary) -> list[tuple[str, Finding]]:
-    """Return the reasons why something could not be computed, once each, with the steps they hold for."""
-    labels = step_labels(experiment)
-    steps_by_note: dict[Finding, list[str]] = {}
-    for step in experiment.steps:
-        for note in step.cause.notes if step.cause else ():
-            steps_by_note.setdefault(note, []).append(labels[step.key])
-    every = len(experiment.steps)
-    return [("all steps" if len(steps) == every else ", ".join(steps), note) for note, steps in steps_by_note.items()]
 
 
 def laws(experiment: ExperimentSummary) -> Table | None:
@@ -191,7 +179,10 @@ def section(experiment: ExperimentSummary) -> Section:
     obeyed = table_blocks(laws(experiment), "Little’s law and the utilisation law")
     blocks: list[Block] = [
         *table_blocks(response_times(experiment), "Response time by part, ms per transaction"),
-        *(Words(f"{steps}: {sentence(note)}", "footnote") for steps, note in notes(experiment)),
+        *(
+            Words(f"{steps}: {sentence(note)}", "footnote")
+            for steps, note in by_reason(experiment, lambda step: step.cause.notes if step.cause else (), "all steps")
+        ),
         *table_blocks(predicted_throughput(experiment), "Predicted throughput by read time", "What if reads took …"),
         *([Fold("What moved with throughput", moved)] if moved else []),
         *([Fold("Laws of operational analysis", obeyed)] if obeyed else []),

@@ -17,7 +17,7 @@ from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Server
 from stallmark.record.manifest.storage import HookResult, Role
 from stallmark.redact import names_secret
-from stallmark.report.columns import step_labels, step_rows
+from stallmark.report.columns import by_reason, step_labels, step_rows
 from stallmark.report.document import (
     Block,
     Bullets,
@@ -350,12 +350,9 @@ def active(experiment: ExperimentSummary) -> Table | None:
 
 def warnings(experiment: ExperimentSummary) -> list[tuple[str, str]]:
     """Return the warnings of active sets against the figures: (steps, sentence)."""
-    labels = step_labels(experiment)
-    steps_by_warning: dict[str, list[str]] = {}
-    for step in experiment.steps:
-        for warning in step.storage.active.warnings if step.storage.active else ():
-            steps_by_warning.setdefault(sentence(warning), []).append(labels[step.key])
-    return [(", ".join(names), text) for text, names in steps_by_warning.items()]
+    return by_reason(
+        experiment, lambda step: map(sentence, step.storage.active.warnings if step.storage.active else ())
+    )
 
 
 def _in_words(runs: str, hook: HookResult) -> Note:

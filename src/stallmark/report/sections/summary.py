@@ -4,18 +4,31 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from stallmark import format
 from stallmark.analysis.compare.summary import PairComparison
-from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.experiment import ExperimentSummary, marks
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.metrics import THROUGHPUT
 from stallmark.analysis.read.queries import PHASES
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.devices import DeviceLabel
-from stallmark.report.columns import Mark, marks, primary_of, step_labels, step_metrics
-from stallmark.report.document import Block, Bullets, Fold, Note, Notes, Section, Shown, StepRow, Steps, Verdict, Words
+from stallmark.report.columns import primary_of, step_labels, step_metrics
+from stallmark.report.document import (
+    Block,
+    Bullets,
+    Fold,
+    Note,
+    Notes,
+    Section,
+    Shown,
+    StepRow,
+    Steps,
+    Verdict,
+    Words,
+    is_invalid,
+)
 from stallmark.report.figures import looks
 from stallmark.report.table import Cell, Rows, Table, numbers, word
 from stallmark.report.text import experiment as words
-from stallmark.report.text import reading, sentence
+from stallmark.report.text import mark_word, reading, sentence
 from stallmark.report.text.device import EMULATED, device_names, injected
 from stallmark.report.text.terms import term
 
@@ -107,9 +120,10 @@ def steps_table(experiment: ExperimentSummary, devices: bool = False) -> Steps:
             _settings(step),
             seen[step.variant],
             [metric.text(step) for metric in metrics],
-            marks(experiment, step),
+            marks(run, step),
         )
-        for step in experiment.steps
+        for run in experiment.runs
+        for step in run.steps
     ]
     return Steps(list(headings.values()), headings[THROUGHPUT.key], rows, devices)
 
@@ -124,7 +138,7 @@ def _settings(step: StepSummary) -> str:
 
 def explained(rows: Sequence[StepRow]) -> list[Block]:
     """Return every mark once, with the steps it holds for: serious ones first, the others folded."""
-    marked: dict[Mark, list[StepRow]] = {}
+    marked: dict[Finding, list[StepRow]] = {}
     for row in rows:
         for mark in row.marks:
             marked.setdefault(mark, []).append(row)
@@ -132,10 +146,10 @@ def explained(rows: Sequence[StepRow]) -> list[Block]:
     others: list[Note] = []
     for mark, marked_rows in marked.items():
         steps = "all steps" if 1 < len(marked_rows) == len(rows) else ", ".join(row.name for row in marked_rows)
-        if mark.serious:
-            serious.append(Note(steps, mark.sentence, mark.word, serious=True))
+        if is_invalid(mark):
+            serious.append(Note(steps, sentence(mark), mark_word(mark), serious=True))
         else:
-            others.append(Note(steps, mark.sentence))
+            others.append(Note(steps, sentence(mark)))
     folded = Fold("Marks explained", [Notes(others)], printed=True)
     return [*([Notes(serious)] if serious else []), *([folded] if others else [])]
 
@@ -143,7 +157,7 @@ def explained(rows: Sequence[StepRow]) -> list[Block]:
 def in_brief(experiment: ExperimentSummary) -> tuple[Shown, list[Block]]:
     """Return the table of steps for a terminal, with footnote letters in its last column, and the footnotes."""
     steps = steps_table(experiment, any(step.emulated for step in experiment.steps))
-    notes: dict[Hashable, list[Mark]] = {}
+    notes: dict[Hashable, list[Finding]] = {}
     for row in steps.rows:
         for mark in row.marks:
             notes.setdefault(_alike(mark, row.step), []).append(mark)
@@ -177,21 +191,21 @@ def _with_letters(steps: Steps, letters: dict[Hashable, str]) -> Table:
     )
 
 
-def _explained(letters: dict[Hashable, str], notes: dict[Hashable, list[Mark]]) -> Iterator[Note]:
+def _explained(letters: dict[Hashable, str], notes: dict[Hashable, list[Finding]]) -> Iterator[Note]:
     for alike, same in notes.items():
         others = len(set(same)) - 1
         more = f" {reading.similar_runs(others)}" if others else ""
-        yield Note(letters[alike], f"{same[0].sentence}{more}", same[0].word)
+        yield Note(letters[alike], f"{sentence(same[0])}{more}", mark_word(same[0]))
 
 
-def _alike(mark: Mark, step: StepSummary) -> Hashable:
+def _alike(mark: Finding, step: StepSummary) -> Hashable:
     """Return the key of the note that explains a mark. Serious marks share a note if their figures are equal, others if
     only the repeat differs."""
     # Serious marks differ in their figures, which decide whether a step is usable.
-    if mark.serious:
-        return mark.finding
-    names = [fact for fact in mark.finding.facts.values() if isinstance(fact, str)]
-    return mark.finding.kind, *names, step.variant, step.step
+    if is_invalid(mark):
+        return mark
+    names = [fact for fact in mark.facts.values() if isinstance(fact, str)]
+    return mark.kind, *names, step.variant, step.step
 
 
 def _letter(number: int) -> str:

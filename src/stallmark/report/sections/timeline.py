@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,16 +86,24 @@ class Stretch:
     measured: bool
 
 
-def time_figures(experiment: ExperimentSummary) -> list[Figure]:
+def figures_by_panel(
+    experiment: ExperimentSummary,
+    is_drawn: Callable[[RunSummary], bool],
+    draw: Callable[[Panel, Sequence[RunSummary], dict[str, Look]], Figure],
+) -> list[Figure]:
+    """Return a chart of the runs on emulated arrays and one of those on real devices, as far as runs are drawn."""
     seen = looks([s.variant for s in experiment.steps])
-    result = []
+    figures = []
     for panel in panels(experiment.steps):
         keys = {step.key for step in panel.steps}
-        shown = (run for run in experiment.runs if any(step.key in keys for step in run.steps))
-        runs = [run for run in shown if len(run.series.second)]
-        if runs:
-            result.append(_figure(panel, runs, seen))
-    return result
+        shown = [run for run in experiment.runs if any(step.key in keys for step in run.steps)]
+        if runs := list(filter(is_drawn, shown)):
+            figures.append(draw(panel, runs, seen))
+    return figures
+
+
+def time_figures(experiment: ExperimentSummary) -> list[Figure]:
+    return figures_by_panel(experiment, lambda run: bool(len(run.series.second)), _figure)
 
 
 def _figure(panel: Panel, runs: Sequence[RunSummary], seen: dict[str, Look]) -> Figure:
@@ -252,15 +260,7 @@ MIB, GIB = 1 << 20, 1 << 30
 
 def active_figures(experiment: ExperimentSummary) -> list[Figure]:
     """Return a chart for emulated arrays and one for real devices; empty if no run has an active set worth drawing."""
-    seen = looks([step.variant for step in experiment.steps])
-    result = []
-    for panel in panels(experiment.steps):
-        keys = {step.key for step in panel.steps}
-        shown = (run for run in experiment.runs if any(step.key in keys for step in run.steps))
-        runs = [run for run in shown if _is_drawn(run)]
-        if runs:
-            result.append(_active_set_figure(panel, runs, seen))
-    return result
+    return figures_by_panel(experiment, _is_drawn, _active_set_figure)
 
 
 def _is_drawn(run: RunSummary) -> bool:

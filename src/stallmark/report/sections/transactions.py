@@ -14,7 +14,7 @@ from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity.kinds import GateKind
 from stallmark.format import display_name
 from stallmark.report.columns import step_labels, step_rows
-from stallmark.report.document import Block, Fold, Grid, Section, Shown, Title, Words, table_blocks
+from stallmark.report.document import Block, Fold, Grid, Section, Shown, Title, Words, folds, table_blocks
 from stallmark.report.sections.axis import transaction_figures
 from stallmark.report.table import (
     PERCENTILES,
@@ -229,11 +229,7 @@ def _statement_blocks(experiment: ExperimentSummary) -> list[Block]:
         return []
     if len(experiment.steps) == 1:
         return [Title("Statements"), Shown(tables[0][1], "Statements, in the order of their files")]
-    folds = [
-        Fold(f"Statements: {name}", [Shown(table, f"Statements of {name}")], open=len(tables) <= 3)
-        for name, table in tables
-    ]
-    return [Title("Statements"), *folds]
+    return [Title("Statements"), *folds(tables, "Statements", "Statements of")]
 
 
 def service_times(experiment: ExperimentSummary) -> Table:
@@ -275,12 +271,10 @@ def transactions_section(experiment: ExperimentSummary) -> Section:
         blocks += table_blocks(
             limits(experiment), "90th percentile per transaction type, ms", "90th percentile against its limit, ms"
         )
-    for name, table in tables:
-        if name:
-            every = [Shown(table, f"Transactions of {name}")]
-            blocks.append(Fold(f"All figures: {name}", every, open=len(tables) <= 3))
-        else:
-            blocks.append(Shown(table, "Transactions"))
+    if tables and not tables[0][0]:
+        blocks.append(Shown(tables[0][1], "Transactions"))
+    else:
+        blocks += folds(tables, "All figures", "Transactions of")
     blocks += _reads_blocks(experiment, several)
     blocks += _statement_blocks(experiment)
     if latencies := transaction_figures(experiment):
@@ -294,14 +288,10 @@ def transactions_section(experiment: ExperimentSummary) -> Section:
 def _reads_blocks(experiment: ExperimentSummary, several: bool) -> list[Block]:
     if (table := reads(experiment)) is None:
         return []
-    by_step = reads_by_step(experiment)
     return [
         Title("Reads by transaction"),
         *([Shown(table, "Physical reads per transaction, by type")] if several else []),
-        *(
-            Fold(f"Reads: {name}", [Shown(step_table, f"Reads in {name}")], open=len(by_step) <= 3)
-            for name, step_table in by_step
-        ),
+        *folds(reads_by_step(experiment), "Reads", "Reads in"),
     ]
 
 

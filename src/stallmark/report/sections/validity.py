@@ -1,10 +1,9 @@
 """The tables on the use of figures: validity gates, steadiness, the service level and thresholds."""
 
 import math
-from collections.abc import Sequence
 
 from stallmark import format
-from stallmark.analysis.experiment import ExperimentSummary, gate_verdicts
+from stallmark.analysis.experiment import ExperimentSummary, GateVerdict, gate_verdicts
 from stallmark.analysis.metrics import METRICS, SHARE
 from stallmark.analysis.points import group
 from stallmark.analysis.steady import Steadiness
@@ -13,7 +12,7 @@ from stallmark.analysis.thresholds import Threshold, verdicts_over_steps
 from stallmark.analysis.validity.gates import Gate
 from stallmark.analysis.validity.service_level import MEAN_ONLY, LevelOutcome, ServiceLevel
 from stallmark.format import signed
-from stallmark.report.columns import step_labels, step_rows
+from stallmark.report.columns import by_reason, step_labels, step_rows
 from stallmark.report.document import Block, Fold, Note, Notes, Section, Shown, Words, table_blocks
 from stallmark.report.table import Cell, Rows, Table, number, word
 from stallmark.report.text import reading, sentence
@@ -26,25 +25,25 @@ from stallmark.report.text.validity import allowed, asks, figure
 # The validity gates as a table: the requirement of each, and its figures in each step.
 
 _WORDS = {True: "passed", False: "FAILED", None: "not known"}
+_KINDS = {True: "", False: "bad", None: "none"}
 
 
 def gates(experiment: ExperimentSummary) -> Table | None:
     """Return the verdict on each gate, or None without gates."""
-    labels = step_labels(experiment)
-    rows: list[Sequence[str | Cell]] = []
-    for verdict in gate_verdicts(experiment.steps):
-        kind = {False: "bad", True: "", None: "none"}[verdict.passed]
+    labels, several = step_labels(experiment), len(experiment.steps) > 1
+
+    def verdict_cell(verdict: GateVerdict) -> Cell:
         where = ", ".join(labels[step.key] for step in verdict.failed)
-        suffix = f" in {where}" if where and len(experiment.steps) > 1 else ""
-        gate = verdict.gate
-        rows.append(
-            [term(gate.kind), Cell(_WORDS[verdict.passed] + suffix, kind), figure(gate), allowed(gate), asks(gate)]
-        )
-    if not rows:
-        return None
-    header = ["gate", "verdict", "found", "allowed", "requirement"]
-    several = [gate_words.NEAREST_TO_FAILING]
-    return Table(header, rows, frozenset(range(5)), several if len(experiment.steps) > 1 else [])
+        return Cell(_WORDS[verdict.passed] + f" in {where}" * bool(where and several), _KINDS[verdict.passed])
+
+    return Rows(gate_verdicts(experiment.steps)).table_if_any(
+        word("gate", lambda verdict: term(verdict.gate.kind)),
+        word("verdict", verdict_cell),
+        word("found", lambda verdict: figure(verdict.gate)),
+        word("allowed", lambda verdict: allowed(verdict.gate)),
+        word("requirement", lambda verdict: asks(verdict.gate)),
+        notes=[gate_words.NEAREST_TO_FAILING] * several,
+    )
 
 
 def gates_brief(experiment: ExperimentSummary) -> str:
@@ -60,21 +59,18 @@ def gates_brief(experiment: ExperimentSummary) -> str:
 
 def gates_in_brief(experiment: ExperimentSummary) -> Table | None:
     """Return the verdicts for a terminal, each with its figure in the step nearest to failing; None without gates."""
-    names, steps = step_labels(experiment), experiment.steps
-    rows: list[Sequence[str | Cell]] = []
-    for verdict in gate_verdicts(experiment.steps):
-        kind = {False: "bad", True: "good", None: "none"}[verdict.passed]
-        failed_steps = [names[step.key] for step in verdict.failed] if len(verdict.failed) < len(steps) else []
-        figure_text = figure(verdict.gate) + (f", in {', '.join(failed_steps)}" if failed_steps else "")
-        rows.append(
-            [
-                Cell(_WORDS[verdict.passed], kind),
-                term(verdict.gate.kind),
-                figure_text,
-                Cell(allowed(verdict.gate), "quiet"),
-            ]
-        )
-    return Table(["verdict", "gate", "found", "allowed"], rows, frozenset(range(4))) if rows else None
+    labels, steps = step_labels(experiment), experiment.steps
+
+    def figure_text(verdict: GateVerdict) -> str:
+        names = [labels[step.key] for step in verdict.failed] if len(verdict.failed) < len(steps) else []
+        return figure(verdict.gate) + (f", in {', '.join(names)}" if names else "")
+
+    return Rows(gate_verdicts(steps)).table_if_any(
+        word("verdict", lambda verdict: Cell(_WORDS[verdict.passed], _KINDS[verdict.passed] or "good")),
+        word("gate", lambda verdict: term(verdict.gate.kind)),
+        word("found", figure_text),
+        word("allowed", lambda verdict: Cell(allowed(verdict.gate), "quiet")),
+    )
 
 
 def by_step(experiment: ExperimentSummary) -> Table:
@@ -92,7 +88,7 @@ def by_step(experiment: ExperimentSummary) -> Table:
 def _cell(gate: Gate | None) -> Cell | str:
     if gate is None:
         return format.NONE
-    return Cell(f"{figure(gate)}; {allowed(gate)}", {True: "", False: "bad", None: "none"}[gate.passed])
+    return Cell(f"{figure(gate)}; {allowed(gate)}", _KINDS[gate.passed])
 
 
 def gates_section(experiment: ExperimentSummary) -> Section:
@@ -138,14 +134,9 @@ def _tested(step: StepSummary) -> list[Steadiness]:
     return [tested] if tested and tested.drift is not None else []
 
 
-def untested_steps(experiment: ExperimentSummary) -> list[tuple[str, str]]:
-    """Return the reasons for steps without a test of steadiness, each with its steps: (steps, sentence)."""
-    labels = step_labels(experiment)
-    steps_by_reason: dict[str, list[str]] = {}
-    for step in experiment.steps:
-        if (tested := step.validity.steadiness) and tested.drift is None:
-            steps_by_reason.setdefault(sentence(tested.finding), []).append(labels[step.key])
-    return [(_these(names, experiment), text) for text, names in steps_by_reason.items()]
+def _untested(step: StepSummary) -> list[str]:
+    tested = step.validity.steadiness
+    return [sentence(tested.finding)] if tested and tested.drift is None else []
 
 
 def steadiness_brief(experiment: ExperimentSummary) -> str:
@@ -153,10 +144,6 @@ def steadiness_brief(experiment: ExperimentSummary) -> str:
     verdicts = [step.validity.steadiness.verdict for step in experiment.steps if step.validity.steadiness]
     counted = [f"{verdicts.count(verdict)} of {len(verdicts)} {term(verdict)}" for verdict in dict.fromkeys(verdicts)]
     return ", ".join(counted)
-
-
-def _these(names: Sequence[str], experiment: ExperimentSummary) -> str:
-    return "Every step" if len(names) == len(experiment.steps) else ", ".join(names)
 
 
 def seconds(experiment: ExperimentSummary) -> Table | None:
@@ -261,7 +248,7 @@ def steadiness_section(experiment: ExperimentSummary) -> Section:
     )
     blocks = [
         Words(reading.STEADINESS, "lead"),
-        *(Words(f"{steps}: {text}") for steps, text in untested_steps(experiment)),
+        *(Words(f"{steps}: {text}") for steps, text in by_reason(experiment, _untested, "Every step")),
         *table_blocks(steadiness(experiment), "Steadiness of every step"),
         *over,
     ]

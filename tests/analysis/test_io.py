@@ -1,20 +1,40 @@
 """I/O by kind of process: against workers whose every read and write is known."""
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.manifests import a_manifest
 from support.report_summaries import experiment, io, run, step
+from support.synthetic import Truth, make_run
+from support.synthetic_steps import STEADY, only_step, steady, step_of
 
+from stallmark.analysis.bottleneck.summary import NoteKind
 from stallmark.analysis.cautions import cautions
+from stallmark.analysis.ceiling import mailboxes_of_ceilings, mailboxes_of_steps
+from stallmark.analysis.points import Point
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.io import SERVER, read_io, summarise_io
+from stallmark.analysis.read.io import (
+    SERVER,
+    MailIo,
+    OwnCpu,
+    cpu_of_run,
+    read_io,
+    summarise_io,
+    summarise_mail_io,
+    timer_iops,
+)
 from stallmark.analysis.read.server_io import AUTOVACUUM, DATA, by_process, read_server_io, summarise_processes
 from stallmark.analysis.read.server_summary import ProcessIo
+from stallmark.analysis.read.throughput import Load, read_load
 from stallmark.analysis.server_cautions import ServerKind
+from stallmark.record.manifest.workload import Transaction
+from stallmark.record.reader import Record
 from stallmark.report.sections.server import processes
 
 STEP = Interval(index=0, begin=10, end=30, planned_s=20, cut=False)
@@ -137,3 +157,103 @@ def test_unknown_shares_are_no_caution_and_no_table():
     one = step()
     assert one.server.processes is None
     assert not said(one) and processes(experiment([run([one])])) is None
+
+
+# The run's own CPU time: never the host's.
+
+
+INTERVAL = Interval(0, 10, 20, 10, False)
+
+
+def used(tmp_path, truth: Truth) -> OwnCpu | None:
+    record = Record(make_run(tmp_path / "run", truth))
+    return cpu_of_run(read_load(record, 20, [INTERVAL]), read_io(record, read_server_io(record)), INTERVAL)
+
+
+def test_it_is_of_server_and_client_whatever_else_runs(tmp_path):
+    truth = replace(STEADY, host_cpu=0.95, foreign_cpu=0.5, run_delay=0.7)
+    own = used(tmp_path, truth)
+    assert own is not None and own.cores == pytest.approx(0.45 * truth.cores, abs=0.01)
+    assert own.server_run_delay_s == pytest.approx(0.7 * own.seconds)
+    assert own.client_s == pytest.approx((2 * truth.executor_cpu + 0.04) * own.seconds)
+
+
+def test_without_the_server_s_processes_it_is_not_known(tmp_path):
+    assert used(tmp_path, replace(STEADY, off=("server_cpu",))) is None
+
+
+def test_a_client_elsewhere_is_no_part(tmp_path):
+    own = used(tmp_path, replace(STEADY, off=("host",)))
+    assert own is not None and own.client_s == 0.0 and own.cores == pytest.approx(STEADY.server_cores)
+
+
+def test_other_work_raises_no_cpu_time_per_transaction(tmp_path):
+    quiet = step_of(tmp_path / "quiet", replace(STEADY, host_cpu=0.5))
+    noisy = step_of(tmp_path / "noisy", replace(STEADY, host_cpu=0.95, foreign_cpu=0.45))
+    assert quiet.cause and noisy.cause and quiet.cause.demands and noisy.cause.demands
+    assert noisy.cause.demands.cpu_ms == pytest.approx(quiet.cause.demands.cpu_ms, rel=0.02)
+
+
+def test_old_records_have_no_cpu_time_per_transaction(tmp_path):
+    step = step_of(tmp_path, replace(STEADY, off=("server_cpu",)))
+    assert step.cause and step.cause.demands and step.cause.demands.cpu_ms is None
+    assert NoteKind.CPU_UNKNOWN in [note.kind for note in step.cause.notes]
+
+
+# The I/Os of a mail store as mailboxes: which are counted, and of which steps they are shown.
+
+
+__all__ = ["steady"]
+
+
+def point(*seen: MailIo | None, step: str = "20 users") -> Any:
+    return Point(tuple(SimpleNamespace(variant="mail", step=step, mail_io=one) for one in seen))  # type: ignore[misc]
+
+
+def test_reads_and_writes_of_the_measured_interval_are_counted() -> None:
+    found = summarise_mail_io(io(reads=1_000, read_ms=8.0), None)
+    assert found and found.iops == pytest.approx((1_000 + 4_021) / 60) and found.read_ms == 8.0
+    assert found.mailboxes == int((1_000 + 4_021) / 60 / 0.12)
+    assert summarise_mail_io(None, None) is None
+
+
+def test_what_timers_read_is_not_counted() -> None:
+    transactions = [Transaction(name="read", source="users"), Transaction(name="scan", source="timer")]
+    own = {name: {"sampled": np.full(60, 3.0), "reads": np.full(60, 90.0)} for name in ("read", "scan")}
+    ended = {name: np.full(60, 4.0) for name in ("committed", "rolled_back", "failed")}
+    ended |= {"rolled_back": np.zeros(60), "failed": np.zeros(60)}
+    load, interval = Load(60, counts={"scan": ended, "read": ended}, own_io=own), Interval(0, 0, 60, 60.0, False)
+    assert timer_iops(load, transactions, interval) == pytest.approx(120)
+    assert timer_iops(Load(60), transactions, interval) is None
+    found = summarise_mail_io(io(reads=10_000, read_ms=8.0), 120.0)
+    assert found and found.iops == pytest.approx(14_021 / 60 - 120) and found.apart_iops == 120.0
+
+
+def test_repeats_are_shown_together_and_one_that_was_not_counted_hides_them() -> None:
+    one, other = MailIo(24.0, 200, 8.0, 100.0), MailIo(36.0, 300, 12.0, None)
+    [finding] = mailboxes_of_steps([point(one, other)])
+    assert (finding.facts["iops"], finding.facts["mailboxes"], finding.facts["measured"]) == (30.0, 250, 2)
+    assert finding.facts["read_ms"] == 10.0 and finding.facts["apart_iops"] is None
+    assert finding.facts["step"] is None
+    assert list(mailboxes_of_steps([point(one, None)])) == []
+
+
+def test_of_several_steps_each_is_named() -> None:
+    one = MailIo(24.0, 200, None, None)
+    found = list(mailboxes_of_steps([point(one), point(one, step="40 users")]))
+    assert [finding.facts["step"] for finding in found] == ["20 users", "40 users"]
+    assert found[0].facts["read_ms"] is None
+
+
+def test_of_a_ceiling_it_is_the_level_that_held() -> None:
+    levels = {5.0: [SimpleNamespace(mail_io=MailIo(24.0, 200, 8.0, None))], 9.0: [SimpleNamespace(mail_io=None)]}
+    ceiling = SimpleNamespace(variant="mail", holds=5.0, steps_at=levels.__getitem__)
+    [finding] = mailboxes_of_ceilings([ceiling])  # type: ignore[list-item]
+    assert (finding.facts["mailboxes"], finding.facts["step"]) == (200, None)
+    none = SimpleNamespace(variant="mail", holds=None, steps_at=levels.__getitem__)
+    assert list(mailboxes_of_ceilings([none])) == []  # type: ignore[list-item]
+
+
+def test_another_workload_has_no_mailboxes(steady) -> None:
+    step = only_step(steady)
+    assert step.mail_io is None and list(mailboxes_of_steps([Point((step,))])) == []
