@@ -7,11 +7,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.command_line import stallmark
 
 from stallmark.errors import StallmarkError
 from stallmark.own_sql.folder import MOST_FILE_ROWS, read_definition
+from stallmark.own_sql.model import OwnSql, mistakes_in
 from stallmark.own_sql.new_options import STARTER
 from stallmark.own_sql.run_options import document, scripts_definition
+from stallmark.own_sql.statements import Kind, split
 from stallmark.scenarios.model import LoadsScenario, Scenario
 from stallmark.scenarios.read import read_document
 from stallmark.transactions import define, find_workload
@@ -46,6 +49,21 @@ def test_a_definition_is_read_again_as_it_is_and_needs_no_folder(tmp_path):
     }  # fmt: skip
     reads = {kind.name for kind in workload.transactions if kind.reads_only}
     assert reads == {"browse_films", "customer_history"}
+
+
+def test_the_example_in_t_sql_has_the_same_transactions(tmp_path):
+    mine = tmp_path / "shop"
+    assert stallmark("new", "--workload", mine, "--t-sql").exit_code == 0
+    found, postgres = read_definition(str(mine)), read_definition(str(STARTER))
+    assert {key for key in found if found[key] != postgres[key]} == {"setup", "transactions"}
+    assert "LIMIT" not in json.dumps(found) and "IDENTITY" in found["setup"]
+    examined = OwnSql.model_validate(found)
+    for name, transaction in examined.transactions.items():
+        assert not list(mistakes_in(examined, transaction, "mssql"))
+        kinds = {statement.kind for statement in split(transaction.sql, "mssql")}
+        assert (Kind.WRITE in kinds) is (name in ("rent_film", "return_film"))
+    refused = stallmark("new", "--t-sql")
+    assert refused.exit_code == 2 and "--workload" in refused.output
 
 
 def test_another_text_is_another_version(tmp_path):
