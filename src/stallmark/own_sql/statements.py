@@ -69,7 +69,6 @@ class Statement:
     comments. `code` has its words in capitals and its signs, with a space between; names and texts in quotes are ""
     in it, and variables and temporary tables their mark."""
 
-    text: str
     line: int
     sql: str
     names: tuple[str, ...]
@@ -287,12 +286,11 @@ def _statement(tokens: list[_Token], dialect: str) -> Statement:
             sql.append(token.text)
     words = tuple(token.text.upper() for token in tokens if token.kind == "word")
     begins = [token.line for token in tokens if token.kind not in ("space", "comment", "block")]
-    text = "".join(token.text for token in tokens).strip()
     bare = "".join(" " if token.kind in ("comment", "block") else token.text for token in tokens)
     brief = " ".join(bare.split())
     code = " ".join(_as_code(token) for token in tokens if token.kind not in ("space", "comment", "block"))
     line = begins[0] if begins else 1
-    return Statement(text, line, "".join(sql).strip(), tuple(names), words, brief, code, dialect)
+    return Statement(line, "".join(sql).strip(), tuple(names), words, brief, code, dialect)
 
 
 def _as_code(token: _Token) -> str:
