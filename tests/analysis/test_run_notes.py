@@ -71,7 +71,7 @@ def test_the_settings_of_a_resource_pool_are_those_that_are_read_of_it():
     from stallmark.engines import sql_file
     from stallmark.engines.mssql import settings
 
-    text = sql_file.read(settings.__package__, "settings_governor")
+    text = sql_file.statement(settings.__name__, "settings_governor")
     shown = text[text.index("SELECT") + 6 : text.index("FROM")].split(",")
     columns = [one.split(" AS ")[-1].split(".")[-1].strip().replace("_", " ") for one in shown]
     assert OF_A_VARIANT["resource_pool"] == tuple(f"resource governor {name}" for name in columns)

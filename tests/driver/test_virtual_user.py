@@ -53,8 +53,8 @@ class Pay(Transaction):
 
 @dataclass(frozen=True)
 class Payments(Workload):
-    def call(self, frame: str, parameters: int, dialect: str) -> str:
-        return f"{frame} of {parameters} in {dialect}"
+    def call(self, kind: type[Transaction], frame: str, dialect: str) -> str:
+        return f"{frame} of {kind.frames[frame]} in {dialect}"
 
 
 WORKLOAD = Payments("payments", 1, "", "", "", users=UserLoad({Pay: 1}))

@@ -204,7 +204,12 @@ def test_open_arrivals_come_in_whole_though_one_machine_has_no_user(machines):
     min(begun, key=begun.__getitem__).kill()  # nothing of one that waits stays behind, either
 
 
-def test_own_sql_travels_to_the_machines_and_a_rate_of_it_is_that_of_all(machines, tmp_path):
+def drop_coin(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("DROP TABLE coin")
+
+
+def test_own_sql_travels_to_the_machines_and_a_rate_of_it_is_that_of_all(machines, tmp_path, request):
     (folder := tmp_path / "jars").mkdir()
     (folder / "add.sql").write_text("INSERT INTO coin VALUES (:coin)")
     (folder / "look.sql").write_text("SELECT count(*) FROM coin")
@@ -213,6 +218,8 @@ def test_own_sql_travels_to_the_machines_and_a_rate_of_it_is_that_of_all(machine
     )
     with psycopg.connect(machines.remote.url(), autocommit=True) as connection:
         connection.execute("CREATE TABLE coin (coin integer)")
+    # The server is that of other tests, which find no table that is not ours.
+    request.addfinalizer(lambda: drop_coin(machines.remote.url()))
     workers = [machines.add() for _ in range(2)]
     mine = {"workload": {"sql": str(folder)}, "users": [3], "measure": "4s", "reset": "continue"}
     command = machines.start(2, "--shared", **mine)
