@@ -247,7 +247,10 @@ def test_rates_of_all_transactions_are_the_rate_of_the_load():
 
 
 @pytest.mark.parametrize("key", [{"every": "1s"}, {"rate": "1/s"}])
-def test_a_transaction_that_no_user_starts_has_no_rows_of_a_user(key):
-    given = {"sql": "SELECT :id", "parameters": {"id": {"query": "SELECT 1", "apart": True}}} | key
-    with pytest.raises(StallmarkError, match=":id is apart for each user"):
+@pytest.mark.parametrize(
+    ("more", "way"), [({"apart": True}, "apart for each user"), ({"draw": "in order"}, "drawn in order by users")]
+)
+def test_a_transaction_that_no_user_starts_has_no_rows_of_a_user(key, more, way):
+    given = {"sql": "SELECT :id", "parameters": {"id": {"query": "SELECT 1"} | more}} | key
+    with pytest.raises(StallmarkError, match=f":id is {way}"):
         read_definition({"name": "a", "transactions": {"tidy": given, "look": {"sql": "SELECT 1"}}})

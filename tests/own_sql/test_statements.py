@@ -109,6 +109,8 @@ def test_kinds(text, kind):
         ("SELECT 1\nSET IMPLICIT_TRANSACTIONS ON", Kind.CONTROL, "SET IMPLICIT_TRANSACTIONS"),
         ("SELECT 1\nUSE master", Kind.REFUSED, "USE"),
         ("SELECT 1\nUPDATE t SET a = 1", Kind.WRITE, "SELECT"),
+        ("SELECT 1 WAITFOR (RECEIVE TOP (1) * FROM q)", Kind.WRITE, "SELECT"),
+        ("SELECT 1 END CONVERSATION @h", Kind.WRITE, "SELECT"),
         ("SELECT NEXT VALUE FOR dbo.s", Kind.WRITE, "SELECT"),
         ("CREATE TABLE #t (a int) CREATE INDEX i ON #t (a) DROP TABLE [#t]", Kind.WRITE, "CREATE"),
         ("BEGIN UPDATE t SET a = 1; END", Kind.WRITE, "BEGIN"),

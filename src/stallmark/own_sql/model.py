@@ -390,10 +390,14 @@ def mistakes_in(workload: OwnSql, transaction: OwnTransaction, dialect: str) -> 
                 yield f"line {statement.line}: :{parameter} has no source: write one below `parameters`"
             elif isinstance(source, Returned) and source.result >= number:
                 yield f"line {statement.line}: :{parameter} is of statement {source.result}, which comes later"
-            elif (transaction.every or transaction.rate) and getattr(source, "apart", False):
+            # Only users have numbers, by which rows are handed out without one twice.
+            elif (transaction.every or transaction.rate) and (
+                getattr(source, "apart", False) or getattr(source, "draw", "") == "in order"
+            ):
+                way = "apart for each user" if getattr(source, "apart", False) else "drawn in order by users"
                 yield (
-                    f"line {statement.line}: :{parameter} is apart for each user, and no user starts what comes at "
-                    "a rate or at intervals: write a source without apart below it"
+                    f"line {statement.line}: :{parameter} is {way}, and no user starts what comes at a rate or at "
+                    "intervals: write another source for it below its `parameters`"
                 )
 
 
