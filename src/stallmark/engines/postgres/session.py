@@ -221,6 +221,8 @@ class PostgresSession(Session):
         self._connection.nonblocking = 0
         self._trips = Trips(self._connection)
         self._decoders: dict[str, list[tuple[int, Any]]] = {}
+        # Statements without rows need no care for memory: one call of libpq gives up the interpreter's lock once.
+        self._rowless: set[str] = set()
         self._in_transaction = False
         self._to_begin = ""  # sent with the next call
         self._tells_own_io = self._connection.server_version >= TELLS_OWN_IO
@@ -292,20 +294,24 @@ class PostgresSession(Session):
             self._execute(begin.encode(), commits=False)
         count, first, failed = 0, None, None
         try:
-            connection.send_query_prepared(name.encode(), _as_text(parameters))  # type: ignore[arg-type]
-            connection.set_chunked_rows_mode(ROWS_AT_ONCE)
-            wait()
-            connection.consume_input()
-            while True:
-                while connection.is_busy():
-                    wait()
-                    connection.consume_input()
-                if (result := connection.get_result()) is None:
-                    break
-                count += result.ntuples
-                first = first or result
-                if result.status not in _HEAD:
-                    failed = result
+            if name in self._rowless:
+                first = self._call_alone(name, parameters)
+                failed = None if first.status == _DONE else first
+            else:
+                connection.send_query_prepared(name.encode(), _as_text(parameters))  # type: ignore[arg-type]
+                connection.set_chunked_rows_mode(ROWS_AT_ONCE)
+                wait()
+                connection.consume_input()
+                while True:
+                    while connection.is_busy():
+                        wait()
+                        connection.consume_input()
+                    if (result := connection.get_result()) is None:
+                        break
+                    count += result.ntuples
+                    first = first or result
+                    if result.status not in _HEAD:
+                        failed = result
         except psycopg.OperationalError as error:
             if not self.is_lost:
                 raise CallFailed(ErrorClass.CONNECTION_LOST, "08006", first_line(error)) from None
@@ -316,6 +322,8 @@ class PostgresSession(Session):
             raise failure
         if first is None:
             raise self._unanswered(None, commits)
+        if first.status == _DONE:
+            self._rowless.add(name)
         return count or first.command_tuples or 0, first
 
     def finish(self, name: str, parameters: Sequence[Any]) -> None:
