@@ -192,7 +192,7 @@ class VirtualUser(Client):
         super().__init__(f"user-{number}", *client)
         self.number = number
         for _, transaction in self._mine.values():
-            transaction.user = number
+            transaction.begin_user(number, self._rng)
         self._pacing = pacing
         self._next_card = next_card
         self.awake = threading.Event()

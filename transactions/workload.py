@@ -103,6 +103,10 @@ class Transaction(ABC):
         """Take in `shared` what `UserLoad.share` made for all transactions of this process."""
         self.shared = shared
 
+    def begin_user(self, number: int, rng: random.Random) -> None:
+        """Belong to a virtual user. From its generator only `begin_user` of its other transactions has drawn yet."""
+        self.user = number
+
     @abstractmethod
     def inputs(self, rng: random.Random) -> tuple:
         """Draw one set of inputs, a pure function of `rng` and what is shared."""

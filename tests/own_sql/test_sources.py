@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from stallmark.errors import StallmarkError
+from stallmark.own_sql.folder import read_definition
 from stallmark.own_sql.model import OwnSql
 from stallmark.own_sql.sources import Place, Users, open_source
-from stallmark.transactions.workload import RunClock
+from stallmark.transactions import define
+from stallmark.transactions.workload import RunClock, WorkloadContext
 
 ROWS = [(number, f"r{number % 3}") for number in range(1, 21)]
 
@@ -34,6 +36,28 @@ def drawn(draw, count: int = 1000, user: int = 0, seed: int = 3):
 def test_a_row_gives_values_that_belong_together():
     found = drawn(opened("id, region", query="SELECT 1"))
     assert set(found) == set(ROWS)
+
+
+@given(turns=st.lists(st.sampled_from(["look", "dice"]), max_size=30), seed=st.integers(0, 99))
+def test_what_a_user_draws_does_not_depend_on_what_comes_in_between(turns, seed):
+    transactions = {
+        "look": {"sql": "SELECT :id", "parameters": {"id": {"from": 1, "to": 10**9}}},
+        "dice": {"sql": "\\set n random(1, 1000000000)\nSELECT :n;", "script": "pgbench"},
+    }
+    workload = define(read_definition({"name": "own", "transactions": transactions}))
+
+    def inputs_in(order):
+        shared = workload.users.share(WorkloadContext({}, 1, lambda sql: [], lambda *_: None))
+        rng = random.Random(seed)
+        mine = {kind.name: kind(shared) for kind in workload.transactions}
+        for transaction in mine.values():
+            transaction.begin_user(3, rng)
+        inputs = {"look": [], "dice": []}
+        for name in order:
+            inputs[name].append(mine[name].inputs(rng))
+        return inputs
+
+    assert inputs_in(turns) == inputs_in(sorted(turns))
 
 
 @given(users=st.integers(1, 20), mode=st.sampled_from(["uniform", "in order", {"zipf": 1.1}]))

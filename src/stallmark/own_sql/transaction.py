@@ -81,9 +81,15 @@ class OwnTransaction(Transaction):
 
     def __init__(self, shared: Shared):
         super().__init__(shared)
+        self._own_rng: random.Random | None = None
         self._report = shared.context.report_statements
         self._place = shared.places[_call_name(self.name, 0)]
         """The place of its first statement; the others follow."""
+
+    def begin_user(self, number: int, rng: random.Random) -> None:
+        super().begin_user(number, rng)
+        # A generator of its own: so what a user draws does not depend on which transactions come in between.
+        self._own_rng = random.Random(rng.getrandbits(64))
 
     def _call_only(self, session: Session, name: str, parameters: Sequence[Any]) -> Outcome:
         """Execute the only statement of a transaction, which commits by itself, and report it."""
@@ -191,6 +197,7 @@ class OwnStatements(OwnTransaction):
         self._by_trips = dialect == "postgresql"
 
     def inputs(self, rng: random.Random) -> tuple:
+        rng = self._own_rng or rng
         place = Place(self.user or 0, self._turn)
         self._turn += 1
         if len(self._draws) == 1:
@@ -317,7 +324,7 @@ class PgbenchScript(OwnTransaction):
             self._alone = _call_name(self.name, 0), last.statement.names
 
     def inputs(self, rng: random.Random) -> tuple:
-        self._rng, variables = rng, self._variables
+        self._rng, variables = (rng := self._own_rng or rng), self._variables
         variables["client_id"] = self.user or 0
         name = ""
         try:
