@@ -206,6 +206,9 @@ def test_a_condition_that_writes_is_refused(shop, engine):
         ("even", {"values": [2, 4, 5]}, "'5' in place 3"),
         ('"Odd one"', {"values": [2]}, "'2' in place 1"),
         ("boolean[]", {"values": ["{t,f}", "{t"]}, "in place 2"),
+        # Errors of other classes than 22: a syntax error, and a table that is not there.
+        ("tsquery", {"values": ["a & b", "a b"]}, "'a b' in place 2"),
+        ("regclass", {"values": ["film", "nowhere"]}, "'nowhere' in place 2"),
     ],
 )  # fmt: skip
 def test_a_value_that_does_not_fit_its_type_is_refused(type_name, source, named, shop, engine):

@@ -130,7 +130,8 @@ def _try(
     if isinstance(transaction, OwnStatements):
         for name, statement in statements.items():
             by_name = dict(zip(statement.names, types.get(name, ()), strict=False))
-            misfits.refuse(_place(kind, statement), by_name, transaction.sources)
+            with _naming(place := _place(kind, statement), kind):
+                misfits.refuse(place, by_name, transaction.sources)
     trial = _TrialSession(session, statements)
     _execute(trial, transaction, transaction.inputs(random.Random(seed)))
     if isinstance(transaction, OwnStatements) and session.dialect != "postgresql":
