@@ -390,15 +390,18 @@ def mistakes_in(workload: OwnSql, transaction: OwnTransaction, dialect: str) -> 
                 yield f"line {statement.line}: :{parameter} has no source: write one below `parameters`"
             elif isinstance(source, Returned) and source.result >= number:
                 yield f"line {statement.line}: :{parameter} is of statement {source.result}, which comes later"
-            # Only users have numbers, by which rows are handed out without one twice.
-            elif (transaction.every or transaction.rate) and (
-                getattr(source, "apart", False) or getattr(source, "draw", "") == "in order"
-            ):
-                way = "apart for each user" if getattr(source, "apart", False) else "drawn in order by users"
+            elif (transaction.every or transaction.rate) and (way := _draw_by_users(source)):
                 yield (
                     f"line {statement.line}: :{parameter} is {way}, and no user starts what comes at a rate or at "
                     "intervals: write another source for it below its `parameters`"
                 )
+
+
+def _draw_by_users(source: Any) -> str:
+    """Return in words how users' numbers decide which rows of a source they draw; empty if they do not."""
+    if getattr(source, "apart", False):
+        return "apart for each user"
+    return "drawn in order by users" if getattr(source, "draw", "") == "in order" else ""
 
 
 def _mistakes_of_kind(statement: Statement) -> Iterator[str]:

@@ -200,14 +200,11 @@ class OwnStatements(OwnTransaction):
         rng = self._own_rng or rng
         place = Place(self.user or 0, self._turn)
         self._turn += 1
-        if len(self._draws) == 1:
-            values = self._draws[0](rng, place)
-            return tuple(self._pick(values)) if self._alone else values
         return self.inputs_from([draw(rng, place) for draw in self._draws])
 
     def inputs_from(self, rows: Sequence[Row]) -> tuple:
         """Return the inputs with these rows, one of each source."""
-        values = tuple([value for row in rows for value in row])
+        values = rows[0] if len(rows) == 1 else tuple([value for row in rows for value in row])
         return tuple(self._pick(values)) if self._alone else values
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
