@@ -129,7 +129,7 @@ def _examined_workload(kind: type[StallmarkUser], engine: Engine) -> Workload:
                 f"write `shared = True` in {kind.__name__} if a load may change them."
             )
     workload.examine(engine, kind.most_users)
-    return find_workload(workload.name)  # the trial has added what it saw
+    return workload
 
 
 def _load(kind: type[StallmarkUser], workload: Workload, scale: dict[str, int | float], seed: int) -> LoadSpec:

@@ -27,19 +27,12 @@ from stallmark.engines.abilities import (
     UserBackup,
     VariantSetting,
 )
-from stallmark.engines.base import MOST_READ, ROWS_AT_ONCE, Engine, Login, ServerIdentity, ServerSettings
+from stallmark.engines.base import MOST_READ, READ_ONLY, ROWS_AT_ONCE, Engine, Login, ServerIdentity, ServerSettings
 from stallmark.engines.journal import give_back_each
 from stallmark.engines.postgres import address, lock
 from stallmark.engines.postgres.queries import PostgresQueries, maintenance
 from stallmark.engines.postgres.restore import Archive
-from stallmark.engines.postgres.session import (
-    READ_ONLY,
-    REFUSE_WRITES,
-    PostgresSession,
-    as_call_failed,
-    classify,
-    first_line,
-)
+from stallmark.engines.postgres.session import REFUSE_WRITES, PostgresSession, as_call_failed, classify, first_line
 from stallmark.engines.postgres.settings import PostgresSettings
 from stallmark.engines.reach import find_server, is_here, shares_paths
 from stallmark.errors import CallFailed, ErrorClass, NoConnection, NotGivenBack, StallmarkError, in_words
