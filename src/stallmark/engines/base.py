@@ -71,7 +71,8 @@ class OwnIO(NamedTuple):
 
 
 Head = tuple[int, Sequence[tuple]]
-"""The number of rows that a statement returned or, if it returned none, changed; and at most ROWS_AT_ONCE of them."""
+"""The number of a statement's rows, and the first of them, at most ROWS_AT_ONCE. A statement that returns no rows has
+the number of those that it changed."""
 
 ROWS_AT_ONCE = 100
 """The most rows of a long answer that a session keeps at a time."""

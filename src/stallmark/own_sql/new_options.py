@@ -14,7 +14,7 @@ SCHEMA = Path(__file__).with_name("workload.schema.json")
 STARTER = Path(__file__).parent / "shop"
 """The files of a workload that works on the database that its setup.sql makes."""
 STARTER_IN_T_SQL = STARTER.with_name("shop_t_sql")
-"""The files that take the place of those of STARTER on SQL Server."""
+"""The same workload in T-SQL: the files that differ from those of STARTER."""
 
 
 @click.command(cls=Command)

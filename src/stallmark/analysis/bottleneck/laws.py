@@ -271,7 +271,7 @@ def _times(demands: Demands, read_ms: float, rate: float, assume: _Assumptions) 
 
 
 def _parts(demands: Demands, read_ms: float, cpu: float, assume: _Assumptions) -> dict[Limit, float]:
-    """Return a user's cycle in ms, by part, if the CPUs take `cpu` ms of it."""
+    """Return the parts of a user's cycle from one transaction to the next, in ms. `cpu` is its time on CPUs in ms."""
     reads = demands.read_part_ms * read_ms / demands.read_ms
     held = reads + cpu + demands.fixed_ms
     locks = demands.lock_ms

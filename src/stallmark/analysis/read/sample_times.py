@@ -287,7 +287,8 @@ def _jumps(t: np.ndarray, server: np.ndarray, intervals: Sequence[Interval]) -> 
 
 
 def _clocks(record: Record) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the driver's and the server's time of the calls that read the first of these tables that has both."""
+    """Return the times of collectors' calls by the clocks of the driver and of the server. They are of the first table
+    that has both; None if no table has."""
     for name in _WITH_SERVER_TIME:
         if (calls := _calls(record, name)) and calls.server is not None and len(calls.t) > 1:
             known = np.isfinite(calls.server) & (np.diff(calls.t, prepend=-np.inf) > 0)

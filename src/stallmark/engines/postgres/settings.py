@@ -78,7 +78,7 @@ def read(engine: Queried, names: Iterable[str]) -> dict[str, Asked]:
 
 
 def recorded(engine: Queried, names: Collection[str]) -> Recorded:
-    """Return the values that a record has of these settings."""
+    """Return the values of these settings for a record."""
     return Recorded({name: setting.value for name, setting in read(engine, names).items()} if names else {})
 
 

@@ -167,9 +167,11 @@ class _Report:
     """Its last number."""
 
     def is_like(self, before: "_Report") -> bool:
-        """Return whether a report without a final empty line has the same rows and decimals as the one before."""
-        decimals, as_many = (len(text.replace(",", ".").partition(".")[2]) for text in (self.last, before.last))
-        return before.headers <= self.headers and before.devices.keys() <= self.devices.keys() and decimals == as_many
+        """Return True if this report is whole although no empty line follows: it has the headers and devices of the
+        report before it, and its last number as many decimals."""
+        decimals, decimals_before = (len(text.replace(",", ".").partition(".")[2]) for text in (self.last, before.last))
+        has_all = before.headers <= self.headers and before.devices.keys() <= self.devices.keys()
+        return has_all and decimals == decimals_before
 
 
 class Iostat(_Sysstat):

@@ -74,8 +74,8 @@ def _refuse_nothing(file: Perfmon, recording: Recording, wanted: Wanted, has_any
 def _choose_disks(
     file: Perfmon, disks: Mapping[Key, int], recording: Recording, wanted: Wanted
 ) -> dict[Key, FileClass]:
-    """Return the disks that count, of those with a number of columns: the named ones, or all of each object; the total
-    only if it is alone.
+    """Return the disks to import, with their classes. They are those that were named, or else all of an object; its
+    total is one only if it has no disk. `disks` has the number of recorded columns by disk.
 
     Raise StallmarkError if one disk was given two classes.
     """
