@@ -40,6 +40,8 @@ class ErrorClass(StrEnum):
     OUT_OF_MEMORY = "out of memory"
     RESOURCE_LIMIT = "resource limit"
     STORAGE = "storage"
+    MISSED = "missed"
+    """A transaction that was due and never sent: nobody was free for it in time, or its last one was under way."""
     OTHER = "other"
 
     @property

@@ -43,6 +43,8 @@ _ADVICE_OF_RUN = {
     ("-s", "--scale"): "write -D scale=100 for scripts, or --set for the data of a scenario",
     ("-e", "--env"): "write --set for keys of a scenario, or -D for variables of scripts",
     ("--stage", "--stages"): "write --set users=[10,20,40], with a step for each number",
+    ("-L", "--latency-limit"): "write --set call_timeout=1s: a call that takes longer is cancelled, and an "
+    "arrival that waits longer is missed",
     ("-l", "--log", "--csv", "--summary-export"): "leave it out: `stallmark export` writes the record's values",
     ("--headless",): "leave it out, because a run opens no page by itself",
 }
