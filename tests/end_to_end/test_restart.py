@@ -65,6 +65,24 @@ def test_each_variant_has_its_setting_of_the_start_and_the_server_its_own_at_the
     assert wal_buffers() == before
 
 
+def test_each_variant_has_its_buffer_pool_and_the_server_its_own_at_the_end(remote, restart, tmp_path):
+    def pool() -> str:
+        with psycopg.connect(remote.url()) as connection:
+            return connection.execute("SHOW shared_buffers").fetchall()[0][0]
+
+    before = pool()
+    variants = [{"name": size, "buffer_pool": size} for size in ("16MiB", "24MiB")]
+    path = written(tmp_path, variants=variants, start_cache="cold", restart={"command": restart})
+    result = stallmark("run", path, "--out", tmp_path / "runs")
+    assert result.exit_code == 0, result.output
+    records = [record.manifest for record in find_records([next((tmp_path / "runs").iterdir())])]
+    assert [(made.memory.configured_bytes, made.memory.reached_bytes) for made in records] == [
+        (size * 1024**2, size * 1024**2) for size in (16, 24)
+    ]
+    assert [made.server.settings["shared_buffers"] for made in records] == ["16MB", "24MB"]
+    assert pool() == before
+
+
 @pytest.mark.parametrize(
     ("command", "code", "named"),
     [

@@ -40,6 +40,7 @@ from stallmark.engines.postgres.embedded.ownership import (
     private_folder,
 )
 from stallmark.engines.postgres.embedded.programs import MAJOR, as_other_user, binary, failure_message
+from stallmark.engines.postgres.settings import MINIMUM_POOL_BYTES
 from stallmark.errors import StallmarkError
 from stallmark.format import size
 from stallmark.leftovers import SHARED_MEMORY, temporary_name
@@ -50,7 +51,6 @@ from stallmark.storage.emulator.arrays import EmulatedArrays
 from stallmark.storage.emulator.models import ArrayModel
 from stallmark.storage.io_trace import IoTrace
 
-MINIMUM_POOL_BYTES = 8 * 1024**2  # 30 users and more pin buffers at once; below this PostgreSQL refuses calls
 START_LIMIT_S = 60
 FAST_SHUTDOWN_S = 30  # PostgreSQL 18 can miss a fast shutdown while it recovers
 LOG_FILE_BYTES = 16 * 1024**2  # a WAL segment: a server without room for its next one ends
