@@ -65,6 +65,8 @@ def scripts_definition(scripts: "Sequence[str]", defined: "Sequence[str]") -> di
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise StallmarkError(f"{path} cannot be read ({getattr(error, 'strerror', 'it is not UTF-8')}).") from None
+        if not text.strip():
+            raise StallmarkError(f"{path} is empty: write a statement, or leave it out.")
         transactions[name] = {"sql": text, "weight": int(weight), "script": "pgbench"}
     return {"name": "scripts", "transactions": transactions, "define": variables}
 
