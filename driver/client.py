@@ -270,7 +270,7 @@ class Task(NamedTuple):
         return self._replace(due_ns=self.due_ns + (missed + 1) * every_ns)
 
     def times_due(self, now_ns: int) -> int:
-        """Return how often the task has been due by now."""
+        """Return the number of times that the task has been due by now."""
         assert self.every_s
         return max(0, 1 + (now_ns - self.due_ns) // int(self.every_s * 1e9))
 

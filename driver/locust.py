@@ -101,7 +101,7 @@ def report_trouble(environment: Environment, sentence: str) -> None:
         logger.error(sentence)
 
 
-def _described(kind: type[StallmarkUser]) -> LocustUsers:
+def _facts_of(kind: type[StallmarkUser]) -> LocustUsers:
     """Return the attributes of a class of users. Raise StallmarkError if it has tasks of its own."""
     if any(task is not VirtualUserHandle.be_driven for task in kind.tasks):
         raise StallmarkError(f"{kind.__name__} has tasks of its own: give them to a class of users beside it.")
@@ -124,7 +124,7 @@ class _Workers:
         self._with_users: dict[str, set[str]] = defaultdict(set)
         """The ids of workers that have users, by class."""
         self._watch = gevent.Greenlet()
-        runner.register_message(_USERS, self._take_users)
+        runner.register_message(_USERS, self._note_users)
         environment.events.test_start.add_listener(self._begin)
         environment.events.test_stopping.add_listener(lambda **_: self._watch.kill())
 
@@ -137,7 +137,7 @@ class _Workers:
         if _kinds(self._environment):
             self._watch = self._runner.greenlet.spawn(self._report_lost, workers)
 
-    def _take_users(self, msg: LocustMessage, **_: Any) -> None:
+    def _note_users(self, msg: LocustMessage, **_: Any) -> None:
         """Take from a worker whether it has users of a class."""
         with_users = self._with_users[msg.data["name"]]
         (with_users.add if msg.data["has_users"] else with_users.discard)(msg.node_id)
@@ -215,7 +215,7 @@ class _Test:
     def _start_on(self, server: str, kinds: list[type[StallmarkUser]], here: ThisMachine) -> None:
         if not server:
             raise StallmarkError(f"{kinds[0].__name__} has no server: write its URL there, or set STALLMARK_SERVER.")
-        users = [_described(kind) for kind in kinds]
+        users = [_facts_of(kind) for kind in kinds]
         loads = self._prepared_loads(PrepareLoads(server, users, opens=here.machine <= 1))
         executors = Executors(loads, server, partial(self._deliver, kinds), here)
         self._executors.append(executors)

@@ -137,7 +137,7 @@ _SQL_TOKEN = re.compile(
 )
 _CALLED_SECRET = re.compile(rf"{_WORD}|pass(?:phrase|code)|api_?key", re.IGNORECASE)
 _BETWEEN = {*"=<>!~", ":=", "::", "not", "in", "any", "some", "all", "like", "ilike", "encrypted"}
-"""What stands between a column or an option and its value."""
+"""Signs and words between a column or an option and its value."""
 _ARGUMENTS: Mapping[str, tuple[int, ...]] = {
     **dict.fromkeys(("crypt", "decryptbypassphrase", "encryptbypassphrase", "pwdcompare", "pwdencrypt"), (0,)),
     **dict.fromkeys(("decrypt", "encrypt", "hmac", "pgp_sym_decrypt", "pgp_sym_encrypt"), (1,)),
@@ -247,7 +247,7 @@ def _places_of_columns(tokens: Tokens, place: int) -> Iterator[int]:
     secrets = [
         number
         for number, column in enumerate(columns)
-        if any(_CALLED_SECRET.search(_bare(tokens, at)) for at in column)
+        if any(_CALLED_SECRET.search(_bare(tokens, part)) for part in column)
     ]
     while secrets and place < len(tokens) and _bare(tokens, place) not in (";", "values", "select"):
         place += 1

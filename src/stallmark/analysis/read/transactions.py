@@ -102,7 +102,7 @@ class Errors:
             self.attempts, (k for k in self.attempts if k.transaction == transaction and k.error_class in CONTENTION)
         )
 
-    def missed(self, transaction: str) -> np.ndarray:
+    def missed_starts(self, transaction: str) -> np.ndarray:
         """Return the times per second at which a transaction was due and not begun."""
         return self._sum(
             self.attempts,

@@ -157,7 +157,7 @@ class Validity:
         for kind in self.workload.transactions:
             ended, missed = (
                 int(interval.select(counts).sum())
-                for counts in (self.load.ended_per_second(kind.name), self.errors.missed(kind.name))
+                for counts in (self.load.ended_per_second(kind.name), self.errors.missed_starts(kind.name))
             )
             if timer := gates.missed_periods(kind, ended, missed, interval.seconds):
                 timers.append(timer)
