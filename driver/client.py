@@ -92,8 +92,7 @@ def _io_difference(then: OwnIO, now: OwnIO) -> OwnIO:
 def never_begun(
     place: int, kind: type[Transaction], due_ns: int, now_ns: int, reason: str
 ) -> tuple[tuple[int, ...], Failure]:
-    """Return the sample and the failure of a transaction that is given up now. Nobody was busy with it, or late for
-    it."""
+    """Return the sample and the failure of a transaction that is given up now. It took no session's time."""
     sample = (place, due_ns, now_ns, now_ns, now_ns, GIVEN_UP, 0)
     return sample, Failure(kind.name, now_ns, CallFailed(ErrorClass.MISSED, "Stallmark", reason), given_up=True)
 

@@ -215,7 +215,7 @@ class LoadUsers:
         return FinalReport(self._load.name, unfinished, self._unserved, self._deferred.left)
 
     def _give_up_late_arrivals(self) -> None:
-        """Count arrivals as failed that nobody was free for within the time of a call.
+        """Count arrivals as failed that found no free session within the time of a call.
 
         A service gives up in the same way if its pool of connections is exhausted. Otherwise a server that hung for an
         hour would get that hour's arrivals at once.

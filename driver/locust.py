@@ -116,8 +116,8 @@ def _kinds(environment: Environment) -> list[type[StallmarkUser]]:
 
 
 class _Workers:
-    """The workers of a test, on Locust's master. Each has a number, and goes on with what no user starts while another
-    one has users."""
+    """The workers of a test, on Locust's master. Each has a number, and continues its part of a rate while another
+    worker has users."""
 
     def __init__(self, environment: Environment, runner: MasterRunner):
         self._environment, self._runner = environment, runner
@@ -186,7 +186,7 @@ class _Test:
         environment.events.quitting.add_listener(self._stop)
 
     def _note_elsewhere(self, msg: LocustMessage, **_: Any) -> None:
-        """Go on with what no user starts while another worker has users."""
+        """Continue what no user starts while another worker has users."""
         for kind in _kinds(self._environment):
             if kind.__name__ == msg.data["name"] and kind.pool:
                 kind.pool.note_elsewhere(msg.data["elsewhere"])
@@ -232,7 +232,7 @@ class _Test:
             channel.send(order)
             answer: Message = channel.expect(PreparedLoads, CannotStart)
         except Closed:
-            raise StallmarkError("The process that tries the load ended early: its message stands above.") from None
+            raise StallmarkError("The process that tries the load ended early: its message is above.") from None
         finally:
             channel.close()
             kill(process)

@@ -246,7 +246,7 @@ def read_document(
         return model_for(given).model_validate(given)  # type: ignore[return-value]
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
-        # A sentence of ours, as on a folder of SQL, needs no place in a document that nobody has written.
+        # A sentence of ours, as on a folder of SQL, needs no place in a document that no user has written.
         if problem["type"] == "value_error" and problem["loc"][:1] not in origins:
             raise StallmarkError(as_sentence(mistake(problem))) from None
         raise StallmarkError(sentences(error, given, Path("the scenario"), origins)[0]) from None

@@ -41,7 +41,7 @@ class ErrorClass(StrEnum):
     RESOURCE_LIMIT = "resource limit"
     STORAGE = "storage"
     MISSED = "missed"
-    """A transaction that was due and never sent: nobody was free for it in time, or its last one was under way."""
+    """A transaction that was due and never sent: no session was free in time, or its last execution had not ended."""
     OTHER = "other"
 
     @property

@@ -171,7 +171,7 @@ def sql_without_secrets(text: str) -> str:
 
 
 def secret_parameters(text: str) -> set[str]:
-    """Return the parameters (`:name`) of SQL that are secrets by their names or by where they stand."""
+    """Return the parameters (`:name`) of SQL that are secrets by their names or places."""
     tokens = list(_SQL_TOKEN.finditer(text))
     places = set(_secret_places(tokens)) if _HINT.search(text) else set()
     named = {place: token[0][1:] for place, token in enumerate(tokens) if token.lastgroup == "parameter"}
@@ -223,7 +223,7 @@ def _secret_places(tokens: Tokens) -> Iterator[int]:
 
 
 def _places_of_value(tokens: Tokens, place: int) -> Iterator[int]:
-    """Yield the places of the value behind a name: a literal, several joined, or what stands in brackets."""
+    """Yield the places of the value behind a name: a literal, several joined, or all in brackets."""
     begin = place
     while (text := _bare(tokens, place)) in _BETWEEN:
         place += 1 + (text == "::")  # a cast, and its type
@@ -303,8 +303,8 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(part)
 
 
-def _without_secrets_of(value: Any, secrets: set[str], columns: Sequence[str] = ()) -> Any:
-    """Return a part of a definition without secrets; the values of a source of these `columns`."""
+def _without_secrets_of(value: Any, secrets: set[str]) -> Any:
+    """Return a part of a definition without secrets."""
     match value:
         case str():
             return sql_without_secrets(value)
@@ -324,7 +324,7 @@ def _without_secrets_of(value: Any, secrets: set[str], columns: Sequence[str] = 
 
 
 def _source_without_secrets(source: Any, columns: Sequence[str], secrets: set[str]) -> Any:
-    """Return the source of parameters, or the value of a variable, without the values of those that are secrets."""
+    """Return the source of parameters, or the value of a variable, without the values of secrets."""
     hidden = [name in secrets or names_secret(name) for name in columns]
     if not isinstance(source, dict):
         return HIDDEN if any(hidden) else source
