@@ -25,6 +25,7 @@ _OBJECTS = {
     CPU: "cpu",
     **dict(zip(CPU_LOADS, ("cpu", "all of cpu"), strict=True)),
 }
+_ALMOST = 0.02  # share by which the bytes of the same disks may differ
 _ROUND, _NEAR, _SECTOR = 2.0**32, 2.0**24, 512.0
 """A 32-bit counter that falls slightly seems to rise by nearly its whole range (sysstat issue 259)."""
 
@@ -36,7 +37,7 @@ def read(file: Recorded, recording: Recording, wanted: Wanted) -> None:
     _forget_wrapped(amounts, recording)
     moved = amounts.bytes_by_device("disk")
     counted = devices.classify(moved, recording, wanted)
-    _settle_idle(amounts, counted, recording)
+    _settle_idle(amounts, counted, recording, file.omits_idle)
     classes: dict[Key, str] = {("disk", name): held for name, held in counted.items()}
     for part in amounts.parts:
         if part.entity[0] == "io":
@@ -74,44 +75,32 @@ def _forget_wrapped(amounts: Amounts, recording: Recording) -> None:
         recording.note("wrapped", file=amounts.name, names=some_names(names))
 
 
-def _settle_idle(amounts: Amounts, counted: Collection[str], recording: Recording) -> None:
-    """Take the I/O of an idle NVMe disk from its paths, and devices that were left out for idle.
+def _settle_idle(amounts: Amounts, counted: Collection[str], recording: Recording, omits_idle: bool) -> None:
+    """Take the I/O of an NVMe disk from its paths if it has less, and that of omitted devices as 0.
 
-    Before Linux 6.5 the paths count the I/O, and the disk itself nothing. A tool that omits idle devices writes no row
-    of zeros. If there is one, the I/O of a missing device is unknown.
+    Before Linux 6.5 the paths count the I/O, and the disk itself nothing.
     """
-    by_name: dict[str, list[Part]] = {}
+    paths: dict[tuple[str, str, int], list[Part]] = {}
     for part in amounts.parts:
-        if part.entity[0] == "disk":
-            by_name.setdefault(part.entity[1], []).append(part)
-    idle = {name: _is_idle(by_name[name]) for name in counted}
-    writes_zeros = any(spans.any() for spans in idle.values())
-    paths: dict[str, list[Part]] = {}
-    for name, parts in by_name.items():
-        paths.setdefault(devices.head_of_path(name) or "", []).extend(parts)
-    for name in counted:
-        for part in by_name[name]:
-            own = [path for path in paths.get(name, ()) if (path.column, path.rank) == (part.column, part.rank)]
-            if own:
-                by_path = (~part.here | idle[name]) & np.any([path.here for path in own], axis=0)
-                count = np.sum([np.where(path.here, path.amounts, 0.0) for path in own], axis=0)
-                part.amounts = np.where(by_path, count, part.amounts)
-                part.here, part.needed = part.here | by_path, part.needed | by_path
-            if not (writes_zeros or part.here.all()):
-                part.amounts = np.where(part.here, part.amounts, 0.0)
-                part.needed = np.ones_like(part.here)
-                recording.note("idle", file=amounts.name)
-
-
-def _is_idle(device: list[Part]) -> np.ndarray:
-    """Return a mask of the spans without I/O of a device."""
-    amounts = np.array([part.amounts for part in device])
-    return (amounts == 0).any(axis=0) & ~(amounts > 0).any(axis=0)
+        if part.entity[0] == "disk" and (disk := devices.head_of_path(part.entity[1])):
+            paths.setdefault((disk, part.column, part.rank), []).append(part)
+    for part in amounts.parts:
+        if part.entity[0] != "disk" or part.entity[1] not in counted:
+            continue
+        if own := paths.get((part.entity[1], part.column, part.rank)):
+            here = np.any([path.here for path in own], axis=0)
+            by_path = np.where(here, np.nansum([path.amounts for path in own], axis=0), np.nan)
+            part.amounts = np.fmax(part.amounts, by_path)
+            part.here, part.needed = part.here | here, part.needed | here
+        if omits_idle and not part.here.all():
+            part.amounts = np.where(part.here, part.amounts, 0.0)
+            part.needed = np.ones_like(part.here)
+            recording.note("idle", file=amounts.name)
 
 
 def assign_all_disks(columns: Mapping[str, np.ndarray], recording: Recording, wanted: Wanted) -> dict[str, np.ndarray]:
     """Return the columns with the sums over all disks (-b) as those of their common class, or without them if not all
-    disks have one class, as they cannot be divided.
+    disks have one class, as they cannot be divided, or if other disks are in them.
 
     Raise StallmarkError if the choice of disks is ambiguous without them. Only these sums separate reads from writes,
     so without them the I/Os of a machine with one disk would be unknown.
@@ -119,18 +108,31 @@ def assign_all_disks(columns: Mapping[str, np.ndarray], recording: Recording, wa
     choice = devices.choose_disks(recording.devices - {ALL_DISKS})
     if choice.doubtful and not wanted.classes and ALL_DISKS not in recording.devices:
         kind = "numbered_disks" if any(map(NUMBERED.match, choice.doubtful)) else "stacked_disks"
-        raise refusal(kind, names=some_names(choice.doubtful), first=min(choice.doubtful))
+        raise refusal(kind, names=some_names(choice.doubtful), first=min(choice.doubtful).strip())
     result = {name: values for name, values in columns.items() if not name.startswith(ALL_DISKS)}
     of_all = {name: columns[f"{ALL_DISKS}.{name}"] for name in IO if f"{ALL_DISKS}.{name}" in columns}
     disks = {canonical(name) for name in choice.counted | choice.doubtful}
     given = {canonical(name): held for name, held in wanted.classes.items()}
     classes = {given.get(name) for name in disks} if given else {FileClass.DEVICE}
     held = classes.pop() if len(classes) == 1 and given.keys() <= disks else None
-    for name, values in of_all.items() if held is not None else ():
-        own = result.get(f"{held}.{name}", np.full(len(values), np.nan))
-        # A stacked device is none of these disks: without classes their sums count first.
-        first, second = (own, values) if given else (values, own)
-        result[f"{held}.{name}"] = np.where(np.isnan(first), second, first)
     if of_all and held is None:
         recording.note("undivided")
+    elif (given or not choice.doubtful) and _differ(of_all, {name: result.get(f"{held}.{name}") for name in of_all}):
+        recording.note("other_disks", counted=some_names(choice.counted))
+    else:
+        for name, values in of_all.items():
+            own = result.get(f"{held}.{name}", np.full(len(values), np.nan))
+            result[f"{held}.{name}"] = np.where(np.isnan(values), own, values)
     return result
+
+
+def _differ(of_all: Mapping[str, np.ndarray], own: Mapping[str, np.ndarray | None]) -> bool:
+    """Return whether the bytes of all disks are not those of the counted ones, as with paths of NVMe, which sar counts
+    too, and with disks that were not recorded or have no driver of their own."""
+    for name in ("read_bytes", "write_bytes"):
+        if (values := own.get(name)) is not None:
+            both = np.isfinite(values) & np.isfinite(of_all[name])
+            sums = values[both].sum(), of_all[name][both].sum()
+            if max(sums) - min(sums) > _ALMOST * max(sums) + 8 * _SECTOR * both.sum():
+                return True
+    return False
