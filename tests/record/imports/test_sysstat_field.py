@@ -451,6 +451,19 @@ def test_the_sums_over_all_disks_count_if_they_are_of_the_counted_disks(import_t
         assert any("does not have the bytes of nvme0n1" in note for note in found.manifest.notes) == (blocks != 200)
 
 
+def test_the_sums_over_all_disks_are_not_known_while_a_disk_is_removed(import_texts):
+    """sar writes 0 then, as the sums fall."""
+    stamp = {"date": "2026-03-02", "utc": 1, "interval": 60}
+    samples = []
+    for minute in range(1, 31):
+        factor = 0.0 if minute == 7 else 1.0
+        io = {"io-reads": {"rtps": 10.0 * factor, "bread": 200.0 * factor}}
+        samples.append({"timestamp": {**stamp, "time": f"10:{minute:02d}:00"}, "io": io, "disk": [DISK]})
+    found = import_texts(sadf(samples))
+    assert found.io("read_bytes") == [100 * 1024 * 60] * 30
+    assert found.io("reads") == [600] * 6 + [None] + [600] * 23
+
+
 @pytest.mark.parametrize("stamp", ["02/03/2569 10:00:{:02d}", "02/03/69 10:00:{:02d}", "1405/12/11 10:00:{:02d}"])
 def test_dates_of_other_calendars_are_refused(import_texts, stamp):
     with pytest.raises(StallmarkError, match=r"cannot be read: .* give the time of its first report, as in --start"):

@@ -281,6 +281,8 @@ class Iostat(_Sysstat):
 
     def _correct_bytes(self, values: dict[str, float]) -> None:
         """Replace bytes of a device that are in another unit, or rounded more than requests × size, by that product."""
+        if values.keys() & {"rqm/s", "kB_w+d/s", "MB_w+d/s"}:
+            self.remark("reads and writes are not known apart, as -s adds them up: record without it")
         decimals = next(
             (count for count in (0, 1) if all(round(value, count) == value for value in values.values())), 2
         )

@@ -25,7 +25,8 @@ _OBJECTS = {
     CPU: "cpu",
     **dict(zip(CPU_LOADS, ("cpu", "all of cpu"), strict=True)),
 }
-_ALMOST = 0.02  # share by which the bytes of the same disks may differ
+_MOSTLY = 0.9
+_ALMOST, _ROUNDED_BYTES = 0.02, 64.0  # by which the bytes of the same disks may differ: a share, and per second
 _ROUND, _NEAR, _SECTOR = 2.0**32, 2.0**24, 512.0
 """A 32-bit counter that falls slightly seems to rise by nearly its whole range (sysstat issue 259)."""
 
@@ -98,9 +99,11 @@ def _settle_idle(amounts: Amounts, counted: Collection[str], recording: Recordin
             recording.note("idle", file=amounts.name)
 
 
-def assign_all_disks(columns: Mapping[str, np.ndarray], recording: Recording, wanted: Wanted) -> dict[str, np.ndarray]:
+def assign_all_disks(
+    columns: Mapping[str, np.ndarray], seconds: np.ndarray, recording: Recording, wanted: Wanted
+) -> dict[str, np.ndarray]:
     """Return the columns with the sums over all disks (-b) as those of their common class, or without them if not all
-    disks have one class, as they cannot be divided, or if other disks are in them.
+    disks have one class, as they cannot be divided.
 
     Raise StallmarkError if the choice of disks is ambiguous without them. Only these sums separate reads from writes,
     so without them the I/Os of a machine with one disk would be unknown.
@@ -115,24 +118,22 @@ def assign_all_disks(columns: Mapping[str, np.ndarray], recording: Recording, wa
     given = {canonical(name): held for name, held in wanted.classes.items()}
     classes = {given.get(name) for name in disks} if given else {FileClass.DEVICE}
     held = classes.pop() if len(classes) == 1 and given.keys() <= disks else None
-    if of_all and held is None:
-        recording.note("undivided")
-    elif (given or not choice.doubtful) and _differ(of_all, {name: result.get(f"{held}.{name}") for name in of_all}):
-        recording.note("other_disks", counted=some_names(choice.counted))
-    else:
-        for name, values in of_all.items():
-            own = result.get(f"{held}.{name}", np.full(len(values), np.nan))
-            result[f"{held}.{name}"] = np.where(np.isnan(values), own, values)
+    if held is None:
+        if of_all:
+            recording.note("undivided")
+        return result
+    unknown = np.full(len(seconds), np.nan)
+    own = {name: result.get(f"{held}.{name}", unknown) for name in of_all}
+    counts = np.ones(len(seconds), dtype=bool)
+    if given or not choice.doubtful:
+        # sar counts paths of NVMe as disks, and none of the network; while a disk is removed it writes 0.
+        for name in of_all.keys() & {"read_bytes", "write_bytes"}:
+            rounded = _ALMOST * np.fmax(own[name], of_all[name]) + _ROUNDED_BYTES * seconds
+            counts &= ~(np.abs(own[name] - of_all[name]) > rounded)
+        if not counts.all():
+            recording.note("other_disks", counted=some_names(choice.counted))
+            # The rest is of times at which the other disks were idle.
+            counts &= counts.mean() > _MOSTLY
+    for name, values in of_all.items():
+        result[f"{held}.{name}"] = np.where(counts & np.isfinite(values), values, own[name])
     return result
-
-
-def _differ(of_all: Mapping[str, np.ndarray], own: Mapping[str, np.ndarray | None]) -> bool:
-    """Return whether the bytes of all disks are not those of the counted ones, as with paths of NVMe, which sar counts
-    too, and with disks that were not recorded or have no driver of their own."""
-    for name in ("read_bytes", "write_bytes"):
-        if (values := own.get(name)) is not None:
-            both = np.isfinite(values) & np.isfinite(of_all[name])
-            sums = values[both].sum(), of_all[name][both].sum()
-            if max(sums) - min(sums) > _ALMOST * max(sums) + 8 * _SECTOR * both.sum():
-                return True
-    return False
