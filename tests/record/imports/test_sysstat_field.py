@@ -72,6 +72,7 @@ def test_devices_of_iostat_count_once(import_texts, text, reads, read_bytes):
     cores = 8 if "8 CPU" in text else None
     assert found.manifest.server.cores == cores
     assert found.server("cpu_s") == ([0.25 * 8 * 15] * 2 if cores else [])
+    assert ("server.cpu_s" in found.manifest.missing) == (cores is None)
 
 
 @pytest.mark.parametrize(
@@ -309,11 +310,24 @@ IN_FRONT = Schedule(1772445600.0, 15.0)
         (stamped("Mar 02 10:00:{:02d} "), "that has no year.*--start 2026-03-02T10:00 --interval 15s", IN_FRONT),
         (stamped("00:00:{:02d} "), "that has no year.*--start", IN_FRONT),
         (stamped("Mar 02 10:00:{:02d} db01 iostat[512]: "), "in a system log", IN_FRONT),
+        ("".join(f"{n}:{line}\n" for n, line in enumerate(stamped("").splitlines())), "with a number", IN_FRONT),
         (stamped("db01: "), "with more before each line", IN_FRONT),
         (stamped("> "), "with more before each line", IN_FRONT),
         (stamped("[db/01.x] | "), "with more before each line", IN_FRONT),
     ],
-    ids=["ts", "ISO", "epoch", "devices alone", "ts without format", "elapsed", "journal", "host", "mail", "brackets"],
+    ids=[
+        "ts",
+        "ISO",
+        "epoch",
+        "devices alone",
+        "ts without format",
+        "elapsed",
+        "journal",
+        "numbers",
+        "host",
+        "mail",
+        "brackets",
+    ],
 )
 def test_iostat_behind_something_is_refused_with_the_way_to_cut_it_off(import_texts, tmp_path, text, name, schedule):
     with pytest.raises(StallmarkError, match=rf"is of iostat .*{name}") as refused:

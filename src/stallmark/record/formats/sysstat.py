@@ -40,7 +40,7 @@ CPU = "avg-cpu"
 """The object of iostat's CPU times; its devices have none."""
 CPU_LOADS = ("cpu-load", "cpu-load-all")
 """The objects of sadf's: the second is of -u ALL up to 12.0."""
-HEAD = re.compile(r"\s*Linux\s\S+\s+(?:\((?P<host>[^)\s]*)\)\s+)?\S+(?:.*?\((?P<cores>\d+)\sCPU\))?")
+HEAD = re.compile(r"\s*Linux\s+\S+\s+(?:\((?P<host>[^)\s]*)\)\s+)?\S+(?:.*?\((?P<cores>\d+)\s+CPU\))?")
 _ARRAY = re.compile(r'"statistics"\s*:\s*\[')
 _NODE = re.compile(r'"nodename"\s*:\s*"((?:[^"\\]|\\.)*)"')
 _CORES = re.compile(r'"number-of-cpus"\s*:\s*(\d+)')
@@ -296,7 +296,7 @@ class Iostat(_Sysstat):
                 continue
             if requests is None or size is None:
                 if unit != "k":
-                    self.remark(f"bytes are rounded to {10.0**-decimals:g} {unit}B per second, as iostat writes them")
+                    self.remark(f"bytes are rounded to 0.01 {unit}B per second, as iostat writes them")
                 continue
             exact, rounded = requests * size / _KIB[unit], 0.5 * 10.0**-decimals * (1 + (requests + size) / _KIB[unit])
             if self._is_json and rate > _OTHER_UNIT * exact + 2 * rounded:

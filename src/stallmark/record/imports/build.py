@@ -104,8 +104,9 @@ def import_profile(files: Sequence[Path], folder: Path, wanted: Wanted, *, anony
     if not any(table.num_rows for table in tables.values()):
         names = ", ".join(str(path) for path in files)
         reasons = " ".join([*(f"{reason}." for reason in recording.missing.values()), *recording.notes])
-        kind = "few_samples" if not len(intervals.start) else "no_interval" if reasons else "no_column"
-        raise refusal(kind, names, reasons=reasons)
+        if not len(intervals.start):
+            raise refusal("few_samples", names)
+        raise refusal("no_interval" if reasons else "no_column", names, reasons=reasons)
     manifest = _manifest(files, source, recording, intervals, anonymous)
     write_imported(folder, manifest, tables)
     return manifest

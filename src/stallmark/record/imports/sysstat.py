@@ -44,7 +44,9 @@ def read(file: Recorded, recording: Recording, wanted: Wanted) -> None:
         if part.entity[0] == "io":
             recording.devices.add(ALL_DISKS)
             classes[part.entity] = ALL_DISKS
-        elif part.column == "idle" and recording.cores:
+        elif part.column == "idle" and not recording.cores:
+            recording.missing["server.cpu_s"] = "the file lacks the first line of iostat, with the number of processors"
+        elif part.column == "idle":
             away = [other.amounts for other in amounts.parts if (other.entity, other.column) == (part.entity, "away")]
             busy = np.maximum(0.0, 100 * amounts.seconds - part.amounts - np.nansum(away, axis=0)) / 100
             part.column, part.amounts = "cpu_s", busy * recording.cores
