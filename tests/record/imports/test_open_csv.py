@@ -317,6 +317,27 @@ def test_counts_that_only_rise_are_totals(import_texts):
     assert import_texts(counts).io("reads") == [101, 102, 103, 104]
 
 
+def test_a_row_of_the_total_does_not_count_beside_those_of_disks(import_texts):
+    rows = [(name, rate) for name, rate in (("C:", 1), ("D:", 2), ("_Total", 3))]
+    lines = [f"2026-03-02T10:0{n}:00Z,{name},{rate}\n" for n in range(3) for name, rate in rows]
+    found = import_texts("Time,instance,reads_per_s\n" + "".join(lines))
+    assert found.io("reads") == [180, 180] and any("_Total" in note for note in found.manifest.notes)
+    alone = import_texts("Time,instance,reads_per_s\n" + "".join(line for line in lines if "_Total" in line))
+    assert alone.io("reads") == [180, 180]
+
+
+def test_devices_that_were_sampled_one_after_the_other_are_not_one(import_texts):
+    text = "Time,device,reads_per_s,writes_per_s\n" + "".join(
+        f"2026-03-02T10:0{n}:0{second}Z,{name},{rate},{rate}\n"
+        for n in range(3)
+        for second, name, rate in ((0, "sda", 100), (1, "sdb", 900))
+    )
+    with pytest.raises(StallmarkError, match="of some of its series alone"):
+        import_texts(text)
+    one = "Time,device,reads_per_s\n" + "".join(f"2026-03-02T10:0{n}:00Z,sda,5\n" for n in range(3))
+    assert import_texts(one).io("reads") == [300, 300]
+
+
 def test_rates_that_are_named_totals_are_refused(import_texts):
     rows = "".join(f"2026-03-02T10:0{n}:00Z,{rate}\n" for n, rate in enumerate((5, 3, 9, 4, 8, 2)))
     with pytest.raises(StallmarkError, match=r"falls of disk reads at 3 points.*reads_per_s"):

@@ -31,6 +31,9 @@ _LARGEST = 1 << 26  # characters
 _LINES = 60  # lines in which the header is searched
 _EMPTY = pa.array(["", "-", "--", "n/a", "na", "nan", "null", "none", "undefined"])
 _FILE = "file"  # a column of this name always distinguishes rows
+_LABEL = re.compile(
+    r"(device|disk|drive|volume|lun|instance|database)([ _]?name)?", re.I
+)  # so do these, if texts differ
 _RULE = re.compile(r"[-,;|\s]*--[-,;|\s]*")  # sqlcmd draws one below the header
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|20\d{6}")
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?")
@@ -152,7 +155,8 @@ class Table(Recorded):
         if _FILE in layout.header and (column := layout.header.index(_FILE)) in texts:
             return column
         if len(set(stamps)) == len(stamps):
-            return None
+            named = (column for column in texts if _LABEL.fullmatch(layout.header[column]))
+            return next((column for column in named if len(table[str(column)].unique()) > 1), None)
         others = [c for c in range(len(layout.header)) if c not in texts and c not in layout.times]
         for column in [*texts, *others]:
             labels = table[str(column)].to_pylist()

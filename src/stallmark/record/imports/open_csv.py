@@ -29,6 +29,7 @@ _HINT = "it takes Perfmon's CSV, iostat with -t, sadf -j, a range query of Prome
 _NAMED = 6  # maximum series named in a message
 _INSTANCE = re.compile(r'\binstance="([^":]+)')
 _WORD = re.compile(r"[A-Za-z_:][\w:]*")
+_TOTALS = {"_total", "total", "all"}
 _POINTS = 8  # minimum points that show a total
 _SINCE_LONG = 4  # a total since long ago is so many times what it rises within the file
 
@@ -54,8 +55,12 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
     file = Table(path, hint=_HINT)
     readings = read_samples(file, recording, wanted, takes, is_ordered=False)
     series = {counter: name for counter in readings.values if (name := _our_name(counter, wanted))}
+    single = {ours for counter, (ours, _) in series.items() if counter.instance.lower() not in _TOTALS}
+    totals = [counter for counter, (ours, row) in series.items() if row.lower() in _TOTALS and ours in single]
+    series = {counter: name for counter, name in series.items() if counter not in totals}
     _refuse_names(path, file, wanted, series, list(names))
     _refuse_sums(path, series)
+    _refuse_turns(path, {counter: readings.values[counter] for counter in series})
     parts = []
     for counter, (ours, row) in series.items():
         held, (column, kind, factor, rank) = NAMES[ours]
@@ -63,6 +68,8 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
         parts.append(Part(column, kind, rank, (held, row), row or counter.name, values))
     refuse_rates(path, parts)
     _refuse_totals(path, parts)
+    for total in sorted({counter.instance for counter in totals}):
+        recording.note("total_rows", file=path.name, name=total)
     amounts = Amounts(readings, parts, recording)
     amounts.add_up({part.entity: part.entity[0] for part in amounts.parts})
     recording.note("end_of_interval", file=path.name)
@@ -119,6 +126,17 @@ def _refuse_sums(path: Path, series: Series) -> None:
         if counter.unit and counter.unit != (unit := _unit_of(meaning)):
             own = unit or "a number for each interval"
             raise refusal("other_unit", path, series=counter.name, unit=counter.unit, ours=ours, own=own)
+
+
+def _refuse_turns(path: Path, values: Mapping[Counter, np.ndarray]) -> None:
+    """Raise StallmarkError if devices take turns, so that no time has values of two: their sums would be of one."""
+    by_device: dict[str, np.ndarray] = {}
+    for counter, own in values.items():
+        by_device[counter.instance] = np.isfinite(own) | by_device.get(counter.instance, False)
+    has = np.array(list(by_device.values()))
+    turns = np.count_nonzero(np.diff(has.argmax(axis=0)))
+    if 1 < len(has) <= turns and (has.sum(axis=0) <= 1).all():
+        raise refusal("scattered", path)
 
 
 def _refuse_totals(path: Path, parts: Iterable[Part]) -> None:
