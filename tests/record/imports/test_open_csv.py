@@ -185,6 +185,8 @@ def test_a_line_of_other_cells_between_header_and_rows(import_texts):
     before = "Id,m1\nStatusCode,Complete\nMessages,\nFull label,us-east-1:AWS/EBS VolumeReadOps\nLabel,VolumeReadOps\n"
     text = before + "2026/03/02 10:00:00,6000\n2026/03/02 10:05:00,3000\n"
     assert import_texts(text, names={"VolumeReadOps": "reads"}, zone="UTC").io("reads") == [3000]
+    joined = text + ",\n" + "2026/03/02 10:10:00,5\n"  # as a script joined published points
+    assert import_texts(joined, names={"VolumeReadOps": "reads"}, zone="UTC").io("reads") == [3000, 5]
 
 
 def test_series_as_rows_of_an_old_grafana(import_texts):

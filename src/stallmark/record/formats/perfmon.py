@@ -127,7 +127,7 @@ class Perfmon(Recorded):
 def separator(line: str) -> str:
     """Return the separator of the cells: a semicolon if a spreadsheet has rewritten the file."""
     plain = line.lstrip().lstrip('"')
-    return "\t" if plain.startswith("(PDH-TSV") else ";" if '";"' in line or ");\\\\" in line else ","
+    return "\t" if plain.startswith("(PDH-TSV") else ";" if '";"' in line or ");\\" in line else ","
 
 
 def _counter(path: re.Match[str]) -> Counter:

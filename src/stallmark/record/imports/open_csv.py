@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from stallmark.record.formats.sample import Counter, head_of
-from stallmark.record.formats.sentences import refusal
+from stallmark.record.formats.sentences import first_names, refusal
 from stallmark.record.formats.table import Table
 from stallmark.record.imports.amounts import Amounts, Meaning, Part, known_counters
 from stallmark.record.imports.prometheus import OBJECTS, refuse_rates
@@ -26,7 +26,6 @@ from stallmark.record.imports.recording import Recording, Wanted, some_names
 from stallmark.record.profile.interval_table import FileClass
 
 _HINT = "it takes Perfmon's CSV, iostat with -t, sadf -j, a range query of Prometheus as JSON, and CSV with times"
-_NAMED = 6  # maximum series named in a message
 _INSTANCE = re.compile(r'\binstance="([^":]+)')
 _WORD = re.compile(r"[A-Za-z_:][\w:]*")
 _TOTALS = {"_total", "total", "all"}
@@ -96,7 +95,7 @@ def _refuse_names(path: Path, file: Table, wanted: Wanted, series: Series, names
     hosts = {*file.hosts, *(host for counter in series for host in _INSTANCE.findall(counter.name))}
     if len(hosts) > 1:
         raise refusal("two_hosts", path, hosts=some_names(hosts))
-    has = f"{', '.join(names[:_NAMED])}{', …' if len(names) > _NAMED else ''}"
+    has = first_names(names)
     for theirs in [*wanted.names, *(text for text in file.texts if text in NAMES)]:
         if any(theirs.endswith(text) for text in file.texts):
             raise refusal("text_series", path, series=theirs)
