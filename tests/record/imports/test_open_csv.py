@@ -378,6 +378,7 @@ def test_of_a_beginning_and_an_end_the_end_is_the_time(import_texts):
         ("Read MB/s", "read_bytes_per_s", "MB/s"), ("read_kib_per_sec", "read_bytes_per_s", "kiB/s"),
         ("ReadThroughputMBps", "read_bytes_per_s", "MB/s"), ("Read (MB)", "read_bytes", "MB"),
         ("read_mb", "read_bytes", "mB"), ("Latency us", "read_ms", "us"), ("latency_seconds", "read_ms", "s"),
+        ("Avg. Disk sec/Read", "read_ms", "s"), ("bytes_read_per_second", "reads_per_s", "B/s"),
         ("latencyMs", "read_s", "ms"), ("Reads/sec", "reads", "1/s"), ("read bytes/sec", "reads_per_s", "B/s"),
     ],
 )  # fmt: skip
@@ -385,6 +386,17 @@ def test_a_unit_in_a_name_is_held_against_ours(import_texts, name, ours, unit):
     text = f"Time,{name},reads_per_s\n2026-03-02T10:00:00Z,1,1\n2026-03-02T10:00:15Z,2,2\n"
     with pytest.raises(StallmarkError, match=f"“{re.escape(name)}” of .* is in {unit}, and {ours} in "):
         import_texts(text, names={name: ours})
+
+
+def test_a_unit_of_ours_in_other_words_is_taken(import_texts):
+    names = {
+        "Log Bytes Flushed/sec": "log_bytes_per_s",
+        "Read Latency, ms": "read_ms",
+        "Reads per second": "reads_per_s",
+    }
+    header = ",".join(f'"{name}"' for name in names)
+    found = import_texts(f"Time,{header}\n2026-03-02T10:00:00Z,1,1,1\n2026-03-02T10:00:15Z,2,3,4\n", names=names)
+    assert found.server("log_bytes") == [30] and found.io("read_stall_ms") == [180]
 
 
 @given(st.sampled_from(sorted(NAMES)), st.lists(st.integers(0, 10**6), min_size=3, max_size=3))

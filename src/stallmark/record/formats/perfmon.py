@@ -47,7 +47,7 @@ class Perfmon(Recorded):
     def __init__(self, path: Path):
         super().__init__(path)
         self.counters: dict[str, Counter] = {}
-        """By path in small letters."""
+        """The counters of all headers, by their paths in small letters."""
 
     def samples(self, has: Has = lambda _: True) -> Iterator[Sample]:
         header: list[str] = []
