@@ -1,4 +1,4 @@
-"""What cannot be written or shown is refused in a sentence, before the work."""
+"""Files that cannot be written, and summaries that cannot be shown, are refused in a sentence before the work."""
 
 import os
 import sys

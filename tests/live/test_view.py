@@ -278,7 +278,7 @@ UNITS = {"none", "s", "ops", "Bps", "percentunit"}
 
 
 def test_panels_have_queries_and_units_and_do_not_overlap():
-    """What shows the present asks for no more: over a range, every phase and every run of the last half hour has a last
+    """Panels of the present ask for no more: over a range, every phase and every run of the last half hour has a last
     value."""
     taken: dict[tuple[int, int], str] = {}
     assert DASHBOARD["id"] is None and DASHBOARD["schemaVersion"] >= 36
