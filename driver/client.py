@@ -1,6 +1,7 @@
 """The threads of an executor that execute transactions: virtual users and background sessions."""
 
 import heapq
+import math
 import random
 import sys
 import threading
@@ -289,7 +290,8 @@ class DeferredQueue:
         self._due: SimpleQueue[Task | None] = SimpleQueue()
         self._changed = threading.Condition()
         self._order = count()  # breaks ties of tasks due at the same time
-        self._rests_since_ns: int | None = None
+        self._rest_ns: tuple[float, float] = (math.inf, math.inf)
+        """Begin and end of the last rest; the end is infinite while it lasts."""
         self._holds_back = False
         self._closed = False
         self._thread = threading.Thread(target=self._pass_on, name="deferred queue", daemon=True)
@@ -318,7 +320,8 @@ class DeferredQueue:
 
     def rest(self, rests: bool) -> None:
         """Leave out timers and arrivals that come due while the load rests. Followers are executed all the same."""
-        self._rests_since_ns = time.monotonic_ns() if rests else None
+        now_ns = time.monotonic_ns()
+        self._rest_ns = (now_ns, math.inf) if rests else (self._rest_ns[0], now_ns)
 
     def waiting(self) -> int:
         """Return the number of tasks that are due and not yet taken."""
@@ -384,10 +387,11 @@ class DeferredQueue:
                     self._changed.wait(None if wait_ns is None else wait_ns / 1e9)
                     continue
                 task = self._later[0][2]
-                since_ns = self._rests_since_ns
-                # Arrivals from before the rest are still to be executed.
-                if task.every_s and since_ns is not None and (task.due_ns >= since_ns or not task.is_arrival):
-                    self._replace_first(task.at_next_time(time.monotonic_ns()))
+                # By due times, as this thread may be late. Arrivals from before the rest are still to be executed.
+                begin_ns, end_ns = self._rest_ns
+                timer_rests = not task.is_arrival and begin_ns < end_ns == math.inf
+                if task.every_s and (begin_ns <= task.due_ns < end_ns or timer_rests):
+                    self._replace_first(task.at_next_time(int(min(time.monotonic_ns(), end_ns))))
                     continue
                 # Set before the queue is measured: whoever takes a task from then on wakes this thread.
                 self._holds_back = task.is_arrival

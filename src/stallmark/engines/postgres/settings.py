@@ -12,7 +12,7 @@ from stallmark.engines import sql_file
 from stallmark.engines.abilities import Caches, Memory, Recorded, VariantSetting
 from stallmark.engines.base import ServerIdentity, ServerSettings
 from stallmark.engines.journal import Journal
-from stallmark.engines.postgres import lock
+from stallmark.engines.postgres import MINIMUM_POOL_BYTES, lock
 from stallmark.engines.postgres.address import PostgresServer
 from stallmark.errors import CallFailed, NoConnection, NotGivenBack, RunLockTaken, ServerLost, StallmarkError, as_reason
 from stallmark.stopping import later
@@ -388,8 +388,6 @@ class PostgresSettings(VariantSetting):
 
 # The buffer pool of a server by URL, which is made and emptied when the server starts.
 
-MINIMUM_POOL_BYTES = 8 * 1024**2
-"""30 users and more pin buffers at once; below this PostgreSQL refuses calls."""
 _POOL = "shared_buffers"
 _NO_RESTART = (
     "needs a restart, which a connection by URL cannot do: write how, `restart: {command: […]}` or `restart: {ask: "

@@ -21,6 +21,7 @@ from urllib.parse import quote
 import psutil
 
 from stallmark.engines.abilities import Folders
+from stallmark.engines.postgres import MINIMUM_POOL_BYTES
 from stallmark.engines.postgres.embedded import copies, ownership
 from stallmark.engines.postgres.embedded.copies import (
     Snapshot,
@@ -40,7 +41,6 @@ from stallmark.engines.postgres.embedded.ownership import (
     private_folder,
 )
 from stallmark.engines.postgres.embedded.programs import MAJOR, as_other_user, binary, failure_message
-from stallmark.engines.postgres.settings import MINIMUM_POOL_BYTES
 from stallmark.errors import StallmarkError
 from stallmark.format import size
 from stallmark.leftovers import SHARED_MEMORY, temporary_name
