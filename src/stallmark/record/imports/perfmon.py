@@ -134,7 +134,7 @@ def _choose_cpu(file: Perfmon, cpu: Sequence[Part], recording: Recording) -> Seq
         own = {part.entity[1].lower(): part for part in cpu if part.entity[0] == object}
         if cores and own and not chosen:
             recording.cores, total = len(cores), own.get(_TOTAL)
-            chosen = [total] if total else [own[name] for name in cores & own.keys()]
+            chosen = [total] if total else [own[name] for name in cores if cores <= own.keys()]
             if total:
                 total.amounts *= len(cores)
     servers = [part for part in cpu if part.entity[0] in _PROCESSES and part.entity[1].lower().startswith("sqlservr")]
