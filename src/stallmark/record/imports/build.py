@@ -49,7 +49,8 @@ def _intervals(recording: Recording, wanted: Wanted) -> Intervals:
     if left_out := int((~kept).sum()):
         recording.note("overlaps", samples=count_with_noun(left_out, "sample"))
     columns = {name: values[kept] for name, values in columns.items()}
-    return Intervals(start[kept], end[kept], sysstat.assign_all_disks(columns, recording, wanted))
+    start, end = start[kept], end[kept]
+    return Intervals(start, end, sysstat.assign_all_disks(columns, end - start, recording, wanted))
 
 
 def _without_overlaps(start: np.ndarray, end: np.ndarray, candidates: np.ndarray) -> np.ndarray:
@@ -108,7 +109,9 @@ def import_profile(files: Sequence[Path], folder: Path, wanted: Wanted, *, anony
     if not any(table.num_rows for table in tables.values()):
         names = ", ".join(str(path) for path in files)
         reasons = " ".join([*(f"{reason}." for reason in recording.missing.values()), *recording.notes])
-        raise refusal("no_interval" if reasons and len(intervals.start) else "few_samples", names, reasons=reasons)
+        if not len(intervals.start):
+            raise refusal("few_samples", names)
+        raise refusal("no_interval" if reasons else "no_column", names, reasons=reasons)
     manifest = _manifest(files, source, recording, intervals, anonymous)
     write_imported(folder, manifest, tables)
     return manifest
