@@ -78,14 +78,13 @@ def _is_idle(device: Mapping[str, float]) -> bool:
 
 
 class _Sysstat(Recorded):
-    def _objects(self) -> Iterator[tuple[dict[str, Any], bool]]:
-        """Yield the complete samples of JSON, and whether each is the first of its array. They are read one by one
-        because the whole may be invalid JSON."""
-        self._begins = False
+    _begins = False
+    """The next sample is the first of its array."""
+
+    def _objects(self) -> Iterator[dict[str, Any]]:
+        """Yield the complete samples of JSON. They are read one by one because the whole may be invalid JSON."""
         array = JsonArray(self.path, _ARRAY, self._read_surroundings)
-        for sample in array:
-            yield sample, self._begins
-            self._begins = False
+        yield from array
         if not array.whole:
             self.notes.append("the last report, which is cut")
 
@@ -115,7 +114,7 @@ class Sadf(_Sysstat):
     def samples(self, has: Has = lambda _: True) -> Iterator[Sample]:
         self.notes, self.remarks, self.restarts = [], [], []
         known = False
-        for sample, _ in self._objects():
+        for sample in self._objects():
             when = _dict(sample.get("timestamp"))
             if not (when.get("date") and when.get("time")):
                 continue  # a restart or a comment of an older version
@@ -210,7 +209,8 @@ class Iostat(_Sysstat):
         self.notes += [f"reports {fault}: {count}" for fault, count in faults.items() if count]
 
     def _reports_of_json(self) -> Iterator[_Report]:
-        for sample, begins in self._objects():
+        for sample in self._objects():
+            begins, self._begins = self._begins, False
             stamp = sample.get("timestamp")
             devices = {str(disk.get("disk_device", "")): _numbers(disk) for disk in _dicts(sample.get("disk"))}
             cpu = _numbers(sample.get(CPU))
@@ -257,6 +257,8 @@ class Iostat(_Sysstat):
             if columns[-1] == "Device":
                 columns, cells = (columns[-1], *columns[:-1]), (cells[-1], *cells[:-1])
             values, cells = report.devices.setdefault(cells[0], {}), cells[1:]
+            if not re.search("[.,]", "".join(cells)):
+                self.remark("figures are whole numbers, as --dec=0 writes them")
         try:
             for name, cell in zip(columns[1:], cells, strict=True):
                 kib = _KIB.get(cell[-1], 0.0)  # a number of --human has its own unit
@@ -280,25 +282,24 @@ class Iostat(_Sysstat):
                     self.remark(f"{name} of {device} is beyond any device, and not known there")
 
     def _correct_bytes(self, values: dict[str, float]) -> None:
-        """Replace bytes of a device that are in another unit, or rounded more than requests × size, by that product."""
+        """Replace bytes of a device that are in another unit, or rounded more than requests × size, by that product.
+        Remove those of an unknown unit."""
         if values.keys() & {"rqm/s", "kB_w+d/s", "MB_w+d/s"}:
             self.remark("reads and writes are not known apart, as -s adds them up: record without it")
-        decimals = next(
-            (count for count in (0, 1) if all(round(value, count) == value for value in values.values())), 2
-        )
         if self._is_json and any(name.endswith("_dscd/s") for name in values):
+            self.remark("bytes of JSON without -x are not known: iostat 12.1.2 to 12.2.0 wrote twice as many")
             for name in [name for name in values if "_read" in name or "_wrtn" in name]:
                 del values[name]
-            self.remark("bytes of JSON without -x are not known: iostat 12.1.2 to 12.2.0 wrote twice as many")
-        for side, unit in product("rwd", "kMG"):
+        for side, (unit, kib) in product("rwd", _KIB.items()):
             requests, size = values.get(f"{side}/s"), values.get(f"{side}areq-sz")
-            if (rate := values.get(name := f"{side}{unit}B/s")) is None:
+            if (rate := values.get(name := f"{side}{unit}B/s")) is None or (unit == "k" and not self._is_json):
                 continue
             if requests is None or size is None:
                 if unit != "k":
                     self.remark(f"bytes are rounded to 0.01 {unit}B per second, as iostat writes them")
                 continue
-            exact, rounded = requests * size / _KIB[unit], 0.5 * 10.0**-decimals * (1 + (requests + size) / _KIB[unit])
+            digits = next((digits for digits in (0, 1) if all(round(v, digits) == v for v in values.values())), 2)
+            exact, rounded = requests * size / kib, 0.5 * 10.0**-digits * (1 + (requests + size) / kib)
             if self._is_json and rate > _OTHER_UNIT * exact + 2 * rounded:
                 values[name] = exact
                 self.remark(f"{name} is in sectors, and taken as {side}/s times {side}areq-sz")
