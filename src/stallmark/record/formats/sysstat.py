@@ -257,7 +257,7 @@ class Iostat(_Sysstat):
             if columns[-1] == "Device":
                 columns, cells = (columns[-1], *columns[:-1]), (cells[-1], *cells[:-1])
             values, cells = report.devices.setdefault(cells[0], {}), cells[1:]
-            if not re.search("[.,]", "".join(cells)):
+            if not any("." in cell or "," in cell for cell in cells):
                 self.remark("figures are whole numbers, as --dec=0 writes them")
         try:
             for name, cell in zip(columns[1:], cells, strict=True):
@@ -265,9 +265,9 @@ class Iostat(_Sysstat):
                 value = number(cell[:-1] if kib else cell.removesuffix("%"))
                 if kib:
                     self.remark("figures are as iostat rounded them for people")
+                    kib /= _KIB[next((unit for unit in "MG" if f"{unit}B" in name), "k")]
                 if value is not None:
-                    unit = next((unit for unit in "MG" if f"{unit}B" in name), "k")
-                    values[name.lstrip("%")] = value * kib / _KIB[unit] if kib else value
+                    values[name.lstrip("%")] = value * (kib or 1.0)
         except ValueError:
             report.whole = False
 
@@ -290,10 +290,10 @@ class Iostat(_Sysstat):
             self.remark("bytes of JSON without -x are not known: iostat 12.1.2 to 12.2.0 wrote twice as many")
             for name in [name for name in values if "_read" in name or "_wrtn" in name]:
                 del values[name]
-        for side, (unit, kib) in product("rwd", _KIB.items()):
-            requests, size = values.get(f"{side}/s"), values.get(f"{side}areq-sz")
-            if (rate := values.get(name := f"{side}{unit}B/s")) is None or (unit == "k" and not self._is_json):
+        for side, unit in product("rwd", "kMG" if self._is_json else "MG"):
+            if (rate := values.get(name := f"{side}{unit}B/s")) is None:
                 continue
+            requests, size, kib = values.get(f"{side}/s"), values.get(f"{side}areq-sz"), _KIB[unit]
             if requests is None or size is None:
                 if unit != "k":
                     self.remark(f"bytes are rounded to 0.01 {unit}B per second, as iostat writes them")
