@@ -48,8 +48,8 @@ _BOOT = re.compile(r'"boot"\s*:\s*\{\s*"date"\s*:\s*"([^"]*)"\s*,\s*"time"\s*:\s
 _WRAPPED = 2.0**50  # kibibytes or requests per second: beyond any device
 _SINCE_START_S = 10**8  # more than three years: what old versions of sadf write for an interval they do not know
 _OTHER_UNIT = 1.5  # a kB has two sectors
-_QUEUE = ("aqu-sz", "avgqu-sz", "util")  # of an I/O that takes long they are above 0 while none ends
 _ROUNDED = 3.0  # ten shares of a CPU, each without decimals
+_COUNT = re.compile(r"/s$|^tps$|^\w+_(read|wrtn)$")
 _KIB = {"B": 1 / 1024, "k": 1.0, "M": 1024.0, "G": 1024.0**2, "T": 1024.0**3, "P": 1024.0**4}
 """The units of --human, and those of columns."""
 Pairs = Iterator[tuple[Counter, float]]
@@ -74,7 +74,8 @@ def _dicts(value: object) -> list[dict[str, Any]]:
 
 
 def _is_idle(device: Mapping[str, float]) -> bool:
-    return not any(value for name, value in device.items() if name not in _QUEUE)
+    """Return whether no I/O of a device ended: one that takes long makes a queue."""
+    return not any(value and _COUNT.search(name) for name, value in device.items())
 
 
 class _Sysstat(Recorded):
@@ -192,7 +193,8 @@ class Iostat(_Sysstat):
                 raise refusal("several_recordings", self.path)
             stamp = self._schedule.stamp(place) if self._schedule else report.stamp
             place, begins = place + 1, begins or report.begins
-            self.omits_idle &= not any(map(_is_idle, report.devices.values()))
+            # Since the machine was started a few I/Os are 0.00 per second.
+            self.omits_idle &= report.begins or not any(map(_is_idle, report.devices.values()))
             is_ended = following is not end or report.ended or report.is_like(before)
             if stamp and report.headers and report.whole and is_ended:
                 pairs = ((counter, value) for counter, value in self._pairs(report) if has(counter))

@@ -51,5 +51,5 @@ class Recording:
 
 def some_names(names: Iterable[str]) -> str:
     """Return the first names in alphabetical order, for a sentence."""
-    ordered = sorted(set(names))
+    ordered = sorted({name.strip() for name in names})
     return ", ".join(ordered[:_NAMED]) + (", …" if len(ordered) > _NAMED else "")
