@@ -181,7 +181,7 @@ class Iostat(_Sysstat):
         super().__init__(path)
         self.otherwise = f", or give the time of its first report, as in {load_yaml('sentences')['commands']['start']}"
         self._schedule = schedule
-        self._is_json = head_of(path).lstrip().startswith("{")
+        self._is_json = self._has_decimals = head_of(path).lstrip().startswith("{")
 
     def samples(self, has: Has = lambda _: True) -> Iterator[Sample]:
         self.notes, self.remarks, self.restarts, self.omits_idle = [], [], [], True
@@ -208,6 +208,8 @@ class Iostat(_Sysstat):
             raise refusal("no_stamps", self.path)
         if place == faults.total():
             raise refusal("no_report", self.path)
+        if not self._has_decimals:
+            self.remark("figures are whole numbers, as --dec=0 writes them")
         self.notes += [f"reports {fault}: {count}" for fault, count in faults.items() if count]
 
     def _reports_of_json(self) -> Iterator[_Report]:
@@ -255,12 +257,11 @@ class Iostat(_Sysstat):
     def _add_row(self, report: _Report, columns: Sequence[str], cells: Sequence[str]) -> None:
         """Add a row. A row that is cut, or has text in place of a number, marks the report as damaged."""
         report.last, values = cells[-1], report.cpu
+        self._has_decimals = self._has_decimals or any("." in cell or "," in cell for cell in cells)
         if columns[0] != "avg-cpu:":
             if columns[-1] == "Device":
                 columns, cells = (columns[-1], *columns[:-1]), (cells[-1], *cells[:-1])
             values, cells = report.devices.setdefault(cells[0], {}), cells[1:]
-            if not any("." in cell or "," in cell for cell in cells):
-                self.remark("figures are whole numbers, as --dec=0 writes them")
         try:
             for name, cell in zip(columns[1:], cells, strict=True):
                 kib = _KIB.get(cell[-1], 0.0)  # a number of --human has its own unit
