@@ -21,6 +21,7 @@ from stallmark.record.profile.interval_table import IO, STATES, Intervals, is_kn
 from stallmark.record.profile.manifest import GAP, Gap, ProfiledServer, ProfileManifest, Session, Source
 
 _US = 1e6
+_SAME = 1e-6  # share by which two values of one span may differ
 _LONG_S = 0.5  # minimum time between two spans that counts as a gap
 
 
@@ -31,12 +32,16 @@ def _intervals(recording: Recording, wanted: Wanted) -> Intervals:
     spans = np.round(np.concatenate([(part.start, part.end) for part in recording.intervals], axis=1) * _US)
     (start, end), places = np.unique(spans, axis=1, return_inverse=True)
     columns: dict[str, np.ndarray] = {}
+    differs = np.zeros(len(start), dtype=bool)
     for part in recording.intervals:
         own, places = np.split(places, [len(part.start)])
         for name, values in part.columns.items():
             column = columns.setdefault(name, np.full(len(start), np.nan))
+            differs[own] |= np.abs(column[own] - values) > _SAME * np.abs(values)
             is_new = np.flatnonzero(np.isnan(column[own]) & np.isfinite(values))[::-1]
             column[own[is_new]] = values[is_new]
+    if times := int(differs.sum()):
+        recording.note("other_values", times=count_with_noun(times, "time"))
     start, end = start / _US, end / _US
     # Spans of the usual length come first: they win over long ones that overlap them.
     is_late = end - start > GAP * float(np.median(end - start)) if len(start) else np.zeros(0)
