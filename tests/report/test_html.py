@@ -159,6 +159,11 @@ def test_the_mark_of_an_incomplete_run_is_hollow():
     assert [symbol.endswith("-open") for symbol in first.plotly["data"][0]["marker"]["symbol"]] == [False, True]
 
 
+def test_a_row_without_a_known_pool_has_its_users():
+    step = given.step(buffer_pool_bytes=None, buffer_pool_share=None)
+    assert f'<span class="settings">{step.users} users</span>' in render(given.experiment([given.run([step])]))
+
+
 def test_without_steps_and_findings_a_page_says_so():
     cut = replace(given.run([given.step()]), steps=[], incomplete_because="Ctrl-C")
     assert "No finding" in page(given.experiment([cut], emulated=True)).text
