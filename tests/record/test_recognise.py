@@ -148,7 +148,7 @@ def test_esxtop_makes_no_profile(tmp_path, object):
         detect_format(tmp_path / "esxtop.csv", of_profile=True)
 
 
-@pytest.mark.parametrize("text", ["1", "---a", "-a", "a1 ", "[1]: "])
+@pytest.mark.parametrize("text", ["1", "---a", "-a", "a1 ", "a[1]: "])
 def test_a_long_line_is_looked_through_once(tmp_path, text):
     """Patterns with two repetitions that fit the same text took minutes."""
     (tmp_path / "file").write_text(text * (65_536 // len(text)))
