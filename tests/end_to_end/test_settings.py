@@ -24,19 +24,19 @@ def recorded(tool: Tool) -> list[list[str]]:
     return [[manifest.server.settings[name] for name in NAMES] for manifest in tool.manifests()]
 
 
-def test_variants_of_the_embedded_server_have_their_settings_and_a_kill_leaves_none(fresh):
+def test_variants_of_the_embedded_server_have_their_settings_and_a_kill_leaves_none(shared):
     more = {"work_mem": "8192kB"}
     variants = [{"name": "waits", "settings": WAITS | more}, {"name": "does not", "settings": DOES_NOT | more}]
-    command, folder = fresh.start_measuring(variants=variants)
+    command, folder = shared.start_measuring(variants=variants)
     command.process.kill()
-    fresh.nothing_left()
+    shared.nothing_left()
     assert folder.name.endswith("waits")
     own = {"name": "own", "settings": {"jit": "off"}}
-    code, said = fresh.run("run", fresh.scenario(variants=[own, variants[1]]))
+    code, said = shared.run("run", shared.scenario(variants=[own, variants[1]]))
     assert code == 0, said
-    assert recorded(fresh) == [["4MB", "on", "4GB"], ["8MB", "off", "2GB"]]
-    assert "synchronous_commit off" in (fresh.newest() / "report.html").read_text()
-    compared = json.loads(fresh.run("compare", str(fresh.newest()), "--json")[1])
+    assert recorded(shared) == [["4MB", "on", "4GB"], ["8MB", "off", "2GB"]]
+    assert "synchronous_commit off" in (shared.newest() / "report.html").read_text()
+    compared = json.loads(shared.run("compare", str(shared.newest()), "--json")[1])
     checks = [check for pair in compared["pairs"] for check in pair["checks"]]
     assert all(check["passed"] for check in checks if check["found"].get("kind") == CheckKind.SETTINGS)
 
@@ -96,7 +96,7 @@ def written(folder: Path, **keys) -> Path:
     (folder / "mine/look.sql").write_text("SELECT 1")
     with (path := folder / "scenario.yaml").open("w") as file:
         YAML().dump({"name": "restarted", "workload": {"sql": "mine"}, "users": 2, "warm_up": "0s", "measure": "1s",
-                     "reset": "continue"} | keys, file)  # fmt: skip
+                     "think_time": {"mean": "20ms"}, "reset": "continue"} | keys, file)  # fmt: skip
     return path
 
 
