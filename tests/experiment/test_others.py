@@ -30,7 +30,7 @@ __all__ = ["remote"]
 BUILD = ("build", "bank", "--scale", "branches=1", "--workers", "1")
 SMALL = (
     "{name: mine, workload: {name: bank, scale: {branches: 1}}, users: 1, measure: 1s, warm_up: 0s, reset: continue, "
-    "variants: [{name: a}]}"
+    "think_time: {mean: 20ms}, variants: [{name: a}]}"
 )
 
 
