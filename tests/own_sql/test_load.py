@@ -31,7 +31,7 @@ def test_a_quick_run_is_recorded_and_its_report_needs_no_folder(shop, engine, tm
     given = ("run", "--sql", folder, "--server", shop, "--users", 3, "--duration", "2s", "--out", tmp_path / "runs")
     refused = stallmark(*given)
     assert refused.exit_code == 3 and "--shared" in refused.output
-    result = stallmark(*given, "--shared", "--json", "--set", "warm_up=0s")
+    result = stallmark(*given, "--shared", "--json", "--set", "warm_up=0s", "--set", "think_time={mean: 20ms}")
     assert result.exit_code == 0, result.output
     for file in sorted(folder.rglob("*.*"), reverse=True):
         file.unlink()
