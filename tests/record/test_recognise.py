@@ -11,6 +11,7 @@ LINUX = "Linux 5.14.0 (db01) \t03/02/2026 \t_x86_64_\t(8 CPU)\n\n"
 SADF = r"`sadf -j FILE -- -b -d -u -p`"
 IOSTAT = r"record `S_TIME_FORMAT=ISO iostat -xt 15`"
 CSV = "put its series into a CSV"
+TOOL = f"another tool of sysstat: {IOSTAT}"
 ESXTOP = r'"(PDH-CSV 4.0) (UTC)(0)","\\esx1\Memory\Free MBytes","\\esx1\Physical Cpu(0)\% Util Time"' + "\n"
 
 
@@ -22,6 +23,8 @@ ESXTOP = r'"(PDH-CSV 4.0) (UTC)(0)","\\esx1\Memory\Free MBytes","\\esx1\Physical
         ('{"sysstat": {"hosts": [{"date": "03/02/2026", "statistics": [{"timestamp": "10:00"}]}]}}', "iostat"),
         ('\ufeff\n{"sysstat": {"hosts": [{"file-date": "2026-03-02", "statistics": []}]}}', "sar"),
         ('{"status":"success","data":{"resultType":"matrix","result":[]}}', "prometheus"),
+        ('{"data":{"result":[],"resultType":"matrix"},"status":"success"}', "prometheus"),
+        ('[{"metric":{"__name__":"up"},"values":[[1,"1"]]}]', "prometheus"),
         (LINUX + "Device r/s\n", "iostat"),
         (LINUX + "avg-cpu:  %user   %nice\n", "iostat"),
         ("# iostat -xh 5\n     r/s     rkB/s Device\n", "iostat"),
@@ -72,7 +75,35 @@ def test_formats_that_are_read(tmp_path, content, format):
         ('{"metric":{"__name__":"node_disk_io_now"},"values":[1],"timestamps":[1]}', "VictoriaMetrics.*query_range"),
         ('{"results":[{"statement_id":0,"series":[]}]}', "JSON of InfluxDB: ask for CSV"),
         ("# HELP node_disk_io_now The number of I/Os.\n# TYPE node_disk_io_now gauge\n", "one scrape of an exporter"),
+        ('node_disk_io_now{device="sda"} 1\nnode_load1 0.1\n', "one scrape of an exporter"),
+        ('node_load1{instance="a"} =>\n1 @[1772445600]\n', "text of promtool.*promtool query range -o json"),
+        ('up{instance="a"} => 1 @[1772445600.5]\n', "text of promtool"),
+        ('{__name__="node_load1", instance="a"} 1 1772445600000\n', "a dump of a Prometheus.*query_range"),
+        ('{"results":{"A":{"status":200,"frames":[]}}}', "JSON of Grafana: download the panel's CSV"),
+        ('[{"schema":{"refId":"A"},"data":{"values":[]}}]', "JSON of Grafana"),
+        ('{"state":"Done","series":[]}', "JSON of Grafana"),
+        ('#TYPE Microsoft.PowerShell\n"Timestamp","CounterSamples"\n', "Get-Counter.*Export-Counter"),
+        ('"Readings","Timestamp","CounterSamples"\n', "Get-Counter.*Export-Counter"),
+        ("\nTimestamp                 CounterSamples\n---------                 --------------\n", "Get-Counter"),
         ("AAA,progname,nmon\nAAA,host,db01\n", f"of nmon: {IOSTAT}"),
+        *(
+            (f'{{"sysstat": {{"hosts": [{{"statistics": [{{"timestamp": "10:00:00", "{key}": []}}]}}]}}}}', TOOL)
+            for key in ("filesystem", "tape", "cpu-load", "sum-interrupts", "task-io")
+        ),
+        ("db01\t600\t2026-03-02 00:10:01 UTC\tsda\ttps\t10.00\n", f"sadf -p.*{SADF}"),
+        ('<?xml version="1.0"?>\n<!DOCTYPE sysstat PUBLIC "x">\n<sysstat\n', f"sadf -x.*{SADF}"),
+        ("# Device      rrqm/s wrqm/s   r/s    w/s    rkB/s\n", f"pcp iostat.*{IOSTAT}"),
+        (" loadavg                      memory      swap        io\n   1 min   swpd   free\n", f"pmstat.*{IOSTAT}"),
+        ("\nnas:/home mounted on /home:\n\n           ops/s       rpc bklog\n", f"nfsiostat.*{IOSTAT}"),
+        ("Total DISK READ:         0.00 B/s | Total DISK WRITE:  0.00 B/s\n", f"iotop.*{IOSTAT}"),
+        ("10:00:00 Total DISK READ :       0.00 B/s | Total\n", f"iotop.*{IOSTAT}"),
+        ("  8,0    3        1     0.000000000   697  G   W 223490 + 8 [kjournald]\n", f"blktrace.*{IOSTAT}"),
+        ("==================== All Devices ====================\n", f"blktrace.*{IOSTAT}"),
+        ("           26 disks \n            2 partitions \n        12345 total reads\n", f"of vmstat: {IOSTAT}"),
+        ("--procs-- -----------------------memory----------------------\n", f"of vmstat: {IOSTAT}"),
+        ("----system---- ----total-usage---- -dsk/total-\n     time     |usr sys\n", f"of dstat: {IOSTAT}"),
+        ("              disk0 \n    KB/t  tps  MB/s \n   24.51   10  0.24\n", f"BSD.*{CSV}"),
+        ("dT: 1.001s  w: 1.000s\n L(q)  ops/s    r/s   kBps   ms/r\n", f"BSD.*{CSV}"),
         ('"Dstat 0.7.3 CSV output"\n"Author:","Dag Wieers"\n', f"of dstat: {IOSTAT}"),
         ('"pcp-dstat 5.0.2 CSV Output"\n', f"of dstat: {IOSTAT}"),
         ("----total-cpu-usage---- -dsk/total-\nusr sys idl wai stl| read  writ\n", f"of dstat: {IOSTAT}"),
@@ -89,6 +120,7 @@ def test_formats_that_are_read(tmp_path, content, format):
         (b"\x96\xd5\x75\x21\0\0", f"a binary file of sar: write it as JSON with {SADF}"),
         (b"PK\x03\x04\0\0", "save the sheet as CSV"),
         (b"BZh91AY\0", "bunzip2"),
+        (b"\x07taea\0\0", f"binary file of blktrace: {IOSTAT}"),
         (b"\xfd7zXZ\0", "unxz"),
         (b"(\xb5/\xfd\0", "unzstd"),
         (b"\x07\0\0\0", "not text"),
@@ -109,7 +141,8 @@ def test_binary_files_of_windows_are_known_by_their_names(tmp_path, name, words)
         detect_format(tmp_path / name)
 
 
-def test_esxtop_makes_no_profile(tmp_path):
-    (tmp_path / "esxtop.csv").write_text(ESXTOP)
+@pytest.mark.parametrize("object", ["Physical Cpu", "Physical Disk Adapter", "Physical Disk Per-Device-Per-World"])
+def test_esxtop_makes_no_profile(tmp_path, object):
+    (tmp_path / "esxtop.csv").write_text(ESXTOP.replace("Physical Cpu", object))
     with pytest.raises(StallmarkError, match=r"esxtop.*: record inside the virtual machine"):
         detect_format(tmp_path / "esxtop.csv", of_profile=True)

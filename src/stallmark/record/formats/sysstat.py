@@ -11,16 +11,15 @@ Faults of sysstat: a counter that wrapped is written as 2^63 (issue 312), CPUs t
 anywhere if its writer was killed (253).
 """
 
-import math
 import re
 from collections import Counter as CounterOf
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import chain, pairwise, product
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 from stallmark.record.formats.dates import Schedule, is_epoch, is_time
 from stallmark.record.formats.sample import (
@@ -41,18 +40,18 @@ CPU = "avg-cpu"
 """The object of iostat's CPU times; its devices have none."""
 CPU_LOADS = ("cpu-load", "cpu-load-all")
 """The objects of sadf's: the second is of -u ALL up to 12.0."""
-HEAD = re.compile(r"\s*Linux \S+\s+(?:\((?P<host>[^)\s]*)\)\s+)?\S+(?:.*?\((?P<cores>\d+) CPU\))?")
+HEAD = re.compile(r"\s*Linux\s+\S+\s+(?:\((?P<host>[^)\s]*)\)\s+)?\S+(?:.*?\((?P<cores>\d+)\s+CPU\))?")
 _ARRAY = re.compile(r'"statistics"\s*:\s*\[')
 _NODE = re.compile(r'"nodename"\s*:\s*"((?:[^"\\]|\\.)*)"')
 _CORES = re.compile(r'"number-of-cpus"\s*:\s*(\d+)')
-_BOOT = re.compile(r'"boot"\s*:\s*\{\s*"date"\s*:\s*"([^"]*)"\s*,\s*"time"\s*:\s*"([^"]*)"\s*(?:,\s*"utc"\s*:\s*(\d))?')
+_BOOT = re.compile(r'"boot"\s*:\s*\{\s*"date"\s*:\s*"([^"]*)"\s*,\s*"time"\s*:\s*"([^"]*)"')
 _WRAPPED = 2.0**50  # kibibytes or requests per second: beyond any device
 _SINCE_START_S = 10**8  # more than three years: what old versions of sadf write for an interval they do not know
 _OTHER_UNIT = 1.5  # a kB has two sectors
-_COARSE_MB = 0.01  # the last digit
 _ROUNDED = 3.0  # ten shares of a CPU, each without decimals
+_COUNT = re.compile(r"/s$|^tps$|^\w+_(read|wrtn)$")
 _KIB = {"B": 1 / 1024, "k": 1.0, "M": 1024.0, "G": 1024.0**2, "T": 1024.0**3, "P": 1024.0**4}
-"""The units of --human."""
+"""The units of --human, and those of columns."""
 Pairs = Iterator[tuple[Counter, float]]
 
 
@@ -62,13 +61,8 @@ def _counter(object: str, counter: str, instance: str) -> Counter:
     return Counter(f"{instance} {label}".strip(), object, counter, instance, find_unit("sysstat", label))
 
 
-def _is_number(value: object) -> TypeGuard[int | float]:
-    # To Python a bool is an int, but JSON's `true` is not a number.
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
 def _numbers(values: object) -> dict[str, float]:
-    return {name: float(value) for name, value in _dict(values).items() if _is_number(value)}
+    return {name: float(value) for name, value in _dict(values).items() if isinstance(value, int | float)}
 
 
 def _dict(value: object) -> dict[str, Any]:
@@ -79,15 +73,19 @@ def _dicts(value: object) -> list[dict[str, Any]]:
     return [member for member in value if isinstance(member, dict) and member] if isinstance(value, list) else []
 
 
+def _is_idle(device: Mapping[str, float]) -> bool:
+    """Return whether no I/O of a device ended: one that takes long makes a queue."""
+    return not any(value and _COUNT.search(name) for name, value in device.items())
+
+
 class _Sysstat(Recorded):
-    def _objects(self) -> Iterator[tuple[dict[str, Any], bool]]:
-        """Yield the complete samples of JSON, and whether each is the first of its array. They are read one by one
-        because the whole may be invalid JSON."""
-        self._begins = False
+    _begins = False
+    """The next sample is the first of its array."""
+
+    def _objects(self) -> Iterator[dict[str, Any]]:
+        """Yield the complete samples of JSON. They are read one by one because the whole may be invalid JSON."""
         array = JsonArray(self.path, _ARRAY, self._read_surroundings)
-        for sample in array:
-            yield sample, self._begins
-            self._begins = False
+        yield from array
         if not array.whole:
             self.notes.append("the last report, which is cut")
 
@@ -95,7 +93,7 @@ class _Sysstat(Recorded):
         """Read the text before or behind an array."""
         node, cores = _NODE.search(text), _CORES.search(text)
         self._note_machine(node[1] if node else "", cores[1] if cores else None)
-        self.restarts += [f"{date} {time}{' UTC' * (utc == '1')}" for date, time, utc in _BOOT.findall(text)]
+        self.restarts += map(" ".join, _BOOT.findall(text))
         self._begins = True
 
     def _note_machine(self, host: str, cores: str | None) -> None:
@@ -117,12 +115,12 @@ class Sadf(_Sysstat):
     def samples(self, has: Has = lambda _: True) -> Iterator[Sample]:
         self.notes, self.remarks, self.restarts = [], [], []
         known = False
-        for sample, _ in self._objects():
+        for sample in self._objects():
             when = _dict(sample.get("timestamp"))
             if not (when.get("date") and when.get("time")):
                 continue  # a restart or a comment of an older version
             seconds = when.get("interval")
-            if seconds is not None and (not _is_number(seconds) or seconds > _SINCE_START_S):
+            if seconds is not None and (not isinstance(seconds, int | float) or seconds > _SINCE_START_S):
                 continue
             words = str(when.get("tz") or ("UTC" if when.get("utc") else ""))
             if known and words != self.zone_words:
@@ -139,7 +137,7 @@ class Sadf(_Sysstat):
                 continue
             if isinstance(value, dict):
                 yield from self._pairs(value, *path, key, instance=instance)
-            elif _is_number(value) and value < _WRAPPED:
+            elif isinstance(value, int | float) and value < _WRAPPED:
                 object, *parts = *path, key
                 yield _counter(object if parts else "", " ".join(parts or [key]), instance), float(value)
             for member in _dicts(value):
@@ -181,12 +179,12 @@ class Iostat(_Sysstat):
 
     def __init__(self, path: Path, schedule: Schedule | None = None):
         super().__init__(path)
-        self.otherwise = f", or when its reports were, as in {load_yaml('sentences')['commands']['start']}"
+        self.otherwise = f", or give the time of its first report, as in {load_yaml('sentences')['commands']['start']}"
         self._schedule = schedule
-        self._is_json = head_of(path).lstrip().startswith("{")
+        self._is_json = self._has_decimals = head_of(path).lstrip().startswith("{")
 
     def samples(self, has: Has = lambda _: True) -> Iterator[Sample]:
-        self.notes, self.remarks, self.restarts = [], [], []
+        self.notes, self.remarks, self.restarts, self.omits_idle = [], [], [], True
         begins, before, end = False, _Report(), _Report()
         place, faults = 0, CounterOf[str]()
         reports = self._reports_of_json() if self._is_json else self._reports_of_text()
@@ -195,6 +193,8 @@ class Iostat(_Sysstat):
                 raise refusal("several_recordings", self.path)
             stamp = self._schedule.stamp(place) if self._schedule else report.stamp
             place, begins = place + 1, begins or report.begins
+            # Since the machine was started a few I/Os are 0.00 per second.
+            self.omits_idle &= report.begins or not any(map(_is_idle, report.devices.values()))
             is_ended = following is not end or report.ended or report.is_like(before)
             if stamp and report.headers and report.whole and is_ended:
                 pairs = ((counter, value) for counter, value in self._pairs(report) if has(counter))
@@ -208,10 +208,13 @@ class Iostat(_Sysstat):
             raise refusal("no_stamps", self.path)
         if place == faults.total():
             raise refusal("no_report", self.path)
+        if not self._has_decimals:
+            self.remark("figures are whole numbers, as --dec=0 writes them")
         self.notes += [f"reports {fault}: {count}" for fault, count in faults.items() if count]
 
     def _reports_of_json(self) -> Iterator[_Report]:
-        for sample, begins in self._objects():
+        for sample in self._objects():
+            begins, self._begins = self._begins, False
             stamp = sample.get("timestamp")
             devices = {str(disk.get("disk_device", "")): _numbers(disk) for disk in _dicts(sample.get("disk"))}
             cpu = _numbers(sample.get(CPU))
@@ -219,13 +222,14 @@ class Iostat(_Sysstat):
 
     def _reports_of_text(self) -> Iterator[_Report]:
         """Yield the reports: each begins with its time, or with the columns that the one before it had already."""
-        report, columns, device = _Report(begins=True), tuple[str, ...](), ""
+        report, columns, device, edge = _Report(begins=True), tuple[str, ...](), "", 0
         for line in lines_of(self.path):
-            cells = line.split()
+            cells = line.split() if not line.startswith("```") else []
+            indent = len(line) - len(line.lstrip())
             if (head := HEAD.match(line)) or (self._schedule is None and (is_time(line) or is_epoch(line))):
-                if not (is_empty := not (report.stamp or report.headers)):
+                if report.headers:
                     yield report
-                begins = bool(head) or (is_empty and report.begins)
+                begins = bool(head) or (not report.headers and report.begins)
                 report, columns, device = _Report("" if head else line.strip(), begins), (), ""
                 if head:
                     self._note_machine(head["host"] or "", head["cores"])
@@ -234,7 +238,7 @@ class Iostat(_Sysstat):
                 report.whole &= not device
                 columns, device = (), ""
             elif cells[0] in ("avg-cpu:", "Device", "Device:") or cells[-1] == "Device":
-                columns, device = tuple(cells), ""
+                columns, device, edge = tuple(cells), "", indent
                 if columns in report.headers:
                     yield report
                     report = _Report()
@@ -243,6 +247,7 @@ class Iostat(_Sysstat):
             elif columns and len(cells) == 1 and columns[0] != "avg-cpu:" and not device:
                 device = cells[0]  # a long name has a line of its own
             elif columns:
+                cells[0] = " " * (indent == edge + 1) + cells[0]  # -g begins the names of groups with a space
                 self._add_row(report, columns, [device, *cells] if device else cells)
                 device = ""
         report.whole &= not device
@@ -252,6 +257,7 @@ class Iostat(_Sysstat):
     def _add_row(self, report: _Report, columns: Sequence[str], cells: Sequence[str]) -> None:
         """Add a row. A row that is cut, or has text in place of a number, marks the report as damaged."""
         report.last, values = cells[-1], report.cpu
+        self._has_decimals = self._has_decimals or any("." in cell or "," in cell for cell in cells)
         if columns[0] != "avg-cpu:":
             if columns[-1] == "Device":
                 columns, cells = (columns[-1], *columns[:-1]), (cells[-1], *cells[:-1])
@@ -262,8 +268,9 @@ class Iostat(_Sysstat):
                 value = number(cell[:-1] if kib else cell.removesuffix("%"))
                 if kib:
                     self.remark("figures are as iostat rounded them for people")
+                    kib /= _KIB[next((unit for unit in "MG" if f"{unit}B" in name), "k")]
                 if value is not None:
-                    values[name.lstrip("%")] = value * kib / (1024 if "MB" in name else 1) if kib else value
+                    values[name.lstrip("%")] = value * (kib or 1.0)
         except ValueError:
             report.whole = False
 
@@ -278,20 +285,27 @@ class Iostat(_Sysstat):
                     self.remark(f"{name} of {device} is beyond any device, and not known there")
 
     def _correct_bytes(self, values: dict[str, float]) -> None:
-        """Replace bytes of a device that are in another unit, or rounded too much, by requests × size."""
-        for side in "rwd":
-            requests, size = values.get(f"{side}/s"), values.get(f"{side}areq-sz")
-            for name, kib in ((f"{side}kB/s", 1.0), (f"{side}MB/s", 1024.0)):
-                if (rate := values.get(name)) is None:
-                    continue
-                if requests is None or size is None:
-                    if name in ("rMB/s", "wMB/s"):
-                        self.remark("bytes are rounded to 0.01 MB per second, as iostat -m writes them")
-                    continue
-                product = requests * size / kib
-                rounded = (0.05 if any(value % 1 for value in values.values()) else 0.5) * (1 + (requests + size) / kib)
-                if self._is_json and rate > _OTHER_UNIT * product + rounded:
-                    values[name] = product
-                    self.remark(f"{name} is in sectors, and taken as {side}/s times {side}areq-sz")
-                elif kib > 1 and rate <= _COARSE_MB and product <= 2 * _COARSE_MB:
-                    values[name] = product
+        """Replace bytes of a device that are in another unit, or rounded more than requests × size, by that product.
+        Remove those of an unknown unit."""
+        if values.keys() & {"rqm/s", "kB_w+d/s", "MB_w+d/s"}:
+            self.remark("reads and writes are not known apart, as -s adds them up: record without it")
+        if self._is_json and any(name.endswith("_dscd/s") for name in values):
+            self.remark("bytes of JSON without -x are not known: iostat 12.1.2 to 12.2.0 wrote twice as many")
+            for name in [name for name in values if "_read" in name or "_wrtn" in name]:
+                del values[name]
+        for side, unit in product("rwd", "kMG" if self._is_json else "MG"):
+            if (rate := values.get(name := f"{side}{unit}B/s")) is None:
+                continue
+            requests, size, kib = values.get(f"{side}/s"), values.get(f"{side}areq-sz"), _KIB[unit]
+            if requests is None or size is None:
+                if unit != "k":
+                    self.remark(f"bytes are rounded to 0.01 {unit}B per second, as iostat writes them")
+                continue
+            digits = next((digits for digits in (0, 1) if all(round(v, digits) == v for v in values.values())), 2)
+            exact, rounded = requests * size / kib, 0.5 * 10.0**-digits * (1 + (requests + size) / kib)
+            if self._is_json and rate > _OTHER_UNIT * exact + 2 * rounded:
+                values[name] = exact
+                self.remark(f"{name} is in sectors, and taken as {side}/s times {side}areq-sz")
+            # The smaller share counts that the last digit may be.
+            elif unit != "k" and abs(exact - rate) <= rounded and rate * (requests + size) < requests * size:
+                values[name] = exact

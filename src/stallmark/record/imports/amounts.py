@@ -92,7 +92,8 @@ class Amounts:
         self, readings: Readings, parts: Iterable[Part], recording: Recording, *, comes_and_goes: bool = False
     ):
         self.name, self._recording, self.parts = readings.name, recording, list(parts)
-        totals = [part.amounts for part in self.parts if part.kind == "total"]
+        counting = [part for part in self.parts if part.kind == "total"]
+        totals = [part.amounts for part in counting]
         lacking = _lacking(totals, readings)
         rows, self.start, self.end = readings.spans(~lacking, recording)
         self.seconds = self.end - self.start
@@ -119,6 +120,13 @@ class Amounts:
             recording.note("resets", file=self.name, times=count_with_noun(resets, "time"))
         elif any(np.isfinite(total).sum() > 1 for total in totals) and not any(part.mask.any() for part in self.parts):
             raise refusal("scattered", self.name)
+        apart = {
+            f"{part.column} {part.name}".strip()
+            for part, total in zip(counting, totals, strict=True)
+            if np.isfinite(total).sum() > 1 and not part.mask.any() and not fell[part.entity].any()
+        }
+        if apart:
+            recording.note("apart", file=self.name, names=some_names(apart))
         if joined := int(lacking.sum()):
             recording.note("joined", file=self.name, times=count_with_noun(joined, "time"))
 
@@ -154,9 +162,13 @@ class Amounts:
         """
         lowest: dict[str, int] = {}
         columns: dict[str, list[Part]] = {}
+        recorded: dict[Key, dict[str, set[str]]] = {}  # the columns of each device, by class and object
         for part in self.parts:
             if (prefix := classes.get(part.entity)) is not None:
                 columns.setdefault(f"{prefix}.{part.column}", []).append(part)
+                if prefix != "server":
+                    devices = recorded.setdefault((prefix, part.entity[0]), {})
+                    devices.setdefault(part.entity[1], set()).add(part.column)
                 lowest[part.entity[0]] = min(part.rank, lowest.get(part.entity[0], part.rank))
         sums, missing, absent = dict[str, np.ndarray](), set[str](), set[str]()
         for column, parts in columns.items():
@@ -173,7 +185,13 @@ class Amounts:
             unknown = np.isnan(total)
             missing |= {part.name for part in parts if part.mask.any() and (unknown & part.needed & ~part.mask).any()}
         self._recording.intervals.append(Intervals(self.start, self.end, sums))
-        for kind, names in (("unknown", missing - {""}), ("absent", absent - {""})):
+        partial = {
+            name
+            for devices in recorded.values()
+            for name, own in devices.items()
+            if own < set().union(*devices.values())
+        }
+        for kind, names in (("unknown", missing - {""}), ("absent", absent - {""}), ("partial", partial)):
             if names:
                 self._recording.note(kind, file=self.name, names=some_names(names))
         return sums
