@@ -13,6 +13,7 @@ from stallmark.cli.command import Command
 from stallmark.cli.common import err, escape, json_option, markdown_option, page_file, print_markup, timezone_option
 from stallmark.cli.document import STANDARD_OUTPUT, Outputs
 from stallmark.cli.exit_codes import INCOMPLETE, VERDICT
+from stallmark.cli.report import report_if_possible
 from stallmark.cli.status import Progress
 from stallmark.errors import CallFailed, StallmarkError, as_sentence
 from stallmark.experiment.companions import LoadMachines, OwnExperiment
@@ -201,17 +202,17 @@ def _run_sizing(
             because = runner.run()
     except (StopSignal, StallmarkError, CallFailed, OSError):
         if runner and runner.has_results:
-            _report(runner.folder, show, as_json)
+            show.enter(Phase.REPORTING)
+            report_if_possible(lambda: _report(runner.folder, as_json), show.say)
         raise
-    _report(runner.folder, show, as_json)
-    if because:
+    show.enter(Phase.REPORTING)
+    if not because:
+        _report(runner.folder, as_json)
+    else:
+        report_if_possible(lambda: _report(runner.folder, as_json), show.say)
         print_markup(err, f"[bold red]Incomplete:[/] {escape(as_sentence(because))}")
         sys.exit(INCOMPLETE)
 
 
-def _report(folder: Path, show: Show, as_json: bool) -> None:
-    show.enter(Phase.REPORTING)
-    try:
-        show_candidate([folder], Outputs(folder / "report.html", as_json))
-    except (StallmarkError, OSError) as of_report:  # why it ended matters more
-        show.say(f"There is no report: {of_report}")
+def _report(folder: Path, as_json: bool) -> None:
+    show_candidate([folder], Outputs(folder / "report.html", as_json))
