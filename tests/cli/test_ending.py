@@ -35,6 +35,7 @@ CODES = {
     exit_codes.CUT_OFF, exit_codes.UNEXPECTED,
 }  # fmt: skip
 OF_CLICK = {0, 2}
+TWO = "{name: two, workload: {name: bank, scale: {branches: 1}}, users: 1, measure: 5s, variants: [{name: a}]}"
 OF_SIGNALS = {StopSignal(number).exit_code for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)}
 
 
@@ -110,8 +111,7 @@ def four_runs(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     ],
 )
 def test_each_documented_exit_code_can_be_had(monkeypatch, tmp_path, code, given, command):
-    scenario = "{name: two, workload: {name: bank, scale: {branches: 1}}, users: 1, measure: 5s, variants: [{name: a}]}"
-    (tmp_path / "two.yaml").write_text(scenario)
+    (tmp_path / "two.yaml").write_text(TWO)
     if given:
         given(monkeypatch, tmp_path)
     result = stallmark(*command.split())
@@ -236,3 +236,14 @@ def test_a_report_that_fails_is_the_error_of_work_that_ended_well():
     with pytest.raises(StopSignal), reporting(fail, lambda: False, said.append):
         raise StopSignal(signal.SIGINT)
     assert not said
+
+
+def test_a_damaged_record_does_not_take_the_place_of_why_an_experiment_ended(monkeypatch, tmp_path):
+    end = ExperimentEnd("somebody unplugged it", True)
+    a_run(end)(monkeypatch, tmp_path)
+    monkeypatch.setattr(
+        Runner, "run", lambda runner: (runner.folder / "01" / "manifest.json").mkdir(parents=True) or end
+    )
+    (tmp_path / "two.yaml").write_text(TWO)
+    result = stallmark("run", "two.yaml")
+    assert result.exit_code == 4 and result.output.endswith("Incomplete: somebody unplugged it.\n"), result.output

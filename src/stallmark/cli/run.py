@@ -209,7 +209,10 @@ def _print_resume_hint(folder: Path, model: "AnyScenario") -> None:
     from stallmark.record.reader import find_records
     from stallmark.report.text import experiment
 
-    if not (places := with_records(folder)):  # somebody has removed them
+    try:
+        made = [record.manifest for record in find_records(with_records(folder))]
+    except StallmarkError:  # one is damaged, which must not take the place of why the experiment ended
         return
-    made = [record.manifest for record in find_records(places)]
+    if not made:  # somebody has removed them
+        return
     print_markup(err, escape(experiment.go_on(command(folder, model.contents, made))))
