@@ -64,6 +64,20 @@ def test_a_misspelt_command_or_option_is_guessed(given, meant):
     assert result.exit_code == 2 and "Did you mean" in result.stderr and f"'{meant}'" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ("run demo --server=", "--server"), ("run demo --set a=1 --set=", "--set"),
+        ("build bank --data-dir=", "--data-dir"),
+        ("export runs --csv=", "--csv"), ("report  --json", "RUN..."), ("sql runs ", "SELECT"), ("db remove ", "NAME"),
+    ],
+)  # fmt: skip
+def test_nothing_on_the_command_line_may_be_empty(given, named):
+    """A variable of a shell that is not set would else name this folder, or the embedded server."""
+    result = stallmark(*given.split(" "))
+    assert result.exit_code == 2 and f"{named}" in result.stderr and "is empty" in result.stderr, result.output
+
+
 def test_a_deep_look_is_the_selftest(monkeypatch):
     asked = []
 
