@@ -269,7 +269,8 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON t
 
 def page_file(folder: Path, name: str, *, for_machines: bool) -> Path | None:
     """Return the file of a page about `folder` that no option names, or None if the output is for machines."""
-    if for_machines:
+    # No folder: what reads it says so, and a page in it would be refused for itself.
+    if for_machines or not folder.is_dir():
         return None
     # A run's folder is not changed after the run, so its page is written next to it.
     if (folder / "manifest.json").exists():
@@ -277,9 +278,9 @@ def page_file(folder: Path, name: str, *, for_machines: bool) -> Path | None:
     return folder / name
 
 
-def out_option(help: str, **path: bool) -> Callable:
-    """Add the folder of all experiments, with the further requirements in `path`."""
-    kind = click.Path(path_type=Path, **path)
+def out_option(help: str) -> Callable:
+    """Add the folder of all experiments."""
+    kind = click.Path(path_type=Path)
     return click.option("--out", "out_dir", type=kind, default=Path("stallmark-runs"), show_default=True, help=help)
 
 
