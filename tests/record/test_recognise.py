@@ -22,6 +22,8 @@ ESXTOP = r'"(PDH-CSV 4.0) (UTC)(0)","\\esx1\Memory\Free MBytes","\\esx1\Physical
         ('{"sysstat": {"hosts": [{"date": "03/02/2026", "statistics": [{"timestamp": "10:00"}]}]}}', "iostat"),
         ('\ufeff\n{"sysstat": {"hosts": [{"file-date": "2026-03-02", "statistics": []}]}}', "sar"),
         ('{"status":"success","data":{"resultType":"matrix","result":[]}}', "prometheus"),
+        ('{"data":{"result":[],"resultType":"matrix"},"status":"success"}', "prometheus"),
+        ('[{"metric":{"__name__":"up"},"values":[[1,"1"]]}]', "prometheus"),
         (LINUX + "Device r/s\n", "iostat"),
         (LINUX + "avg-cpu:  %user   %nice\n", "iostat"),
         ("# iostat -xh 5\n     r/s     rkB/s Device\n", "iostat"),
@@ -72,6 +74,16 @@ def test_formats_that_are_read(tmp_path, content, format):
         ('{"metric":{"__name__":"node_disk_io_now"},"values":[1],"timestamps":[1]}', "VictoriaMetrics.*query_range"),
         ('{"results":[{"statement_id":0,"series":[]}]}', "JSON of InfluxDB: ask for CSV"),
         ("# HELP node_disk_io_now The number of I/Os.\n# TYPE node_disk_io_now gauge\n", "one scrape of an exporter"),
+        ('node_disk_io_now{device="sda"} 1\nnode_load1 0.1\n', "one scrape of an exporter"),
+        ('node_load1{instance="a"} =>\n1 @[1772445600]\n', "text of promtool.*promtool query range -o json"),
+        ('up{instance="a"} => 1 @[1772445600.5]\n', "text of promtool"),
+        ('{__name__="node_load1", instance="a"} 1 1772445600000\n', "a dump of a Prometheus.*query_range"),
+        ('{"results":{"A":{"status":200,"frames":[]}}}', "JSON of Grafana: download the panel's CSV"),
+        ('[{"schema":{"refId":"A"},"data":{"values":[]}}]', "JSON of Grafana"),
+        ('{"state":"Done","series":[]}', "JSON of Grafana"),
+        ('#TYPE Microsoft.PowerShell\n"Timestamp","CounterSamples"\n', "Get-Counter.*Export-Counter"),
+        ('"Readings","Timestamp","CounterSamples"\n', "Get-Counter.*Export-Counter"),
+        ("\nTimestamp                 CounterSamples\n---------                 --------------\n", "Get-Counter"),
         ("AAA,progname,nmon\nAAA,host,db01\n", f"of nmon: {IOSTAT}"),
         ('"Dstat 0.7.3 CSV output"\n"Author:","Dag Wieers"\n', f"of dstat: {IOSTAT}"),
         ('"pcp-dstat 5.0.2 CSV Output"\n', f"of dstat: {IOSTAT}"),
@@ -109,7 +121,8 @@ def test_binary_files_of_windows_are_known_by_their_names(tmp_path, name, words)
         detect_format(tmp_path / name)
 
 
-def test_esxtop_makes_no_profile(tmp_path):
-    (tmp_path / "esxtop.csv").write_text(ESXTOP)
+@pytest.mark.parametrize("object", ["Physical Cpu", "Physical Disk Adapter", "Physical Disk Per-Device-Per-World"])
+def test_esxtop_makes_no_profile(tmp_path, object):
+    (tmp_path / "esxtop.csv").write_text(ESXTOP.replace("Physical Cpu", object))
     with pytest.raises(StallmarkError, match=r"esxtop.*: record inside the virtual machine"):
         detect_format(tmp_path / "esxtop.csv", of_profile=True)

@@ -1,9 +1,11 @@
 """Summaries of records already made, long ones on all cores."""
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TypeVar
@@ -74,8 +76,16 @@ def on_all_cores(records: Sequence[Record], make: Callable[..., T]) -> T:
     # Starting processes takes longer than short records do, and gevent has patched the parts that a pool needs.
     if workers < 2 or stored < LONG_BYTES or "gevent" in sys.modules:
         return make(records, map)
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_share_memory_pool) as pool:
+    # Forked processes share the modules that are imported by now. Outside of Linux, system libraries do not survive it.
+    import_module("scipy.special")
+    method = "fork" if sys.platform == "linux" else "spawn"
+    with ProcessPoolExecutor(workers, mp_context=get_context(method), initializer=_prepare_process) as pool:
         return make(records, pool.map)
+
+
+def _prepare_process() -> None:
+    _share_memory_pool()
+    gc.freeze()  # a search for garbage would write to shared memory, and so copy it
 
 
 def _takes_bytes(record: Record) -> int:

@@ -3,6 +3,7 @@
 No such service was here: the files have the form that the documentation shows.
 """
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -175,6 +176,17 @@ SERIES_AS_ROWS = """\
 """Export CSV of Grafana up to 6, as published files show it."""
 
 
+def test_a_line_of_other_cells_between_header_and_rows(import_texts):
+    """Grafana of 2019 wrote its header twice, the second time with commas; CloudWatch has lines before it."""
+    rows = "".join(f'"2019-01-15T14:1{n}:00+02:00";null;{n}\n' for n in range(3))
+    text = 'sep=;\n"Time";"C.reads";"C.writes"\nTime,C.reads,C.writes\n' + rows
+    found = import_texts(text, names={"C.writes": "writes_per_s"})
+    assert found.io("writes") == [60, 120] and found.ends() == ["15 12:11:00", "15 12:12:00"]
+    before = "Id,m1\nStatusCode,Complete\nMessages,\nFull label,us-east-1:AWS/EBS VolumeReadOps\nLabel,VolumeReadOps\n"
+    text = before + "2026/03/02 10:00:00,6000\n2026/03/02 10:05:00,3000\n"
+    assert import_texts(text, names={"VolumeReadOps": "reads"}, zone="UTC").io("reads") == [3000]
+
+
 def test_series_as_rows_of_an_old_grafana(import_texts):
     names = {"Reads sda Value": "reads_per_s", "Reads sdb Value": "reads_per_s"}
     found = import_texts(SERIES_AS_ROWS, names=names)
@@ -286,6 +298,70 @@ def test_what_is_refused_and_with_what_remedy(import_texts, text, names, words):
     with pytest.raises(StallmarkError, match=words) as refused:
         import_texts(text, zone="UTC", names=names)
     assert "\n" not in str(refused.value)
+
+
+TELEGRAF = "Time,reads,writes,read_bytes,write_bytes\n" + "".join(
+    f"2026-03-02T10:0{n}:00Z,{10**6 + 15 * n},{5 * 10**5 + 8 * n},{10**10 + 61440 * n},{10**9 + 4096 * n}\n"
+    for n in range(3)
+)
+"""Telegraf's diskio as a CSV of InfluxDB has totals since the start of the machine under names of ours for counts."""
+
+
+def test_counts_that_only_rise_are_totals(import_texts):
+    with pytest.raises(StallmarkError, match=r"only rise.*--map reads=reads_total"):
+        import_texts(TELEGRAF)
+    columns = ("reads", "writes", "read_bytes", "write_bytes")
+    found = import_texts(TELEGRAF, names={name: f"{name}_total" for name in columns})
+    assert [found.io(name) for name in columns] == [[15] * 2, [8] * 2, [61440] * 2, [4096] * 2]
+    counts = "Time,reads,writes\n" + "".join(f"2026-03-02T10:0{n}:00Z,{100 + n},{50 - n}\n" for n in range(5))
+    assert import_texts(counts).io("reads") == [101, 102, 103, 104]
+
+
+def test_rates_that_are_named_totals_are_refused(import_texts):
+    rows = "".join(f"2026-03-02T10:0{n}:00Z,{rate}\n" for n, rate in enumerate((5, 3, 9, 4, 8, 2)))
+    with pytest.raises(StallmarkError, match=r"falls of disk reads at 3 points.*reads_per_s"):
+        import_texts("Time,disk\n" + rows, names={"disk": "reads_total"})
+
+
+def test_two_columns_of_one_name_are_refused_if_they_count(import_texts):
+    """Grafana names series by their legend, which two queries of a panel may share."""
+    text = "Time,sda,sda,sdb\n2026-03-02T10:00:00Z,1,2,3\n2026-03-02T10:00:15Z,1,2,3\n"
+    with pytest.raises(StallmarkError, match="two columns “sda”"):
+        import_texts(text, names={"sda": "reads_per_s"})
+    assert import_texts(text, names={"sdb": "reads_per_s"}).io("reads") == [45]
+
+
+@pytest.mark.parametrize(
+    ("rate", "latency", "reads"), [("1.234", "0,5", None), ("1234", "0,5", 1234), ("1234", "0.5", 1234)]
+)
+def test_points_and_commas_in_one_file_may_both_separate_thousands(import_texts, rate, latency, reads):
+    text = "Time;reads_per_s;read_ms\n" + "".join(f"2026-03-02T10:0{n}:00Z;{rate};{latency}\n" for n in range(3))
+    if not reads:
+        with pytest.raises(StallmarkError, match="holds text"):
+            import_texts(text)
+        return
+    found = import_texts(text)
+    assert found.io("reads") == [60 * reads] * 2 and found.io("read_stall_ms") == [30 * reads] * 2
+
+
+def test_of_a_beginning_and_an_end_the_end_is_the_time(import_texts):
+    rows = "".join(f"2026-03-02T10:0{n}:00Z,2026-03-02T10:0{n + 1}:00Z,{n}\n" for n in range(3))
+    assert import_texts("Start time,End time,reads\n" + rows).ends() == ["02 10:02:00", "02 10:03:00"]
+
+
+@pytest.mark.parametrize(
+    ("name", "ours", "unit"),
+    [
+        ("Read MB/s", "read_bytes_per_s", "MB/s"), ("read_kib_per_sec", "read_bytes_per_s", "kiB/s"),
+        ("ReadThroughputMBps", "read_bytes_per_s", "MB/s"), ("Read (MB)", "read_bytes", "MB"),
+        ("read_mb", "read_bytes", "mB"), ("Latency us", "read_ms", "us"), ("latency_seconds", "read_ms", "s"),
+        ("latencyMs", "read_s", "ms"), ("Reads/sec", "reads", "1/s"), ("read bytes/sec", "reads_per_s", "B/s"),
+    ],
+)  # fmt: skip
+def test_a_unit_in_a_name_is_held_against_ours(import_texts, name, ours, unit):
+    text = f"Time,{name},reads_per_s\n2026-03-02T10:00:00Z,1,1\n2026-03-02T10:00:15Z,2,2\n"
+    with pytest.raises(StallmarkError, match=f"“{re.escape(name)}” of .* is in {unit}, and {ours} in "):
+        import_texts(text, names={name: ours})
 
 
 @given(st.sampled_from(sorted(NAMES)), st.lists(st.integers(0, 10**6), min_size=3, max_size=3))

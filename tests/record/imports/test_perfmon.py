@@ -125,6 +125,9 @@ def test_cpu_time_is_of_the_process_where_it_was_recorded(import_texts):
     process = [*machine, r"Process(sqlservr)\% Processor Time"]
     assert import_texts(pdh(machine, (1, 1, 1), (40, 60, 50))).server("cpu_s") == pytest.approx([0.5 * 2 * 15])
     assert import_texts(pdh(process, (1,) * 4, (40, 60, 50, 90))).server("cpu_s") == pytest.approx([0.9 * 15])
+    newer = [*machine, r"Process V2(sqlservr:4711)\% Processor Time"]
+    assert import_texts(pdh(newer, (1,) * 4, (40, 60, 50, 90))).server("cpu_s") == pytest.approx([0.9 * 15])
+    assert import_texts(pdh(machine[:2], (1, 1), (40, 60))).server("cpu_s") == pytest.approx([0.5 * 2 * 15])
     paths = [machine[2], r"SQLServer:SQL Statistics\Batch Requests/sec"]
     with pytest.raises(StallmarkError, match=r"no interval.*not how many there are; record Processor\(\*\)"):
         import_texts(pdh(machine[2:], (1,), (50,)))
@@ -222,6 +225,48 @@ def test_each_column_is_of_physical_disks_if_these_have_it_and_never_of_both(imp
 def test_a_host_that_was_taken_out_is_no_part_of_a_name(import_texts, host):
     found = import_texts(pdh(disk("PhysicalDisk(0 C:)"), *[ROW] * 3).replace(host, ""))
     assert {column: found.io(column) for column in COUNTERS.values()} == whole(2) and found.manifest.server.name is None
+
+
+def test_a_total_counts_in_the_columns_that_no_disk_has(import_texts):
+    paths = disk("LogicalDisk(_Total)") + disk("LogicalDisk(D:)", "Disk Reads/sec", "Avg. Disk sec/Read")
+    found = import_texts(pdh(paths, *[(*ROW, 60, 0.001)] * 3))
+    assert found.io("reads") == [900] * 2 and found.io("read_stall_ms") == [900] * 2
+    assert found.io("writes") == [750] * 2 and found.io("write_stall_ms") == [2250] * 2
+    latency = disk("LogicalDisk(_Total)") + disk("LogicalDisk(D:)", "Avg. Disk sec/Read")
+    assert whole(2) == {
+        column: import_texts(pdh(latency, *[(*ROW, 0.001)] * 3)).io(column) for column in COUNTERS.values()
+    }
+
+
+def test_a_volume_whose_letter_no_disk_has_is_named(import_texts):
+    text = pdh(disk("PhysicalDisk(0 C:)") + disk("LogicalDisk(C:)") + disk("LogicalDisk(D:)"), *[(*ROW,) * 3] * 3)
+    found = import_texts(text)
+    assert found.io("reads") == [1500] * 2 and any(" of D:: " in note for note in found.manifest.notes)
+    both = {"C:": FileClass.OTHER, "D:": FileClass.OTHER}
+    assert import_texts(text, classes=both).io("reads", "other") == [3000] * 2
+    alone = import_texts(text.replace("0 C:", "0 C: D:"))
+    assert not any("letter" in note for note in alone.manifest.notes)
+
+
+@pytest.mark.parametrize("other", ["sql01", "SQL01", ""])
+def test_a_counter_that_was_asked_for_twice_counts_once(import_texts, other):
+    first, rest = pdh(disk("LogicalDisk(D:)") * 2, *[(*ROW, *ROW)] * 3).split("sec/Write", 1)
+    second = rest.replace(r"\\SQL01", rf"\\{other}" if other else "")
+    found = import_texts(f"{first}sec/Write{second}")
+    assert {column: found.io(column) for column in COUNTERS.values()} == whole(2)
+
+
+def test_a_mount_point_is_a_volume_of_its_own(import_texts):
+    text = pdh(disk("LogicalDisk(C:)") + disk(r"LogicalDisk(C:\mnt\data)"), *[(*ROW, *ROW)] * 3)
+    assert import_texts(text).io("reads") == [3000] * 2
+    found = import_texts(text, classes={"C:\\mnt\\data\\": FileClass.DATA})
+    assert {column: found.io(column, "data") for column in COUNTERS.values()} == whole(2)
+
+
+@pytest.mark.parametrize(("zone", "end"), [("(Nepal Standard Time)(-345)", "04:15"), ("(X)(210)", "13:30")])
+def test_a_bias_may_be_a_part_of_an_hour(import_texts, zone, end):
+    text = pdh(disk("PhysicalDisk(0 C:)"), ROW, ROW, zone=zone)
+    assert import_texts(text).ends() == [f"02 {end}:15"]
 
 
 def test_processor_information_has_those_of_all_groups(import_texts):

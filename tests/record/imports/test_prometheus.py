@@ -55,6 +55,9 @@ def test_metrics_of_one_exporter_are_of_one_machine(import_texts):
     reads, writes = disk("reads_completed"), disk("writes_completed", instance="db2:9100")
     with pytest.raises(StallmarkError, match=r"node_\* of instance “db1:9100” and “db2:9100”.*instance="):
         import_texts(answer((reads, [0, 15]), (writes, [0, 15])))
+    cpu = {"__name__": "windows_cpu_time_total", "core": "0,0", "mode": "user", "instance": "db2:9182"}
+    with pytest.raises(StallmarkError, match="is of db1, db2: give each a file"):
+        import_texts(answer((reads, [0, 15]), (cpu, [0, 15])))
 
 
 def test_postgresql_is_summed_over_its_databases(import_texts):
@@ -108,9 +111,36 @@ def test_a_file_that_is_cut_gives_the_series_that_are_whole(import_texts):
     assert "writes" in found.manifest.missing["disk counters"]
 
 
+def test_the_series_alone_and_any_order_of_the_keys(import_texts):
+    document = json.loads(answer((disk("reads_completed"), [0, 15, 30])))
+    alone = json.dumps(document["data"]["result"])  # promtool's -o json
+    bytes_ = json.dumps(json.loads(answer((disk("read_bytes"), [0, 4096, 8192])))["data"]["result"])
+    for text in (json.dumps(document, sort_keys=True, indent=2), json.dumps(document["data"]), alone):
+        assert import_texts(text).io("reads") == [15, 15]
+    both = import_texts(alone + "\n" + bytes_)
+    assert both.io("reads") == [15, 15] and both.io("read_bytes") == [4096, 4096]
+
+
+def test_warnings_of_an_answer_are_noted(import_texts):
+    text = answer((disk("reads_completed"), [0, 15]))
+    found = import_texts(text[:-1] + ', "warnings": ["results truncated due to limit"]}')
+    assert found.io("reads") == [15] and any("truncated due to limit" in note for note in found.manifest.notes)
+
+
+def test_rates_under_the_names_of_totals_are_refused(import_texts):
+    """VictoriaMetrics keeps the name after rate() if asked to."""
+    with pytest.raises(StallmarkError, match="falls of sda reads at 3 points, as a rate has"):
+        import_texts(answer((disk("reads_completed"), [10, 12, 8, 9, 14, 3, 7, 6])))
+    assert import_texts(answer((disk("reads_completed"), [10, 12, 8, 9, 14, 15, 3, 7]))).io("reads")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        (answer((disk("reads_completed"), [0, 15])) + '\n{"status":"error","error":"query timed out"}', "timed out"),
+        (answer((disk("reads_completed"), [0, 15]))
+         + '{"status":"success","data":{"resultType":"vector","result":[]}}', "query_range"),
+        (json.dumps([{"metric": {}, "value": [1, "2"]}]), "query_range"),
         (answer(({"device": "sda", "instance": "a:1"}, [1, 2])), "have no names"),
         (answer(({"__name__": "up"}, [1, 1])), "does not have two points"),
         (answer((disk("reads_completed"), [1])), "not have two points that count of node_disk_reads"),

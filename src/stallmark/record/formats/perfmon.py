@@ -14,6 +14,7 @@ beyond ASCII, or a question mark in its place, is taken for any: files come in s
 """
 
 import csv
+import fnmatch
 import json
 import re
 import unicodedata
@@ -45,34 +46,36 @@ class Perfmon(Recorded):
 
     def __init__(self, path: Path):
         super().__init__(path)
-        self.counters: list[Counter] = []
+        self._by_path: dict[str, Counter] = {}
+
+    @property
+    def counters(self) -> list[Counter]:
+        return list(self._by_path.values())
 
     def samples(self, has: Has = lambda _: True) -> Iterator[Sample]:
         header: list[str] = []
-        self.counters = []
         chosen: list[tuple[int, Counter]] = []
-        begins, cut, count, undated, strange = False, 0, 0, 0, ""
+        begins, whole, cut, undated, strange = False, 0, 0, 0, ""
         for row in self._rows():
+            stamp = row[0].strip()
             if HEAD.match(row[0]):
                 header, begins = row, True
-                places = self._read_header(header)
-                chosen = [(place, counter) for place, counter in places if has(counter)]
-                self.counters = list(dict.fromkeys([*self.counters, *(counter for _, counter in places)]))
+                chosen = [(place, counter) for counter, place in self._read_header(header).items() if has(counter)]
             elif not header:
                 raise refusal("no_header", self.path)
-            elif not _TIME.fullmatch(stamp := row[0].strip()) and (is_time(stamp) or _SPOILED.fullmatch(stamp)):
-                raise refusal("spreadsheet", self.path, stamp=stamp)
-            elif not is_time(stamp):
+            elif not is_time(stamp) and not _SPOILED.fullmatch(stamp):
                 strange = strange or stamp  # typeperf ends with "The command completed successfully."
                 undated += len(row) == len(header)
+            elif not _TIME.fullmatch(stamp):
+                raise refusal("spreadsheet", self.path, stamp=stamp)
             elif self._is_whole(row, header):
-                yield Sample(row[0], self._values(row, chosen), begins=begins)
-                begins, count = False, count + 1
+                yield Sample(stamp, self._values(row, chosen), begins=begins)
+                begins, whole = False, whole + 1
             else:
                 cut += 1
-        if not count and strange:
+        if not whole and strange:
             raise refusal("no_perfmon_time", self.path, stamp=strange[:40])
-        if not count and not cut:
+        if not whole and not cut:
             raise refusal("no_perfmon_row", self.path)
         rows = {"too few or too many values": cut, "a first cell that is no time": undated}
         self.notes = [f"rows with {fault}: {number}" for fault, number in rows.items() if number]
@@ -89,15 +92,23 @@ class Perfmon(Recorded):
             except csv.Error as error:
                 raise refusal("not_csv", self.path, error=error) from None
 
-    def _read_header(self, header: Sequence[str]) -> list[tuple[int, Counter]]:
-        """Read the zone and the host from a header; return its counters with their places."""
+    def _read_header(self, header: Sequence[str]) -> dict[Counter, int]:
+        """Read the zone and the host from a header; return the places of its counters.
+
+        A counter that was requested twice, by its name and by a pattern, is one.
+        """
         zone = _ZONE.match(header[0])
         bias = int(zone["bias"]) if zone else 0
         self.zone = timezone(timedelta(minutes=-bias)) if zone and abs(bias) < 24 * 60 else None
         self.zone_words = f"bias {bias} min, {zone['name']}" if zone else ""
         paths = [(place, path) for place, text in enumerate(header) if (path := _PATH.fullmatch(text.strip()))]
         self.host = self.host or next((path["host"] for _, path in paths if path["host"]), "")
-        return [(place, _counter(path)) for place, path in paths]
+        places: dict[Counter, int] = {}
+        for place, path in paths:
+            host, object, instance, name = path.groups()
+            key = f"{host or self.host}\\{object}({instance})\\{name}".lower()
+            places.setdefault(self._by_path.setdefault(key, _counter(path)), place)
+        return places
 
     def _is_whole(self, row: list[str], header: Sequence[str]) -> bool:
         """Return whether a row has a value for each name. A log may end its header with a comment, which no row has.
@@ -137,27 +148,20 @@ def _counter(path: re.Match[str]) -> Counter:
 @lru_cache(4096)
 def english_name(name: str) -> str:
     """Return the English name of an object or a counter of Windows, or the name itself if it is unknown."""
-    known = _known_names()
-    if name.isascii() and "?" not in name:
-        return known.get(name.lower(), name)
-    text = unicodedata.normalize("NFC", name)
-    plain = [mark.lower() if mark.isascii() and mark != "?" else "" for mark in text]
-    if plain.count("") > _FOREIGN_SHARE * len(text):
+    pattern = re.sub("[^ -~]", "?", unicodedata.normalize("NFC", name)).lower()
+    if pattern.count("?") > _FOREIGN_SHARE * len(pattern):
         return name
-    pattern = re.compile("".join(re.escape(mark) or "." for mark in plain))
-    matches = {english for other, english in known.items() if pattern.fullmatch(other)}
+    matches = {_known_names()[other] for other in fnmatch.filter(_known_names(), pattern)}
     return matches.pop() if len(matches) == 1 else name
 
 
 @cache
 def _known_names() -> dict[str, str]:
     """Return the English names by those of other languages, in small letters without accents."""
-    languages: dict[str, dict[str, list[str]]] = json.loads(
-        (resources.files(__package__) / "perfmon_names.json").read_text(encoding="utf-8")
-    )
+    names = json.loads((resources.files(__package__) / "perfmon_names.json").read_text(encoding="utf-8"))
     return {
-        "".join(mark for mark in unicodedata.normalize("NFKD", other.lower()) if not unicodedata.combining(mark)): name
-        for name, others in languages.items()
-        for names in others.values()
-        for other in names
+        unicodedata.normalize("NFKD", other.lower()).encode("ascii", "ignore").decode(): name
+        for name, languages in names.items()
+        for others in languages.values()
+        for other in others
     }

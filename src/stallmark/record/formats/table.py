@@ -12,7 +12,7 @@ one.
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -35,8 +35,9 @@ _RULE = re.compile(r"[-,;|\s]*--[-,;|\s]*")  # sqlcmd draws one below the header
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|20\d{6}")
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?")
 _TIME_NAME = re.compile(r"time|date|epoch|stamp", re.I)
+_BEGIN_NAME = re.compile(r"start|begin|from", re.I)
 _HOST_NAME = re.compile(
-    r"(host|server|machine|computer|node|sql_instance|db_?instance)[ _]?(name|id|identifier)?", re.I
+    r"(host|server|machine|computer|node|vm|sql_instance|db_?instance)[ _]?(name|id|identifier)?", re.I
 )
 _ADDRESS = re.compile(r"\S+:\d{2,5}")  # a Prometheus calls a host with its port an instance, others a disk
 _NO_COUNTER = re.compile(r"interval\b.*|(.*[ _])?(id|index|number)", re.I)  # numbers that measure nothing
@@ -45,9 +46,9 @@ _IN_BRACKETS = re.compile(r"(?P<name>.*\S)\s*[(\[](?P<unit>[^()\[\]]+)[)\]]\s*")
 
 class _Layout(NamedTuple):
     delimiter: str
-    line: int  # the header's number among lines that are not empty
     header: list[str]
     times: tuple[int, ...]  # one column, or date and time
+    rows: list[str]
 
 
 class Table(Recorded):
@@ -70,73 +71,77 @@ class Table(Recorded):
             raise refusal("large_csv", self.path, most=_LARGEST)
         lines = [line for line in content.splitlines() if line.strip() and not _RULE.fullmatch(line)]
         layout = self._layout(lines)
-        # A file that a tool appended to has its headers once more in the middle.
-        rows = [line for line in lines[layout.line + 1 :] if line != lines[layout.line]]
-        table = self._cells(rows, layout)
-        cut = len(rows) - table.num_rows
-        parts = [pc.utf8_trim_whitespace(table[str(column)]) for column in layout.times]
-        stamps = (pc.binary_join_element_wise(*parts, " ") if len(parts) > 1 else parts[0]).to_pylist()
+        header = layout.header
+        table = self._cells(layout)
+        stamps = pc.binary_join_element_wise(*(table[str(column)] for column in layout.times), " ").to_pylist()
         numbers, texts = _sorted_out(table, layout)
         instance = self._instance_column(table, layout, texts, stamps)
         labels = [""] * len(stamps) if instance is None else table[str(instance)].fill_null("").to_pylist()
         rows_of_time: dict[object, list[int]] = {}
         for row, stamp in enumerate(stamps):
             rows_of_time.setdefault(row if instance is None else stamp, []).append(row)
-        self.texts = [layout.header[column] for column in texts if column != instance]
+        self.texts = [header[column] for column in texts if column != instance]
         self.hosts = sorted(_hosts(table, layout, texts))
         self.host = self.hosts[0] if len(self.hosts) == 1 else ""
         self.notes = [f"columns that hold text: {', '.join(self.texts)}"] if self.texts else []
-        self.notes += [f"rows with too few or too many values: {cut}"] if cut > 0 else []
-        counted = [
-            (column, values)
-            for column, values in numbers.items()
-            if column != instance and not _NO_COUNTER.fullmatch(layout.header[column])
-        ]
+        if (cut := len(layout.rows) - table.num_rows) > 0:
+            self.notes.append(f"rows with too few or too many values: {cut}")
+        counted = [c for c in numbers if c != instance and not _NO_COUNTER.fullmatch(header[c])]
 
         @cache
         def counter_for(label: str, column: int) -> Counter | None:
-            name, unit = _name_and_unit(layout.header[column])
-            counter = Counter(f"{label} {layout.header[column]}".strip(), "", name, label, unit)
-            return counter if has(counter) else None
+            name, unit = _name_and_unit(header[column])
+            counter = Counter(f"{label} {header[column]}".strip(), "", name, label, unit)
+            if not has(counter):
+                return None
+            if any(header[other] == header[column] for other in counted if other < column):
+                raise refusal("double_columns", self.path, name=header[column])
+            return counter
 
         def row_values(rows: list[int]) -> Iterator[tuple[Counter, float]]:
             for row in rows:
-                for column, values in counted:
-                    counter = counter_for(labels[row].strip(), column)
-                    if counter is not None and np.isfinite(values[row]):
-                        yield counter, float(values[row])
+                for column in counted:
+                    counter = counter_for(labels[row], column)
+                    if counter is not None and np.isfinite(numbers[column][row]):
+                        yield counter, float(numbers[column][row])
 
         for place, own in enumerate(rows_of_time.values()):
             yield Sample(stamps[own[0]], row_values(own), begins=place == 0)
 
     def _layout(self, lines: list[str]) -> _Layout:
-        """Find the header: the first line whose successor has a time in a column. Raise StallmarkError without one."""
+        """Find the first line with a time, and its header: the last one before with as many cells.
+
+        Raise StallmarkError if no line has a time.
+        """
         seen: list[str] = []
         for delimiter in ",;\t|":
-            rows = [_split(line, delimiter) for line in lines[:_LINES]]
-            for line, (header, row) in enumerate(pairwise(rows)):
-                if len(header) < 2 or len(row) < 2 or len(row) > len(header) + 1:
-                    continue
-                seen = seen or [name for name in header if name]
-                if times := _time_columns(header, row, self._time_column):
-                    return _Layout(delimiter, line, header, times)
+            header, heading = list[str](), ""
+            for place, line in enumerate(lines[:_LINES]):
+                row = _split(line, delimiter)
+                if 2 <= len(row) <= len(header) + 1 and (times := _time_columns(header, row, self._time_column)):
+                    # A file that a tool appended to has its headers once more in the middle.
+                    return _Layout(delimiter, header, times, [line for line in lines[place:] if line != heading])
+                if len(row) > 1:
+                    header, heading = row, line
+                    seen = seen or [name for name in header if name]
         has = f" (there is {', '.join(seen[:8])}{', …' if len(seen) > 8 else ''})" if seen else ""
         if self._time_column:
             raise refusal("no_time_in", self.path, column=self._time_column, has=has)
         raise refusal("no_time_column", self.path, hint=self._hint, has=has)
 
-    def _cells(self, lines: list[str], layout: _Layout) -> pa.Table:
+    def _cells(self, layout: _Layout) -> pa.Table:
         """Return all cells as text, one column per place of the header."""
         names = [str(column) for column in range(len(layout.header))]
         try:
-            return pa.csv.read_csv(
-                io.BytesIO("\n".join(lines).encode()),
+            table = pa.csv.read_csv(
+                io.BytesIO("\n".join(layout.rows).encode()),
                 pa.csv.ReadOptions(column_names=names),
                 pa.csv.ParseOptions(delimiter=layout.delimiter, invalid_row_handler=lambda row: "skip"),
                 pa.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
             )
         except pa.ArrowInvalid as error:
             raise refusal("not_csv", self.path, error=" ".join(str(error).split())) from None
+        return pa.table([pc.utf8_trim_whitespace(column) for column in table.columns], names)
 
     def _instance_column(self, table: pa.Table, layout: _Layout, texts: list[int], stamps: list[str]) -> int | None:
         """Return the first column that distinguishes rows of one time, text before numbers, or None if every time has
@@ -150,7 +155,7 @@ class Table(Recorded):
             return None
         others = [c for c in range(len(layout.header)) if c not in texts and c not in layout.times]
         for column in [*texts, *others]:
-            labels = table[str(column)].fill_null("").to_pylist()
+            labels = table[str(column)].to_pylist()
             if len(set(labels)) <= len(labels) / 2 and len(set(zip(stamps, labels, strict=True))) == len(labels):
                 return column
         if all(stamp != following for stamp, following in pairwise(stamps)):
@@ -163,21 +168,23 @@ def _split(line: str, delimiter: str) -> list[str]:
     return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])]
 
 
-def _time_columns(header: list[str], row: list[str], asked: str | None) -> tuple[int, ...]:
-    cells = list(zip(header, row, strict=False))
+def _time_columns(header: Sequence[str], row: Sequence[str], asked: str | None) -> tuple[int, ...]:
+    """Return the column of times, or those of date and time. Of a beginning and an end it is the end."""
+    cells = list(enumerate(zip(header, row, strict=False)))
     if asked:
-        named = [c for c, (name, _) in enumerate(cells) if name.lower() == asked.lower()]
-        return tuple(c for c in named if is_time(row[c]) or is_epoch(row[c]))
-    time_columns = [c for c, (name, value) in enumerate(cells) if is_time(value) and not is_time(name)]
-    time_columns += [c for c, (name, value) in enumerate(cells) if _TIME_NAME.search(name) and is_epoch(value)]
-    if time_columns:
-        return (min(time_columns, key=lambda c: (not _TIME_NAME.search(header[c]), c)),)
-    dates = [c for c, (_, value) in enumerate(cells) if _DATE.fullmatch(value)]
-    clocks = [c for c, (_, value) in enumerate(cells) if _CLOCK.fullmatch(value)]
+        return tuple(
+            c for c, (name, text) in cells if name.lower() == asked.lower() and (is_time(text) or is_epoch(text))
+        )
+    times = [c for c, (name, text) in cells if is_time(text) and not is_time(name)]
+    times += [c for c, (name, text) in cells if _TIME_NAME.search(name) and is_epoch(text)]
+    if times:
+        return (min(times, key=lambda c: (not _TIME_NAME.search(header[c]), bool(_BEGIN_NAME.search(header[c])), c)),)
+    dates = [c for c, (_, text) in cells if _DATE.fullmatch(text)]
+    clocks = [c for c, (_, text) in cells if _CLOCK.fullmatch(text)]
     return (dates[0], clocks[0]) if dates and clocks else ()
 
 
-def _hosts(table: pa.Table, layout: _Layout, texts: list[int]) -> set[str]:
+def _hosts(table: pa.Table, layout: _Layout, texts: Sequence[int]) -> set[str]:
     hosts = set[str]()
     for column in texts:
         name, own = layout.header[column], {text for text in table[str(column)].unique().to_pylist() if text}
@@ -187,23 +194,28 @@ def _hosts(table: pa.Table, layout: _Layout, texts: list[int]) -> set[str]:
 
 
 def _sorted_out(table: pa.Table, layout: _Layout) -> tuple[dict[int, np.ndarray], list[int]]:
-    """Return the columns of numbers, with NaN for empty cells, and the positions of all other columns."""
-    numbers, texts = {}, []
-    for column in range(len(layout.header)):
-        if column in layout.times:
-            continue
-        cells = pc.utf8_trim_whitespace(table[str(column)])
-        # Beside decimal points a comma separates thousands.
-        if layout.delimiter == ";" and not pc.any(pc.match_substring(cells, ".")).as_py():
-            cells = pc.replace_substring(cells, ",", ".")
-        cells = pc.if_else(pc.is_in(pc.utf8_lower(cells), _EMPTY), None, cells)
-        if cells.null_count == len(cells):
-            continue
+    """Return the columns of numbers, with NaN for empty cells, and the positions of all other columns.
+
+    Between semicolons a comma may be a decimal one. If other numbers of the file have points, either mark may separate
+    thousands: then both are text.
+    """
+    columns = {c: table[str(c)] for c in range(len(layout.header)) if c not in layout.times}
+    columns = {c: pc.if_else(pc.is_in(pc.utf8_lower(cells), _EMPTY), None, cells) for c, cells in columns.items()}
+    columns = {c: cells for c, cells in columns.items() if cells.null_count < len(cells)}
+    numbers, texts = {}, set[int]()
+    if layout.delimiter == ";":
+        commas, points = (
+            {c for c, cells in columns.items() if pc.any(pc.match_substring_regex(cells, mark)).as_py()}
+            for mark in (r"^[-+]?\d*,\d+$", r"^[-+]?\d*\.\d+$")
+        )
+        texts = commas | points if commas and points else texts
+        columns = {c: pc.replace_substring(cells, ",", ".") for c, cells in columns.items()}
+    for column in columns.keys() - texts:
         try:
-            numbers[column] = cells.cast(pa.float64()).to_numpy()
+            numbers[column] = columns[column].cast(pa.float64()).to_numpy()
         except pa.ArrowInvalid:
-            texts.append(column)
-    return numbers, texts
+            texts.add(column)
+    return numbers, sorted(texts)
 
 
 def _name_and_unit(header: str) -> tuple[str, str]:

@@ -11,15 +11,17 @@ time are distinguished by a column of names; one that begins with a class, as "l
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+
+import numpy as np
 
 from stallmark.record.formats.sample import Counter, head_of
 from stallmark.record.formats.sentences import refusal
 from stallmark.record.formats.table import Table
 from stallmark.record.imports.amounts import Amounts, Meaning, Part, known_counters
-from stallmark.record.imports.prometheus import OBJECTS
-from stallmark.record.imports.readings import Readings, read_samples
+from stallmark.record.imports.prometheus import OBJECTS, refuse_rates
+from stallmark.record.imports.readings import read_samples
 from stallmark.record.imports.recording import Recording, Wanted, some_names
 from stallmark.record.profile.interval_table import FileClass
 
@@ -27,7 +29,8 @@ _HINT = "it takes Perfmon's CSV, iostat with -t, sadf -j, a range query of Prome
 _NAMED = 6  # maximum series named in a message
 _INSTANCE = re.compile(r'\binstance="([^":]+)')
 _WORD = re.compile(r"[A-Za-z_:][\w:]*")
-
+_POINTS = 8  # minimum points that show a total
+_SINCE_LONG = 4  # a total since long ago is so many times what it rises within the file
 
 NAMES: dict[str, tuple[str, Meaning]] = {
     name if held in ("server", FileClass.DEVICE) else f"{held}.{name}": (held, meaning)
@@ -50,17 +53,19 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
 
     file = Table(path, hint=_HINT)
     readings = read_samples(file, recording, wanted, takes, is_ordered=False)
-    parts = {counter: name for counter in readings.values if (name := _our_name(counter, wanted))}
-    _refuse(path, file, wanted, parts, list(names))
-    amounts = Amounts(readings, _parts(readings, parts), recording)
+    series = {counter: name for counter in readings.values if (name := _our_name(counter, wanted))}
+    _refuse_names(path, file, wanted, series, list(names))
+    _refuse_sums(path, series)
+    parts = []
+    for counter, (ours, row) in series.items():
+        held, (column, kind, factor, rank) = NAMES[ours]
+        values = readings.values[counter] * factor
+        parts.append(Part(column, kind, rank, (held, row), row or counter.name, values))
+    refuse_rates(path, parts)
+    _refuse_totals(path, parts)
+    amounts = Amounts(readings, parts, recording)
     amounts.add_up({part.entity: part.entity[0] for part in amounts.parts})
     recording.note("end_of_interval", file=path.name)
-
-
-def _parts(readings: Readings, names: Mapping[Counter, tuple[str, str]]) -> Iterator[Part]:
-    for counter, (ours, row) in names.items():
-        held, (column, kind, factor, rank) = NAMES[ours]
-        yield Part(column, kind, rank, (held, row), row or counter.name, readings.values[counter] * factor)
 
 
 def _our_name(counter: Counter, wanted: Wanted) -> tuple[str, str] | None:
@@ -75,11 +80,13 @@ def _our_name(counter: Counter, wanted: Wanted) -> tuple[str, str] | None:
     return None
 
 
-def _refuse(
-    path: Path, file: Table, wanted: Wanted, parts: Mapping[Counter, tuple[str, str]], names: list[str]
-) -> None:
-    """Raise StallmarkError for series without a usable name, value or unit."""
-    hosts = {*file.hosts, *(host for counter in parts for host in _INSTANCE.findall(counter.name))}
+Series = Mapping[Counter, tuple[str, str]]
+"""Our name of each series, and the text that distinguishes its row."""
+
+
+def _refuse_names(path: Path, file: Table, wanted: Wanted, series: Series, names: Sequence[str]) -> None:
+    """Raise StallmarkError for two machines, or names without usable values."""
+    hosts = {*file.hosts, *(host for counter in series for host in _INSTANCE.findall(counter.name))}
     if len(hosts) > 1:
         raise refusal("two_hosts", path, hosts=some_names(hosts))
     has = f"{', '.join(names[:_NAMED])}{', …' if len(names) > _NAMED else ''}"
@@ -88,15 +95,19 @@ def _refuse(
             raise refusal("text_series", path, series=theirs)
         if theirs not in names:
             raise refusal("no_series", path, series=theirs, has=has)
-    if not parts:
+    if not series:
         for name in names:
             for word in set(_WORD.findall(name)) & OBJECTS.keys():
                 raise refusal("raw_total", path, series=name, ours=_total_name(word))
         raise refusal("raw_totals" if "__name__" in head_of(path, 4096) else "no_name", path, has=has)
-    of_all = {NAMES[ours][1].column: ours for ours, row in parts.values() if not row and "." not in ours}
+
+
+def _refuse_sums(path: Path, series: Series) -> None:
+    """Raise StallmarkError for series of one metric that do not add up, or one of another unit."""
+    of_all = {NAMES[ours][1].column: ours for ours, row in series.values() if not row and "." not in ours}
     columns: dict[tuple[str, str], str] = {}
     rows: dict[tuple[str, str], str] = {}
-    for counter, (ours, row) in parts.items():
+    for counter, (ours, row) in series.items():
         held, meaning = NAMES[ours]
         if (other := columns.setdefault((held, meaning.column), ours)) != ours:
             raise refusal("same_metric", path, first=other, second=ours)
@@ -110,10 +121,22 @@ def _refuse(
             raise refusal("other_unit", path, series=counter.name, unit=counter.unit, ours=ours, own=own)
 
 
+def _refuse_totals(path: Path, parts: Iterable[Part]) -> None:
+    """Raise StallmarkError if all counts of intervals only rise, and hardly: tools have totals of the same names."""
+    counts = [part.amounts[np.isfinite(part.amounts)] for part in parts if part.kind == "count"]
+    counts = [values for values in counts if len(np.unique(values)) > 1]
+    if sum(map(len, counts)) >= _POINTS and all(
+        (np.diff(values) >= 0).all() and values[0] > _SINCE_LONG * (values[-1] - values[0]) for values in counts
+    ):
+        raise refusal("counts_rise", path)
+
+
 def _unit_of(meaning: Meaning) -> str:
     if meaning.kind == "rate":
         return "B/s" if meaning.column.endswith("bytes") else "1/s"
-    return "" if not meaning.column.endswith("_ms") else "ms" if meaning.factor == 1 else "s"
+    if meaning.column.endswith("_ms"):
+        return "ms" if meaning.factor == 1 else "s"
+    return "s" if meaning.column.endswith("_s") else ""
 
 
 def _total_name(metric: str) -> str:

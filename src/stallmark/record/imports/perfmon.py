@@ -6,8 +6,9 @@ D:". If not, all physical disks count together, or all logical ones for what onl
 relog writes a column for each instance that ever was, a shadow copy or a dropped database, and blanks where it was not.
 """
 
+import re
 from collections import Counter as CounterOf
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Sequence
 
 from stallmark.record.formats.perfmon import Perfmon
 from stallmark.record.formats.sample import Counter
@@ -18,8 +19,12 @@ from stallmark.record.imports.readings import read_samples
 from stallmark.record.imports.recording import Recording, Wanted, some_names
 from stallmark.record.profile.interval_table import FileClass
 
-_DISKS = ("physicaldisk", "logicaldisk")
+_PHYSICAL, _LOGICAL = "physicaldisk", "logicaldisk"
+_DISKS = (_PHYSICAL, _LOGICAL)
 _PROCESSORS = ("processor information", "processor")  # the first has those of all groups of 64
+_PROCESSES = ("process", "process v2")
+_TOTAL = "_total"
+_LETTER = re.compile("[A-Za-z]:")
 SYSTEM_DATABASES = frozenset(
     {
         *("master", "tempdb", "model", "msdb", "mssqlsystemresource"),
@@ -34,11 +39,10 @@ def read(file: Perfmon, recording: Recording, wanted: Wanted) -> None:
     readings = read_samples(file, recording, wanted, lambda counter: _key(counter) in known_counters("perfmon"))
     _refuse_several(file, recording)
     amounts = Amounts(readings, known_parts(readings, "perfmon", _key), recording, comes_and_goes=True)
-    disks = CounterOf(part.entity for part in amounts.parts if part.entity[0] in _DISKS)
-    classes: dict[Key, str] = dict(_choose_disks(file, disks, recording, wanted))
-    _refuse_nothing(file, recording, wanted, has_any=bool(classes or amounts.parts), has_disks=bool(classes))
-    _count_cpu(amounts, recording)
-    _leave_out_databases(amounts, recording)
+    _refuse_nothing(file, recording, wanted, amounts.parts)
+    cpu = [part for part in amounts.parts if part.column == "cpu_s"]
+    amounts.parts = [*_without_totals(amounts.parts, recording), *_choose_cpu(cpu, recording)]
+    classes: dict[Key, str] = dict(_choose_disks(file, amounts.parts, recording, wanted))
     classes |= {part.entity: "server" for part in amounts.parts if part.entity[0] not in _DISKS}
     amounts.add_up(classes, by_class=bool(wanted.classes))
 
@@ -60,36 +64,50 @@ def _refuse_several(file: Perfmon, recording: Recording) -> None:
     recording.engine = "mssql" if servers else recording.engine
 
 
-def _refuse_nothing(file: Perfmon, recording: Recording, wanted: Wanted, has_any: bool, has_disks: bool) -> None:
+def _refuse_nothing(file: Perfmon, recording: Recording, wanted: Wanted, parts: Sequence[Part]) -> None:
     """Raise StallmarkError for a file without a known counter; note names that may be those of disks."""
-    header = file.counters
-    foreign = {name for counter in header for name in (counter.object, counter.counter) if not name.isascii()}
-    if not (has_any or (wanted.classes and recording.devices)):
-        names = some_names(f"{counter.object} {counter.counter}".strip() for counter in header)
+    disks = {part.entity[1] for part in parts if part.entity[0] in _DISKS}
+    recording.devices |= {name for name in disks if name.lower() != _TOTAL}
+    foreign = {name for counter in file.counters for name in (counter.object, counter.counter) if not name.isascii()}
+    if not (parts or (wanted.classes and recording.devices)):
+        names = some_names(f"{counter.object} {counter.counter}".strip() for counter in file.counters)
         raise refusal("foreign_counters" if foreign else "no_counter", file.path, names=names or "none")
-    if foreign and not has_disks:
+    if foreign and not disks:
         recording.note("foreign_names", file=file.path.name, names=some_names(foreign))
 
 
-def _choose_disks(
-    file: Perfmon, disks: Mapping[Key, int], recording: Recording, wanted: Wanted
-) -> dict[Key, FileClass]:
-    """Return the disks to import, with their classes. They are those that were named, or else all of an object; its
-    total is one only if it has no disk. `disks` has the number of recorded columns by disk.
+def _without_totals(parts: Sequence[Part], recording: Recording) -> Iterator[Part]:
+    """Yield the parts without processors and the system's databases. A total counts in a column that no disk, or no
+    user's database, has."""
+    parts = [
+        part
+        for part in parts
+        if part.column != "cpu_s" and not (part.entity[0] == "databases" and part.entity[1].lower() in SYSTEM_DATABASES)
+    ]
+    single = {(part.entity[0], part.column) for part in parts if part.entity[1].lower() != _TOTAL}
+    for part in parts:
+        object, name = part.entity
+        if name.lower() != _TOTAL or (object, part.column) not in single:
+            if object == "databases" and name.lower() == _TOTAL:
+                recording.note("all_databases")
+            yield part
+
+
+def _choose_disks(file: Perfmon, parts: Sequence[Part], recording: Recording, wanted: Wanted) -> dict[Key, FileClass]:
+    """Return the disks to import, with their classes: those that were named, or else all.
 
     Raise StallmarkError if one disk was given two classes.
     """
-    single = [key for key in disks if key[1].lower() != "_total"]
-    recording.devices |= {instance for _, instance in single}
+    disks = CounterOf(part.entity for part in parts if part.entity[0] in _DISKS)
     if not wanted.classes:
-        objects = {object for object, _ in single}
-        return {key: FileClass.DEVICE for key in disks if key in single or key[0] not in objects}
+        _note_volumes(file, disks, recording)
+        return dict.fromkeys(disks, FileClass.DEVICE)
     chosen: dict[Key, tuple[FileClass, str]] = {}
     for name, held in wanted.classes.items():
-        exact = {key for key in single if canonical(key[1]) == canonical(name)}
-        parts = {key for key in single if canonical(name) in key[1].lower().split()}
+        exact = {key for key in disks if canonical(key[1]) == canonical(name)}
+        within = {key for key in disks if canonical(name) in key[1].lower().split()}
         # Of "D:" and "1 D:" the one of which more was recorded.
-        for key in sorted(exact | parts, key=lambda key: (-disks[key], key not in exact, key))[:1]:
+        for key in sorted(exact | within, key=lambda key: (-disks[key], key not in exact, key))[:1]:
             other, first = chosen.setdefault(key, (held, name))
             if other != held:
                 raise refusal("one_disk", file.path, disk=key[1], first=first, second=name, other=other, held=held)
@@ -97,37 +115,29 @@ def _choose_disks(
     return {key: held for key, (held, _) in chosen.items()}
 
 
-def _leave_out_databases(amounts: Amounts, recording: Recording) -> None:
-    """Leave out the system's databases, and the total of each column that a user's database has."""
-    left_out = SYSTEM_DATABASES | {"_total"}
-    parts, amounts.parts = amounts.parts, []
-    own = {part.column for part in parts if part.entity[0] == "databases" and part.entity[1].lower() not in left_out}
-    for part in parts:
-        object, name = part.entity
-        if object != "databases" or name.lower() not in left_out:
-            amounts.parts.append(part)
-        elif name.lower() == "_total" and part.column not in own:
-            amounts.parts.append(part)
-            recording.note("all_databases")
+def _note_volumes(file: Perfmon, disks: Iterable[Key], recording: Recording) -> None:
+    """Note the volumes whose letter no physical disk has: these count, and the volumes may be on others."""
+    letters = {letter for object, name in disks if object == _PHYSICAL for letter in name.lower().split()[1:]}
+    volumes = {name for object, name in disks if object == _LOGICAL and _LETTER.fullmatch(name)}
+    if letters and (others := {name for name in volumes if name.lower() not in letters}):
+        recording.note("other_volumes", file=file.path.name, names=some_names(others))
 
 
-def _count_cpu(amounts: Amounts, recording: Recording) -> None:
-    """Leave the CPU time of the only SQL Server, or of the machine if its cores are known."""
-    cpu = [part for part in amounts.parts if part.column == "cpu_s"]
-    amounts.parts = [part for part in amounts.parts if part.column != "cpu_s"]
-    totals: list[Part] = []
-    for object in reversed(_PROCESSORS):
-        names = {part.entity[1] for part in cpu if part.entity[0] == object}
-        totals = [part for part in cpu if part.entity[0] == object and part.entity[1].lower() == "_total"] or totals
-        recording.cores = sum(name.replace(",", "").isdigit() for name in names) or recording.cores
-    servers = [part for part in cpu if part.entity[0] == "process" and part.entity[1].lower().startswith("sqlservr")]
+def _choose_cpu(cpu: Sequence[Part], recording: Recording) -> Sequence[Part]:
+    """Return the CPU time of the only SQL Server, or else that of all processors, which are the recording's cores."""
+    servers = [part for part in cpu if part.entity[0] in _PROCESSES and part.entity[1].lower().startswith("sqlservr")]
+    by_object = (
+        [part for part in cpu if part.entity[0] == object and part.entity[1].replace(",", "").isdigit()]
+        for object in _PROCESSORS
+    )
+    cores = next(filter(None, by_object), [])
+    recording.cores = len(cores) or recording.cores
     if len(servers) == 1:
-        amounts.parts += servers
-    elif totals and recording.cores:
+        return servers
+    if cores:
         recording.note("whole_machine")
-        totals[0].amounts *= recording.cores
-        amounts.parts += totals
-    elif totals:
+    elif any(part.entity[0] in _PROCESSORS for part in cpu):
         recording.missing["server.cpu_s"] = (
             "Perfmon has the processors' total in percent, and not how many there are; record Processor(*)"
         )
+    return cores

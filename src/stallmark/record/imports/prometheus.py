@@ -19,29 +19,31 @@ mssql_standard.collector.yml. A metric of another name is not read.
 import re
 from array import array
 from collections import Counter as CounterOf
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from stallmark.errors import StallmarkError
-from stallmark.record.formats.sample import Counter, JsonArray, head_of
+from stallmark.record.formats.sample import Counter, JsonArray
 from stallmark.record.formats.sentences import refusal
-from stallmark.record.imports.amounts import Amounts, Key, known_counters, known_parts
+from stallmark.record.imports.amounts import Amounts, Key, Part, known_counters, known_parts
 from stallmark.record.imports.devices import classify, note_uncounted
 from stallmark.record.imports.perfmon import SYSTEM_DATABASES
 from stallmark.record.imports.readings import Readings, in_order
-from stallmark.record.imports.recording import Recording, Wanted
+from stallmark.record.imports.recording import Recording, Wanted, some_names
 
-_RESULT = re.compile(r'"result"\s*:\s*\[')
-_KIND = re.compile(r'"resultType"\s*:\s*"([^"]*)"')
-_ERROR = re.compile(r'"error"\s*:\s*"((?:[^"\\]|\\.)*)"')
+_RESULT = re.compile(r'"result"\s*:\s*\[|\[(?=\s*\{\s*"metric"\s*:)')  # promtool writes the series alone
+_ABOUT = re.compile(r'"(status|error|resultType|warnings)"\s*:\s*(?:"((?:[^"\\]|\\.)*)"|\[([^\]]*))')
 Labels = Mapping[str, str]
 OBJECTS = {metric: object for object, metric in known_counters("prometheus")}
 """The label of each metric with devices, or whose metric it is."""
 MOST_SERIES = 20_000
+_FALLS = 3  # minimum falls of a series that is no total
+_OFTEN = 4  # a total falls less than once in so many points
 _DEVICES = ("device", "disk", "volume")
+_SERVERS = ("mssql", "postgresql")  # an exporter of these may be on another machine
 _PARTS = (*_DEVICES, "cpu", "core", "mode", "database", "datname", "datid")
 """The labels by which the series of one machine differ. Any other label distinguishes machines, servers or scrapers."""
 _LEFT_OUT = {
@@ -56,7 +58,9 @@ _LEFT_OUT = {
 def read(path: Path, recording: Recording, wanted: Wanted) -> None:
     """Add all series of one file; raise StallmarkError if it has no known metric."""
     readings = _read_known(path, recording)
-    amounts = Amounts(readings, known_parts(readings, "prometheus", lambda own: (own.object, own.counter)), recording)
+    parts = list(known_parts(readings, "prometheus", lambda own: (own.object, own.counter)))
+    refuse_rates(path, parts)
+    amounts = Amounts(readings, parts, recording)
     moved = amounts.bytes_by_device(*_DEVICES)
     counted = classify(moved, recording, wanted)
     classes: dict[Key, str] = {}
@@ -75,17 +79,32 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
     note_uncounted(moved, counted, recording, path.name)
 
 
+def refuse_rates(path: Path, parts: Iterable[Part]) -> None:
+    """Raise StallmarkError for a total that falls too often, as a rate does."""
+    for part in parts:
+        steps = np.diff(part.amounts[np.isfinite(part.amounts)])
+        falls = int((steps < 0).sum())
+        if part.kind == "total" and falls >= _FALLS and falls * _OFTEN > len(steps):
+            raise refusal("falling_total", path, name=f"{part.name} {part.column}".strip(), falls=falls)
+
+
 def _read_known(path: Path, recording: Recording) -> Readings:
     """Return the series of known metrics that count and have two points. Raise StallmarkError if none does."""
-    head = head_of(path, 4096)
-    if '"status":"error"' in head.replace(" ", ""):
-        reason = _ERROR.search(head)
-        raise refusal("prometheus_error", path, reason=f", “{reason[1]}”" if reason else "")
-    if (kind := _KIND.search(head)) and kind[1] != "matrix":
-        raise refusal("no_matrix", path)
     names, others = CounterOf[str](), dict[str, Labels]()
     points: dict[Counter, list[np.ndarray]] = {}
-    results = JsonArray(path, _RESULT)
+    machines = frozenset[str]()
+
+    def read_around(text: str) -> None:
+        about = {name: text or texts for name, text, texts in _ABOUT.findall(text)}
+        if about.get("status") == "error":
+            reason = f", “{about['error']}”" if about.get("error") else ""
+            raise refusal("prometheus_error", path, reason=reason)
+        if about.get("resultType", "matrix") != "matrix":
+            raise refusal("no_matrix", path)
+        if about.get("warnings"):
+            recording.note("prometheus_warns", file=path.name, warnings=about["warnings"])
+
+    results = JsonArray(path, _RESULT, read_around)
     for result in results:
         labels, own_points = _read_series(path, result)
         name = re.sub("^wmi_", "windows_", labels.get("__name__", ""))
@@ -94,7 +113,10 @@ def _read_known(path: Path, recording: Recording) -> Readings:
             raise refusal("many_series", path, most=MOST_SERIES)
         if name in OBJECTS:
             _refuse_other(path, name, labels, others)
-            recording.host = recording.host or re.sub(r":\d+$", "", labels.get("instance", "")) or None
+            host = re.sub(r":\d+$", "", labels.get("instance", ""))
+            recording.host = recording.host or host or None
+            if OBJECTS[name] not in _SERVERS and len(machines := machines | {host}) > 1:
+                raise refusal("two_hosts", path, hosts=some_names(machines))
             if not any(labels.get(label, "").lower() in texts for label, texts in _LEFT_OUT.items()):
                 instance = " ".join(labels[label] for label in _PARTS if label in labels)
                 points.setdefault(Counter("", OBJECTS[name], name, instance), []).append(own_points)
@@ -127,19 +149,17 @@ def _read_series(path: Path, result: Mapping[str, Any]) -> tuple[Labels, np.ndar
 
 def _refuse_other(path: Path, name: str, labels: Labels, others: dict[str, Labels]) -> None:
     """Raise StallmarkError for a series of another machine, server or scraper than the others of its name."""
-    own = {label: text for label, text in labels.items() if label not in (*_PARTS, "__name__")}
-    exporter, _, _ = name.partition("_")
-    first, first_of_all = others.setdefault(name, own), others.setdefault(exporter, own)
-    differ = {label for label in own.keys() | first.keys() if own.get(label) != first.get(label)}
-    if own.get("instance") != first_of_all.get("instance"):
-        name, first, differ = f"{exporter}_*", first_of_all, {"instance"}
-    if label := min(differ, default=""):
-        less, more = sorted((first.get(label, ""), own.get(label, "")))
-        needed = {"instance": own.get("instance", ""), label: less}
-        labels_text = "".join(f',{key}="{text}"' for key, text in needed.items())
-        raise refusal(
-            "two_scrapes", path, name=name, label=label, first=less, second=more, metrics=f'{exporter}_.*"{labels_text}'
-        )
+    exporter = name.partition("_")[0]
+    instance = {"instance": labels.get("instance", "")}
+    all_own = {label: text for label, text in labels.items() if label not in (*_PARTS, "__name__")}
+    for metrics, own in ((f"{exporter}_*", instance), (name, all_own)):
+        first = others.setdefault(metrics, own)
+        differ = [label for label in own.keys() | first.keys() if own.get(label) != first.get(label)]
+        if label := min(differ, default=""):
+            less, more = sorted((first.get(label, ""), own.get(label, "")))
+            needed = "".join(f',{key}="{text}"' for key, text in (instance | {label: less}).items())
+            query = f'{exporter}_.*"{needed}'
+            raise refusal("two_scrapes", path, name=metrics, label=label, first=less, second=more, metrics=query)
 
 
 def _nothing(path: Path, names: CounterOf[str]) -> StallmarkError:
