@@ -33,8 +33,9 @@ SENTENCES: Mapping[Kind, str] = {
 def _(left_out: int, steps: int) -> str:
     if steps == 1:  # compared with nothing anyway
         return "The one measured step supports no conclusion; the reason is given with it."
-    are, each = ("is", "it") if left_out == 1 else ("are", "each")
-    return f"{left_out} of {steps} measured steps {are} not compared; the reason is given with {each}."
+    if left_out == 1:
+        return f"1 of {steps} measured steps is not compared; the reason is given with it."
+    return f"{left_out} of {steps} measured steps are not compared; the reason is given with each."
 
 
 @says(ExperimentKind.NO_STEADY_STATE)
