@@ -66,7 +66,7 @@ THOROUGH = (
     "test_brokerage_runs", "mssql/test_analysis", "test_server_state", "mssql/test_backup",
     "test_query_store_analysis", "test_read_counters", "test_step_validity", "test_false_profile",
     "profile/test_collection", "test_controller_interrupted", "test_one_of_several_loads", "live/test_view",
-    "test_several_databases_analysis", "test_server_lost", "cli/test_pipeline",
+    "test_several_databases_analysis", "test_server_lost",
     "report/test_pool_curve", "schema/test_placement",
 )  # fmt: skip
 """Parts of the names of files whose tests try so many cases that they take seconds of a processor."""

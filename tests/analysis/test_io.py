@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.manifests import a_manifest
+from support.manifests import a_manifest, changed
 from support.report_summaries import experiment, io, run, step
 from support.synthetic import Truth, make_run
 from support.synthetic_steps import STEADY, only_step, steady, step_of
@@ -254,6 +254,9 @@ def test_of_a_ceiling_it_is_the_level_that_held() -> None:
     assert list(mailboxes_of_ceilings([none])) == []  # type: ignore[list-item]
 
 
-def test_another_workload_has_no_mailboxes(steady) -> None:
+def test_a_run_of_mail_alone_has_mailboxes_and_another_workload_none(steady, tmp_path) -> None:
     step = only_step(steady)
     assert step.mail_io is None and list(mailboxes_of_steps([Point((step,))])) == []
+    run = make_run(tmp_path / "run", STEADY)
+    mail = only_step(changed(run, workload={"name": "mail", "scale": {"mailboxes": 100}})).mail_io
+    assert mail and mail.iops > 0 and mail.mailboxes == int(mail.iops / 0.12)

@@ -61,7 +61,7 @@ def test_records_are_told_of_and_take_no_options_of_a_load(tmp_path: Path):
 @pytest.mark.parametrize("name", ["bank", "memory-curve"])
 def test_a_folder_of_the_same_name_hides_no_workload_and_no_scenario(tmp_path: Path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
-    make_pools(tmp_path / name, (0.02, 0.08, 0.32))
+    make_pools(tmp_path / name, (0.02,))
     asked = []
 
     def note(scenario, *_):

@@ -1,4 +1,4 @@
-"""Databases of Stallmark: what `db list` shows, and that `db remove` removes that and nothing else."""
+"""Databases of Stallmark: what `db list` shows, that `db remove` removes that and nothing else, and what is checked."""
 
 import json
 import os
@@ -11,10 +11,12 @@ import pytest
 from support.command_line import stallmark
 from support.locks import in_the_way
 
+from stallmark.cli.check import answers
 from stallmark.cli.main import main
 from stallmark.engines import open_engine
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine, note_content
 from stallmark.engines.postgres.embedded.ownership import claim
+from stallmark.errors import StallmarkError
 from stallmark.experiment.target import Target
 from stallmark.loaders.load import build
 from stallmark.scenarios.model import WorkloadChoice
@@ -163,23 +165,34 @@ def test_on_a_server_the_schemas_of_stallmark_go_and_nothing_else(database: Embe
     assert database.query("SELECT number FROM mine.kept") == [(1,)]
 
 
-OF_OTHERS = {
-    "table": "CREATE TABLE bank.audit AS SELECT 1 AS number",
-    "view": "CREATE VIEW bank.audit AS SELECT 1 AS number",
-    "function": "CREATE FUNCTION bank.audit() RETURNS SETOF bank.tellers LANGUAGE sql RETURN NULL::bank.tellers",
-    "sequence": "CREATE SEQUENCE bank.audit",
-    "in the schema of the ledger": "CREATE TABLE stallmark.audit AS SELECT 1 AS number",
-}
+OF_OTHERS = [
+    ("TABLE bank.audit", "CREATE TABLE bank.audit AS SELECT 1 AS number"),
+    ("VIEW bank.audit", "CREATE VIEW bank.audit AS SELECT 1 AS number"),
+    (
+        "FUNCTION bank.audit",
+        "CREATE FUNCTION bank.audit() RETURNS SETOF bank.tellers LANGUAGE sql RETURN NULL::bank.tellers",
+    ),
+    ("SEQUENCE bank.audit", "CREATE SEQUENCE bank.audit"),
+    ("TABLE stallmark.audit", "CREATE TABLE stallmark.audit AS SELECT 1 AS number"),  # in the schema of the ledger
+]
 
 
-@pytest.mark.parametrize("statement", OF_OTHERS.values(), ids=OF_OTHERS)
-def test_what_others_have_in_our_schemas_stays_and_is_named(new_bank: EmbeddedEngine, statement: str):
-    new_bank.execute(statement)
-    before = new_bank.schemas_in_use()
-    said = refused("--yes", "--server", new_bank.spec())
-    schema = "stallmark" if "stallmark" in statement else "bank"
-    assert f"schemas also contain objects that this version has not made, {schema}.audit. Move these" in said
-    assert new_bank.schemas_in_use() == before and "audit" in before[schema]
+def test_what_is_not_ours_in_our_schemas_keeps_all_from_being_dropped(new_bank: EmbeddedEngine):
+    url = ("--server", new_bank.spec())
+    for thing, statement in OF_OTHERS:
+        new_bank.execute(statement)
+        before, name = new_bank.schemas_in_use(), thing.rpartition(" ")[2]
+        said = refused("--yes", *url)
+        assert f"schemas also contain objects that this version has not made, {name}. Move these" in said
+        assert new_bank.schemas_in_use() == before and "audit" in before[name.partition(".")[0]]
+        new_bank.execute(f"DROP {thing}")
+    new_bank.execute("UPDATE stallmark.database SET workload = 'htap'")
+    assert "'htap' is not a workload" in refused("--yes", *url), "of another version"
+    assert set(new_bank.schemas_in_use()) == {"bank", "stallmark"}
+    new_bank.execute("UPDATE stallmark.database SET workload = 'bank'")
+    new_bank.execute("CREATE VIEW public.mine AS SELECT count(*) FROM bank.branches")
+    assert "Not all was dropped: cannot drop table bank.branches because" in refused("--yes", *url)
+    assert new_bank.query("SELECT * FROM public.mine") == [(1,)] and listed(*url)
 
 
 def test_a_drop_that_waits_for_a_lock_says_whose(new_bank: EmbeddedEngine):
@@ -189,45 +202,24 @@ def test_a_drop_that_waits_for_a_lock_says_whose(new_bank: EmbeddedEngine):
     assert result.stderr.count(f"Waiting for a lock that session {pid} (psql, of") == 1
 
 
-def test_a_workload_of_another_version_is_not_dropped(new_bank: EmbeddedEngine):
-    new_bank.execute("UPDATE stallmark.database SET workload = 'htap'")
-    assert "'htap' is not a workload" in refused("--yes", "--server", new_bank.spec())
-    assert set(new_bank.schemas_in_use()) == {"bank", "stallmark"}
-
-
-def test_a_view_of_the_user_keeps_a_table_from_being_dropped(new_bank: EmbeddedEngine):
-    new_bank.execute("CREATE VIEW public.mine AS SELECT count(*) FROM bank.branches")
-    assert "Not all was dropped: cannot drop table bank.branches because" in refused(
-        "--yes", "--server", new_bank.spec()
-    )
-    assert new_bank.query("SELECT * FROM public.mine") == [(1,)] and listed("--server", new_bank.spec())
-
-
 @pytest.mark.server
-def test_a_build_notes_what_it_holds_and_without_a_scale_that_is_checked(home: Path):
-    assert stallmark("db", "build", "bank", "--scale", "branches=1").exit_code == 0
-    assert [one["holds"] for one in listed()] == [[HELD]]
-    done = stallmark("check", "bank")
-    assert done.exit_code == 0 and "holds" in done.stdout, done.output
-
-
-@pytest.mark.server
-def test_one_of_an_older_data_version_is_refused_with_the_command_that_helps(home: Path):
+def test_a_build_notes_what_it_holds_which_is_checked_and_refused_with_the_command_that_helps(home: Path):
     command = ("build", "bank", "--scale", "branches=1")
-    assert stallmark(*command).exit_code == 0
-    choice = WorkloadChoice(name="bank", scale=SCALE)
+    assert stallmark("db", *command).exit_code == 0
+    assert [one["holds"] for one in listed()] == [[HELD]]
+    done = stallmark("check", "bank")  # of whatever scale there is
+    assert done.exit_code == 0 and "holds" in done.stdout, done.output
+    folder = Target().folder(choice := WorkloadChoice(name="bank", scale=SCALE))
+    assert "its seed is 1, asked is 3" in checked("bank", *command[2:], "--seed", "3", "--data-dir", str(folder))
     with Target().engine(choice) as engine:
         engine.execute("UPDATE stallmark.database SET version = 0")
     done = stallmark(*command)
     said = " ".join(done.stderr.split())
     assert done.exit_code == 3 and said.count("Error:") == 1
-    folder = Target().folder(choice)
-    assert (
-        f"built by data version 0 of the bank, and this Stallmark has {WORKLOAD.version}: `stallmark db remove" in said
-    )
+    older = f"built by data version 0 of the bank, and this Stallmark has {WORKLOAD.version}: `stallmark db remove"
+    assert older in said
     [helps] = re.findall(r"`stallmark (db remove .*?)` removes it", said)
     assert stallmark(*shlex.split(helps), "--yes").exit_code == 0 and not folder.exists()
-    assert "created" in stallmark(*command).stdout
 
 
 # A check without a scale: of what is there
@@ -271,3 +263,31 @@ def test_a_scenario_says_its_scale_itself(name: str, home: Path):
     said = checked(name)
     assert "is absent: run `stallmark build` first." in said or "probes storage and has no database" in said
     assert not home.exists()
+
+
+# Differences of answers become findings of a check
+
+
+WAREHOUSE = WorkloadChoice(name="warehouse", scale={"factor": 0.01})
+
+
+def test_every_query_is_a_finding_with_what_differs_first(monkeypatch):
+    asked = []
+
+    def validate(engine, factor):
+        asked.append((engine, factor))
+        yield 1, []
+        yield 2, ["row 1: a is 3, not 4", "b", "c", "d"]
+
+    monkeypatch.setattr("stallmark.transactions.warehouse.oracle.validate", validate)
+    good, bad = answers("the engine", WAREHOUSE)
+    assert asked == [("the engine", 0.01)]
+    assert good.holds is True and (good.name, good.offending) == ("Q1 answers as DuckDB does", 0)
+    assert bad.holds is False and (bad.offending, bad.counted) == (4, "differences")
+    assert bad.detail == "row 1: a is 3, not 4 | b | c"
+
+
+def test_other_workloads_have_no_answers():
+    bank = WorkloadChoice(name="bank", scale={"branches": 1})
+    with pytest.raises(StallmarkError, match="bank has no queries whose answers are known: leave out --answers"):
+        list(answers("the engine", bank))

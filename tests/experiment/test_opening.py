@@ -1,23 +1,17 @@
 """Work in the database once before a run, and the state that the run is held against."""
 
-import io
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from rich.console import Console
 from support.market_workload import WORKLOAD as MARKET
 
 from stallmark.driver.opening import open_workload
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.errors import StallmarkError
-from stallmark.experiment.progress import Show
 from stallmark.experiment.run import commit_counts
-from stallmark.experiment.runner import Runner
 from stallmark.experiment.work import _transactions
-from stallmark.record.manifest.workload import Counted, Follows, Opening
-from stallmark.record.reader import find_records
-from stallmark.scenarios.model import Scenario, WorkloadChoice
+from stallmark.record.manifest.workload import Follows, Opening
+from stallmark.scenarios.model import WorkloadChoice
 from stallmark.transactions import find_workload
 from stallmark.transactions.workload import deck_of
 
@@ -67,27 +61,6 @@ def test_of_the_brokerage_as_well():
     assert told.keys() == {kind.name for kind in brokerage.transactions} - {"trade_cleanup"}
     assert (told["trade_result"].cards, told["market_feed"].cards) == (100, 10)
     assert told["data_maintenance"].source == "timer"
-
-
-SCENARIO = {
-    "name": "small", "title": "", "answers": "", "needs": "",
-    "workload": {"name": "bank", "scale": SCALE}, "users": 2, "warm_up": "0s", "measure": "1s", "reset": "continue",
-    "variants": [{"name": "only"}],
-}  # fmt: skip
-
-
-def test_the_record_of_a_run(database: EmbeddedEngine, tmp_path: Path):
-    runner = Runner(Scenario.model_validate(SCENARIO), database, tmp_path, Show(Console(file=io.StringIO())))
-    assert runner.run().incomplete_because is None
-    [record] = find_records([runner.folder])
-    told = record.manifest.workload
-    [(rows,)] = database.query("SELECT COUNT(*) FROM bank.history")
-    assert (told.name, told.scale, told.seed) == ("bank", SCALE, 1)
-    assert told.version == find_workload("bank").version
-    assert [(one.name, one.cards, one.source) for one in told.transactions] == [("transfer", 1, "users")]
-    assert told.primary is told.nominal_rate is told.opening is None and told.background_sessions == 0
-    assert told.counted == {"transfer": Counted(before=0, after=rows)}
-    assert rows > 0
 
 
 def test_a_mix_and_a_locality_are_in_it_when_they_were_asked_for():

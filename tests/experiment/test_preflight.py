@@ -75,6 +75,9 @@ def test_sessions_of_the_market_count_as_users_do(read, tmp_path, monkeypatch):
     )  # fmt: skip
     monkeypatch.setattr(PostgresEngine, "most_users", lambda self: 60)
     refuse_what_cannot_be(scenario, engine, tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(StallmarkError, match=r"Nothing can be written to .*--out"):
+        refuse_what_cannot_be(scenario, engine, tmp_path / "file" / "runs")
     monkeypatch.setattr(PostgresEngine, "most_users", lambda self: 59)
     monkeypatch.setattr(PostgresEngine, "users_limited_by", lambda self: "its max_connections")
     with pytest.raises(StallmarkError) as refused:

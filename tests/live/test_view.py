@@ -264,3 +264,55 @@ def test_a_run_that_has_ended_is_read_to_the_end_of_its_last_step(tmp_path):
     followed.follow(Record(folder))
     assert followed.whole and followed.seconds == 15
     assert followed.measured().tolist() == [False] * 5 + [True] * 10
+
+
+# The Grafana dashboard: what it asks for is exported, and its panels are as Grafana's published schema wants them
+# (`kinds/dashboard/dashboard_kind.cue` of its repository)
+
+
+DASHBOARD = json.loads((Path(__file__).parents[2] / "docs/grafana-dashboard.json").read_text())
+VARIABLES = DASHBOARD["templating"]["list"]
+SOURCE = {"type": "prometheus", "uid": "${datasource}"}
+UNITS = {"none", "s", "ops", "Bps", "percentunit"}
+"""Ids of Grafana's units, of those that fit seconds, counts, bytes and shares of one."""
+
+
+def test_panels_have_queries_and_units_and_do_not_overlap():
+    """Panels of the present ask for no more: over a range, every phase and every run of the last half hour has a last
+    value."""
+    taken: dict[tuple[int, int], str] = {}
+    assert DASHBOARD["id"] is None and DASHBOARD["schemaVersion"] >= 36
+    for panel in DASHBOARD["panels"]:
+        assert panel["type"] in ("timeseries", "stat") and panel["description"] and panel["targets"], panel["title"]
+        assert panel["fieldConfig"]["defaults"]["unit"] in UNITS and panel["datasource"] == SOURCE
+        assert [target["refId"] for target in panel["targets"]] == list("AB")[: len(panel["targets"])]
+        is_present = panel["type"] == "stat"
+        for target in panel["targets"]:
+            assert (target.get("instant", False), target["range"]) == (is_present, not is_present), panel["title"]
+            assert target["datasource"] == SOURCE
+        x, y, width, height = (panel["gridPos"][key] for key in "xywh")
+        assert min(x, y) >= 0 and min(width, height) > 0 and x + width <= 24
+        for cell in [(column, row) for column in range(x, x + width) for row in range(y, y + height)]:
+            assert taken.setdefault(cell, panel["title"]) == panel["title"]
+    assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"]) > 10
+
+
+def test_what_it_asks_for_is_exported_with_these_labels(view):
+    exported: dict[str, set[str]] = {}
+    for family in text_string_to_metric_families(exposition(view().look()).decode()):
+        for sample in family.samples:
+            exported.setdefault(sample.name, set()).update(sample.labels)
+    expressions = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
+    for expression in expressions:
+        for name, selector in re.findall(r"(stallmark_\w+)(\{[^}]*\})?", expression):
+            assert name in exported, name
+            assert set(re.findall(r"(\w+)=~?\"", selector)) <= exported[name], expression
+        grouped = {label.strip() for by in re.findall(r"by \(([^)]*)\)", expression) for label in by.split(",")}
+        assert grouped <= set.union(*(exported[name] for name in re.findall(r"stallmark_\w+", expression)))
+        assert expression.count("(") == expression.count(")") and expression.count("{") == expression.count("}")
+        if re.search(r"_(total|sum|count|bucket)\{", expression):
+            assert "rate(" in expression  # a counter by itself says nothing
+    asked = json.dumps([variable["query"] for variable in VARIABLES])
+    assert set(re.findall(r"stallmark_\w+", asked)) <= set(exported)
+    used = set(re.findall(r"\$(\w+)", " ".join(expressions))) - {"__rate_interval"}
+    assert used | {"datasource"} == {variable["name"] for variable in VARIABLES}

@@ -6,8 +6,11 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.waiting import TIMEOUT_S
 
+from stallmark.driver.channel import start_child
 from stallmark.driver.load import RunFacts, ThisMachine
+from stallmark.driver.messages import Finished, Quit
 from stallmark.machines.join import ClockOffset, refusal
 
 FACTS = RunFacts("0.1", "PostgreSQL 18.4", scale={"branches": 2}, options={}, bytes_as_loaded=7)
@@ -63,3 +66,19 @@ def test_what_processes_number_is_numbered_once_though_machines_have_other_numbe
         for turn in range(20)
     ]
     assert len(set(given_out)) == len(given_out)
+
+
+# The process that joins, and what its parent may say to it when
+
+
+def test_one_that_is_stopped_before_it_has_an_order_ends_without_a_word(capfd):
+    process, channel = start_child("stallmark.machines.worker")
+    try:
+        channel.send(Quit())
+        assert channel.receive() == Finished()
+        assert process.wait(TIMEOUT_S) == 0
+    finally:
+        channel.close()
+        process.kill()
+        process.wait()
+    assert capfd.readouterr().err == ""

@@ -11,6 +11,7 @@ LINUX = "Linux 5.14.0 (db01) \t03/02/2026 \t_x86_64_\t(8 CPU)\n\n"
 SADF = r"`sadf -j FILE -- -b -d -u -p`"
 IOSTAT = r"record `S_TIME_FORMAT=ISO iostat -xt 15`"
 CSV = "put its series into a CSV"
+TOOL = f"another tool of sysstat: {IOSTAT}"
 ESXTOP = r'"(PDH-CSV 4.0) (UTC)(0)","\\esx1\Memory\Free MBytes","\\esx1\Physical Cpu(0)\% Util Time"' + "\n"
 
 
@@ -85,6 +86,24 @@ def test_formats_that_are_read(tmp_path, content, format):
         ('"Readings","Timestamp","CounterSamples"\n', "Get-Counter.*Export-Counter"),
         ("\nTimestamp                 CounterSamples\n---------                 --------------\n", "Get-Counter"),
         ("AAA,progname,nmon\nAAA,host,db01\n", f"of nmon: {IOSTAT}"),
+        *(
+            (f'{{"sysstat": {{"hosts": [{{"statistics": [{{"timestamp": "10:00:00", "{key}": []}}]}}]}}}}', TOOL)
+            for key in ("filesystem", "tape", "cpu-load", "sum-interrupts", "task-io")
+        ),
+        ("db01\t600\t2026-03-02 00:10:01 UTC\tsda\ttps\t10.00\n", f"sadf -p.*{SADF}"),
+        ('<?xml version="1.0"?>\n<!DOCTYPE sysstat PUBLIC "x">\n<sysstat\n', f"sadf -x.*{SADF}"),
+        ("# Device      rrqm/s wrqm/s   r/s    w/s    rkB/s\n", f"pcp iostat.*{IOSTAT}"),
+        (" loadavg                      memory      swap        io\n   1 min   swpd   free\n", f"pmstat.*{IOSTAT}"),
+        ("\nnas:/home mounted on /home:\n\n           ops/s       rpc bklog\n", f"nfsiostat.*{IOSTAT}"),
+        ("Total DISK READ:         0.00 B/s | Total DISK WRITE:  0.00 B/s\n", f"iotop.*{IOSTAT}"),
+        ("10:00:00 Total DISK READ :       0.00 B/s | Total\n", f"iotop.*{IOSTAT}"),
+        ("  8,0    3        1     0.000000000   697  G   W 223490 + 8 [kjournald]\n", f"blktrace.*{IOSTAT}"),
+        ("==================== All Devices ====================\n", f"blktrace.*{IOSTAT}"),
+        ("           26 disks \n            2 partitions \n        12345 total reads\n", f"of vmstat: {IOSTAT}"),
+        ("--procs-- -----------------------memory----------------------\n", f"of vmstat: {IOSTAT}"),
+        ("----system---- ----total-usage---- -dsk/total-\n     time     |usr sys\n", f"of dstat: {IOSTAT}"),
+        ("              disk0 \n    KB/t  tps  MB/s \n   24.51   10  0.24\n", f"BSD.*{CSV}"),
+        ("dT: 1.001s  w: 1.000s\n L(q)  ops/s    r/s   kBps   ms/r\n", f"BSD.*{CSV}"),
         ('"Dstat 0.7.3 CSV output"\n"Author:","Dag Wieers"\n', f"of dstat: {IOSTAT}"),
         ('"pcp-dstat 5.0.2 CSV Output"\n', f"of dstat: {IOSTAT}"),
         ("----total-cpu-usage---- -dsk/total-\nusr sys idl wai stl| read  writ\n", f"of dstat: {IOSTAT}"),
@@ -101,6 +120,7 @@ def test_formats_that_are_read(tmp_path, content, format):
         (b"\x96\xd5\x75\x21\0\0", f"a binary file of sar: write it as JSON with {SADF}"),
         (b"PK\x03\x04\0\0", "save the sheet as CSV"),
         (b"BZh91AY\0", "bunzip2"),
+        (b"\x07taea\0\0", f"binary file of blktrace: {IOSTAT}"),
         (b"\xfd7zXZ\0", "unxz"),
         (b"(\xb5/\xfd\0", "unzstd"),
         (b"\x07\0\0\0", "not text"),

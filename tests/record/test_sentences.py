@@ -30,5 +30,5 @@ def test_each_refusal_is_used_with_its_facts():
                 used |= kinds
     # Chosen by a variable.
     by_variable = {"no_device", "no_numbered_device", "stacked_disks", "numbered_disks"}
-    by_variable |= {"left_out", "converted", "unknown", "absent"}
+    by_variable |= {"left_out", "converted", "unknown", "absent", "partial"}
     assert needed.keys() - used == by_variable

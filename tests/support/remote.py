@@ -1,5 +1,6 @@
 """A server that is not ours: a PostgreSQL of the wheel on TCP, with passwords, as a user would have it."""
 
+import atexit
 import importlib.util
 import os
 import random
@@ -11,6 +12,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import psycopg
@@ -38,12 +40,7 @@ class Remote:
 
     def initialise(self) -> None:
         """Make its files, once."""
-        (self.folder / "password").write_text(PASSWORD)
-        subprocess.run(
-            [*PREFIX, programs() / "initdb", "-U", "boss", "--auth=scram-sha-256",
-             f"--pwfile={self.folder / 'password'}", "--no-sync", "-D", self.folder / "data"],
-            check=True, capture_output=True,
-        )  # fmt: skip
+        shutil.copytree(initialised_files(), self.folder, symlinks=True, dirs_exist_ok=True)
 
     def start(self) -> None:
         """Start it; return when it answers."""
@@ -74,6 +71,20 @@ class Remote:
             return True
         except psycopg.OperationalError:
             return False
+
+
+@cache
+def initialised_files() -> Path:
+    """Return a folder with the files of a new server, to be copied."""
+    folder = Path(tempfile.mkdtemp(prefix="stallmark-initialised-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    (folder / "password").write_text(PASSWORD)
+    subprocess.run(
+        [*PREFIX, programs() / "initdb", "-U", "boss", "--auth=scram-sha-256",
+         f"--pwfile={folder / 'password'}", "--no-sync", "-D", folder / "data"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return folder
 
 
 def programs() -> Path:

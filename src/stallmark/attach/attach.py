@@ -16,6 +16,7 @@ from stallmark.errors import StallmarkError
 from stallmark.record.formats.dates import Clock, Schedule, find_zone, possible_orders
 from stallmark.record.formats.recognise import Format, detect_format, open_recording
 from stallmark.record.formats.sample import Counter, Has, Recorded, Sample
+from stallmark.record.formats.sentences import first_names
 from stallmark.record.formats.table import Table
 from stallmark.record.manifest import write_manifest
 from stallmark.record.manifest.course import External, moment_at, seconds_at
@@ -24,8 +25,6 @@ from stallmark.record.schema import EXTERNAL
 from stallmark.record.table_file import writing, written
 
 # The request to a file of measurements, and the samples that it gives.
-
-_NAMED = 6  # counters named in a refusal
 
 
 @dataclass(frozen=True)
@@ -48,9 +47,8 @@ class Wanted:
         if not (names_left := list(dict.fromkeys(names))):
             raise StallmarkError(f"{self.file} holds no measurements.")
         if not any(self.has(name) for name in names_left):
-            shown = ", ".join(names_left[:_NAMED]) + (", …" if len(names_left) > _NAMED else "")
             asked = " or ".join(self.counters)
-            raise StallmarkError(f"No counter of {self.file} matches {asked}: it has {shown}.")
+            raise StallmarkError(f"No counter of {self.file} matches {asked}: it has {first_names(names_left)}.")
         raise StallmarkError(f"{self.file} has no value in the counters asked for.")
 
 

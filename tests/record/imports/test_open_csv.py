@@ -185,6 +185,8 @@ def test_a_line_of_other_cells_between_header_and_rows(import_texts):
     before = "Id,m1\nStatusCode,Complete\nMessages,\nFull label,us-east-1:AWS/EBS VolumeReadOps\nLabel,VolumeReadOps\n"
     text = before + "2026/03/02 10:00:00,6000\n2026/03/02 10:05:00,3000\n"
     assert import_texts(text, names={"VolumeReadOps": "reads"}, zone="UTC").io("reads") == [3000]
+    joined = text + ",\n" + "2026/03/02 10:10:00,5\n"  # as a script joined published points
+    assert import_texts(joined, names={"VolumeReadOps": "reads"}, zone="UTC").io("reads") == [3000, 5]
 
 
 def test_series_as_rows_of_an_old_grafana(import_texts):
@@ -317,6 +319,27 @@ def test_counts_that_only_rise_are_totals(import_texts):
     assert import_texts(counts).io("reads") == [101, 102, 103, 104]
 
 
+def test_a_row_of_the_total_does_not_count_beside_those_of_disks(import_texts):
+    rows = [(name, rate) for name, rate in (("C:", 1), ("D:", 2), ("_Total", 3))]
+    lines = [f"2026-03-02T10:0{n}:00Z,{name},{rate}\n" for n in range(3) for name, rate in rows]
+    found = import_texts("Time,instance,reads_per_s\n" + "".join(lines))
+    assert found.io("reads") == [180, 180] and any("_Total" in note for note in found.manifest.notes)
+    alone = import_texts("Time,instance,reads_per_s\n" + "".join(line for line in lines if "_Total" in line))
+    assert alone.io("reads") == [180, 180]
+
+
+def test_devices_that_were_sampled_one_after_the_other_are_not_one(import_texts):
+    text = "Time,device,reads_per_s,writes_per_s\n" + "".join(
+        f"2026-03-02T10:0{n}:0{second}Z,{name},{rate},{rate}\n"
+        for n in range(3)
+        for second, name, rate in ((0, "sda", 100), (1, "sdb", 900))
+    )
+    with pytest.raises(StallmarkError, match="of some of its series alone"):
+        import_texts(text)
+    one = "Time,device,reads_per_s\n" + "".join(f"2026-03-02T10:0{n}:00Z,sda,5\n" for n in range(3))
+    assert import_texts(one).io("reads") == [300, 300]
+
+
 def test_rates_that_are_named_totals_are_refused(import_texts):
     rows = "".join(f"2026-03-02T10:0{n}:00Z,{rate}\n" for n, rate in enumerate((5, 3, 9, 4, 8, 2)))
     with pytest.raises(StallmarkError, match=r"falls of disk reads at 3 points.*reads_per_s"):
@@ -355,6 +378,7 @@ def test_of_a_beginning_and_an_end_the_end_is_the_time(import_texts):
         ("Read MB/s", "read_bytes_per_s", "MB/s"), ("read_kib_per_sec", "read_bytes_per_s", "kiB/s"),
         ("ReadThroughputMBps", "read_bytes_per_s", "MB/s"), ("Read (MB)", "read_bytes", "MB"),
         ("read_mb", "read_bytes", "mB"), ("Latency us", "read_ms", "us"), ("latency_seconds", "read_ms", "s"),
+        ("Avg. Disk sec/Read", "read_ms", "s"), ("bytes_read_per_second", "reads_per_s", "B/s"),
         ("latencyMs", "read_s", "ms"), ("Reads/sec", "reads", "1/s"), ("read bytes/sec", "reads_per_s", "B/s"),
     ],
 )  # fmt: skip
@@ -362,6 +386,17 @@ def test_a_unit_in_a_name_is_held_against_ours(import_texts, name, ours, unit):
     text = f"Time,{name},reads_per_s\n2026-03-02T10:00:00Z,1,1\n2026-03-02T10:00:15Z,2,2\n"
     with pytest.raises(StallmarkError, match=f"“{re.escape(name)}” of .* is in {unit}, and {ours} in "):
         import_texts(text, names={name: ours})
+
+
+def test_a_unit_of_ours_in_other_words_is_taken(import_texts):
+    names = {
+        "Log Bytes Flushed/sec": "log_bytes_per_s",
+        "Read Latency, ms": "read_ms",
+        "Reads per second": "reads_per_s",
+    }
+    header = ",".join(f'"{name}"' for name in names)
+    found = import_texts(f"Time,{header}\n2026-03-02T10:00:00Z,1,1,1\n2026-03-02T10:00:15Z,2,3,4\n", names=names)
+    assert found.server("log_bytes") == [30] and found.io("read_stall_ms") == [180]
 
 
 @given(st.sampled_from(sorted(NAMES)), st.lists(st.integers(0, 10**6), min_size=3, max_size=3))

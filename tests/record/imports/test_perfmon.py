@@ -54,6 +54,15 @@ def test_a_later_header_is_of_the_same_machine(import_texts):
         import_texts(text + text.replace("10:00", "11:00").replace("SQL01", "SQL02"))
 
 
+def test_files_of_different_disks_at_the_same_times_are_noted(import_texts):
+    files = [
+        pdh([rf"LogicalDisk({name})\Disk Reads/sec"], (1,), (rate,), (3,)) for name, rate in (("C:", 2), ("D:", 9))
+    ]
+    found = import_texts(*files)
+    assert found.io("reads") == [30, 45] and any("for 1 time that both" in note for note in found.manifest.notes)
+    assert not any("both" in note for note in import_texts(files[0], files[0]).manifest.notes)
+
+
 def test_a_class_of_a_disk_that_is_not_there_names_those_that_are(import_texts):
     with pytest.raises(StallmarkError, match=r"E: is not a device: the files have D:"):
         import_texts(pdh([r"LogicalDisk(D:)\Disk Reads/sec"], (1,), (2,)), classes={"E:": FileClass.DATA})
@@ -246,6 +255,13 @@ def test_a_volume_whose_letter_no_disk_has_is_named(import_texts):
     assert import_texts(text, classes=both).io("reads", "other") == [3000] * 2
     alone = import_texts(text.replace("0 C:", "0 C: D:"))
     assert not any("letter" in note for note in alone.manifest.notes)
+
+
+def test_a_disk_that_lacks_counters_of_others_is_named(import_texts):
+    paths = disk("PhysicalDisk(0 C:)") + disk("PhysicalDisk(1 D:)", "Disk Reads/sec")
+    found = import_texts(pdh(paths, *[(*ROW, 60)] * 3))
+    assert found.io("reads") == [2400] * 2 and found.io("writes") == [750] * 2
+    assert [note for note in found.manifest.notes if "1 D: lack counters" in note]
 
 
 @pytest.mark.parametrize("other", ["sql01", "SQL01", ""])

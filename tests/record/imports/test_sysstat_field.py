@@ -72,6 +72,7 @@ def test_devices_of_iostat_count_once(import_texts, text, reads, read_bytes):
     cores = 8 if "8 CPU" in text else None
     assert found.manifest.server.cores == cores
     assert found.server("cpu_s") == ([0.25 * 8 * 15] * 2 if cores else [])
+    assert ("server.cpu_s" in found.manifest.missing) == (cores is None)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +156,7 @@ def test_bytes_that_are_sectors_are_requests_times_their_size(import_texts, unit
     disk = {"r/s": 10.0, f"r{unit}/s": 0.04, "rareq-sz": 4.0 if unit == "MB" else 0.004, "w/s": 31.0, "wareq-sz": 4.0}
     found = import_texts(iostat_json(**disk, **{f"w{unit}/s": written}))
     assert found.io("writes") == [465] * 2 and found.io("write_bytes") == pytest.approx([465 * 4096] * 2)
-    assert found.io("read_bytes") == pytest.approx([0.04 * 1024 ** (2 if unit == "MB" else 1) * 15] * 2)
+    assert found.io("read_bytes") == pytest.approx([(40 * 1024 if unit == "MB" else 0.04 * 1024) * 15] * 2)
     assert [note for note in found.manifest.notes if f"w{unit}/s is in sectors" in note]
     assert not [note for note in found.manifest.notes if f"r{unit}/s" in note]
 
@@ -261,7 +262,9 @@ def test_a_device_of_an_unknown_kind_that_does_more_than_the_disks_is_refused(im
     """qbd0 of a cloud did 35,000 times the I/O of the disks beside it; with less it may be stacked on them."""
     text = reports(SDA, f"qbd0 100.00 {kib} 2.00 50.00 400.00 1.00")
     if is_refused:
-        with pytest.raises(StallmarkError, match=r"qbd0 is of a kind .* more bytes than sda.*--class qbd0=data"):
+        with pytest.raises(
+            StallmarkError, match=r"qbd0 .of a kind that is not known. moved more bytes than sda.*--class qbd0=data"
+        ):
             import_texts(text)
         found = import_texts(text, classes={"qbd0": FileClass.DATA})
         assert found.io("read_bytes", "data") == [1900 * 1024 * 15] * 2
@@ -287,25 +290,52 @@ def test_a_device_that_is_gone_for_good_is_not_missing(import_texts):
     assert any("0 while not: sdb" in note for note in found.manifest.notes)
 
 
-def test_iostat_behind_the_names_of_hosts_is_refused_with_the_way_to_cut_them(import_texts):
-    text = "".join(f"db01: {line}\n" for line in reports(SDA).splitlines())
-    with pytest.raises(StallmarkError, match="iostat with more before each line: cut that off, as with `sed"):
-        import_texts(text)
-
-
-def test_iostat_behind_times_is_refused_with_the_way_to_keep_them(import_texts, tmp_path):
-    """As `iostat -x 15 | ts '%F %T'` writes it."""
-    text = "".join(
-        f"2026-03-02 10:00:{15 * place:02d} {line}\n"
-        for place in range(3)
-        for line in f"{CPU}{COLUMNS}{SDA}\n".splitlines()
+def stamped(time: str) -> str:
+    """Return three reports with a time before each line."""
+    return "".join(
+        f"{time.format(15 * place)}{line}\n" for place in range(3) for line in f"{CPU}{COLUMNS}{SDA}\n\n".splitlines()
     )
-    with pytest.raises(StallmarkError, match=r"with a time before each line: .*`sed -E '.*' FILE > new`") as refused:
+
+
+IN_FRONT = Schedule(1772445600.0, 15.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "schedule"),
+    [
+        (stamped("2026-03-02 10:00:{:02d} "), "with a time before each line", None),
+        (stamped("2026-03-02T10:00:{:02d}+0000 "), "with a time before each line", None),
+        (stamped("17724456{:02d}.512345 "), "with a time before each line", None),
+        (stamped("2026-03-02 10:00:{:02d} ").replace(CPU[:8], "other"), "with a time before each line", None),
+        (stamped("Mar 02 10:00:{:02d} "), "that has no year.*--start 2026-03-02T10:00 --interval 15s", IN_FRONT),
+        (stamped("00:00:{:02d} "), "that has no year.*--start", IN_FRONT),
+        (stamped("Mar 02 10:00:{:02d} db01 iostat[512]: "), "in a system log", IN_FRONT),
+        ("".join(f"{n}:{line}\n" for n, line in enumerate(stamped("").splitlines())), "with a number", IN_FRONT),
+        (stamped("db01: "), "with more before each line", IN_FRONT),
+        (stamped("> "), "with more before each line", IN_FRONT),
+        (stamped("[db/01.x] | "), "with more before each line", IN_FRONT),
+    ],
+    ids=[
+        "ts",
+        "ISO",
+        "epoch",
+        "devices alone",
+        "ts without format",
+        "elapsed",
+        "journal",
+        "numbers",
+        "host",
+        "mail",
+        "brackets",
+    ],
+)
+def test_iostat_behind_something_is_refused_with_the_way_to_cut_it_off(import_texts, tmp_path, text, name, schedule):
+    with pytest.raises(StallmarkError, match=rf"is of iostat .*{name}") as refused:
         import_texts(text)
     (tmp_path / "FILE").write_text(text)
     command = str(refused.value).partition("`")[2].partition("`")[0]
     subprocess.run(command, shell=True, check=True, cwd=tmp_path)
-    assert import_texts(tmp_path / "new", zone="UTC").io("reads") == [1500, 1500]
+    assert import_texts(tmp_path / "new", zone="UTC", schedule=schedule).io("reads") == [1500, 1500]
 
 
 def test_samples_of_sadf_without_their_seconds_last_from_one_to_the_next(import_texts):
@@ -351,3 +381,120 @@ def test_a_profile_without_a_row_is_refused_before_a_folder_is_written(import_te
     with pytest.raises(StallmarkError, match="no interval has a value"):
         import_texts(text, zone="UTC")
     assert not list(tmp_path.glob("profile*"))
+
+
+FENCED = "Here it is:\n```\n" + reports(SDA).rstrip("\n") + "\n```\n"
+TYPESCRIPT = (
+    'Script started on 2026-03-02 10:00:00+00:00 [TERM="xterm"]\n'
+    "\x1b]0;root@db01: ~\x07\x1b[?2004hroot@db01:~# iostat -xt 15"
+    "\r\n\x1b[?2004l\r" + reports(SDA).replace("\n", "\r\n") + "^C\r\n\x1b[?2004hroot@db01:~# exit\r\n"
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        FENCED,
+        TYPESCRIPT,
+        reports(SDA).replace("\n", "\r\r\n"),
+        reports(SDA).replace(" ", "\xa0"),
+        reports(SDA).replace("  ", "\t"),
+        "Linux db01 5.14.0-70.el9.x86_64 #1 SMP x86_64 GNU/Linux\n2026-03-02 09:59:59\n" + reports(SDA),
+        reports(SDA, stamp="2026-03-01 09:59:58\n" + STAMP),
+    ],
+    ids=["fence", "typescript", "ends twice", "spaces of a web page", "tabs", "banner", "date before each report"],
+)
+def test_iostat_as_it_is_copied_and_pasted(import_texts, text):
+    found = import_texts(text, zone="UTC")
+    assert (found.io("reads"), found.server("cpu_s")) == ([1500, 1500], [0.25 * 8 * 15] * 2)
+    assert (found.manifest.server.name, found.ends()) == ("db01", ["02 10:00:15", "02 10:00:30"])
+
+
+def test_a_group_of_devices_is_none_of_them(import_texts):
+    """iostat -g hdd sda sdb: its group is named like a disk, but begins with a space."""
+    rows = (SDA, device("sdb"), f" {device('hdd')}")
+    assert import_texts(reports(*rows)).io("reads") == [3000, 3000]
+    document = json.loads(iostat_json(**{"r/s": 1.0}))
+    for sample in document["sysstat"]["hosts"][0]["statistics"]:
+        sample["disk"].append({"disk_device": " hdd", "r/s": 1.0})
+    assert import_texts(json.dumps(document)).io("reads") == [15, 15]
+    groups = reports(f" {device('hdd')}", f" {device('ssd')}")  # -H
+    with pytest.raises(StallmarkError, match="--class hdd=data"):
+        import_texts(groups)
+    assert import_texts(groups, classes={"ssd": FileClass.LOG}).io("reads", "log") == [1500, 1500]
+
+
+@pytest.mark.parametrize("name", ["dm-3", "vg-data", "2578463f-6947-48c7-8b09-876a4145cfb1", "DATA"])
+def test_a_device_above_others_that_does_more_than_they_is_refused(import_texts, name):
+    """Its disks are not in the file: `iostat -xt sda dm-3`."""
+    with pytest.raises(StallmarkError, match=rf"{name} \(.*\) moved more bytes than sda.*--class {name}=data"):
+        import_texts(reports(SDA, f"{name} 100.00 1900.00 2.00 50.00 400.00 1.00"))
+
+
+def test_gigabytes_are_requests_times_their_size(import_texts):
+    """-G rounds to 10 MB per second."""
+    columns = "Device r/s rGB/s rareq-sz w/s wGB/s wareq-sz\n"
+    found = import_texts(reports("sda 100.00 0.01 64.00 4000.00 3.05 800.00", columns=columns))
+    assert found.io("read_bytes") == pytest.approx([100 * 65536 * 15] * 2)
+    assert found.io("write_bytes") == pytest.approx([4000 * 800 * 1024 * 15] * 2)
+
+
+def test_a_device_with_nothing_but_flushes_is_no_row_of_zeros(import_texts):
+    """As -z writes it: sdb is left out while it is idle."""
+    columns = "Device r/s rkB/s r_await w/s wkB/s w_await f/s f_await\n"
+    row = "sd{} {} 8.00 1.00 0.00 0.00 0.00 {} 0.50\n"
+    first = columns + row.format("a", 1.0, 0.0) + row.format("b", 2.0, 0.0) + "\n"
+    flushes = columns + "sda 0.00 0.00 0.00 0.00 0.00 0.00 1.00 0.50\n\n"
+    text = "".join(f"{STAMP.format(15 * place)}\n{part}" for place, part in enumerate([first, first, flushes, first]))
+    found = import_texts(LINUX + text)
+    assert found.io("reads") == [45, 0, 45] and any("devices without" in note for note in found.manifest.notes)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "reads"), [(200.0, [10 * 600]), (400.0, [None]), (100.0, [None])], ids=["same", "paths", "not all"]
+)
+def test_the_sums_over_all_disks_count_if_they_are_of_the_counted_disks(import_texts, blocks, reads):
+    """With paths of NVMe sar -b counts each I/O twice; disks of the network it does not count."""
+    io = {"io-reads": {"rtps": 10.0, "bread": blocks}, "io-writes": {"wtps": 5.0, "bwrtn": blocks / 2}}
+    stamp = {"date": "2026-03-02", "time": "16:10:00", "utc": 1, "interval": 600}
+    disks = [DISK | {"disk-device": name} for name in ("nvme0n1", "nvme0c0n1")]
+    for classes in ({}, {"nvme0n1": FileClass.DATA}):
+        found = import_texts(sadf([{"timestamp": stamp, "io": io, "disk": disks}]), classes=classes)
+        held = "data" if classes else "device"
+        assert (found.io("reads", held), found.io("read_bytes", held)) == (reads, [100 * 1024 * 600])
+        assert any("does not have the bytes of nvme0n1" in note for note in found.manifest.notes) == (blocks != 200)
+
+
+def test_the_sums_over_all_disks_are_not_known_while_a_disk_is_removed(import_texts):
+    """sar writes 0 then, as the sums fall."""
+    stamp = {"date": "2026-03-02", "utc": 1, "interval": 60}
+    samples = []
+    for minute in range(1, 31):
+        factor = 0.0 if minute == 7 else 1.0
+        io = {"io-reads": {"rtps": 10.0 * factor, "bread": 200.0 * factor}}
+        samples.append({"timestamp": {**stamp, "time": f"10:{minute:02d}:00"}, "io": io, "disk": [DISK]})
+    found = import_texts(sadf(samples))
+    assert found.io("read_bytes") == [100 * 1024 * 60] * 30
+    assert found.io("reads") == [600] * 6 + [None] + [600] * 23
+
+
+@pytest.mark.parametrize("stamp", ["02/03/2569 10:00:{:02d}", "02/03/69 10:00:{:02d}", "1405/12/11 10:00:{:02d}"])
+def test_dates_of_other_calendars_are_refused(import_texts, stamp):
+    with pytest.raises(StallmarkError, match=r"cannot be read: .* give the time of its first report, as in --start"):
+        import_texts(reports(SDA, stamp=stamp), zone="UTC", dates="day-first")
+
+
+def test_bytes_of_json_without_x_are_not_known(import_texts):
+    """iostat 12.1.2 to 12.2.0 wrote sectors as kB there, and nothing in the file says its version."""
+    disk = {"tps": 10.0, "kB_read/s": 100.0, "kB_wrtn/s": 50.0, "kB_dscd/s": 0.0, "kB_read": 1500, "kB_wrtn": 750}
+    with pytest.raises(StallmarkError, match=r"no interval has .* bytes of JSON without -x are not known"):
+        import_texts(iostat_json(**disk))
+    del disk["kB_dscd/s"]
+    assert import_texts(iostat_json(**disk)).io("read_bytes") == [100 * 1024 * 15] * 2
+
+
+@pytest.mark.parametrize(("size", "rate"), [("4", "0"), ("512", "1")])
+def test_megabytes_without_decimals_are_requests_times_their_size(import_texts, size, rate):
+    columns = "Device r/s rMB/s rareq-sz w/s\n"
+    found = import_texts(reports(f"sda 2 {rate} {size} 7", columns=columns))
+    assert found.io("read_bytes") == [2 * int(size) * 1024 * 15] * 2

@@ -16,12 +16,12 @@ from pathlib import Path
 from stallmark.record.formats.sentences import refusal
 
 _STAMP = re.compile(
-    r"(?P<first>\d{1,4})(?P<between>[-/.:])(?P<second>\d{1,2})(?P=between)(?P<third>\d{1,4})"
-    r"(?:T|,?\s+)(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<whole>\d{2})(?:[.,](?P<part>\d{1,9}))?)?"
-    r"\s*(?P<half>[AaPp]\.?[Mm]\.?)?\s*(?P<zone>Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)?"
+    r"(?P<first>[0-9]{1,4})(?P<between>[-/.:])(?P<second>[0-9]{1,2})(?P=between)(?P<third>[0-9]{1,4})"
+    r"(?:T|,?\s+)(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<whole>[0-9]{2})(?:[.,](?P<part>[0-9]{1,9}))?)?"
+    r"\s*(?P<half>[AaPp]\.?[Mm]\.?)?\s*(?P<zone>Z|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2})?)?"
 )
-_COMPACT = re.compile(r"^(\d{4})(\d\d)(\d\d)(?=[T ]\d)")
-_EPOCH = re.compile(r"\d{10}(\.\d+)?|\d{13}|\d{16}|\d{19}")
+_COMPACT = re.compile(r"^([0-9]{4})([0-9][0-9])([0-9][0-9])(?=[T ][0-9])")
+_EPOCH = re.compile(r"[0-9]{10}(\.[0-9]+)?|[0-9]{13}|[0-9]{16}|[0-9]{19}")
 _OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})?")
 _AMERICAN = re.compile(r"\d{4},?\s.*[AP]\.?M\.?$", re.I)  # other locales with AM and PM write two digits of the year
 
@@ -57,6 +57,9 @@ def moment_of(stamp: str, order: str) -> datetime | None:
     if order == MONTH_FIRST and match["between"] == ".":
         return None  # written with points, the day comes first
     year, month, day = (parts[place] for place in _PLACES[order])
+    full_year = int(year) + (len(year) <= 2) * (2000 if int(year) < 69 else 1900)  # as POSIX does
+    if not 1990 <= full_year < 2100:
+        return None  # another calendar: 2026 is 2569 or 69 in Thailand, 1405 in Iran
     hour = int(match["hour"])
     if match["half"]:
         if not 1 <= hour <= 12:
@@ -65,7 +68,7 @@ def moment_of(stamp: str, order: str) -> datetime | None:
     micro = int((match["part"] or "0").ljust(9, "0")) // 1000
     try:
         return datetime(
-            int(year) + 2000 * (len(year) <= 2), int(month), int(day),
+            full_year, int(month), int(day),
             hour, int(match["minute"]), int(match["whole"] or 0), micro,
             find_zone(match["zone"]) if match["zone"] else None,
         )  # fmt: skip
@@ -101,18 +104,19 @@ def local_zone_name() -> str:
     return name
 
 
-def possible_orders(path: Path, stamps: Iterable[str]) -> tuple[list[str], str]:
+def possible_orders(path: Path, stamps: Iterable[str], otherwise: str = "") -> tuple[list[str], str]:
     """Return the orders of day and month in which all stamps can be read, and not to the same times; and a stamp that
     shows it.
 
-    Stops at the first stamp that leaves one order. Raise StallmarkError if no order fits.
+    Stops at the first stamp that leaves one order. Raise StallmarkError if no order fits; `otherwise` is another remedy
+    for the message.
     """
     orders = [YEAR_FIRST, MONTH_FIRST, DAY_FIRST]
     differ, stamp = False, None
     for stamp in stamps:
         moments = {order: moment for order in orders if (moment := moment_of(stamp, order)) is not None}
         if not moments:
-            raise refusal("unreadable_time", path, stamp=stamp.strip()[:40])
+            raise refusal("unreadable_time", path, stamp=stamp.strip()[:40], otherwise=otherwise)
         orders = list(moments)
         if len(orders) == 1:
             return orders, stamp.strip()
@@ -126,9 +130,9 @@ def choose_order(path: Path, stamps: Iterable[str], asked: str | None, otherwise
     """Return the order of day and month in dates: the `asked` one (month-first, day-first), else the only possible one,
     else month first for a year of four digits with AM or PM, as in the USA.
 
-    Raise StallmarkError if it is unknown; `otherwise` is another remedy for the message.
+    Raise StallmarkError if it is unknown.
     """
-    orders, example = possible_orders(path, stamps)
+    orders, example = possible_orders(path, stamps, otherwise)
     chosen = {"month-first": MONTH_FIRST, "day-first": DAY_FIRST}.get(asked or "", "")
     if chosen in orders:
         return chosen

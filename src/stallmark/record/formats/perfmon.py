@@ -46,33 +46,35 @@ class Perfmon(Recorded):
 
     def __init__(self, path: Path):
         super().__init__(path)
-        self._by_path: dict[str, Counter] = {}
-
-    @property
-    def counters(self) -> list[Counter]:
-        return list(self._by_path.values())
+        self.counters: dict[str, Counter] = {}
+        """The counters of all headers, by their paths in small letters."""
 
     def samples(self, has: Has = lambda _: True) -> Iterator[Sample]:
         header: list[str] = []
         chosen: list[tuple[int, Counter]] = []
-        begins, whole, cut, undated, strange = False, 0, 0, 0, ""
+        begins, least, whole, cut, undated, strange = False, 0, 0, 0, 0, ""
         for row in self._rows():
             stamp = row[0].strip()
             if HEAD.match(row[0]):
                 header, begins = row, True
+                # A log may end its header with a comment, which no row has.
+                least = len(header) - (not _PATH.fullmatch(header[-1].strip()))
                 chosen = [(place, counter) for counter, place in self._read_header(header).items() if has(counter)]
             elif not header:
                 raise refusal("no_header", self.path)
             elif not is_time(stamp) and not _SPOILED.fullmatch(stamp):
                 strange = strange or stamp  # typeperf ends with "The command completed successfully."
-                undated += len(row) == len(header)
+                undated += len(row) >= len(header)
             elif not _TIME.fullmatch(stamp):
                 raise refusal("spreadsheet", self.path, stamp=stamp)
-            elif self._is_whole(row, header):
+            elif any(map(str.strip, row[len(header) :])):
+                # Which value has no name is unknown.
+                raise refusal("more_values", self.path, values=len(row), stamp=stamp, names=len(header))
+            elif len(row) < least:
+                cut += 1
+            else:
                 yield Sample(stamp, self._values(row, chosen), begins=begins)
                 begins, whole = False, whole + 1
-            else:
-                cut += 1
         if not whole and strange:
             raise refusal("no_perfmon_time", self.path, stamp=strange[:40])
         if not whole and not cut:
@@ -93,7 +95,7 @@ class Perfmon(Recorded):
                 raise refusal("not_csv", self.path, error=error) from None
 
     def _read_header(self, header: Sequence[str]) -> dict[Counter, int]:
-        """Read the zone and the host from a header; return the places of its counters.
+        """Read the zone and the host from a header, and return the places of its counters.
 
         A counter that was requested twice, by its name and by a pattern, is one.
         """
@@ -107,19 +109,8 @@ class Perfmon(Recorded):
         for place, path in paths:
             host, object, instance, name = path.groups()
             key = f"{host or self.host}\\{object}({instance})\\{name}".lower()
-            places.setdefault(self._by_path.setdefault(key, _counter(path)), place)
+            places.setdefault(self.counters.setdefault(key, _counter(path)), place)
         return places
-
-    def _is_whole(self, row: list[str], header: Sequence[str]) -> bool:
-        """Return whether a row has a value for each name. A log may end its header with a comment, which no row has.
-
-        Raise StallmarkError for more values than names, as their assignment is unknown.
-        """
-        while len(row) > len(header) and not row[-1].strip():
-            row.pop()
-        if len(row) > len(header):
-            raise refusal("more_values", self.path, values=len(row), stamp=row[0], names=len(header))
-        return len(row) == len(header) or (len(row) == len(header) - 1 and not _PATH.fullmatch(header[-1].strip()))
 
     def _values(self, row: Sequence[str], chosen: Sequence[tuple[int, Counter]]) -> Iterator[tuple[Counter, float]]:
         for place, counter in chosen:
@@ -136,7 +127,7 @@ class Perfmon(Recorded):
 def separator(line: str) -> str:
     """Return the separator of the cells: a semicolon if a spreadsheet has rewritten the file."""
     plain = line.lstrip().lstrip('"')
-    return "\t" if plain.startswith("(PDH-TSV") else ";" if '";"' in line or ");\\\\" in line else ","
+    return "\t" if plain.startswith("(PDH-TSV") else ";" if '";"' in line or ");\\" in line else ","
 
 
 def _counter(path: re.Match[str]) -> Counter:

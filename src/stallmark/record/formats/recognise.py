@@ -25,17 +25,18 @@ def detect_format(path: Path, *, of_profile: bool = False) -> Format:
             raise _refusal(path, kind)
     head = head_of(path).lstrip("\ufeff\r\n ")
     for kind in kinds["text"]:
-        if re.search(kind["pattern"].replace("{report}", REPORT), head, re.M):
+        if match := re.search(kind["pattern"].replace("{report}", REPORT), head, re.M):
             if "format" in kind and not (of_profile and "name" in kind):
                 return kind["format"]
-            raise _refusal(path, kind)
+            raise _refusal(path, kind, **match.groupdict())
     return "csv"
 
 
-def _refusal(path: Path, kind: dict[str, Any]) -> StallmarkError:
-    return refusal(
-        "of_kind", path, name=kind["name"], remedy=kind["remedy"].format(**load_yaml("sentences")["commands"])
-    )
+def _refusal(path: Path, kind: dict[str, Any], **parts: str) -> StallmarkError:
+    """Return the error of a kind; `parts` are texts of the file, for the pattern of a sed command."""
+    escaped = {name: re.sub(r"[][.*^$/\\]", r"\\\g<0>", text) for name, text in parts.items()}
+    remedy = kind["remedy"].format(**load_yaml("sentences")["commands"], **escaped)
+    return refusal("of_kind", path, name=kind["name"], remedy=remedy)
 
 
 def open_recording(path: Path, format: Format, schedule: Schedule | None = None) -> Recorded | None:

@@ -25,7 +25,8 @@ _LONGEST = 1 << 24
 """Maximum characters of a line, or of an object of a JSON file. A Perfmon header with all counters has a million."""
 _DIGITS = 19  # maximum digits of an integer; a longer one is read as a float
 _GAP = re.compile(r"[\s,]*")
-_COLOUR = re.compile(r"\x1b\[[\d;]*m")
+_ESCAPE = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[ -/]*[0-~])")
+"""Colours, titles and other commands to a terminal, as `script` records them."""
 
 
 @contextmanager
@@ -80,16 +81,19 @@ codecs.register_error(_AS_WINDOWS, _as_windows)
 
 def head_of(path: Path, characters: int = 65_536) -> str:
     with opened(path) as text:
-        return text.read(characters)
+        return _ESCAPE.sub("", text.read(characters))
 
 
 def lines_of(path: Path) -> Iterator[str]:
     """Yield the lines of a file without ends and colours. Raise StallmarkError for a line that never ends."""
+    end = ""
     with opened(path) as text:
         while line := text.readline(_LONGEST):
             if len(line) == _LONGEST:
                 raise refusal("long_line", path, most=_LONGEST)
-            yield _COLOUR.sub("", line.rstrip("\r\n"))
+            if not (line == "\r\n" and end == "\r"):  # an end that was converted twice: \r\r\n
+                yield _ESCAPE.sub("", line.rstrip("\r\n"))
+            end = line[-1]
 
 
 class JsonArray:
@@ -177,6 +181,8 @@ class Recorded:
     """The continuation of a refusal of ambiguous dates."""
     first_since_start = False
     """A sample that begins may cover all time since the machine was started."""
+    omits_idle = False
+    """Devices without I/O are left out, as by iostat -z."""
 
     def __init__(self, path: Path):
         self.path = path

@@ -1,10 +1,13 @@
 """Sentences on files: refusals and notes, as `sentences.yaml` has them."""
 
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 from typing import Any
 
 from stallmark.errors import StallmarkError
+
+_NAMED = 8  # maximum names in a sentence
 
 
 @cache
@@ -23,6 +26,11 @@ def refusal(kind: str, path: object = "", **facts: object) -> StallmarkError:
 
 def note(kind: str, **facts: object) -> str:
     return load_yaml("sentences")["notes"][kind].format(**facts)
+
+
+def first_names(names: Sequence[str]) -> str:
+    """Return the first names, for a sentence."""
+    return ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
 
 
 def count_with_noun(count: int, noun: str) -> str:

@@ -11,16 +11,15 @@ Faults of sysstat: a counter that wrapped is written as 2^63 (issue 312), CPUs t
 anywhere if its writer was killed (253).
 """
 
-import math
 import re
 from collections import Counter as CounterOf
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import chain, pairwise, product
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 from stallmark.record.formats.dates import Schedule, is_epoch, is_time
 from stallmark.record.formats.sample import (
@@ -41,18 +40,18 @@ CPU = "avg-cpu"
 """The object of iostat's CPU times; its devices have none."""
 CPU_LOADS = ("cpu-load", "cpu-load-all")
 """The objects of sadf's: the second is of -u ALL up to 12.0."""
-HEAD = re.compile(r"\s*Linux \S+\s+(?:\((?P<host>[^)\s]*)\)\s+)?\S+(?:.*?\((?P<cores>\d+) CPU\))?")
+HEAD = re.compile(r"\s*Linux\s+\S+\s+(?:\((?P<host>[^)\s]*)\)\s+)?\S+(?:.*?\((?P<cores>\d+)\s+CPU\))?")
 _ARRAY = re.compile(r'"statistics"\s*:\s*\[')
 _NODE = re.compile(r'"nodename"\s*:\s*"((?:[^"\\]|\\.)*)"')
 _CORES = re.compile(r'"number-of-cpus"\s*:\s*(\d+)')
-_BOOT = re.compile(r'"boot"\s*:\s*\{\s*"date"\s*:\s*"([^"]*)"\s*,\s*"time"\s*:\s*"([^"]*)"\s*(?:,\s*"utc"\s*:\s*(\d))?')
+_BOOT = re.compile(r'"boot"\s*:\s*\{\s*"date"\s*:\s*"([^"]*)"\s*,\s*"time"\s*:\s*"([^"]*)"')
 _WRAPPED = 2.0**50  # kibibytes or requests per second: beyond any device
 _SINCE_START_S = 10**8  # more than three years: what old versions of sadf write for an interval they do not know
 _OTHER_UNIT = 1.5  # a kB has two sectors
-_COARSE_MB = 0.01  # the last digit
+_QUEUE = ("aqu-sz", "avgqu-sz", "util")  # of an I/O that takes long they are above 0 while none ends
 _ROUNDED = 3.0  # ten shares of a CPU, each without decimals
 _KIB = {"B": 1 / 1024, "k": 1.0, "M": 1024.0, "G": 1024.0**2, "T": 1024.0**3, "P": 1024.0**4}
-"""The units of --human."""
+"""The units of --human, and those of columns."""
 Pairs = Iterator[tuple[Counter, float]]
 
 
@@ -62,13 +61,8 @@ def _counter(object: str, counter: str, instance: str) -> Counter:
     return Counter(f"{instance} {label}".strip(), object, counter, instance, find_unit("sysstat", label))
 
 
-def _is_number(value: object) -> TypeGuard[int | float]:
-    # To Python a bool is an int, but JSON's `true` is not a number.
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
 def _numbers(values: object) -> dict[str, float]:
-    return {name: float(value) for name, value in _dict(values).items() if _is_number(value)}
+    return {name: float(value) for name, value in _dict(values).items() if isinstance(value, int | float)}
 
 
 def _dict(value: object) -> dict[str, Any]:
@@ -77,6 +71,10 @@ def _dict(value: object) -> dict[str, Any]:
 
 def _dicts(value: object) -> list[dict[str, Any]]:
     return [member for member in value if isinstance(member, dict) and member] if isinstance(value, list) else []
+
+
+def _is_idle(device: Mapping[str, float]) -> bool:
+    return not any(value for name, value in device.items() if name not in _QUEUE)
 
 
 class _Sysstat(Recorded):
@@ -95,7 +93,7 @@ class _Sysstat(Recorded):
         """Read the text before or behind an array."""
         node, cores = _NODE.search(text), _CORES.search(text)
         self._note_machine(node[1] if node else "", cores[1] if cores else None)
-        self.restarts += [f"{date} {time}{' UTC' * (utc == '1')}" for date, time, utc in _BOOT.findall(text)]
+        self.restarts += map(" ".join, _BOOT.findall(text))
         self._begins = True
 
     def _note_machine(self, host: str, cores: str | None) -> None:
@@ -122,7 +120,7 @@ class Sadf(_Sysstat):
             if not (when.get("date") and when.get("time")):
                 continue  # a restart or a comment of an older version
             seconds = when.get("interval")
-            if seconds is not None and (not _is_number(seconds) or seconds > _SINCE_START_S):
+            if seconds is not None and (not isinstance(seconds, int | float) or seconds > _SINCE_START_S):
                 continue
             words = str(when.get("tz") or ("UTC" if when.get("utc") else ""))
             if known and words != self.zone_words:
@@ -139,7 +137,7 @@ class Sadf(_Sysstat):
                 continue
             if isinstance(value, dict):
                 yield from self._pairs(value, *path, key, instance=instance)
-            elif _is_number(value) and value < _WRAPPED:
+            elif isinstance(value, int | float) and value < _WRAPPED:
                 object, *parts = *path, key
                 yield _counter(object if parts else "", " ".join(parts or [key]), instance), float(value)
             for member in _dicts(value):
@@ -181,12 +179,12 @@ class Iostat(_Sysstat):
 
     def __init__(self, path: Path, schedule: Schedule | None = None):
         super().__init__(path)
-        self.otherwise = f", or when its reports were, as in {load_yaml('sentences')['commands']['start']}"
+        self.otherwise = f", or give the time of its first report, as in {load_yaml('sentences')['commands']['start']}"
         self._schedule = schedule
         self._is_json = head_of(path).lstrip().startswith("{")
 
     def samples(self, has: Has = lambda _: True) -> Iterator[Sample]:
-        self.notes, self.remarks, self.restarts = [], [], []
+        self.notes, self.remarks, self.restarts, self.omits_idle = [], [], [], True
         begins, before, end = False, _Report(), _Report()
         place, faults = 0, CounterOf[str]()
         reports = self._reports_of_json() if self._is_json else self._reports_of_text()
@@ -195,6 +193,7 @@ class Iostat(_Sysstat):
                 raise refusal("several_recordings", self.path)
             stamp = self._schedule.stamp(place) if self._schedule else report.stamp
             place, begins = place + 1, begins or report.begins
+            self.omits_idle &= not any(map(_is_idle, report.devices.values()))
             is_ended = following is not end or report.ended or report.is_like(before)
             if stamp and report.headers and report.whole and is_ended:
                 pairs = ((counter, value) for counter, value in self._pairs(report) if has(counter))
@@ -219,13 +218,14 @@ class Iostat(_Sysstat):
 
     def _reports_of_text(self) -> Iterator[_Report]:
         """Yield the reports: each begins with its time, or with the columns that the one before it had already."""
-        report, columns, device = _Report(begins=True), tuple[str, ...](), ""
+        report, columns, device, edge = _Report(begins=True), tuple[str, ...](), "", 0
         for line in lines_of(self.path):
-            cells = line.split()
+            cells = line.split() if not line.startswith("```") else []
+            indent = len(line) - len(line.lstrip())
             if (head := HEAD.match(line)) or (self._schedule is None and (is_time(line) or is_epoch(line))):
-                if not (is_empty := not (report.stamp or report.headers)):
+                if report.headers:
                     yield report
-                begins = bool(head) or (is_empty and report.begins)
+                begins = bool(head) or (not report.headers and report.begins)
                 report, columns, device = _Report("" if head else line.strip(), begins), (), ""
                 if head:
                     self._note_machine(head["host"] or "", head["cores"])
@@ -234,7 +234,7 @@ class Iostat(_Sysstat):
                 report.whole &= not device
                 columns, device = (), ""
             elif cells[0] in ("avg-cpu:", "Device", "Device:") or cells[-1] == "Device":
-                columns, device = tuple(cells), ""
+                columns, device, edge = tuple(cells), "", indent
                 if columns in report.headers:
                     yield report
                     report = _Report()
@@ -243,6 +243,7 @@ class Iostat(_Sysstat):
             elif columns and len(cells) == 1 and columns[0] != "avg-cpu:" and not device:
                 device = cells[0]  # a long name has a line of its own
             elif columns:
+                cells[0] = " " * (indent == edge + 1) + cells[0]  # -g begins the names of groups with a space
                 self._add_row(report, columns, [device, *cells] if device else cells)
                 device = ""
         report.whole &= not device
@@ -263,7 +264,8 @@ class Iostat(_Sysstat):
                 if kib:
                     self.remark("figures are as iostat rounded them for people")
                 if value is not None:
-                    values[name.lstrip("%")] = value * kib / (1024 if "MB" in name else 1) if kib else value
+                    unit = next((unit for unit in "MG" if f"{unit}B" in name), "k")
+                    values[name.lstrip("%")] = value * kib / _KIB[unit] if kib else value
         except ValueError:
             report.whole = False
 
@@ -278,20 +280,28 @@ class Iostat(_Sysstat):
                     self.remark(f"{name} of {device} is beyond any device, and not known there")
 
     def _correct_bytes(self, values: dict[str, float]) -> None:
-        """Replace bytes of a device that are in another unit, or rounded too much, by requests × size."""
-        for side in "rwd":
+        """Replace bytes of a device that are in another unit, or rounded more than requests × size, by that product."""
+        if values.keys() & {"rqm/s", "kB_w+d/s", "MB_w+d/s"}:
+            self.remark("reads and writes are not known apart, as -s adds them up: record without it")
+        decimals = next(
+            (count for count in (0, 1) if all(round(value, count) == value for value in values.values())), 2
+        )
+        if self._is_json and any(name.endswith("_dscd/s") for name in values):
+            for name in [name for name in values if "_read" in name or "_wrtn" in name]:
+                del values[name]
+            self.remark("bytes of JSON without -x are not known: iostat 12.1.2 to 12.2.0 wrote twice as many")
+        for side, unit in product("rwd", "kMG"):
             requests, size = values.get(f"{side}/s"), values.get(f"{side}areq-sz")
-            for name, kib in ((f"{side}kB/s", 1.0), (f"{side}MB/s", 1024.0)):
-                if (rate := values.get(name)) is None:
-                    continue
-                if requests is None or size is None:
-                    if name in ("rMB/s", "wMB/s"):
-                        self.remark("bytes are rounded to 0.01 MB per second, as iostat -m writes them")
-                    continue
-                product = requests * size / kib
-                rounded = (0.05 if any(value % 1 for value in values.values()) else 0.5) * (1 + (requests + size) / kib)
-                if self._is_json and rate > _OTHER_UNIT * product + rounded:
-                    values[name] = product
-                    self.remark(f"{name} is in sectors, and taken as {side}/s times {side}areq-sz")
-                elif kib > 1 and rate <= _COARSE_MB and product <= 2 * _COARSE_MB:
-                    values[name] = product
+            if (rate := values.get(name := f"{side}{unit}B/s")) is None:
+                continue
+            if requests is None or size is None:
+                if unit != "k":
+                    self.remark(f"bytes are rounded to 0.01 {unit}B per second, as iostat writes them")
+                continue
+            exact, rounded = requests * size / _KIB[unit], 0.5 * 10.0**-decimals * (1 + (requests + size) / _KIB[unit])
+            if self._is_json and rate > _OTHER_UNIT * exact + 2 * rounded:
+                values[name] = exact
+                self.remark(f"{name} is in sectors, and taken as {side}/s times {side}areq-sz")
+            # The smaller share counts that the last digit may be.
+            elif unit != "k" and abs(exact - rate) <= rounded and rate * (requests + size) < requests * size:
+                values[name] = exact

@@ -25,12 +25,15 @@ import pyarrow.csv
 
 from stallmark.record.formats.dates import is_epoch, is_time
 from stallmark.record.formats.sample import Counter, Has, Recorded, Sample, find_unit, opened
-from stallmark.record.formats.sentences import refusal
+from stallmark.record.formats.sentences import first_names, refusal
 
 _LARGEST = 1 << 26  # characters
 _LINES = 60  # lines in which the header is searched
 _EMPTY = pa.array(["", "-", "--", "n/a", "na", "nan", "null", "none", "undefined"])
 _FILE = "file"  # a column of this name always distinguishes rows
+_LABEL = re.compile(
+    r"(device|disk|drive|volume|lun|instance|database)([ _]?name)?", re.I
+)  # so do these, if texts differ
 _RULE = re.compile(r"[-,;|\s]*--[-,;|\s]*")  # sqlcmd draws one below the header
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|20\d{6}")
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?")
@@ -69,7 +72,7 @@ class Table(Recorded):
             content = text.read(_LARGEST + 1)
         if len(content) > _LARGEST:
             raise refusal("large_csv", self.path, most=_LARGEST)
-        lines = [line for line in content.splitlines() if line.strip() and not _RULE.fullmatch(line)]
+        lines = [line for line in content.splitlines() if line.strip(" \t,;|") and not _RULE.fullmatch(line)]
         layout = self._layout(lines)
         header = layout.header
         table = self._cells(layout)
@@ -117,14 +120,15 @@ class Table(Recorded):
         for delimiter in ",;\t|":
             header, heading = list[str](), ""
             for place, line in enumerate(lines[:_LINES]):
-                row = _split(line, delimiter)
+                cells = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
+                row = [cell.strip() for cell in cells]
                 if 2 <= len(row) <= len(header) + 1 and (times := _time_columns(header, row, self._time_column)):
                     # A file that a tool appended to has its headers once more in the middle.
                     return _Layout(delimiter, header, times, [line for line in lines[place:] if line != heading])
                 if len(row) > 1:
                     header, heading = row, line
                     seen = seen or [name for name in header if name]
-        has = f" (there is {', '.join(seen[:8])}{', …' if len(seen) > 8 else ''})" if seen else ""
+        has = f" (there is {first_names(seen)})" if seen else ""
         if self._time_column:
             raise refusal("no_time_in", self.path, column=self._time_column, has=has)
         raise refusal("no_time_column", self.path, hint=self._hint, has=has)
@@ -152,7 +156,8 @@ class Table(Recorded):
         if _FILE in layout.header and (column := layout.header.index(_FILE)) in texts:
             return column
         if len(set(stamps)) == len(stamps):
-            return None
+            named = (column for column in texts if _LABEL.fullmatch(layout.header[column]))
+            return next((column for column in named if len(table[str(column)].unique()) > 1), None)
         others = [c for c in range(len(layout.header)) if c not in texts and c not in layout.times]
         for column in [*texts, *others]:
             labels = table[str(column)].to_pylist()
@@ -162,10 +167,6 @@ class Table(Recorded):
             # A local clock that was put back: the same times come once more, later in the file.
             return None
         raise refusal("double_rows", self.path)
-
-
-def _split(line: str, delimiter: str) -> list[str]:
-    return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])]
 
 
 def _time_columns(header: Sequence[str], row: Sequence[str], asked: str | None) -> tuple[int, ...]:

@@ -154,9 +154,13 @@ class Amounts:
         """
         lowest: dict[str, int] = {}
         columns: dict[str, list[Part]] = {}
+        recorded: dict[Key, dict[str, set[str]]] = {}  # the columns of each device, by class and object
         for part in self.parts:
             if (prefix := classes.get(part.entity)) is not None:
                 columns.setdefault(f"{prefix}.{part.column}", []).append(part)
+                if prefix != "server":
+                    devices = recorded.setdefault((prefix, part.entity[0]), {})
+                    devices.setdefault(part.entity[1], set()).add(part.column)
                 lowest[part.entity[0]] = min(part.rank, lowest.get(part.entity[0], part.rank))
         sums, missing, absent = dict[str, np.ndarray](), set[str](), set[str]()
         for column, parts in columns.items():
@@ -173,7 +177,13 @@ class Amounts:
             unknown = np.isnan(total)
             missing |= {part.name for part in parts if part.mask.any() and (unknown & part.needed & ~part.mask).any()}
         self._recording.intervals.append(Intervals(self.start, self.end, sums))
-        for kind, names in (("unknown", missing - {""}), ("absent", absent - {""})):
+        partial = {
+            name
+            for devices in recorded.values()
+            for name, own in devices.items()
+            if own < set().union(*devices.values())
+        }
+        for kind, names in (("unknown", missing - {""}), ("absent", absent - {""}), ("partial", partial)):
             if names:
                 self._recording.note(kind, file=self.name, names=some_names(names))
         return sums

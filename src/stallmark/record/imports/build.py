@@ -21,6 +21,7 @@ from stallmark.record.profile.interval_table import IO, STATES, Intervals, is_kn
 from stallmark.record.profile.manifest import GAP, Gap, ProfiledServer, ProfileManifest, Session, Source
 
 _US = 1e6
+_SAME = 1e-6  # share by which two values of one span may differ
 _LONG_S = 0.5  # minimum time between two spans that counts as a gap
 
 
@@ -31,12 +32,16 @@ def _intervals(recording: Recording, wanted: Wanted) -> Intervals:
     spans = np.round(np.concatenate([(part.start, part.end) for part in recording.intervals], axis=1) * _US)
     (start, end), places = np.unique(spans, axis=1, return_inverse=True)
     columns: dict[str, np.ndarray] = {}
+    differs = np.zeros(len(start), dtype=bool)
     for part in recording.intervals:
         own, places = np.split(places, [len(part.start)])
         for name, values in part.columns.items():
             column = columns.setdefault(name, np.full(len(start), np.nan))
+            differs[own] |= np.abs(column[own] - values) > _SAME * np.abs(values)
             is_new = np.flatnonzero(np.isnan(column[own]) & np.isfinite(values))[::-1]
             column[own[is_new]] = values[is_new]
+    if times := int(differs.sum()):
+        recording.note("other_values", times=count_with_noun(times, "time"))
     start, end = start / _US, end / _US
     # Spans of the usual length come first: they win over long ones that overlap them.
     is_late = end - start > GAP * float(np.median(end - start)) if len(start) else np.zeros(0)
@@ -44,7 +49,8 @@ def _intervals(recording: Recording, wanted: Wanted) -> Intervals:
     if left_out := int((~kept).sum()):
         recording.note("overlaps", samples=count_with_noun(left_out, "sample"))
     columns = {name: values[kept] for name, values in columns.items()}
-    return Intervals(start[kept], end[kept], sysstat.assign_all_disks(columns, recording, wanted))
+    start, end = start[kept], end[kept]
+    return Intervals(start, end, sysstat.assign_all_disks(columns, end - start, recording, wanted))
 
 
 def _without_overlaps(start: np.ndarray, end: np.ndarray, candidates: np.ndarray) -> np.ndarray:
@@ -103,7 +109,9 @@ def import_profile(files: Sequence[Path], folder: Path, wanted: Wanted, *, anony
     if not any(table.num_rows for table in tables.values()):
         names = ", ".join(str(path) for path in files)
         reasons = " ".join([*(f"{reason}." for reason in recording.missing.values()), *recording.notes])
-        raise refusal("no_interval" if reasons and len(intervals.start) else "few_samples", names, reasons=reasons)
+        if not len(intervals.start):
+            raise refusal("few_samples", names)
+        raise refusal("no_interval" if reasons else "no_column", names, reasons=reasons)
     manifest = _manifest(files, source, recording, intervals, anonymous)
     write_imported(folder, manifest, tables)
     return manifest

@@ -108,7 +108,7 @@ def _plain(name: str) -> str:
 
 def canonical(name: str) -> str:
     """Return the name of a device in a comparable form: sda for /dev/sda, d: for D:\\."""
-    return _plain(name.lower()).rstrip("\\")
+    return _plain(name.lower().strip()).rstrip("\\")
 
 
 def classify(moved: Mapping[str, float], recording: Recording, wanted: Wanted) -> dict[str, FileClass]:
@@ -122,11 +122,14 @@ def classify(moved: Mapping[str, float], recording: Recording, wanted: Wanted) -
         raise refusal("many_devices", most=MOST_DEVICES)
     if not wanted.classes:
         counted = choose_disks(names).counted
-        unknown = [name for name in names - counted if role_of(_plain(name), frozenset()) == "unknown"]
-        busiest = max((name for name in unknown if not NUMBERED.match(name)), key=lambda name: moved[name], default="")
+        roles = {name: role_of(_plain(name), frozenset()) for name in names - counted if not NUMBERED.match(name)}
+        others = [name for name, role in roles.items() if role in ("unknown", "upper")]
+        busiest = max(others, key=lambda name: moved[name], default="")
         # With fewer bytes it may be stacked on the disks, and would count twice.
         if busiest and moved[busiest] > _BEYOND * sum(moved[name] for name in counted):
-            raise refusal("unknown_device", device=busiest, counted=some_names(counted))
+            raise refusal(
+                "busy_device", device=busiest.strip(), reason=_WORDS[roles[busiest]], counted=some_names(counted)
+            )
         return dict.fromkeys(sorted(counted), FileClass.DEVICE)
     given = {canonical(name): (name, held) for name, held in wanted.classes.items()}
     classes = {name: given[canonical(name)] for name in names if canonical(name) in given}

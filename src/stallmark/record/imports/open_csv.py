@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from stallmark.record.formats.sample import Counter, head_of
-from stallmark.record.formats.sentences import refusal
+from stallmark.record.formats.sentences import first_names, refusal
 from stallmark.record.formats.table import Table
 from stallmark.record.imports.amounts import Amounts, Meaning, Part, known_counters
 from stallmark.record.imports.prometheus import OBJECTS, refuse_rates
@@ -26,9 +26,9 @@ from stallmark.record.imports.recording import Recording, Wanted, some_names
 from stallmark.record.profile.interval_table import FileClass
 
 _HINT = "it takes Perfmon's CSV, iostat with -t, sadf -j, a range query of Prometheus as JSON, and CSV with times"
-_NAMED = 6  # maximum series named in a message
 _INSTANCE = re.compile(r'\binstance="([^":]+)')
 _WORD = re.compile(r"[A-Za-z_:][\w:]*")
+_TOTALS = {"_total", "total", "all"}
 _POINTS = 8  # minimum points that show a total
 _SINCE_LONG = 4  # a total since long ago is so many times what it rises within the file
 
@@ -54,8 +54,12 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
     file = Table(path, hint=_HINT)
     readings = read_samples(file, recording, wanted, takes, is_ordered=False)
     series = {counter: name for counter in readings.values if (name := _our_name(counter, wanted))}
+    single = {ours for counter, (ours, _) in series.items() if counter.instance.lower() not in _TOTALS}
+    totals = [counter for counter, (ours, row) in series.items() if row.lower() in _TOTALS and ours in single]
+    series = {counter: name for counter, name in series.items() if counter not in totals}
     _refuse_names(path, file, wanted, series, list(names))
     _refuse_sums(path, series)
+    _refuse_turns(path, {counter: readings.values[counter] for counter in series})
     parts = []
     for counter, (ours, row) in series.items():
         held, (column, kind, factor, rank) = NAMES[ours]
@@ -63,6 +67,8 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
         parts.append(Part(column, kind, rank, (held, row), row or counter.name, values))
     refuse_rates(path, parts)
     _refuse_totals(path, parts)
+    for total in sorted({counter.instance for counter in totals}):
+        recording.note("total_rows", file=path.name, name=total)
     amounts = Amounts(readings, parts, recording)
     amounts.add_up({part.entity: part.entity[0] for part in amounts.parts})
     recording.note("end_of_interval", file=path.name)
@@ -89,7 +95,7 @@ def _refuse_names(path: Path, file: Table, wanted: Wanted, series: Series, names
     hosts = {*file.hosts, *(host for counter in series for host in _INSTANCE.findall(counter.name))}
     if len(hosts) > 1:
         raise refusal("two_hosts", path, hosts=some_names(hosts))
-    has = f"{', '.join(names[:_NAMED])}{', …' if len(names) > _NAMED else ''}"
+    has = first_names(names)
     for theirs in [*wanted.names, *(text for text in file.texts if text in NAMES)]:
         if any(theirs.endswith(text) for text in file.texts):
             raise refusal("text_series", path, series=theirs)
@@ -119,6 +125,17 @@ def _refuse_sums(path: Path, series: Series) -> None:
         if counter.unit and counter.unit != (unit := _unit_of(meaning)):
             own = unit or "a number for each interval"
             raise refusal("other_unit", path, series=counter.name, unit=counter.unit, ours=ours, own=own)
+
+
+def _refuse_turns(path: Path, values: Mapping[Counter, np.ndarray]) -> None:
+    """Raise StallmarkError if devices take turns, so that no time has values of two: their sums would be of one."""
+    by_device: dict[str, np.ndarray] = {}
+    for counter, own in values.items():
+        by_device[counter.instance] = np.isfinite(own) | by_device.get(counter.instance, False)
+    has = np.array(list(by_device.values()))
+    turns = np.count_nonzero(np.diff(has.argmax(axis=0)))
+    if 1 < len(has) <= turns and (has.sum(axis=0) <= 1).all():
+        raise refusal("scattered", path)
 
 
 def _refuse_totals(path: Path, parts: Iterable[Part]) -> None:

@@ -54,10 +54,11 @@ def _key(counter: Counter) -> Key:
 
 def _refuse_several(file: Perfmon, recording: Recording) -> None:
     """Raise StallmarkError for counters of several machines, or of several instances of SQL Server."""
-    hosts = {host.lower() for host in (file.host, *(counter.host for counter in file.counters)) if host}
+    counters = file.counters.values()
+    hosts = {host.lower() for host in (file.host, *(counter.host for counter in counters)) if host}
     if len(hosts) > 1:
         raise refusal("several_hosts", file.path, count=len(hosts))
-    prefixes = {prefix.lower(): prefix for counter in file.counters if (prefix := counter.object.rpartition(":")[0])}
+    prefixes = {prefix.lower(): prefix for counter in counters if (prefix := counter.object.rpartition(":")[0])}
     servers = sorted(prefix for prefix in prefixes if prefix == "sqlserver" or prefix.startswith("mssql$"))
     if len(servers) > 1:
         raise refusal("several_instances", file.path, names=" and ".join(prefixes[name] for name in servers))
@@ -68,9 +69,10 @@ def _refuse_nothing(file: Perfmon, recording: Recording, wanted: Wanted, parts: 
     """Raise StallmarkError for a file without a known counter; note names that may be those of disks."""
     disks = {part.entity[1] for part in parts if part.entity[0] in _DISKS}
     recording.devices |= {name for name in disks if name.lower() != _TOTAL}
-    foreign = {name for counter in file.counters for name in (counter.object, counter.counter) if not name.isascii()}
+    counters = file.counters.values()
+    foreign = {name for counter in counters for name in (counter.object, counter.counter) if not name.isascii()}
     if not (parts or (wanted.classes and recording.devices)):
-        names = some_names(f"{counter.object} {counter.counter}".strip() for counter in file.counters)
+        names = some_names(f"{counter.object} {counter.counter}".strip() for counter in counters)
         raise refusal("foreign_counters" if foreign else "no_counter", file.path, names=names or "none")
     if foreign and not disks:
         recording.note("foreign_names", file=file.path.name, names=some_names(foreign))

@@ -3,12 +3,11 @@
     {"status":"success","data":{"resultType":"matrix","result":[
       {"metric":{"__name__":"node_disk_reads_completed_total","device":"sda",…},"values":[[1772445600,"812344"],…]},…]}}
 
-(https://prometheus.io/docs/prometheus/latest/querying/api/#range-queries) One series follows another, each with
-times of its own, in seconds since 1970.
+(https://prometheus.io/docs/prometheus/latest/querying/api/#range-queries) Times are in seconds since 1970.
 
 The query is for the counters themselves, not their rate(): an increment is the difference of two neighbouring points. A
-counter that falls was reset in between, so its increment in that interval is unknown. A point repeats the last scrape
-if the step is shorter than the time between scrapes: the totals stay right, the intervals do not.
+point repeats the last scrape if the step is shorter than the time between scrapes: the totals stay right, the intervals
+do not.
 
 The metrics are those of node_exporter (collector/diskstats_common.go, cpu_linux.go; the names until 0.15 too),
 windows_exporter (internal/collector/logical_disk, physical_disk, cpu, mssql; wmi_ until 0.12), postgres_exporter
@@ -92,7 +91,7 @@ def _read_known(path: Path, recording: Recording) -> Readings:
     """Return the series of known metrics that count and have two points. Raise StallmarkError if none does."""
     names, others = CounterOf[str](), dict[str, Labels]()
     points: dict[Counter, list[np.ndarray]] = {}
-    machines = frozenset[str]()
+    machines = set[str]()
 
     def read_around(text: str) -> None:
         about = {name: text or texts for name, text, texts in _ABOUT.findall(text)}
@@ -115,7 +114,8 @@ def _read_known(path: Path, recording: Recording) -> Readings:
             _refuse_other(path, name, labels, others)
             host = re.sub(r":\d+$", "", labels.get("instance", ""))
             recording.host = recording.host or host or None
-            if OBJECTS[name] not in _SERVERS and len(machines := machines | {host}) > 1:
+            machines |= {host} if host and OBJECTS[name] not in _SERVERS else set()
+            if len(machines) > 1:
                 raise refusal("two_hosts", path, hosts=some_names(machines))
             if not any(labels.get(label, "").lower() in texts for label, texts in _LEFT_OUT.items()):
                 instance = " ".join(labels[label] for label in _PARTS if label in labels)

@@ -5,11 +5,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from stallmark.record.formats.dates import Schedule
-from stallmark.record.formats.sentences import note
+from stallmark.record.formats.sentences import first_names, note
 from stallmark.record.profile.interval_table import SERVER, STATES, FileClass, Intervals
 
 COUNTS = tuple(name for name in SERVER.names[2:] if name not in STATES)
-_NAMED = 8  # maximum names in a sentence
 
 
 @dataclass(frozen=True)
@@ -51,5 +50,4 @@ class Recording:
 
 def some_names(names: Iterable[str]) -> str:
     """Return the first names in alphabetical order, for a sentence."""
-    ordered = sorted(set(names))
-    return ", ".join(ordered[:_NAMED]) + (", …" if len(ordered) > _NAMED else "")
+    return first_names(sorted(set(names)))

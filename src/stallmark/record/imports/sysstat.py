@@ -25,6 +25,8 @@ _OBJECTS = {
     CPU: "cpu",
     **dict(zip(CPU_LOADS, ("cpu", "all of cpu"), strict=True)),
 }
+_MOSTLY = 0.9
+_ALMOST, _ROUNDED_BYTES = 0.02, 64.0  # by which the bytes of the same disks may differ: a share, and per second
 _ROUND, _NEAR, _SECTOR = 2.0**32, 2.0**24, 512.0
 """A 32-bit counter that falls slightly seems to rise by nearly its whole range (sysstat issue 259)."""
 
@@ -36,13 +38,15 @@ def read(file: Recorded, recording: Recording, wanted: Wanted) -> None:
     _forget_wrapped(amounts, recording)
     moved = amounts.bytes_by_device("disk")
     counted = devices.classify(moved, recording, wanted)
-    _settle_idle(amounts, counted, recording)
+    _settle_idle(amounts, counted, recording, file.omits_idle)
     classes: dict[Key, str] = {("disk", name): held for name, held in counted.items()}
     for part in amounts.parts:
         if part.entity[0] == "io":
             recording.devices.add(ALL_DISKS)
             classes[part.entity] = ALL_DISKS
-        elif part.column == "idle" and recording.cores:
+        elif part.column == "idle" and not recording.cores:
+            recording.missing["server.cpu_s"] = "the file lacks the first line of iostat, with the number of processors"
+        elif part.column == "idle":
             away = [other.amounts for other in amounts.parts if (other.entity, other.column) == (part.entity, "away")]
             busy = np.maximum(0.0, 100 * amounts.seconds - part.amounts - np.nansum(away, axis=0)) / 100
             part.column, part.amounts = "cpu_s", busy * recording.cores
@@ -74,42 +78,32 @@ def _forget_wrapped(amounts: Amounts, recording: Recording) -> None:
         recording.note("wrapped", file=amounts.name, names=some_names(names))
 
 
-def _settle_idle(amounts: Amounts, counted: Collection[str], recording: Recording) -> None:
-    """Take the I/O of an idle NVMe disk from its paths, and devices that were left out for idle.
+def _settle_idle(amounts: Amounts, counted: Collection[str], recording: Recording, omits_idle: bool) -> None:
+    """Take the I/O of an NVMe disk from its paths if it has less, and that of omitted devices as 0.
 
-    Before Linux 6.5 the paths count the I/O, and the disk itself nothing. A tool that omits idle devices writes no row
-    of zeros. If there is one, the I/O of a missing device is unknown.
+    Before Linux 6.5 the paths count the I/O, and the disk itself nothing.
     """
-    by_name: dict[str, list[Part]] = {}
+    paths: dict[tuple[str, str, int], list[Part]] = {}
     for part in amounts.parts:
-        if part.entity[0] == "disk":
-            by_name.setdefault(part.entity[1], []).append(part)
-    idle = {name: _is_idle(by_name[name]) for name in counted}
-    writes_zeros = any(spans.any() for spans in idle.values())
-    paths: dict[str, list[Part]] = {}
-    for name, parts in by_name.items():
-        paths.setdefault(devices.head_of_path(name) or "", []).extend(parts)
-    for name in counted:
-        for part in by_name[name]:
-            own = [path for path in paths.get(name, ()) if (path.column, path.rank) == (part.column, part.rank)]
-            if own:
-                by_path = (~part.here | idle[name]) & np.any([path.here for path in own], axis=0)
-                count = np.sum([np.where(path.here, path.amounts, 0.0) for path in own], axis=0)
-                part.amounts = np.where(by_path, count, part.amounts)
-                part.here, part.needed = part.here | by_path, part.needed | by_path
-            if not (writes_zeros or part.here.all()):
-                part.amounts = np.where(part.here, part.amounts, 0.0)
-                part.needed = np.ones_like(part.here)
-                recording.note("idle", file=amounts.name)
+        if part.entity[0] == "disk" and (disk := devices.head_of_path(part.entity[1])):
+            paths.setdefault((disk, part.column, part.rank), []).append(part)
+    for part in amounts.parts:
+        if part.entity[0] != "disk" or part.entity[1] not in counted:
+            continue
+        if own := paths.get((part.entity[1], part.column, part.rank)):
+            here = np.any([path.here for path in own], axis=0)
+            by_path = np.where(here, np.nansum([path.amounts for path in own], axis=0), np.nan)
+            part.amounts = np.fmax(part.amounts, by_path)
+            part.here, part.needed = part.here | here, part.needed | here
+        if omits_idle and not part.here.all():
+            part.amounts = np.where(part.here, part.amounts, 0.0)
+            part.needed = np.ones_like(part.here)
+            recording.note("idle", file=amounts.name)
 
 
-def _is_idle(device: list[Part]) -> np.ndarray:
-    """Return a mask of the spans without I/O of a device."""
-    amounts = np.array([part.amounts for part in device])
-    return (amounts == 0).any(axis=0) & ~(amounts > 0).any(axis=0)
-
-
-def assign_all_disks(columns: Mapping[str, np.ndarray], recording: Recording, wanted: Wanted) -> dict[str, np.ndarray]:
+def assign_all_disks(
+    columns: Mapping[str, np.ndarray], seconds: np.ndarray, recording: Recording, wanted: Wanted
+) -> dict[str, np.ndarray]:
     """Return the columns with the sums over all disks (-b) as those of their common class, or without them if not all
     disks have one class, as they cannot be divided.
 
@@ -119,18 +113,29 @@ def assign_all_disks(columns: Mapping[str, np.ndarray], recording: Recording, wa
     choice = devices.choose_disks(recording.devices - {ALL_DISKS})
     if choice.doubtful and not wanted.classes and ALL_DISKS not in recording.devices:
         kind = "numbered_disks" if any(map(NUMBERED.match, choice.doubtful)) else "stacked_disks"
-        raise refusal(kind, names=some_names(choice.doubtful), first=min(choice.doubtful))
+        raise refusal(kind, names=some_names(choice.doubtful), first=min(choice.doubtful).strip())
     result = {name: values for name, values in columns.items() if not name.startswith(ALL_DISKS)}
     of_all = {name: columns[f"{ALL_DISKS}.{name}"] for name in IO if f"{ALL_DISKS}.{name}" in columns}
     disks = {canonical(name) for name in choice.counted | choice.doubtful}
     given = {canonical(name): held for name, held in wanted.classes.items()}
     classes = {given.get(name) for name in disks} if given else {FileClass.DEVICE}
     held = classes.pop() if len(classes) == 1 and given.keys() <= disks else None
-    for name, values in of_all.items() if held is not None else ():
-        own = result.get(f"{held}.{name}", np.full(len(values), np.nan))
-        # A stacked device is none of these disks: without classes their sums count first.
-        first, second = (own, values) if given else (values, own)
-        result[f"{held}.{name}"] = np.where(np.isnan(first), second, first)
-    if of_all and held is None:
-        recording.note("undivided")
+    if held is None:
+        if of_all:
+            recording.note("undivided")
+        return result
+    unknown = np.full(len(seconds), np.nan)
+    own = {name: result.get(f"{held}.{name}", unknown) for name in of_all}
+    counts = np.ones(len(seconds), dtype=bool)
+    if given or not choice.doubtful:
+        # sar counts paths of NVMe as disks, and none of the network; while a disk is removed it writes 0.
+        for name in of_all.keys() & {"read_bytes", "write_bytes"}:
+            rounded = _ALMOST * np.fmax(own[name], of_all[name]) + _ROUNDED_BYTES * seconds
+            counts &= ~(np.abs(own[name] - of_all[name]) > rounded)
+        if not counts.all():
+            recording.note("other_disks", counted=some_names(choice.counted))
+            # The rest is of times at which the other disks were idle.
+            counts &= counts.mean() > _MOSTLY
+    for name, values in of_all.items():
+        result[f"{held}.{name}"] = np.where(counts & np.isfinite(values), values, own[name])
     return result
