@@ -78,6 +78,12 @@ def test_nothing_on_the_command_line_may_be_empty(given, named):
     assert result.exit_code == 2 and f"{named}" in result.stderr and "is empty" in result.stderr, result.output
 
 
+@pytest.mark.parametrize("given", ["probe . --seconds nan", "run demo --rate nan", "run demo --rate inf"])
+def test_what_is_not_a_number_is_in_no_range(given):
+    result = stallmark(*given.split())
+    assert result.exit_code == 2 and "is not in the range" in result.stderr, result.output
+
+
 def test_an_empty_file_does_not_stand_for_the_embedded_server(tmp_path):
     (url := tmp_path / "url").touch(0o600)
     result = stallmark("run", "demo", "--server", f"@{url}")

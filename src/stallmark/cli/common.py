@@ -1,6 +1,7 @@
 """Output, exit codes, and the options for a server and a workload that commands share."""
 
 import difflib
+import math
 from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
@@ -109,6 +110,16 @@ def target_options(command: Callable) -> Callable:
         return command(target=Target(server, data_dir, wal_dir, port, drop_caches, shared), **others)
 
     return with_target
+
+
+class FiniteRange(click.FloatRange):
+    """A range of numbers without infinity and "nan", which click takes for a number in any range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not in the range {self._describe_range()}.", param, ctx)
+        return number
 
 
 def parsing(parse: Callable[[str], T]) -> Callable[[click.Context, click.Parameter, str | None], T | None]:

@@ -10,6 +10,7 @@ from click.core import ParameterSource
 
 from stallmark.cli.command import Command
 from stallmark.cli.common import (
+    FiniteRange,
     as_bytes,
     json_option,
     out_option,
@@ -51,9 +52,7 @@ def _depths(text: str) -> tuple[int, ...]:
     "--outstanding", "depths", default="1,2,4,8,16,32", show_default=True, callback=_depths,
     help="Numbers of outstanding I/Os, a step for each.",
 )  # fmt: skip
-@click.option(
-    "--seconds", type=click.FloatRange(1, 86_400), default=10.0, show_default=True, help="Duration of each step."
-)
+@click.option("--seconds", type=FiniteRange(1, 86_400), default=10.0, show_default=True, help="Duration of each step.")
 @click.option("--i-know", is_flag=True, help="Allow PLACE to be an existing file or device, which is only read.")
 @out_option("Folder for the record.")
 @timezone_option()

@@ -11,6 +11,7 @@ import click
 
 from stallmark.cli.command import Extensible, set_by_variables
 from stallmark.cli.common import (
+    FiniteRange,
     err,
     escape,
     json_option,
@@ -67,7 +68,7 @@ def as_duration(text: str) -> float:
     "-T", "--duration", callback=as_duration, metavar="TIME", help="Measured time of each step [--sql, -f: 60s]."
 )
 @click.option(
-    "-R", "--rate", type=click.FloatRange(0, min_open=True), metavar="PER_S",
+    "-R", "--rate", type=FiniteRange(0, min_open=True), metavar="PER_S",
     help="Arrival rate of transactions, independent of the server's response times.",
 )  # fmt: skip
 @out_option("Folder for the run records.")

@@ -1,6 +1,5 @@
 """The command `stallmark size`, which ranks candidates for a profile's load, and the run that tries one candidate."""
 
-import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +9,16 @@ import click
 
 from stallmark import format
 from stallmark.cli.command import Command
-from stallmark.cli.common import err, escape, json_option, markdown_option, page_file, print_markup, timezone_option
+from stallmark.cli.common import (
+    FiniteRange,
+    err,
+    escape,
+    json_option,
+    markdown_option,
+    page_file,
+    print_markup,
+    timezone_option,
+)
 from stallmark.cli.document import STANDARD_OUTPUT, Outputs
 from stallmark.cli.exit_codes import INCOMPLETE, VERDICT
 from stallmark.cli.report import report_if_possible
@@ -28,14 +36,6 @@ if TYPE_CHECKING:
     from stallmark.sizing.summary import SizingSummary
 
 
-def _finite(context: click.Context, option: click.Parameter, value: float) -> float:
-    if not 0 < value < math.inf:
-        raise click.BadParameter(
-            f"{value:g} is not a growth factor: write a number above zero, as 1.5", context, option
-        )
-    return value
-
-
 @click.command(cls=Command)
 @click.argument("profile", type=click.Path(path_type=Path))
 @click.argument("candidates", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="CANDIDATE...")
@@ -44,7 +44,7 @@ def _finite(context: click.Context, option: click.Parameter, value: float) -> fl
     help="Percentile of the profile’s minutes (by I/Os per second) to size for [default: the busiest window].",
 )  # fmt: skip
 @click.option(
-    "--growth", type=float, callback=_finite, default=1.0, show_default=True,
+    "--growth", type=FiniteRange(0, min_open=True), default=1.0, show_default=True,
     help="Multiple of the profile’s load that the new hardware is to carry.",
 )  # fmt: skip
 @click.option(
