@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # What a process reads and writes by asynchronous I/O is not in rchar, wchar, syscr and syscw of /proc/PID/io: by libaio
 # and by io_uring they stay near 0 for 64 MiB that went to the device, where pread and pwrite are counted to the byte.
-# The kernel adds to them in the system calls of read and write alone. MySQL and Oracle read and write their data by
-# libaio, and PostgreSQL 18 reads by io_uring if it is told to: the busiest process of a machine seems to do nothing, a
-# backup by cp the most, and the I/Os of a server fall to none with a change of io_method. psutil's read_count,
-# read_chars and their likes are these fields, in a list of processes by I/O and in I/Os per process. read_bytes and
-# write_bytes of the same file count what went to the device, in bytes; no field counts these I/Os.
+# The kernel adds to them in the system calls of read and write alone. MySQL's InnoDB and Oracle use libaio for their
+# data files, and PostgreSQL 18 reads by io_uring if it is told to: the busiest process of a machine seems to do
+# nothing, a backup by cp the most, and the I/Os of a server fall to none with a change of io_method. psutil's
+# read_count, read_chars and their likes are these fields, in a list of processes by I/O and in I/Os per process.
+# read_bytes and write_bytes of the same file count what went to the device, in bytes; no field counts these I/Os.
 #
 # A file of 64 MiB, each block of 8 KiB read or written once with direct I/O; the fields are read when fio has ended.
 # Run with fio 3.33-3 of Debian 12 on ext4, Linux 6.18, 2026-11-30:

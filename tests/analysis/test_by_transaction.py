@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-import pyarrow as pa
 import pytest
 from support.synthetic import Brokerage, Truth, make_run
+from support.tables import With
 
 from stallmark.analysis.experiment import summarise
 from stallmark.record.reader import Record
@@ -16,20 +16,6 @@ TRUTH = Truth(tps=250, noise=0.0, warm_up_s=12, measured_s=40, brokerage=Brokera
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return make_run(tmp_path_factory.mktemp("runs") / "run", TRUTH)
-
-
-class With(Record):
-    """A record with other tables besides, or instead."""
-
-    def __init__(self, folder, **tables):
-        super().__init__(folder)
-        self._more = {name: pa.Table.from_pylist(rows) for name, rows in tables.items()}
-
-    def batches(self, name, columns):
-        if name not in self._more:
-            return super().batches(name, columns)
-        table = self._more[name]
-        return iter(table.select([c for c in columns if c in table.column_names]).to_batches())
 
 
 def looks(read_us=600):

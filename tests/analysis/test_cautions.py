@@ -13,7 +13,7 @@ from support.synthetic import Truth, make_run
 from support.synthetic_steps import WAITS
 
 from stallmark.analysis.cautions import CautionKind, cautions
-from stallmark.analysis.compare.settings import folders_on_one_disk
+from stallmark.analysis.compare.settings import StorageKind, folders_on_one_disk
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.read.queries import StreamQuerySummary, StreamsSummary
 from stallmark.analysis.step_summary import StepSummary
@@ -242,7 +242,8 @@ HERE = lay(("sda", "/a"), ("sda", "/a/pg_wal"))
 )
 def test_folders_on_one_disk_are_no_two_devices(pair, other: dict, said: dict | None):
     runs = [with_manifest(run, devices=devices, hook=None) for run, devices in zip(pair, (HERE, other), strict=True)]
-    assert [one.facts for one in folders_on_one_disk(runs)] == ([said] if said else [])
+    found = [(one.kind, one.facts) for one in folders_on_one_disk(runs)]
+    assert found == ([(StorageKind.ONE_DISK, said)] if said else [])
 
 
 def test_two_databases_beside_each_other_are_no_comparison_of_devices(pair):

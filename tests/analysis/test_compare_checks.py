@@ -105,6 +105,7 @@ def test_sides_that_declare_different_metrics_are_not_compared(sound):
     runs = [declaring(run, "p99" if run.steps[0].variant == "B" else "tps") for run in made(sound, **QUIET)]
     pair = only(runs)
     assert [one.kind for one in pair.failed] == [CheckKind.METRIC_DECLARED]
+    assert pair.failed[0].reason.kind is ReasonKind.METRICS_DIFFER
     assert pair.failed[0].reason.facts == {"metrics": {"A": ["tps"], "B": ["p99"]}}
     assert check(only(made(sound, **QUIET)), CheckKind.METRIC_DECLARED).passed
 
@@ -181,7 +182,7 @@ def test_reads_that_differ_within_their_scatter_are_said_to_and_not_called_unkno
     reads = iter([2.0, 2.3, 2.6, 2.2, 1.9, 2.5])
     pair = only([with_step(run, reads_per_transaction=next(reads)) for run in made(sound, **QUIET)])
     found = check(pair, CheckKind.READS)
-    assert found.passed and found.found.facts["p"] > 0.05
+    assert pair.verdict == "better" and found.passed and found.found.facts["p"] > 0.05
     assert facts_of(pair.cautions, PairKind.READS_WITHIN_SCATTER) == [
         {name: fact for name, fact in found.found.facts.items() if name != "unknown"}
     ]

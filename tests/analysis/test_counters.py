@@ -1,13 +1,14 @@
 """Deltas of cumulative counters: against a truth that is known at every moment."""
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.manifests import a_manifest
+from support.tables import InMemory
 
 from stallmark.analysis.read import rises
 from stallmark.analysis.read.counters import Counters, read_counters
@@ -23,15 +24,10 @@ SAMPLE = st.tuples(
 )
 
 
-class Rows:
-    """Stands for a record with one table."""
-
-    def __init__(self, rows: list[dict]):
-        self.rows = pa.Table.from_pylist(rows)
-        self.manifest = a_manifest()
-
-    def batches(self, name: str, columns: list[str]):
-        yield from self.rows.select([c for c in columns if c in self.rows.column_names]).to_batches(7)
+def read(rows: list[dict], **options: Any) -> Counters:
+    """Return the counter `reads` of all rows together."""
+    [counted] = read_counters(InMemory({"any": pa.Table.from_pylist(rows)}), "any", ["reads"], **options).values()
+    return counted
 
 
 def rows(samples, announce: bool = True) -> tuple[list[dict], list[float]]:
@@ -52,7 +48,7 @@ def rows(samples, announce: bool = True) -> tuple[list[dict], list[float]]:
 @given(st.lists(SAMPLE, min_size=2, max_size=30), st.floats(0, 40), st.floats(0, 40))
 def test_deltas_are_never_negative_and_add_up(samples, a, b):
     table, _ = rows(samples)
-    counters = read_counters(Rows(table), "any", ["reads"], group="kind")["data"]
+    counters = read(table, group="kind")
     begin, end = sorted((a, b))
     middle = (begin + end) / 2
     whole, left, right = (counters.delta(x, y) for x, y in ((begin, end), (begin, middle), (middle, end)))
@@ -69,7 +65,7 @@ def test_deltas_are_never_negative_and_add_up(samples, a, b):
 def test_without_restart_the_delta_is_what_was_counted(samples):
     samples = [(gap, rises, False) for gap, rises, _ in samples]
     table, _ = rows(samples)
-    counters = read_counters(Rows(table), "any", ["reads"])[""]
+    counters = read(table)
     delta = counters.delta(-1, 1e6)
     assert delta is not None and not delta.broken
     assert delta["reads"] == pytest.approx(sum(sum(rises) for _, rises, _ in samples[1:]))
@@ -78,7 +74,7 @@ def test_without_restart_the_delta_is_what_was_counted(samples):
 @given(st.lists(SAMPLE, min_size=3, max_size=30))
 def test_a_restart_inside_the_interval_breaks_it_and_only_it(samples):
     table, restarts = rows(samples)
-    counters = read_counters(Rows(table), "any", ["reads"])[""]
+    counters = read(table)
     times = counters.t
     for begin, end in pairwise(times):
         assert counters.delta(begin, end).broken == (end in restarts)
@@ -90,7 +86,7 @@ def test_a_fall_of_one_entity_is_seen_though_the_sum_rises():
         for t, values in ((0.0, (500, 100)), (1.0, (10, 9000)), (2.0, (20, 9100)))
         for entity, reads in zip("ab", values, strict=True)
     ]
-    counters = read_counters(Rows(table), "any", ["reads"])[""]
+    counters = read(table)
     assert counters.delta(0, 2).broken
     after = counters.delta(1, 2)
     assert not after.broken and after["reads"] == 110
@@ -103,13 +99,13 @@ def test_an_entity_that_appears_later_in_the_same_epoch_began_at_zero():
         {"t": 1.0, "epoch": "x", "entity": "b", "reads": 5},
         {"t": 2.0, "epoch": "y", "entity": "c", "reads": 1000},
     ]
-    counters = read_counters(Rows(table), "any", ["reads"])[""]
+    counters = read(table)
     assert counters.delta(0, 2)["reads"] == 15
 
 
 def test_interpolates_between_samples_and_never_beyond_them():
     table = [{"t": t, "reads": r} for t, r in ((0.5, 0), (1.5, 100), (2.5, 400))]
-    counters = read_counters(Rows(table), "any", ["reads"])[""]
+    counters = read(table)
     assert counters.delta(1, 2)["reads"] == pytest.approx(50 + 150)
     early = counters.delta(0, 1)
     assert early.seconds == 0.5 and early["reads"] == pytest.approx(50)
@@ -119,23 +115,23 @@ def test_interpolates_between_samples_and_never_beyond_them():
 
 def test_seconds_between_samples_that_are_far_apart_are_unknown():
     table = [{"t": float(t), "reads": 10 * t} for t in (0, 1, 2, 7, 8, 9)]
-    reads = read_counters(Rows(table), "any", ["reads"])[""].per_second(9)["reads"]
+    reads = read(table).per_second(9)["reads"]
     assert np.isnan(reads[2:7]).all()
     assert reads[[0, 1, 7, 8]] == pytest.approx(10)
 
 
 def test_a_counter_the_source_does_not_have_is_missing_and_not_zero():
     table = [{"t": float(t), "reads": t, "syncs": None} for t in range(3)]
-    delta = read_counters(Rows(table), "any", ["reads", "syncs", "hits"])[""].delta(0, 2)
+    record = InMemory({"any": pa.Table.from_pylist(table)})
+    delta = read_counters(record, "any", ["reads", "syncs", "hits"])[""].delta(0, 2)
     assert delta.values == {"reads": 2}
     with pytest.raises(StallmarkError, match="syncs"):
         delta["syncs"]
 
 
 def test_nothing_recorded_is_no_counter():
-    empty = Rows([])
-    empty.rows = pa.table({"t": pa.array([], pa.float64()), "reads": pa.array([], pa.int64())})
-    assert read_counters(empty, "any", ["reads"], group="kind") == {}
+    empty = pa.table({"t": pa.array([], pa.float64()), "reads": pa.array([], pa.int64())})
+    assert read_counters(InMemory({"any": empty}), "any", ["reads"], group="kind") == {}
 
 
 def test_late_reports_are_dated_back_and_a_break_lasts_until_it_was_seen():
@@ -143,7 +139,7 @@ def test_late_reports_are_dated_back_and_a_break_lasts_until_it_was_seen():
         {"t": float(t), "epoch": "a" if t < 4 else "b", "reads": reads}
         for t, reads in enumerate((0, 10, 20, 30, 5, 15, 25, 35))
     ]
-    counters = read_counters(Rows(table), "any", ["reads"], delay_s=0.5)[""]
+    counters = read(table, delay_s=0.5)
     assert counters.t[0] == -0.5
     unknown = np.flatnonzero(np.isnan(counters.per_second(6)["reads"]))
     assert unknown.tolist() == [2, 3, 4]  # from 2.5, the last before it, to 4, and what is dated back into that
@@ -166,7 +162,7 @@ def test_next_to_a_null_a_difference_is_unknown_and_no_break(values, seen, rise)
         for t, value in enumerate(values)
         for entity, reads in (("a", value), ("b", 5 * t), ("c", None))
     ]
-    counters = read_counters(Rows(table), "any", ["reads"])[""]
+    counters = read(table)
     delta = counters.delta(0, 4)
     assert (delta.begin, delta.end) == seen and not delta.broken
     assert delta["reads"] == rise + 5 * (seen[1] - seen[0])
@@ -174,7 +170,7 @@ def test_next_to_a_null_a_difference_is_unknown_and_no_break(values, seen, rise)
 
 def test_a_counter_that_fell_behind_a_null_began_again():
     table = [{"t": float(t), "epoch": "same", "entity": "a", "reads": r} for t, r in enumerate((90, None, 10, 20))]
-    assert read_counters(Rows(table), "any", ["reads"])[""].delta(0, 3).broken
+    assert read(table).delta(0, 3).broken
 
 
 @given(st.integers(2, 40), st.floats(0.1, 60), st.floats(0.5, 10))
@@ -217,18 +213,18 @@ def test_a_rate_lies_within_its_uncertainty_of_the_truth(rates, apart, begin, se
 
 def test_five_samples_in_twenty_seconds_are_uncertain_by_a_fifth():
     table = [{"t": float(t), "reads": 10 * t} for t in range(2, 60, 4)]
-    counters = read_counters(Rows(table), "any", ["reads"])[""]
+    counters = read(table)
     delta = counters.delta(20, 40)
     assert delta["reads"] == 200 and delta.uncertainty == pytest.approx(0.2)
     assert counters.delta(2, 58).uncertainty <= 0.075
     dense = [{"t": float(t), "reads": 10 * t} for t in range(60)]
-    assert read_counters(Rows(dense), "any", ["reads"])[""].delta(20.5, 40.5).uncertainty == 0
+    assert read(dense).delta(20.5, 40.5).uncertainty == 0
 
 
 @pytest.mark.parametrize(("begin", "end", "seen"), [(1, 9, (1, 9)), (4, 9, (7, 9)), (0, 5, (0, 2)), (3, 6, None)])
 def test_an_end_is_never_sought_in_a_gap(begin, end, seen):
     table = [{"t": float(t), "reads": 10 * t} for t in (0, 1, 2, 7, 8, 9)]
-    delta = read_counters(Rows(table), "any", ["reads"])[""].delta(begin, end)
+    delta = read(table).delta(begin, end)
     assert (delta and (delta.begin, delta.end)) == seen
     assert delta is None or delta["reads"] == 10 * delta.seconds
 

@@ -1,11 +1,11 @@
 """Entities that were gone while they counted, read a batch at a time, against a look at each sample."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from support.manifests import a_manifest
+from support.tables import InMemory
 
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.query_store import Dropped, read_dropped
@@ -17,21 +17,13 @@ SAMPLES = st.lists(
 )
 
 
-class Batches:
-    """Stands for a record with one table, read some rows at a time."""
-
-    def __init__(self, samples: Sequence[Sample], size: int):
-        self.manifest, self.size = a_manifest(), size
-        self.rows = [
-            {"t": 10.0 * i, "planned": f"of {plan}", "plan": plan, "executions": count}
-            for i, sample in enumerate(samples)
-            for plan, count in sample.items()
-        ]
-
-    def batches(self, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        for begin in range(0, len(self.rows), self.size):
-            table = pa.Table.from_pylist(self.rows[begin : begin + self.size], schema=SCHEMA)
-            yield from table.select([one for one in columns if one in SCHEMA.names]).to_batches()
+def record_of(samples: Sequence[Sample], size: int) -> InMemory:
+    rows = [
+        {"t": 10.0 * i, "planned": f"of {plan}", "plan": plan, "executions": count}
+        for i, sample in enumerate(samples)
+        for plan, count in sample.items()
+    ]
+    return InMemory({"statements": pa.Table.from_pylist(rows, schema=SCHEMA)}, [size])
 
 
 SCHEMA = pa.schema([("t", pa.float64()), ("planned", pa.string()), ("plan", pa.string()), ("executions", pa.int64())])
@@ -52,13 +44,14 @@ def looked_at(samples: Sequence[Sample], within_s: float) -> set[tuple[str, floa
 
 @given(SAMPLES, st.integers(1, 5), st.sampled_from([25.0, 35.0, 1e9]))
 def test_batches_give_what_a_look_at_each_sample_gives(samples, size, within_s):
-    record = Batches(samples, size)
+    record = record_of(samples, size)
     found = read_dropped(record, "statements", "planned", "plan", "executions", within_s)
     assert {(one.group, one.last, one.gone) for one in found} == looked_at(samples, within_s)
 
 
 def test_a_table_that_has_no_such_column_tells_nothing():
-    assert read_dropped(Batches([{"a": 1}, {"a": 2}, {}, {"b": 1}], 9), "statements", "planned", "plan", "calls") == []
+    record = record_of([{"a": 1}, {"a": 2}, {}, {"b": 1}], 9)
+    assert read_dropped(record, "statements", "planned", "plan", "calls") == []
 
 
 def test_what_was_lost_belongs_to_the_intervals_that_it_touches():

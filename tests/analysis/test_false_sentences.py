@@ -18,10 +18,8 @@ from unittest.mock import patch
 import pytest
 from support import report_summaries as summaries
 from support.comparisons import QUIET, made, with_manifest, with_step
-from support.flash_records import probe_result
 from support.searches import searched
 from support.steps import changed_step
-from support.synthetic_steps import STEADY, step_of
 from support.wording import kinds, kinds_in
 
 from stallmark.analysis.bottleneck.attribution import IoTime
@@ -33,7 +31,7 @@ from stallmark.analysis.cautions import CautionKind, cautions
 from stallmark.analysis.ceiling import CeilingKind, MailIoKind, ceiling_findings, ceilings, mailboxes_of_steps
 from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.compare.plan import plan_runs
-from stallmark.analysis.compare.settings import DifferenceKind, StorageKind, folders_on_one_disk, undeclared_differences
+from stallmark.analysis.compare.settings import DifferenceKind, StorageKind, undeclared_differences
 from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.conclusions import conclusions
@@ -46,13 +44,11 @@ from stallmark.analysis.finding import (
     caution,
     early_ends,
     info,
-    invalid,
     mixed_versions,
 )
 from stallmark.analysis.loads.step import LoadsKind, few_done
 from stallmark.analysis.points import points
-from stallmark.analysis.pool_curve.curve import pool_curves
-from stallmark.analysis.pool_curve.findings import CurveKind, FlashKind, curve_findings
+from stallmark.analysis.pool_curve.findings import CurveKind, FlashKind
 from stallmark.analysis.probe.saturation import PageCacheKind
 from stallmark.analysis.profile.rates import ProfileKind
 from stallmark.analysis.queries import (
@@ -67,8 +63,6 @@ from stallmark.analysis.read.active_set import ActiveSet, FlashUse
 from stallmark.analysis.read.interval import Cycles, CyclesBy, ReadKind
 from stallmark.analysis.read.io import MailIo
 from stallmark.analysis.read.run_notes import MaintenanceSummary, RunKind
-from stallmark.analysis.read.server_io import AUTOVACUUM
-from stallmark.analysis.read.server_summary import FileSummary, ProcessIo, ReplicaState, ServerState, StatementSummary
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.server_cautions import ServerKind
 from stallmark.analysis.steady import CycleKind, Judgement, Steadiness, SteadyKind
@@ -116,29 +110,10 @@ def case(kind: Kind) -> Callable[[Case], Case]:
 # The bottleneck of a step. -----------------------------------------------------------------------------------
 
 
-IN_DEVICE, ABOVE, EITHER = IoTime(), IoTime(device=0.03, above=0.97), IoTime(device=0.1, unknown=0.9)
-
-
-def judged(cpu=0.2, busy=0.9, own=None, time=IN_DEVICE, waits=True, **shares: float) -> list[Finding | None]:
-    of = {name: shares.get(name, 0.0) for name in ("io", "lock", "wal", "client", "other")}
-    of["cpu"] = 1 - sum(of.values())
-    return [device_verdict(of if waits else None, busy, None, cpu, False, (time, time), own)]
-
-
-DEVICE: dict[DeviceKind, tuple[dict[str, Any], dict[str, Any]]] = {
-    DeviceKind.LIMITS: ({"io": 0.9}, {"io": 0.45}),
-    DeviceKind.LATENCY_LIMITS: ({"io": 0.9, "busy": 0.1}, {"io": 0.9}),
-    DeviceKind.ABOVE_LIMITS: ({"io": 0.9, "time": ABOVE}, {"io": 0.9, "time": IoTime(device=0.6, above=0.4)}),
-    DeviceKind.NOT_LIMITING: ({"io": 0.1}, {"io": 0.3}),
-    DeviceKind.ONE_OF_SEVERAL: ({"io": 0.3}, {"io": 0.9}),
-    DeviceKind.WITH_CPUS: ({"io": 0.6, "cpu": 0.94}, {"io": 0.6, "cpu": 0.75}),
-    DeviceKind.CPUS_LIMIT: ({"io": 0.6, "cpu": 0.97}, {"io": 0.6, "cpu": 0.97, "own": 0.2}),
-    DeviceKind.NOT_DIVIDED: ({"io": 0.9, "time": EITHER}, {"io": 0.9, "time": IoTime(device=0.9, unknown=0.1)}),
-    DeviceKind.CPUS_BUSY_OTHERWISE: ({"io": 0.9, "cpu": 0.97, "own": 0.2}, {"io": 0.9, "cpu": 0.6, "own": 0.2}),
-    DeviceKind.NOT_TOLD: ({"io": 0.01, "client": 0.98}, {"io": 0.07, "client": 0.9}),
-}
-for device, (told, untested_steps) in DEVICE.items():
-    case(device)(lambda _, told=told, untested_steps=untested_steps: (judged(**told), judged(**untested_steps)))
+def judged(io: float) -> Finding | None:
+    """The verdict on a device for which users wait this share of their time."""
+    shares = {"io": io, "cpu": 1 - io} | dict.fromkeys(("lock", "wal", "client", "other"), 0.0)
+    return device_verdict(shares, 0.9, None, 0.2, False, (IoTime(), IoTime()), None)
 
 
 # The conclusions of an experiment. ---------------------------------------------------------------------------
@@ -327,57 +302,6 @@ def scattered(given: Given, *reads: float) -> list[Any]:
     return [compare_runs([with_step(run, reads_per_transaction=one) for run, one in runs])]
 
 
-def unsteady(run: RunSummary) -> RunSummary:
-    never = Steadiness(Judgement.NEVER, DRIFTING, "TPS", 60, drift=0.3, trend_p=1e-9)
-    return with_step(run, steadiness=never)
-
-
-def planned(run: RunSummary, plan: str) -> RunSummary:
-    return with_step(run, statements=[StatementSummary("transfer", 0, "", (plan,), 100, 10.0, 99.0, 1.0, 2.0, 30.0)])
-
-
-def with_plans(given: Given, of_b: str) -> list[Any]:
-    runs = made(given.sound, **QUIET)
-    return [compare_runs([planned(run, of_b if run.steps[0].variant == "B" else "x") for run in runs])]
-
-
-def of_metric(run: RunSummary) -> RunSummary:
-    return with_manifest(run, scenario=run.manifest.scenario.changed(primary="latency"))
-
-
-REASONS: dict[ReasonKind, Callable[[RunSummary], RunSummary]] = {
-    ReasonKind.METRICS_DIFFER: of_metric,
-    ReasonKind.SETTINGS_DIFFER: lambda run: with_manifest(run, machine=run.manifest.machine.changed(cores=64)),
-    ReasonKind.RUNS_INVALID: lambda run: with_step(
-        run, invalid=[invalid(ValidityKind.ENDED_EARLY, measured_s=1, planned_s=9)]
-    ),
-    ReasonKind.DRIVER_BOUND: bound,
-    ReasonKind.DATA_WRONG: lambda run: replace(run, conditions=[Condition(name="balances agree", holds=False)]),
-    ReasonKind.FOREIGN_IO: lambda run: with_step(run, foreign_io_share=0.2),
-    ReasonKind.FOREIGN_CPU: lambda run: with_step(run, foreign_cpu_share=0.2),
-    ReasonKind.CLOCK_WENT_BACK: lambda run: replace(run, started="2024-01-01T00:00:00+00:00"),
-    ReasonKind.DATA_GREW: lambda run: replace(run, growth_share=0.2),
-    ReasonKind.READS_DIFFER: lambda run: with_step(run, reads_per_transaction=9.0),
-    ReasonKind.NOT_STEADY: unsteady,
-    ReasonKind.DEVICES_DIFFER: lambda run: with_step(run, emulated_roles=()),
-    ReasonKind.NOT_MEASURED: lambda run: with_step(run, tps=0.0),
-}
-for reason, change in REASONS.items():
-    pairs(reason, lambda given, change=change: compared(given, change))
-pairs(ReasonKind.PLANS_DIFFER, lambda given: with_plans(given, "y"), lambda given: with_plans(given, "x"))
-
-
-def probed(run: RunSummary, after: float) -> RunSummary:
-    return with_manifest(run, probes={"before": probe_result(1000), "after": probe_result(after)})
-
-
-pairs(
-    ReasonKind.STORAGE_CHANGED,
-    lambda given: compared(given, lambda run: probed(run, 600)),
-    lambda given: compared(given, lambda run: probed(run, 1010)),
-)
-
-
 # Causes. -----------------------------------------------------------------------------------------------------
 
 THREE = (-0.02, 0.0, 0.02)
@@ -540,7 +464,7 @@ pairs(
     lambda given: ceiling(searched(given.sound), searched(given.sound, repeat=2)),
     lambda given: ceiling(searched(given.sound)),
 )
-LIMITED, FREE = ({"device_verdict": judged(io=share)[0]} for share in (0.9, 0.1))
+LIMITED, FREE = ({"device_verdict": judged(share)} for share in (0.9, 0.1))
 pairs(
     CeilingKind.LIMIT,
     lambda given: ceiling(at_the_end(searched(given.sound), LIMITED, LIMITED)),
@@ -551,28 +475,6 @@ pairs(
     lambda given: ceiling(at_the_end(searched(given.sound), {"driver_bound": BOUND})),
     lambda given: ceiling(searched(given.sound)),
 )
-
-
-# Curves of memory. -------------------------------------------------------------------------------------------
-
-
-def curve(*tps: float, **last: Any) -> list[Any]:
-    """The findings of a curve over sizes that double, with changes to the step of the largest."""
-    runs = []
-    for number, rate in enumerate(tps, 1):
-        size = {"buffer_pool_bytes": 16 << 20 << number, "buffer_pool_share": 0.02 * number, "tps": rate}
-        at = {"variant": f"v{number}", "key": f"v{number}", "run": f"v{number}"}
-        more = last if number == len(tps) else {}
-        runs.append(summaries.run([changed_step(summaries.step(), **size, **at, **more)]))
-    found = pool_curves(runs, Claims(runs))
-    assert len(found) == 1
-    return [one for each in found for one in curve_findings(each)]
-
-
-LEVELS_OFF, RISES = (100.0, 200.0, 300.0, 400.0, 404.0), (100.0, 150.0, 220.0, 300.0, 400.0)
-pairs(CurveKind.MAY_BE_ENOUGH, lambda _: curve(*LEVELS_OFF, driver_bound=BOUND), lambda _: curve(*LEVELS_OFF))
-pairs(CurveKind.FELL, lambda _: curve(100.0, 200.0, 300.0, 400.0, 200.0), lambda _: curve(*RISES))
-pairs(CurveKind.KNOWN, lambda _: curve(*RISES), lambda _: curve(100.0, 100.0, 400.0, 400.0, 401.0))
 
 
 # Mailboxes. --------------------------------------------------------------------------------------------------
@@ -637,15 +539,6 @@ def _(given):
     return versions(1, 2), versions(1, None)
 
 
-@case(StorageKind.ONE_DISK)
-def _(given):
-    def on(*folders: str) -> list[Any]:
-        devices = [{"data": {"disk": "8:0"}, "folders": {"data": folder}} for folder in folders]
-        return list(folders_on_one_disk([with_manifest(given.sound, devices=one) for one in devices]))
-
-    return on("/fast", "/slow"), on("/fast", "/fast")
-
-
 @case(PairKind.CAME_BACK)
 def _(given):
     def again(count: int) -> list[Any]:
@@ -685,10 +578,6 @@ def waited(steady: bool) -> dict[str, Any]:
     return {"waited": Waited(at_least_s=1, at_most_s=9, seconds=9, steady=steady)}
 
 
-def state(**figures: Any) -> dict[str, Any]:
-    return {"server_state": ServerState(**figures)}
-
-
 AS_STEADY = as_judged(Judgement.STEADY)
 STEP_CAUTIONS: dict[Kind, tuple[dict[str, Any], dict[str, Any]]] = {
     CautionKind.EMULATED: ({"emulated_roles": ("data",)}, {"emulated_roles": ()}),
@@ -701,21 +590,6 @@ STEP_CAUTIONS: dict[Kind, tuple[dict[str, Any], dict[str, Any]]] = {
     CautionKind.NOT_STEADY_IN_TIME: (waited(False), waited(True)),
     CautionKind.BESIDE: ({"beside": ("mail",)}, {"beside": ()}),
     CautionKind.CPU_IN_READ_TIME: ({"data_io": summaries.io(read_ms=0.5)}, {"data_io": summaries.io(read_ms=9.0)}),
-    ServerKind.FILES_GREW: (
-        {"files": [FileSummary("bank/bank", "data", None, 1)]}, {"files": [FileSummary("x/x", "foreign", None, 1)]},
-    ),
-    ServerKind.GRANTS_PENDING: (state(grants_pending=2), state(grants_pending=0)),
-    ServerKind.DEADLOCKS: (state(deadlocks=1), state(deadlocks=0)),
-    ServerKind.NODES_UNEVEN: (state(node_life_s={"0": 10.0, "1": 99.0}), state(node_life_s={"0": 98.0, "1": 99.0})),
-    ServerKind.REPLICA_BEHIND: (
-        state(replicas=[ReplicaState("replica 1", True, 0.5, None, None, None, None)]),
-        state(replicas=[ReplicaState("replica 1", True, 1.0, None, None, None, None)]),
-    ),
-    ServerKind.STATISTICS_UPDATED: (state(statistics_updated=["account"]), state()),
-    ServerKind.AUTOVACUUM: (
-        {"processes": [ProcessIo(AUTOVACUUM, 9_000, 0.2, 0, 0.0)]},
-        {"processes": [ProcessIo(AUTOVACUUM, 9, 0.01, 0, 0.0)]},
-    ),
     ArrayKind.FLASH_WARMING: (
         {"flash": FlashUse("cache", 1, 0.5, 0.5, 8.0, 0.0, None, None, 1, 0.4, 0.6, warming=True)},
         {"flash": FlashUse("cache", 1, 0.5, 0.5, 8.0, 0.0, None, None, 1, 0.4, 0.4)},
@@ -726,7 +600,6 @@ for one, (told, untested_steps) in STEP_CAUTIONS.items():
 
 REFUSED = Condition(name="balances agree", holds=None, refused="The server has no memory left.")
 HOST = {"title": "Host", "help": "", "interval_s": 1.0, "unavailable": None}
-FULL = {"database recovery model": "FULL"}
 RUN_CAUTIONS: dict[Kind, tuple[dict[str, Any], dict[str, Any]]] = {
     CautionKind.DERIVED: ({}, {"workload": {"name": "mine"}}),
     CautionKind.LOCAL_DRIVER: (
@@ -740,10 +613,6 @@ RUN_CAUTIONS: dict[Kind, tuple[dict[str, Any], dict[str, Any]]] = {
     CautionKind.GREW: ({"of_run": {"growth_share": 0.2}}, {"of_run": {"growth_share": 0.01}}),
     CautionKind.RESUMED: ({"resumed_after_s": 90.0}, {"resumed_after_s": None}),
     CautionKind.CONDITION_REFUSED: ({"of_run": {"conditions": [REFUSED]}}, {"of_run": {"conditions": []}}),
-    ServerKind.LOG_KEPT: (
-        {"server": {"settings": FULL}},
-        {"server": {"settings": {**FULL, "database recovery model": "SIMPLE"}}},
-    ),
 }
 for one, (told, untested_steps) in RUN_CAUTIONS.items():
     pairs(
@@ -793,23 +662,6 @@ def _(_):
 @case(CautionKind.FEW_RUNS)
 def _(given):
     return list(cautions(made(given.sound, A=[1.0], B=[2.0]))), list(cautions(made(given.sound, **QUIET)))
-
-
-# The validity of a step. -------------------------------------------------------------------------------------
-
-
-def validity(given: Given, **truth: Any) -> list[Any]:
-    """The validity of the step of a record of this truth."""
-    return [step_of(given.folder("validity"), replace(STEADY, **truth)).validity]
-
-
-VALIDITY: dict[ValidityKind, dict[str, Any]] = {
-    ValidityKind.DRIVER_OVERHEAD: {"overhead_share": 0.09},
-    ValidityKind.EXECUTOR_CPU: {"executor_cpu": 0.95},
-    ValidityKind.LATE_STARTS: {"lag_ms": 6.0},
-}
-for one, truth in VALIDITY.items():
-    pairs(one, lambda given, truth=truth: validity(given, **truth), validity)
 
 
 # Settings that must be alike. --------------------------------------------------------------------------------
@@ -889,7 +741,38 @@ VALID, CYCLES = "analysis/test_step_validity.py::", "analysis/test_cycles.py::"
 LOADS, QUERIES = "analysis/test_loads.py::", "analysis/test_query_runs.py::"
 BETWEEN, COMPARE = "analysis/test_cause_between.py::", "analysis/test_compare.py::"
 STORAGE_OF_STEPS = f"{ANSWER}test_storage_is_said_to_limit_only_the_steps_in_which_every_run_says_so"
+VERDICT, GATES = "analysis/test_verdict.py::", "analysis/test_gates.py::"
+STORAGE, CHECKS = "analysis/test_compare_storage.py::", "analysis/test_compare_checks.py::"
 ELSEWHERE: dict[Kind, str] = {
+    **dict.fromkeys(ReasonKind, f"{COMPARE}test_a_run_that_is_not_what_it_should_be_is_not_compared"),
+    ReasonKind.METRICS_DIFFER: f"{CHECKS}test_sides_that_declare_different_metrics_are_not_compared",
+    ReasonKind.SETTINGS_DIFFER: f"{COMPARE}test_what_no_variant_declares_must_be_the_same",
+    ReasonKind.PLANS_DIFFER: f"{CHECKS}test_a_plan_that_changed_is_said_in_the_verdict_and_does_not_forbid_it",
+    ReasonKind.DEVICES_DIFFER: f"{STORAGE}test_an_emulated_device_beside_a_real_one_is_no_verdict",
+    ReasonKind.STORAGE_CHANGED: f"{STORAGE}test_storage_that_changed_during_a_run_is_not_compared",
+    StorageKind.ONE_DISK: "analysis/test_cautions.py::test_folders_on_one_disk_are_no_two_devices",
+    **dict.fromkeys(
+        (ValidityKind.DRIVER_OVERHEAD, ValidityKind.EXECUTOR_CPU, ValidityKind.LATE_STARTS),
+        f"{VALID}test_a_driver_that_holds_the_load_back_is_found",
+    ),
+    CurveKind.KNOWN: f"{CURVE}test_a_curve_that_jumps_between_its_sizes_is_not_known",
+    CurveKind.FELL: f"{CURVE}test_no_size_is_enough_where_throughput_falls_with_memory",
+    CurveKind.MAY_BE_ENOUGH: f"{CURVE}test_enough_is_not_said_where_the_driver_was_the_bottleneck",
+    **dict.fromkeys(DeviceKind, f"{VERDICT}test_storage_above_the_device_limits_as_the_device_does"),
+    DeviceKind.LATENCY_LIMITS: f"{VERDICT}test_a_device_that_is_seldom_busy_limits_by_its_latency",
+    DeviceKind.CPUS_LIMIT: f"{VERDICT}test_cpus_that_others_use_are_not_said_to_limit",
+    DeviceKind.CPUS_BUSY_OTHERWISE: f"{VERDICT}test_cpus_that_others_use_are_not_said_to_limit",
+    DeviceKind.NOT_TOLD: f"{VERDICT}test_idle_users_of_a_saturated_machine_are_told_of_its_cpus",
+    **dict.fromkeys(ServerKind, "collectors/mssql/test_server_state.py::test_what_is_sampled_is_judged"),
+    ServerKind.AUTOVACUUM: "analysis/test_io.py::test_little_of_it_is_none",
+    GateKind.MIX: f"{GATES}test_a_mix_within_a_percent_or_within_chance_passes",
+    GateKind.FOLLOWERS: f"{GATES}test_followers_may_differ_by_what_is_under_way",
+    GateKind.ABORTS: f"{GATES}test_aborts",
+    GateKind.LOCKS: f"{GATES}test_locks",
+    GateKind.LIMITS: f"{GATES}test_limits_need_ten_beyond_them_and_do_not_void_a_step",
+    GateKind.LAG: f"{GATES}test_lag_is_lateness_or_a_queue_that_grows",
+    GateKind.CONSISTENCY: f"{GATES}test_conditions_left_out_do_not_count",
+    GateKind.COMPLETED: f"{GATES}test_completed_lies_between_committed_and_that_with_unknown_outcomes",
     ExperimentKind.AGAINST_FIRST: CLAIMS,
     ExperimentKind.KNEE: f"{ANSWER}test_users_only_queue_if_their_latency_grew_and_the_driver_kept_up",
     ExperimentKind.FLASH: f"{ANSWER}test_flash_is_told_over_all_runs_that_have_it",

@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from support import report_summaries as summaries
-from support.comparisons import with_manifest
 from support.manifests import a_manifest, changed, on
 from support.mssql_records import step as step_of_sql_server
 from support.synthetic import EMULATED, make_run
@@ -29,18 +27,17 @@ from stallmark.analysis.experiment import marks, summarise
 from stallmark.analysis.finding import Kind
 from stallmark.analysis.read.interval import CyclesBy, Interval
 from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary
-from stallmark.analysis.read.transactions import Lateness, TransactionSummary
+from stallmark.analysis.read.transactions import Lateness
 from stallmark.analysis.run import RunSummary
-from stallmark.analysis.server_cautions import ServerKind, server_cautions
 from stallmark.analysis.steady import CycleKind, Marks, Rate, SteadyKind, cut_to_whole_cycles, judge, missing_checkpoint
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity import gates
 from stallmark.analysis.validity.invalid import ValidityKind
 from stallmark.analysis.validity.kinds import GateKind, ServiceLevelKind
 from stallmark.analysis.validity.service_level import judge_reads, make_objective
-from stallmark.record.manifest.course import Condition, Unheard
+from stallmark.record.manifest.course import Unheard
 from stallmark.record.manifest.storage import Device, Devices
-from stallmark.record.manifest.workload import Counted, Follows, Transaction, Workload
+from stallmark.record.manifest.workload import Counted
 from stallmark.record.of_load import LoadRecord
 from stallmark.record.reader import Record
 from stallmark.report.text import sentence
@@ -61,68 +58,6 @@ CASES: dict[Kind, tuple[Summary, Summary]] = {}
 @pytest.fixture
 def given(sound, tmp_path_factory) -> Given:
     return Given(sound, lambda: tmp_path_factory.mktemp("false"))
-
-
-# Gates. ------------------------------------------------------------------------------------------------------
-
-ONE_EACH = Follows(transaction="trade_order", each=1.0)
-TRADING = Workload(
-    transactions=(
-        Transaction(name="trade_order", cards=101, limit_s=2.0),
-        Transaction(name="trade_status", cards=303, limit_s=1.0),
-        Transaction(name="trade_result", source="followers", limit_s=2.0, follows=ONE_EACH),
-    )
-)
-
-
-def of_mix(orders: int) -> Any:
-    return gates.mix(TRADING, {"trade_order": orders, "trade_status": 100_000 - orders}, {}, executors=2)
-
-
-def of_followers(results: int) -> Any:
-    return gates.followers(
-        [gates.Following("trade_result", ONE_EACH, 10_000, 0, results, 0, 0)], executors=2, seconds=100
-    )
-
-
-def results(aborted: int = 0, over_limit: float = 0.0) -> list[TransactionSummary]:
-    return [
-        TransactionSummary(
-            "trade_result", 10_000, 0, 0, 0, 1.0, 1.0, {}, {}, aborted=aborted, over_limit=over_limit, limit_s=2.0
-        )
-    ]
-
-
-def locked(share: float) -> Any:
-    return gates.locks(dict.fromkeys(("io", "wal", "cpu", "client", "other"), 0.1) | {"lock": share})
-
-
-def late(mean_s: float = 0.0, waiting_last: float = 1.0) -> Any:
-    return gates.lag(Lateness(mean_s, 3.0, 40.0, 1.0, waiting_last))
-
-
-def conditions(*holds: bool | None) -> Any:
-    return gates.conditions([Condition(name=str(number), holds=one) for number, one in enumerate(holds)])
-
-
-def counted(after: int, unknown: int = 0, unheard: Unheard = Unheard()) -> Any:  # noqa: B008
-    numbers = {"trade_result": Counted(before=0, after=after)}
-    return gates.commits(numbers, {"trade_result": 50}, {"trade_result": unknown}, unheard)
-
-
-GATES: dict[GateKind, tuple[Callable[[], Any], Callable[[], Any]]] = {
-    GateKind.MIX: (lambda: of_mix(24_000), lambda: of_mix(25_000)),
-    GateKind.FOLLOWERS: (lambda: of_followers(8_000), lambda: of_followers(9_990)),
-    GateKind.ABORTS: (lambda: gates.aborts(results(aborted=200)), lambda: gates.aborts(results(aborted=50))),
-    GateKind.LOCKS: (lambda: locked(0.3), lambda: locked(0.1)),
-    GateKind.LIMITS: (lambda: gates.limits(results(over_limit=0.2)), lambda: gates.limits(results(over_limit=0.05))),
-    GateKind.LAG: (lambda: late(mean_s=0.3), lambda: late(mean_s=0.05)),
-    GateKind.CONSISTENCY: (lambda: conditions(True, False), lambda: conditions(True, None)),
-    GateKind.COMPLETED: (lambda: counted(48), lambda: counted(50)),
-}
-"""A gate is a row of a table, whether it passed or not: what is said of one that failed is its finding."""
-for gate, (failed, passed) in GATES.items():
-    CASES[gate] = lambda _, failed=failed: failed().failure, lambda _, passed=passed: passed().failure
 
 
 # Service levels. ---------------------------------------------------------------------------------------------
@@ -223,15 +158,9 @@ CASES |= {
 }
 
 
-# The server, and what a side was made with. ------------------------------------------------------------------
+# What a side was made with. -----------------------------------------------------------------------------
 
 
-def closing(value: str) -> Any:
-    run = with_manifest(summaries.run([summaries.step()]), server={"settings": {"database auto close": value}})
-    return list(server_cautions([run]))
-
-
-CASES[ServerKind.AUTO_CLOSE] = lambda _: closing("True"), lambda _: closing("False")
 INTENTS: dict[IntentKind, dict[str, Any]] = {
     IntentKind.POOL: {"memory": {"reached_bytes": 64 << 20}},
     IntentKind.DATA_DEVICE: {"devices": {"data": {"name": "vdb"}}},
@@ -257,6 +186,11 @@ def test_a_sentence_that_would_be_false_is_not_told(kind, given):
 
 # Kinds that are told in several cases: their words in each. --------------------------------------------------
 
+
+def late(mean_s: float = 0.0, waiting_last: float = 1.0) -> Any:
+    return gates.lag(Lateness(mean_s, 3.0, 40.0, 1.0, waiting_last))
+
+
 UNKNOWN = Device(why="/data lies on tmpfs")
 ONE, OTHER = Device(name="vdb"), Device(name="vdc")
 
@@ -277,8 +211,9 @@ def test_a_log_is_said_to_lie_on_the_same_only_where_that_is_known(devices, same
 
 @pytest.mark.parametrize(("after", "words"), [(48, "commits were lost"), (52, "done twice")])
 def test_counts_that_differ_are_explained_by_their_direction(after, words):
-    failure = counted(after).failure
-    assert words in sentence(failure)
+    numbers = {"trade_result": Counted(before=0, after=after)}
+    failure = gates.commits(numbers, {"trade_result": 50}, {}, Unheard()).failure
+    assert failure.kind is GateKind.COMPLETED and words in sentence(failure)
 
 
 def test_of_a_lag_only_what_is_true_is_said():

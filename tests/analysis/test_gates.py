@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from stallmark.analysis.read.transactions import Lateness, TransactionSummary
 from stallmark.analysis.validity import gates
 from stallmark.analysis.validity.gates import deviation, variance
+from stallmark.analysis.validity.kinds import GateKind
 from stallmark.driver.pacing import Dealer
 from stallmark.record.manifest.course import Condition, Unheard
 from stallmark.record.manifest.workload import Counted, Follows, Transaction, Workload
@@ -38,7 +39,7 @@ def test_a_mix_within_a_percent_or_within_chance_passes():
     few = of_mix(27, 73)
     assert few.passed and few.value > 0.01 and few.facts["by_chance"]
     failed = of_mix(24_600, 75_400)
-    assert failed.passed is False and failed.voids
+    assert failed.passed is False and failed.voids and failed.failure.kind is GateKind.MIX
     assert failed.facts["transaction"] == "trade_order" and failed.facts["off"] == pytest.approx(-0.016)
 
 
@@ -65,7 +66,7 @@ def test_followers_may_differ_by_what_is_under_way():
     explained = gates.followers([following(100, orders=110)], executors=2, seconds=100)  # 100 under way, 108.9 due
     assert explained and explained.passed and explained.limit > 0.3
     lost = gates.followers([following(9_000)], executors=2, seconds=100)
-    assert lost and lost.passed is False
+    assert lost and lost.passed is False and lost.failure.kind is GateKind.FOLLOWERS
     assert lost.facts["each"] == pytest.approx(0.891, abs=1e-3)
     assert (lost.facts["under_way_at_begin"], lost.facts["under_way_at_end"]) == pytest.approx((100, 1100))
 
@@ -96,6 +97,7 @@ def test_a_stuck_market_does_not_explain_itself():
 def test_aborts(aborted, passes):
     gate = gates.aborts([kind("trade_result", 1_000, aborted=aborted), kind("trade_status", 9_050)])
     assert gate and gate.passed is passes and gate.facts["transaction"] == "trade_result"
+    assert (gate.failure and gate.failure.kind) == (None if passes else GateKind.ABORTS)
     assert gates.aborts([]) is None
 
 
@@ -103,7 +105,7 @@ def test_locks():
     waits = dict.fromkeys(("io", "wal", "cpu", "client", "other"), 0.1)
     assert gates.locks(None) is None
     assert gates.locks(waits | {"lock": 0.2}).passed
-    assert gates.locks(waits | {"lock": 0.21}).passed is False
+    assert gates.locks(waits | {"lock": 0.21}).failure.kind is GateKind.LOCKS
 
 
 def test_limits_need_ten_beyond_them_and_do_not_void_a_step():
@@ -120,7 +122,7 @@ def test_limits_need_ten_beyond_them_and_do_not_void_a_step():
 
     assert judged(0.1, 0.05).passed
     slow = judged(0.02, 0.101)
-    assert slow.passed is False and not slow.voids
+    assert slow.failure.kind is GateKind.LIMITS and not slow.voids
     assert slow.facts["slow"] == [["trade_status", 0.101, 1.0]]
     assert judged(0.3, 0.0, done=20).passed  # six of twenty
     assert judged(0.5, 0.0, done=20).passed is False
@@ -131,7 +133,7 @@ def test_lag_is_lateness_or_a_queue_that_grows():
     assert gates.lag(None) is None
     assert gates.lag(Lateness(0.1, 3.0, 40.0, 2.0, 4.0)).passed
     late = gates.lag(Lateness(0.3, 3.0, 40.0, 12.0, 13.0))
-    assert late.passed is False and not late.facts["grows"]
+    assert late.failure.kind is GateKind.LAG and not late.facts["grows"]
     grows = gates.lag(Lateness(0.05, 3.0, 40.0, 1.0, 9.0))
     assert grows.passed is False and grows.facts["grows"]
 
@@ -155,7 +157,8 @@ def test_conditions_left_out_do_not_count():
     assert gates.conditions([Condition(name="fresh", holds=None)]) is None
     both = [Condition(name=name, holds=holds) for name, holds in (("a", False), ("b", True), ("c", False))]
     gate = gates.conditions(both)
-    assert gate.passed is False and gate.facts == {"checked": 3, "broken": ["a", "c"], "refused": 0}
+    assert gate.failure.kind is GateKind.CONSISTENCY
+    assert gate.facts == {"checked": 3, "broken": ["a", "c"], "refused": 0}
 
 
 def test_a_refused_condition_is_counted_and_the_others_are_judged():
@@ -180,7 +183,7 @@ def test_a_refused_condition_is_counted_and_the_others_are_judged():
 def test_completed_lies_between_committed_and_that_with_unknown_outcomes(after, unknown, passes):
     counted = {"trade_result": Counted(before=100, after=after)}
     gate = gates.commits(counted, {"trade_result": 50}, {"trade_result": unknown}, Unheard())
-    assert gate and gate.passed is passes
+    assert gate and (gate.failure and gate.failure.kind) == (None if passes else GateKind.COMPLETED)
 
 
 def test_completed_is_not_known_of_a_run_that_was_cut():

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.manifests import a_manifest, changed
+from support.manifests import changed
 from support.report_summaries import experiment, io, run, step
 from support.synthetic import Truth, make_run
 from support.synthetic_steps import STEADY, only_step, steady, step_of
+from support.tables import InMemory
 
 from stallmark.analysis.bottleneck.summary import NoteKind
 from stallmark.analysis.cautions import cautions
@@ -49,29 +50,16 @@ Bursts = dict[int, tuple[int, int]]
 """Reads and writes handed in by a second."""
 
 
-class Rows:
-    """Stands for a record with these counters, of which rows of zeros are stored in the first sample alone."""
-
-    loads = ()
-
-    def __init__(self, product: str, entities: dict[str, Bursts]):
-        self.manifest = a_manifest(server={"product": product})
-        rows = []
-        for t in SECONDS:
-            for entity, bursts in entities.items():
-                reads, writes = (sum(one[part] for at, one in bursts.items() if at <= t) for part in (0, 1))
-                if reads or writes or t == 0:
-                    row = {"t": float(t), "epoch": "start", "entity": entity, "kind": entity_kind(entity)}
-                    rows.append(row | {"reads": reads, "writes": writes, "extends": 0})
-        self.table = pa.Table.from_pylist(rows)
-
-    @property
-    def whole(self):
-        return self
-
-    def batches(self, name: str, columns: list[str]):
-        if name == "server_io":
-            yield from self.table.select([c for c in columns if c in self.table.column_names]).to_batches()
+def record_of(product: str, entities: dict[str, Bursts]) -> InMemory:
+    """Make a record of these counters, whose rows of zeros are stored in the first sample alone."""
+    rows = []
+    for t in SECONDS:
+        for entity, bursts in entities.items():
+            reads, writes = (sum(one[part] for at, one in bursts.items() if at <= t) for part in (0, 1))
+            if reads or writes or t == 0:
+                row = {"t": float(t), "epoch": "start", "entity": entity, "kind": entity_kind(entity)}
+                rows.append(row | {"reads": reads, "writes": writes, "extends": 0})
+    return InMemory({"server_io": pa.Table.from_pylist(rows)}, server={"product": product})
 
 
 def entity_kind(entity: str) -> str:
@@ -79,7 +67,7 @@ def entity_kind(entity: str) -> str:
 
 
 def within(entities: dict[str, Bursts], product: str = "PostgreSQL", interval: Interval = STEP):
-    record = Rows(product, entities)
+    record = record_of(product, entities)
     counted = read_io(record, read_server_io(record, [interval]))
     data = summarise_io(counted.data, interval, SERVER, "server")
     return summarise_processes(by_process(record, counted.server, DATA), interval), data

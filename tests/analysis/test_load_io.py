@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.manifests import a_manifest
+from support.tables import InMemory
 
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.load_io import OTHER_SESSIONS, IoByLoad, LoadIo, LoadSessions
@@ -19,18 +19,6 @@ BLOCK = 8192
 
 Session = tuple[int, int, int]
 """When it began and ended (s), and its reads per second."""
-
-
-class Rows:
-    """Stands for a record of these tables."""
-
-    def __init__(self, product: str, **tables: list[dict]):
-        self.tables = {name: pa.Table.from_pylist(rows) for name, rows in tables.items() if rows}
-        self.manifest = a_manifest(server={"product": product}, steps=STEPS, loads=LOADS)
-
-    def batches(self, name: str, columns: list[str]):
-        if table := self.tables.get(name):
-            yield from table.select([c for c in columns if c in table.column_names]).to_batches()
 
 
 def done(session: Session, t: float) -> int:
@@ -65,7 +53,9 @@ def server(entity: str, kind: str, rate: int) -> list[dict]:
 
 
 def within(loads: dict[str, list[Session]], *entities: list[dict], product: str = "SQL Server") -> IoByLoad | None:
-    record = Rows(product, load_io=sampled(loads), server_io=[row for rows in entities for row in rows])
+    tables = {"load_io": sampled(loads), "server_io": [row for rows in entities for row in rows]}
+    there = {name: pa.Table.from_pylist(rows) for name, rows in tables.items() if rows}
+    record = InMemory(there, server={"product": product}, steps=STEPS, loads=LOADS)
     sessions = LoadSessions(record, [STEP])
     return sessions.io_by_load(read_server_io(record, sessions.stretches))[STEP.span]
 

@@ -65,6 +65,11 @@ def once(tmp_path_factory) -> Record:
 
 
 @pytest.fixture(scope="module")
+def single(once) -> LoadsSummary:
+    return summarise_loads([once])
+
+
+@pytest.fixture(scope="module")
 def cells(tmp_path_factory) -> LoadsSummary:
     rates = {k: {"mail": 60.0 * k, "bank": 100.0 * k**0.5, "scan": 800.0} for k in (1, 2, 4)}
     folder = make_loads_run(
@@ -118,24 +123,24 @@ def test_a_load_beside_others_is_held_against_itself_alone_run_by_run(blender):
     assert cost["disks", "scan"].rate.ratio == pytest.approx(1 / 3, rel=0.01)
 
 
-def test_one_run_has_no_interval(once):
-    cost = summarise_loads([once]).penalties
+def test_one_run_has_no_interval(single):
+    cost = single.penalties
     assert {one.load for one in cost} == {"mail", "bank", "scan", "reports"}
     assert all(one.rate.low is None and one.runs == 1 for one in cost)
 
 
-def test_what_the_loads_cost_each_other_is_the_answer(blender, once, cells):
+def test_what_the_loads_cost_each_other_is_the_answer(blender, single, cells):
     assert blender.whole.answer.kind is LoadsKind.TOGETHER
     assert [name for name, _ in blender.whole.answer.facts["variants"]] == ["disks", "cache"]
-    assert summarise_loads([once]).whole.answer.facts["variants"][0][0] is None
+    assert single.whole.answer.facts["variants"][0][0] is None
     assert LoadsKind.TOGETHER not in kinds(cells)
 
 
-def test_variants_that_were_repeated_have_a_verdict_for_each_load(blender, once):
+def test_variants_that_were_repeated_have_a_verdict_for_each_load(blender, single):
     found = finding(blender, LoadsKind.VERDICTS)
     assert [(name, verdict) for name, verdict, *_ in found.facts["loads"]] == [("mail", "better"), ("bank", "better")]
     assert found.facts["step"] == "together"
-    assert LoadsKind.VERDICTS not in kinds(summarise_loads([once]))
+    assert LoadsKind.VERDICTS not in kinds(single)
 
 
 def test_a_load_in_doubt_is_left_out_of_what_the_others_cost_it(tmp_path):
@@ -221,8 +226,8 @@ def test_times_from_issuing_show_no_level_of_ios_at_a_rate(rate, waiting, p95, o
     assert level is not None and level.outcome is outcome
 
 
-def test_without_limits_no_service_level_is_told(once):
-    assert LoadsKind.LEVELS not in kinds(summarise_loads([once]))
+def test_without_limits_no_service_level_is_told(single):
+    assert LoadsKind.LEVELS not in kinds(single)
 
 
 def test_reads_that_no_load_accounts_for_are_told(tmp_path, blender):

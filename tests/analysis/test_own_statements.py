@@ -1,36 +1,25 @@
 """Statements of own SQL in a step: what the driver counted, and the pages that the server counted for each."""
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from support.synthetic import Truth, make_run
+from support.tables import With
 
 from stallmark.analysis.experiment import summarise
 from stallmark.record import histogram as hdr
-from stallmark.record.reader import Record
 from stallmark.report.sections import transactions
 
 TRUTH = Truth(tps=250, noise=0.0, warm_up_s=12, measured_s=40)
 TEXT = "SELECT " + "a, " * 40 + "b FROM t"
 
 
-class With(Record):
+class WithStatements(With):
     """A record with statements of own SQL, and the rows of some tables."""
 
     def __init__(self, folder, **tables):
-        super().__init__(folder)
+        super().__init__(folder, **tables)
         statements = [{"name": f"look {n}", "transaction": "look", "line": n + 4, "text": TEXT} for n in (1, 2, 3)]
         self.manifest = self.manifest.changed(workload=self.manifest.workload.changed(statements=tuple(statements)))
-        self._more = {name: pa.Table.from_pylist(rows) for name, rows in tables.items()}
-
-    def batches(self, name, columns):
-        if name not in self._more:
-            return super().batches(name, columns)
-        table = self._more[name]
-        return iter(table.select([c for c in columns if c in table.column_names]).to_batches())
-
-    def schema(self, name):
-        return self._more[name].schema if name in self._more else super().schema(name)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +53,7 @@ def counted(executions: bool = True, epochs=lambda t: "one", name: str = "look 1
 
 
 def statements(folder, **tables):
-    summary = summarise([With(folder, own_statements=executed(), **tables)])
+    summary = summarise([WithStatements(folder, own_statements=executed(), **tables)])
     return summary, summary.steps[0].own_statements
 
 
@@ -87,7 +76,7 @@ def test_a_statement_has_its_own_counts_and_latencies(folder):
 @pytest.mark.parametrize("name", ["look 1", "brokerage: look 1", "bank: look 1"])
 def test_pages_are_per_execution(folder, executions, name):
     summary, [look, failing] = statements(folder, statement_reads=counted(executions, name=name))
-    workload = With(folder).manifest.workload.name
+    workload = WithStatements(folder).manifest.workload.name
     known = name.partition(": ")[0] in ("look 1", workload)
     assert [look.logical_reads, look.physical_reads] == ([pytest.approx(7), pytest.approx(2)] if known else [None] * 2)
     assert failing.logical_reads is None

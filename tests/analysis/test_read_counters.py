@@ -1,6 +1,5 @@
 """Counters read a batch at a time, against the same rules on a whole table; and as many groups as there are files."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from io import StringIO
 from itertools import pairwise
@@ -14,11 +13,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 from support.comparisons import QUIET, made, only, with_step
 from support.findings import facts_of
-from support.manifests import a_manifest
 from support.pages import render, table
 from support.synthetic import Step, Truth, make_run
 from support.synthetic_steps import WAITS
-from support.tables import get, put
+from support.tables import InMemory, get, put
 from support.whole_counters import whole_counters
 
 from stallmark.analysis.compare.summary import CheckKind, PairKind
@@ -34,22 +32,6 @@ from stallmark.stats.thresholds import GAP_S, REPORT_DELAY_S
 
 COLUMNS = ["reads", "stall_ms", "syncs", "nowhere"]
 VALUE = st.one_of(st.none(), st.integers(0, 50), st.integers(900, 1000))
-
-
-class Batches:
-    """Stands for a record with one table, read some rows at a time."""
-
-    def __init__(self, rows: pa.Table, sizes: list[int]):
-        self.rows, self.sizes = rows, sizes
-        self.manifest = a_manifest()
-
-    def batches(self, name: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        some = self.rows.select([one for one in columns if one in self.rows.column_names]).combine_chunks()
-        begin, turn = 0, 0
-        while begin < some.num_rows:
-            size = self.sizes[turn % len(self.sizes)]
-            yield from some.slice(begin, size).to_batches()
-            begin, turn = begin + size, turn + 1
 
 
 @st.composite
@@ -81,7 +63,7 @@ GROUPS = st.sampled_from([None, "kind", "entity"])
 
 @given(tables(), SIZES, GROUPS, st.sampled_from([0.0, 0.9]))
 def test_batches_give_the_numbers_of_the_whole_table(rows, sizes, group, delay_s):
-    found = read_counters(Batches(rows, sizes), "any", COLUMNS, group, delay_s=delay_s)
+    found = read_counters(InMemory({"any": rows}, sizes), "any", COLUMNS, group, delay_s=delay_s)
     expected = whole_counters(rows, COLUMNS, group, "entity", _longest_s(rows), delay_s)
     assert found.keys() == expected.keys()
     for name, one in found.items():
@@ -93,7 +75,7 @@ def test_what_is_left_out_changes_no_figure_of_the_intervals_asked_for(rows, siz
     intervals = [Interval(0, *sorted(pair), 1.0, False) for pair in pairwise(ends)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(counters, "MANY", many)
-        found = read_counters(Batches(rows, sizes), "any", COLUMNS, group, within=intervals)
+        found = read_counters(InMemory({"any": rows}, sizes), "any", COLUMNS, group, within=intervals)
     expected = whole_counters(rows, COLUMNS, group, "entity", _longest_s(rows), 0.0)
     assert found.keys() == expected.keys()
     for name, one in found.items():
@@ -110,7 +92,7 @@ def test_one_reading_gives_the_counters_by_kind_and_by_file_and_when_files_grew(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(counters, "MANY", many)
         patch.setattr(counters, "PARTS", many)
-        record = Batches(rows, sizes)
+        record = InMemory({"server_io": rows}, sizes)
         found = read_server_io(record, intervals)
     delay_s = REPORT_DELAY_S.get(record.manifest.server.product, 0.0)
     columns = ["reads", "read_stall_ms", "syncs"]
@@ -139,7 +121,7 @@ def test_a_file_that_changes_its_kind_has_not_read_its_whole_total_anew(sizes):
         for t, a, moved in ((0, 1000, "data"), (1, 1010, "data"), (2, 1030, "foreign"), (3, 1070, "foreign"))
         for name, kind, reads in (("a", moved, a), ("b", "data", 50 + t), ("c", "foreign", 90 + t))
     ]
-    found = read_server_io(Batches(pa.Table.from_pylist(rows), sizes), [Interval(0, 0, 3, 3.0, False)])
+    found = read_server_io(InMemory({"server_io": pa.Table.from_pylist(rows)}, sizes), [Interval(0, 0, 3, 3.0, False)])
     assert sum(float(one.totals["reads"][-1]) for one in found.kinds.values()) == 70 + 3 + 3
     assert found.kinds["foreign"].totals["reads"][-1] >= 20 + 40 + 3
     assert found.entities["a"].delta(0, 3)["reads"] == 70
@@ -188,7 +170,7 @@ def test_samples_that_are_kept_do_not_grow_with_rows(group, monkeypatch):
             "reads": np.repeat(np.arange(times) * 10, len(files)),
         })  # fmt: skip
         interval = Interval(0, 10, 30, 20.0, False)
-        found = read_counters(Batches(rows, [1000]), "any", ["reads"], group, within=[interval])
+        found = read_counters(InMemory({"any": rows}, [1000]), "any", ["reads"], group, within=[interval])
         kept.append(sum(len(one.t) for one in found.values()))
         for one in found.values():
             assert one.delta(10, 30)["reads"] == 200 * (1 if group else len(files))
@@ -199,7 +181,7 @@ def test_more_texts_than_a_short_number_holds():
     """A long run has more plans than 32,767."""
     count = 40_000
     rows = pa.table({"t": np.zeros(count), "entity": [f"plan {n}" for n in range(count)], "reads": np.ones(count)})
-    assert len(read_counters(Batches(rows, [1 << 16]), "any", ["reads"], "entity", within=[])) == count
+    assert len(read_counters(InMemory({"any": rows}, [1 << 16]), "any", ["reads"], "entity", within=[])) == count
 
 
 # Views of I/O that answer late: figures with their uncertainty, and no verdict within it.

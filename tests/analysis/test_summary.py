@@ -10,10 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from support.findings import facts_of, kinds_of
-from support.manifests import changed
 from support.synthetic import EMULATED, MIB, Step, Truth, make_experiment, make_run
 from support.synthetic_steps import STEADY, step_of
-from support.tables import get, put
+from support.tables import With, get, put
 
 from stallmark.analysis.bottleneck.device_verdict import DeviceKind
 from stallmark.analysis.cautions import CautionKind
@@ -70,28 +69,15 @@ def test_the_mean_over_ios_and_the_mean_of_seconds_differ_where_volume_does(tmp_
     folder = make_run(tmp_path / "run", replace(STEADY, measured_s=20, warm_up_s=0))
     samples = [(t, 1000 * (t // 2), 1000 * (t // 2) * 20.0 + 10.0 * (t - t // 2)) for t in range(21)]
     reads = [r + (t - t // 2) * 10 for t, r, _ in samples]
-    record = Rewritten(
-        folder, [{"t": float(t), "reads": n, "read_stall_ms": s} for (t, _, s), n in zip(samples, reads, strict=True)]
-    )
+    clock = {"kind": "data", "entity": "e", "epoch": "x"}
+    rows = [
+        clock | {"t": float(t), "reads": n, "read_stall_ms": s} for (t, _, s), n in zip(samples, reads, strict=True)
+    ]
+    record = With(folder, server_io=rows)
+    record.manifest = record.manifest.changed(server={"product": "a server that reports at once"})
     io = summarise([record]).steps[0].storage.data
     assert io.read_ms == pytest.approx((1000 * 20 + 10) / 1010, rel=1e-6)
     assert io.read_interval_mean_ms == pytest.approx((20 + 1) / 2, rel=1e-6)
-
-
-class Rewritten(Record):
-    """A record whose server_io is replaced."""
-
-    def __init__(self, folder, rows):
-        super().__init__(folder)
-        self.manifest = self.manifest.changed(server={"product": "a server that reports at once"})
-        self.rows = rows
-
-    def batches(self, name, columns):
-        if name != "server_io":
-            yield from super().batches(name, columns)
-            return
-        table = pa.Table.from_pylist([{"kind": "data", "entity": "e", "epoch": "x"} | row for row in self.rows])
-        yield from table.select([c for c in columns if c in table.column_names]).to_batches()
 
 
 @pytest.mark.parametrize("how", ["epoch_change_at", "falls_at"])
@@ -315,24 +301,6 @@ def test_broken_data_are_the_first_finding(steady):
     summary = summarise([record])
     assert facts_of(summary.findings[:1], ExperimentKind.DATA_WRONG) == [{"runs": [summary.runs[0].title]}]
     assert [one.kind for one in summary.steps[0].validity.invalid] == [GateKind.CONSISTENCY]
-
-
-def test_cautions_apply_only_where_they_do(tmp_path):
-    real = {"name": "sda", "model": "Disk", "rotational": True}
-    remote = replace(STEADY, emulated=False, device=real, off=("host", "checkpoints"), growth_share=0.08)
-    of_device = {CautionKind.EMULATED, CautionKind.LOCAL_DRIVER, CautionKind.CPU_IN_READ_TIME}
-    of_server = {CautionKind.GREW, CautionKind.RESTORED}
-    cautions = summarise([Record(make_run(tmp_path / "a", remote))]).cautions
-    assert of_server <= set(kinds_of(cautions)) and not of_device & set(kinds_of(cautions))
-    assert facts_of(cautions, CautionKind.GREW)[0]["share"] == pytest.approx(0.08, abs=0.001)
-    assert not {CautionKind.FEW_RUNS, CautionKind.FEW_CHECKPOINTS} & set(kinds_of(cautions))
-    assert CautionKind.RESUMED not in kinds_of(cautions)
-    resumed = summarise([Record(changed(tmp_path / "a", resumed_after_s=90.0))]).cautions
-    assert facts_of(resumed, CautionKind.RESUMED) == [{"run": remote.variant, "gap_s": 90.0}]
-    local = replace(STEADY, host_cpu=0.8, growth_share=0.0)
-    cautions = summarise([Record(make_run(tmp_path / "b", local))]).cautions
-    assert of_device <= set(kinds_of(cautions)) and not of_server & set(kinds_of(cautions))
-    assert facts_of(cautions, CautionKind.EMULATED) == [{"steps": None}]
 
 
 def test_no_transaction_at_all_is_a_result(tmp_path):

@@ -1,5 +1,6 @@
 import pyarrow as pa
 import pytest
+from support.tables import InMemory
 
 from stallmark.analysis.read.counters import Delta
 from stallmark.analysis.read.interval import Interval
@@ -11,20 +12,13 @@ from stallmark.analysis.read.waits import SessionWaits
 READ, WRITE, LOCK = ("io", "IO:DataFileRead"), ("io", "IO:DataFileWrite"), ("lock", "Lock:tuple")
 
 
-class Sampled:
-    loads = ()
-
-    def __init__(self, *rows):
-        names = ("second", "wait_class", "event", "samples", "polls")
-        self.table = pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows])
-
-    def batches(self, name, columns):
-        yield from self.table.select(columns).to_batches(3)
+NAMES = ("second", "wait_class", "event", "samples", "polls")
 
 
 def session_waits(*rows, intervals=((0, 0, 10),)):
     part = Part(None, 10, [Interval(i, a, b, None, False) for i, a, b in intervals])
-    return SessionWaits(Sampled(*rows), [part]), part
+    sampled = pa.Table.from_pylist([dict(zip(NAMES, row, strict=True)) for row in rows])
+    return SessionWaits(InMemory({"waits": sampled}, [3]), [part]), part
 
 
 def waits(*rows, intervals=((0, 0, 10),)):

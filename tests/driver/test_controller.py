@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import psutil
 import pytest
-from support.driving import Load, drive_to_the_end, executor_order, history_rows, load_spec, total
+from support.driving import THINKING, Load, drive_to_the_end, executor_order, history_rows, load_spec, total
 
 from stallmark.analysis.read.throughput import Latencies
 from stallmark.driver.channel import Channel
@@ -35,7 +35,7 @@ def executors_are_plain_processes(running: Load) -> None:
             assert executor.num_threads() > 1
 
 
-@pytest.mark.parametrize("arrivals", [Arrivals(), Arrivals("fixed", rate=200)], ids=["closed", "open"])
+@pytest.mark.parametrize("arrivals", [THINKING, Arrivals("fixed", rate=200)], ids=["closed", "open"])
 def test_every_commit_is_in_the_record_and_in_the_database_exactly_once(arrivals, bank, load):
     before = history_rows(bank)
     running = load(0.7, load_spec(20, 2, arrivals=arrivals))

@@ -21,17 +21,14 @@ from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
 
 
-def test_an_executor_that_is_killed_ends_the_run_with_a_sentence_and_keeps_what_was_measured(bank, load):
+def test_an_executor_that_is_killed_ends_the_run_with_a_sentence_and_keeps_what_was_measured(bank, load, market):
     before = history_rows(bank)
-
-    def kill(running: Load) -> None:
-        running.executors()[0].send_signal(signal.SIGKILL)
-
-    record = load(600, load_spec(20)).run(kill)
-    assert (
-        "executor process" in record.incomplete_because
-        and "was killed by signal 9 (SIGKILL)" in record.incomplete_because
+    record = load(600, load_spec(20, background_per_user=0.5, **market)).run(
+        lambda running: running.executors()[0].send_signal(signal.SIGKILL)
     )
+    assert "executor process" in record.incomplete_because
+    assert "was killed by signal 9 (SIGKILL)" in record.incomplete_because
+    assert "and its users and its part of the market with it" in record.incomplete_because
     assert 0 < total(record, "transactions", "committed") <= history_rows(bank) - before
 
 
@@ -47,13 +44,6 @@ def test_who_is_killed_while_the_load_starts_is_said(bank, load, tmp_path, monke
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{Path(__file__).parents[1]}")
     with pytest.raises(StallmarkError, match=rf"could not start: .*{killed}.* was killed by signal 9 \(SIGKILL\)"):
         load(600, load_spec(2)).run()
-
-
-def test_with_an_executor_goes_its_part_of_the_market(bank, load, market):
-    record = load(600, load_spec(20, background_per_user=0.5, **market)).run(
-        lambda running: running.executors()[0].kill()
-    )
-    assert "and its users and its part of the market with it" in record.incomplete_because
 
 
 def test_a_deferred_queue_that_passes_on_nothing_ends_the_run(bank, load, market, tmp_path, monkeypatch):

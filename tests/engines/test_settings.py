@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 import psycopg
 import pytest
+from support.embedded_servers import copied
 from support.remote import PASSWORD, Remote, remote
 
 from stallmark.engines import several
@@ -308,9 +309,10 @@ def test_an_edit_that_the_server_has_not_read_is_not_installed(remote, server, t
 # The embedded server: on its command line, so that nothing is left whatever happens.
 
 
-@pytest.fixture
-def embedded(make_server) -> EmbeddedEngine:
-    return EmbeddedEngine(make_server(), "bank")
+@pytest.fixture(scope="module")
+def embedded(template) -> Iterator[EmbeddedEngine]:
+    with copied(template) as server:
+        yield EmbeddedEngine(server, "bank")
 
 
 def test_the_embedded_server_is_restarted_with_them(embedded):

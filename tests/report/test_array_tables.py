@@ -41,17 +41,6 @@ def array(tmp_path_factory):
     return summarise(find_records([folder]))
 
 
-def test_arrays_stand_side_by_side(array):
-    table = environment.described_arrays(array)
-    assert table and table.header == ["", "HDD", "cached"]
-    assert [list(map(str, row)) for row in table.rows] == [
-        ["device", "sdb MSA 2040", "sdb MSA 2040"],
-        ["raid", "RAID 10", "RAID 10"],
-        ["dram", "1\u00a0MiB", "1\u00a0MiB"],
-        ["flash cache", "–", "4\u00a0GiB"],
-    ]
-
-
 def test_what_was_done_to_an_array_is_told_with_the_output_of_commands(array):
     done = environment.preparations(array)
     assert [(note.mark, note.text, note.output) for note in done[:2]] == [
@@ -71,14 +60,6 @@ def test_what_is_only_bounded_says_so_and_what_holds_it_is_marked(array):
     assert [cell.kind for cell in (hdd[4], cached[4], hdd[5], cached[5])] == ["", "", "", "apart"]
     [(steps, text)] = environment.warnings(array)
     assert steps == "cached" and "fits into the flash cache (4\u00a0GiB)" in text
-
-
-def test_flash_and_active_data_of_an_emulated_array(with_flash_cache):
-    flash, active = environment.flash(with_flash_cache), environment.active(with_flash_cache)
-    assert flash and active and len(flash.rows) == len(active.rows) == 1
-    [row] = flash.rows
-    assert row[0] == "cached" and row[1] == "64\u00a0MiB cache" and str(row[2]).startswith("50.")
-    assert environment.described_arrays(with_flash_cache) is None
 
 
 def test_hits_over_time_are_drawn_beside_throughput_from_the_first_second_on(with_flash_cache):
@@ -111,17 +92,3 @@ def test_what_was_done_once_before_several_repeats_is_told_once(tmp_path):
         changed(run, repeat=number + 1, hook={"ask": "Ready?", "answer": "Enter", "seconds": 9.0 + number // 2})
     told = environment.preparations(summarise(find_records([tmp_path])))
     assert [note.mark for note in told] == ["HDD, repeat 1 to repeat 2", "HDD, repeat 3"]
-
-
-def test_the_database_beside_what_the_raw_storage_gives(with_flash_cache):
-    table = environment.reads_against_probe(with_flash_cache)
-    assert table and [row[0] for row in table.rows] == ["HDD", "cached"]
-    drift = environment.drift_of_runs(with_flash_cache)
-    assert drift and len(drift.rows) == 2 and {str(row[-1]) for row in drift.rows} == {"same"}
-
-
-def test_a_report_without_any_of_it_has_no_section(tmp_path):
-    make_run(tmp_path / "run", Truth(measured_s=20))
-    experiment = summarise(find_records([tmp_path]))
-    assert environment.described_arrays(experiment) is None and environment.drift_of_runs(experiment) is None
-    assert 'id="array"' not in render(experiment)

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 from rich.console import Console
-from support.pages import render
 from support.synthetic import Truth, make_run
 
 from stallmark.analysis.bottleneck.summary import NoteKind
@@ -51,18 +50,6 @@ def test_every_table_has_rows_as_long_as_its_header(experiment):
         assert table.notes or "method" in table.header, "how it was computed can be reached"
         assert all(len(row) == len(table.header) for row in table.rows)
         assert all(index < len(table.header) for index in table.words)
-
-
-def test_the_page_shows_where_time_went_and_what_faster_reads_would_give(experiment):
-    page = render(experiment)
-    assert 'id="causes"' in page and "If reads took" in page
-    assert "blind: The division of response time is unknown" in page
-    assert "Little’s law" in page and "mean value analysis" in page, "the method is on the page"
-
-
-def test_it_is_said_where_a_prediction_s_allowance_was_tried(experiment):
-    [note] = cause_tables.predicted_throughput(experiment).notes
-    assert "benchmarks/causes.py" in note and "on a machine with other work" in note
 
 
 def test_a_change_that_was_not_shown_has_no_share(experiment):

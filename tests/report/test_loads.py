@@ -1,6 +1,5 @@
 """The report of several loads: its page and those of single loads, the terminal, JSON and the slide."""
 
-import json
 import re
 from dataclasses import replace
 
@@ -12,8 +11,8 @@ from support.terminal import printed
 from stallmark.analysis.loads.summary import LoadsSummary, summarise_loads
 from stallmark.record.reader import Record, find_records
 from stallmark.report.loads import tables
-from stallmark.report.loads.document import loads_document, loads_in_json, picture_of_loads
-from stallmark.report.renderers import dumped, in_terminal, write_pages
+from stallmark.report.loads.document import loads_document, picture_of_loads
+from stallmark.report.renderers import in_terminal, write_pages
 from stallmark.report.slide import write_slide
 from stallmark.report.text import loads as words
 
@@ -61,38 +60,10 @@ def test_all_loads_have_a_page_and_each_load_of_users_its_own(blender, tmp_path)
     assert ("b", {}) not in page.tags
 
 
-def test_sections_are_there_where_there_is_something_to_show(cells, tmp_path):
-    page = Page(write_pages(loads_document(cells), tmp_path / "report.html")[0].read_text(encoding="utf-8"))
-    assert "cells" in page.ids and "together" not in page.ids
-
-
 def test_times_from_issuing_are_told_of_raw_loads_that_have_them(blender):
     assert words.WAITING_UNKNOWN not in tables.figures(blender).notes
     older = [replace(one, runs=tuple(replace(run, waiting_unknown=True) for run in one.runs)) for one in blender.points]
     assert words.WAITING_UNKNOWN in tables.figures(replace(blender, points=older)).notes
-
-
-def test_the_table_has_a_row_for_each_variant_step_and_load(blender, ramp):
-    table = tables.figures(blender)
-    assert len(table.rows) == 2 * (3 + 3)
-    assert column(table, "step")[:4] == ["alone", "together"] * 2
-    assert {"TPS", "IOPS"} == set(column(table, "unit"))
-    assert [name for name in tables.figures(ramp).header if name == "service level, ms"] == []
-    assert column(tables.figures(ramp), "step")[:2] == ["alone, 1 user", "alone, 50 users"]
-
-
-def test_one_run_is_said_where_an_interval_would_stand(blender):
-    assert set(column(tables.penalties(blender), "95 % interval")) == {"one run"}
-
-
-def test_scaling_is_shown_by_cells(cells):
-    assert [text.split("\u00a0")[0] for text in column(tables.cells(cells), "of linear")] == [
-        "100",
-        "83.3",
-        "100",
-        "35.0",
-    ]
-    assert column(tables.whole(cells), "per drive") != ["–", "–"]
 
 
 def test_the_picture_is_the_one_that_the_question_asks_for(blender, cells, ramp):
@@ -115,14 +86,6 @@ def test_a_terminal_of_any_width_drops_columns_and_no_digits(blender, cells, ram
         assert max(len(line.rstrip()) for line in said.splitlines()) <= width
         for rate in column(tables.figures(found), "throughput"):
             assert rate in said
-
-
-def test_json_has_every_load_and_what_belongs_to_all(blender, cells):
-    said = json.loads(dumped(loads_in_json(blender)))
-    assert set(said["loads"]) == {"mail", "bank"} and said["loads"]["mail"]["runs"]
-    assert {one["load"] for one in said["overview"]["penalties"]} == {"mail", "bank", "scan"}
-    assert said["answer"]["kind"] == "loads_against_alone"
-    assert [one["cells"] for one in json.loads(dumped(loads_in_json(cells)))["overview"]["cells"]] == [1, 4]
 
 
 def test_the_slide_has_answer_and_picture(blender, cells, ramp, tmp_path):

@@ -1,6 +1,5 @@
 """The page, the table and the JSON of how a load reads: everything known is shown, and nothing else."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -12,8 +11,8 @@ from support.traces import MIB, TRUTH, make_pools, make_traced, put_samples, put
 
 from stallmark.analysis.locality.summary import characterise
 from stallmark.record.reader import find_records
-from stallmark.report.locality.document import locality_document, locality_in_json
-from stallmark.report.renderers import dumped, in_terminal, render
+from stallmark.report.locality.document import locality_document
+from stallmark.report.renderers import in_terminal, render
 from stallmark.report.text import sentence
 
 
@@ -55,23 +54,6 @@ def test_a_terminal_shows_it_at_every_width(made, name, width):
     text = printed(in_terminal(locality_document(made[name]).brief), width)
     assert max(map(len, text.splitlines())) <= width
     assert "How brokerage reads" in text and ("Skew" in text) is (made[name].traced is not None)
-
-
-@pytest.mark.parametrize("name", CHARTS)
-def test_json_has_the_same_figures(made, name):
-    found = made[name]
-    said = json.loads(dumped(locality_in_json(found)))
-    assert said["kind"] == "locality" and (said["trace"] is None) is (found.traced is None)
-    assert [one["share"] for one in said["pools"]] == [one.share for one in found.pools]
-    assert len(said["findings"]) == len(found.findings) and all(one["sentence"] for one in said["findings"])
-    assert [one["quantity"] for one in said["published"]] == [one.quantity for one in found.published]
-
-
-def test_figures_that_were_published_stand_beside_those_of_the_load(made):
-    text = printed(in_terminal(locality_document(made["pools"]).brief), 200)
-    assert "ACM TODS" in text and "dbt5-sizing-exercise" in text and "SIGMOD Record" in text and "Demartek" in text
-    left = next(line for line in text.splitlines() if line.startswith("reads with a pool of 8.8"))
-    assert "61.6" in left and "55." in left  # (8.8 / 2.7) ** −0.5 is 55.4 %
 
 
 def test_a_type_that_was_sampled_too_rarely_shows_no_share(made):

@@ -1,13 +1,10 @@
 """Probes as shown: figures as measured, marks where they belong, and EMULATED wherever it is."""
 
-import re
 from dataclasses import replace
 
 import pytest
-from support.html_page import figures_of
 from support.manifests import a_manifest
-from support.probes import NOISE, READ, STREAM, of_disks, probe, step, write_probe
-from support.terminal import printed
+from support.probes import NOISE, STREAM, of_disks, probe, step, write_probe
 
 from stallmark.analysis.finding import caution
 from stallmark.analysis.probe.against_database import Achieved, compare_with_probe
@@ -18,9 +15,6 @@ from stallmark.errors import StallmarkError
 from stallmark.record.probe import ProbeResult
 from stallmark.record.reader import find_records
 from stallmark.record.writer import RecordWriter
-from stallmark.report.probe import tables as probe_charts
-from stallmark.report.probe.document import probe_document
-from stallmark.report.renderers import in_terminal, render
 from stallmark.report.sections.environment import database_reads_table, drift_table
 from stallmark.report.text import sentence
 
@@ -62,41 +56,6 @@ def test_it_says_first_what_one_has_of_the_other(experiment):
     of_flash = next(one for one in experiment.findings if one.facts.get("found") and one.facts["probe"] == "<flash>")
     assert (of_flash.facts["found"].kind, of_flash.facts["found"].facts["outstanding"]) == (ProbeKind.SATURATED, 2)
     assert caution(ProbeKind.NOT_REPEATED) in experiment.cautions
-
-
-def test_the_page_is_labelled_and_needs_no_network(experiment):
-    page = render(probe_document(experiment))
-    assert "All probes measured a device whose service times Stallmark injected" in page
-    assert "EMULATED sdb" in page or '<td class="word"><span>EMULATED' in page
-    assert "<flash>" not in page and "&lt;flash&gt;" in page
-    assert not re.search(r'(src|href)="https?:', page[: page.index('id="figures"')])
-    figures = figures_of(page)
-    assert all("EMULATED" in str(one["layout"]["annotations"]) for one in figures.values())
-    assert set(figures) == {
-        "chart-probe-8k-random-read-rate", "chart-probe-8k-random-read-latency",
-        "chart-probe-8k-random-read-histogram-1", "chart-probe-8k-random-read-histogram-2",
-        "chart-probe-256k-sequential-read-rate", "chart-probe-256k-sequential-read-latency",
-        "chart-probe-256k-sequential-read-histogram-1",
-    }  # fmt: skip
-
-
-def test_charts_have_the_figures_and_mark_the_knee_and_the_collapse(experiment, results):
-    rate, latency, *histograms = probe_charts.figures(experiment)[READ.title]
-    lines = [trace for trace in rate.plotly["data"] if "line" in trace]
-    assert lines[1]["y"] == [step.iops for step in results[1].steps]
-    marks = {trace["marker"]["symbol"]: trace["x"] for trace in rate.plotly["data"] if trace["mode"] == "markers"}
-    assert marks == {"circle-open": [2], "x-open": [4]}
-    assert latency.plotly["layout"]["yaxis"]["type"] == "log"
-    for histogram in histograms:
-        assert all(sum(trace["y"]) == pytest.approx(100) for trace in histogram.plotly["data"])
-
-
-def test_a_terminal_of_80_columns_holds_every_figure(experiment, results):
-    text = printed(in_terminal(probe_document(experiment).brief))
-    assert max(map(len, text.splitlines())) <= 80
-    assert "…" not in text and "EMULATED" in text
-    for one in results[0].steps[:6]:
-        assert re.search(rf"^ +{one.outstanding} +{one.iops:.0f} .* {one.ios:,}", text, re.M)
 
 
 def test_probes_and_runs_are_not_shown_together(experiment, results, tmp_path):

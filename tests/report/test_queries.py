@@ -10,7 +10,6 @@ from support.pages import charts, render
 from support.synthetic_queries import make_query_run
 from support.terminal import show
 
-from stallmark import format
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import caution
 from stallmark.analysis.read.interval import ReadKind
@@ -36,16 +35,6 @@ def sweep(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sweep")
     make_query_run(folder / "1", run="each", dops=(1, 2, 4), only=(1, 6, 9))
     return summarise(find_records([folder]))
-
-
-def test_every_query_is_in_the_text_with_its_relative_run_time(compared):
-    text = Page(render(compared)).text
-    for variant in compared.queries.variants:
-        for cell in variant.cells:
-            assert cell.query in text and format.number(cell.seconds) in text
-    assert "0.250×" in text and "changed" in text and "failed" in text
-    assert "not QphH" in text and "not computed, because Q11 took longer than its timeout" in text
-    assert "usual" in text and "data file read" in text
 
 
 def test_what_is_emulated_is_marked_and_not_held_against_what_is_not(tmp_path):
@@ -77,18 +66,6 @@ def test_bars_are_relative_to_the_baseline_and_plans_that_changed_hatched(compar
         assert one.id in render(compared)
 
 
-def test_one_small_chart_for_each_query_over_parallelism(sweep):
-    groups = charts(sweep)
-    assert [one.title for one in groups["dop"]] == ["Q1", "Q6", "Q9"]
-    for one in groups["dop"]:
-        [line] = go.Figure(one.plotly).data
-        assert line.x == (1, 2, 4) and line.y == pytest.approx((1.0, 0.6, 0.36))
-    assert "query-relative" not in {one.id for one in [*groups["answer"], *groups["relative"]]}, (
-        "there is nothing to compare with"
-    )
-    assert "By degree of parallelism" in Page(render(sweep)).text
-
-
 @pytest.mark.parametrize("width", [60, 80, 140])
 def test_a_terminal_shows_every_query(compared, width):
     text = show(compared, width)
@@ -99,17 +76,6 @@ def test_a_terminal_shows_every_query(compared, width):
     assert rows["Q9"].split()[-1] == "0.250×*" and rows["Q11"].split()[-1] == "failed"
     flat = " ".join(text.split())
     assert "EMULATED" in flat and "not QphH" in flat and "not computed" in flat
-
-
-def test_a_terminal_shows_each_degree_of_parallelism(sweep):
-    text = show(sweep, 80)
-    assert re.search(r"Q6, DOP 2 +0\.600", text) and re.search(r"Q6, DOP 4 +0\.360", text)
-
-
-def test_streams_of_a_throughput_run(tmp_path):
-    make_query_run(tmp_path / "1", run="throughput", streams=3)
-    text = Page(render(summarise(find_records([tmp_path])))).text
-    assert "Streams of the throughput runs" in text and re.search(r"disks\s+refresh\s+6 ", text)
 
 
 def test_gaps_and_replicas_of_a_phase_are_shown_as_those_of_users_are(tmp_path):

@@ -34,7 +34,6 @@ from stallmark.report.table import (
     word,
 )
 from stallmark.report.terminal import InTerminal
-from stallmark.report.text import sentence
 
 HEADER = ["step", "TPS", "p95\nms", "hits", "device"]
 ROWS = [
@@ -184,15 +183,6 @@ def test_a_narrow_window_keeps_the_important_columns_and_names_the_others():
     assert "MB/s" in wide.split("cap 5%")[0] and "Not shown" not in wide
 
 
-@pytest.mark.parametrize("width", [60, 120])
-def test_findings_and_marks_stand_below(width):
-    experiment = given.buffer_pool()
-    flat = " ".join(show(experiment, width).split())
-    for told in map(sentence, (*experiment.findings, *(s.bottleneck.device_verdict for s in experiment.steps))):
-        assert " ".join(told.split()) in flat
-    assert "EMULATED: 8 spindles, 4 ms" in flat
-
-
 def test_what_is_much_the_same_of_repeats_is_said_once():
     runs = [
         replace(
@@ -222,14 +212,3 @@ def test_missing_values_and_markup_in_names():
     text = show(given.experiment([given.run([step])]), 200)
     assert "[red]cap[/red]" in text
     assert "–*" in text and format.TOO_SMALL in text
-
-
-def test_an_incomplete_run_is_marked_with_its_reason():
-    runs = given.buffer_pool().runs
-    cut = replace(runs[0], incomplete_because="the run was cut by Ctrl-C")
-    assert "incomplete: the run was cut by Ctrl-C" in " ".join(show(given.experiment([cut, *runs[1:]]), 80).split())
-
-
-def test_an_experiment_without_steps_is_still_shown():
-    run = replace(given.run([given.step()]), steps=[], incomplete_because="Ctrl-C")
-    assert "How much buffer pool" in show(given.experiment([run], emulated=True), 80)

@@ -16,7 +16,6 @@ from stallmark.report.text import sentence
 from stallmark.sizing import tables
 from stallmark.sizing.demand import demand_of
 from stallmark.sizing.document import sizing_document, sizing_in_json
-from stallmark.sizing.reach import SizingKind
 from stallmark.sizing.summary import SizingSummary, size, summarise_candidate
 from stallmark.sizing.wording import progress
 
@@ -82,36 +81,10 @@ def test_what_nobody_knows_is_no_column(found, tmp_path):
     assert not {"cost", "power W", "rack U", "TPS", "stand-in"} & set(bare.header)
 
 
-def test_the_table_has_what_is_carried_and_its_price(found):
-    row = dict(zip(tables.candidates(found).header, map(str, tables.candidates(found).rows[0]), strict=True))
-    assert (row["TPS"], row["TPS per 1,000 cost"], row["TPS/U"]) == ("500", "11.9", "125")
-    assert row["interval"] == "1.14 to 1.25" and row["replay"] == "1.14 to 1.25"
-
-
-def test_wanted_and_reached_stand_side_by_side(found):
-    table = tables.stand_in_quantities(found)
-    assert table.header == ["quantity", "profile", "new array", "cheap array"]
-    assert [str(cell) for cell in table.rows[0]] == [
-        "reads per s",
-        "1,000",
-        f"1,020 (+2.0{NBSP}%)",
-        f"700 (−30{NBSP}%)",
-    ]
-    assert table.rows[0][3].kind == "apart" and table.rows[0][2].kind == ""
-
-
 def test_percentiles_of_a_stream_want_samples_beyond_them():
     stream = a_replay().levels[0].streams[0]
     assert tables.percentile(stream, 0.5) < tables.percentile(stream, 0.99)
     assert tables.percentile(stream.changed(histogram=((1.0, 900),)), 0.99) is None
-
-
-def test_the_json_has_what_the_page_shows(found):
-    said = json.loads(json.dumps(sizing_in_json(found)))
-    first, second = said["candidates"]
-    assert said["carried"] and (first["standing"], second["standing"]) == ("carries", "carries_not")
-    assert first["low"] == pytest.approx(1.25 / 1.1) and first["per_s_per_cost"] == pytest.approx(500 / 42_000)
-    assert first["stand_in"]["ends"]["kind"] == SizingKind.STAND_IN_ENDS and said["today"]["name"] == "old disks"
 
 
 def test_size_writes_the_page_and_says_which_carries_it(folders, tmp_path):

@@ -132,13 +132,3 @@ def _sample(number: int, session: int, clock: float) -> dict[str, list[tuple]]:
 KINDS: tuple[Callable[[Path], None], ...] = (
     experiment, killed, brokerage, loads, queries, probed, imported, collected, collecting, sizing,
 )  # fmt: skip
-
-
-def make_each(folder: Path) -> dict[str, Path]:
-    """Make a folder of each kind in `folder`, and return them by name."""
-    made = {}
-    for kind in KINDS:
-        made[kind.__name__] = folder / kind.__name__
-        made[kind.__name__].mkdir(parents=True)
-        kind(made[kind.__name__])
-    return made

@@ -26,7 +26,6 @@ from stallmark.collectors.mssql.waits import class_of, is_benign
 from stallmark.lab.selftest.checks import deadlocks as selftest_deadlocks
 from stallmark.record.manifest import read_manifest
 from stallmark.record.reader import Record
-from stallmark.report.experiment import experiment_in_json
 from stallmark.report.sections import server as tables
 from stallmark.report.sections import transactions
 from stallmark.report.sections.transactions import statements as statements_table
@@ -370,27 +369,6 @@ def test_trouble_with_the_storage_leaves_no_figure_standing(tmp_path):
 
 
 # The report
-
-
-def test_the_report_shows_files_waits_and_procedures(tmp_path):
-    folder = run(
-        tmp_path / "run",
-        server_waits=wait_rows("PAGEIOLATCH_SH", 800, 5000, 200),
-        procedures=plan_rows("A", 0, 99, 400, 2.5),
-    )
-    experiment = summary(named(folder, "transfer"))
-    files = {str(row[1]): [str(cell) for cell in row[2:]] for row in tables.files(experiment).rows}
-    assert files["bank/bank"] == ["data", "800", "6.55", "8.00", "6.25", "80.0", "0.655", "8.00", "2.50", "0"]
-    assert files["crm/crm"][0] == "another database"
-    [wait] = tables.server_waits(experiment).rows
-    assert [str(cell) for cell in wait[1:]] == ["PAGEIOLATCH_SH", "I/O", "24,000", "4,800", "200", "6.00"]
-    [procedure] = tables.procedures(experiment).rows
-    assert [str(c).replace("\u00a0", " ") for c in procedure[1:]] == [
-        "bank.transfer", "12,000", "100 %", "2.50", "20.0", "5.00", "2.00",
-    ]  # fmt: skip
-    page = Page(render(experiment))
-    assert "server" in page.ids and "bank/bank_log" in page.text and "PAGEIOLATCH_SH" in page.text
-    assert experiment_in_json(experiment)["runs"][0]["steps"][0]["files"][0]["name"] == "bank/bank"
 
 
 def test_the_report_of_another_server_has_its_processes_alone(tmp_path):

@@ -1,14 +1,19 @@
 """Every column our SQL names is documented for every version the file serves: nobody here has a server to ask."""
 
+import hashlib
+import json
+import os
 import re
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+import sqlfluff
 from ruamel.yaml import YAML
 from sqlfluff.core import Linter
+from support.tsql import parsers
 
 from stallmark.collectors import OF_STATEMENTS, ON_REQUEST, REGISTRY
 from stallmark.collectors.mssql.collector import MssqlCollector, azure_statement, known_as, statement, with_databases
@@ -43,58 +48,61 @@ COLLECTORS = [
 QUERIES = [kind for kind in COLLECTORS if kind is not ErrorLog]  # which calls a procedure
 
 
+class Query(NamedTuple):
+    """Names in a query: its sources by alias (None for a table it builds itself), the columns that it asks for, as
+    [alias, column], and the columns of its result."""
+
+    sources: dict[str, str | None]
+    columns: list[list[str]]
+    answered: list[str]
+
+
 @cache
-def parsed(sql: str) -> Any:
+def read(sql: str) -> Query:
+    """Return the names in a query. sqlfluff needs a tenth of a second for one, and parses each once for ever."""
+    key = hashlib.sha256(f"{sqlfluff.__version__}\0{Path(__file__).read_text()}\0{sql}".encode()).hexdigest()
+    known = parsers.KNOWN / f"{key}.json"
+    if not known.exists():
+        known.parent.mkdir(parents=True, exist_ok=True)
+        (part := known.with_suffix(f".{os.getpid()}")).write_text(json.dumps(names_in(sql)))
+        part.replace(known)
+    return Query(*json.loads(known.read_text()))
+
+
+def names_in(sql: str) -> Query:
     tree = Linter(dialect="tsql").parse_string(sql).tree
     assert tree is not None and not list(tree.recursive_crawl("unparsable")), sql
-    return tree
+    sources: dict[str, str | None] = {}
+    for element in tree.recursive_crawl("from_expression_element"):
+        view = re.match(r"[\w.]+", element.raw)
+        alias = re.search(r"\bAS\s+(\w+)\s*(\(|$)", element.raw)
+        assert alias, f"{element.raw} has no alias"
+        sources[alias[1]] = view[0] if view else None
+    columns = []
+    for reference in tree.recursive_crawl("column_reference"):
+        alias, _, column = bare(reference.raw).rpartition(".")
+        assert alias, f"{reference.raw} does not say whose it is"
+        columns.append([alias, column])
+    answered = []
+    for element in next(tree.recursive_crawl("select_clause")).recursive_crawl("select_clause_element"):
+        alias = re.search(r"\bAS\s+(\[?\w+\]?)$", element.raw)
+        answered.append(bare(alias[1] if alias else element.raw.rpartition(".")[2]))
+    return Query(sources, columns, answered)
 
 
 def bare(name: str) -> str:
     return name.replace("[", "").replace("]", "")
 
 
-def sources(sql: str) -> dict[str, str | None]:
-    """Return the query's sources by alias; None for a table it builds itself."""
-    found: dict[str, str | None] = {}
-    for element in parsed(sql).recursive_crawl("from_expression_element"):
-        view = re.match(r"[\w.]+", element.raw)
-        alias = re.search(r"\bAS\s+(\w+)\s*(\(|$)", element.raw)
-        assert alias, f"{element.raw} has no alias"
-        found[alias[1]] = view[0] if view else None
-    return found
-
-
-def columns(sql: str) -> set[tuple[str, str]]:
-    """The columns the query names, as (alias, column)."""
-    found = set()
-    for reference in parsed(sql).recursive_crawl("column_reference"):
-        alias, _, column = bare(reference.raw).rpartition(".")
-        assert alias, f"{reference.raw} does not say whose it is"
-        found.add((alias, column))
-    return found
-
-
-def answered(sql: str) -> list[str]:
-    """The names of the columns of the result."""
-    select = next(parsed(sql).recursive_crawl("select_clause"))
-    names = []
-    for element in select.recursive_crawl("select_clause_element"):
-        alias = re.search(r"\bAS\s+(\[?\w+\]?)$", element.raw)
-        names.append(bare(alias[1] if alias else element.raw.rpartition(".")[2]))
-    return names
-
-
 def check(sql: str, version: int | None) -> None:
     """`version` None: Azure SQL Database."""
-    aliases = sources(sql)
-    for view in filter(None, aliases.values()):
+    query = read(sql)
+    for view in filter(None, query.sources.values()):
         where = DOCUMENTED[view]["azure"]
         assert where is not False if version is None else where != "only", f"{view} is not there"
-    named = columns(sql)
-    assert named
-    for alias, column in named:
-        view = aliases[alias]
+    assert query.columns
+    for alias, column in query.columns:
+        view = query.sources[alias]
         if view is None:
             continue
         documented = DOCUMENTED[view]
@@ -190,29 +198,29 @@ def test_the_answer_has_the_columns_of_the_table(kind: type[MssqlCollector]) -> 
     texts = {statement(kind.name, version) for version in VERSIONS} | {azure_statement(kind.name) or ""}
     for sql in filter(None, texts):
         if kind is UserWaits:
-            assert answered(sql) == ["application", "status", "wait_type", "users"]
+            assert read(sql).answered == ["application", "status", "wait_type", "users"]
         elif issubclass(kind, LogLatency):
-            assert answered(sql) == ["server_time", "epoch", "session", "dropped", "histogram"]
+            assert read(sql).answered == ["server_time", "epoch", "session", "dropped", "histogram"]
         elif kind is Cpu:
-            assert answered(sql) == ["server_time", "age_ms", "platform", "record"]
+            assert read(sql).answered == ["server_time", "age_ms", "platform", "record"]
         elif kind is Blocking:
-            assert answered(sql) == ["blocked", "blocker", "wait_type"]
+            assert read(sql).answered == ["blocked", "blocker", "wait_type"]
         elif kind is Volumes:
-            assert answered(sql) == ["machine", "mount_point"]
+            assert read(sql).answered == ["machine", "mount_point"]
         elif kind is StatisticsUpdates:
-            assert answered(sql) == ["server_time", "table", "statistic", "counted_at"]
+            assert read(sql).answered == ["server_time", "table", "statistic", "counted_at"]
         elif kind is StatementReads:
-            assert answered(sql) == [*kind.columns.names, "declared"]
+            assert read(sql).answered == [*kind.columns.names, "declared"]
         elif kind is Deadlocks:
-            assert answered(sql) == ["happened", "event"]
+            assert read(sql).answered == ["happened", "event"]
         elif kind is Statements:  # what it names itself, and what it asks for a plan with
             own = {"statement", "planned", "position"}
-            assert {*answered(sql)} - {"begins", "ends", "plan_handle", "database"} == {*kind.columns.names} - own
+            assert {*read(sql).answered} - {"begins", "ends", "plan_handle", "database"} == {*kind.columns.names} - own
         else:
             ours = {"wait_class", "benign"} if kind in (ServerWaits, SessionWaits) else set()
             ours |= {"database"} if kind in (LogSpace, QueryStoreState) else set()
             told = {"database"} if kind in (Procedures, Replicas) else set()
-            asked = [name for name in answered(sql) if name not in told]
+            asked = [name for name in read(sql).answered if name not in told]
             assert asked == [name for name in kind.columns.names if name not in ours]
 
 
@@ -233,6 +241,6 @@ def test_no_view_is_asked_by_two_collectors_at_once() -> None:
     own SQL, which the others leave out, are read for such a load alone."""
     seen: dict[str, str] = {}
     for kind in set(QUERIES) - {StatementReads}:
-        for view in filter(None, sources(statement(kind.name, 17)).values()):
+        for view in filter(None, read(statement(kind.name, 17)).sources.values()):
             if ".dm_" in view and view not in MANY_ASK:
                 assert seen.setdefault(view, kind.name) == kind.name, view

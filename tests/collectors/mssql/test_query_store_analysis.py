@@ -103,20 +103,6 @@ def test_the_longest_waits_stand_beside_their_procedure(tmp_path):
     assert found.waits == [("Buffer IO", pytest.approx(4000)), ("Tran Log IO", pytest.approx(300))]
 
 
-def test_the_report_shows_it(tmp_path):
-    folder = run(
-        tmp_path / "run",
-        query_store=[*statements("1 in 9 as 0", 400, 2.5), *statements("3 in 9 as 0", 1, 0, procedure="bank.balance")],
-        query_store_waits=waits("bank.transfer: Buffer IO", 4000),
-    )
-    experiment = summary(folder)
-    first, second = ([str(cell) for cell in row[1:]] for row in server_tables.query_store(experiment).rows)
-    assert first == ["bank.transfer", "12,000", "2.50", "20.0", "5.00", "0.100", "2.00", "Buffer IO 4,000"]
-    assert second[0] == "bank.balance" and second[-1] == "–"
-    assert "Query Store" in render(experiment)
-    assert experiment_in_json(experiment)["runs"][0]["steps"][0]["query_store"][0]["name"] == "bank.transfer"
-
-
 def states(
     full_from: float | None, reason: int = 65536, until: float = SECONDS + 1, **more: Any
 ) -> Iterable[dict[str, Any]]:

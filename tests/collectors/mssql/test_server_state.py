@@ -285,19 +285,3 @@ def test_what_is_wanted_is_asked_for():
     for thing, counter in WANTED:
         assert f"'{thing}'" in sql and f"'{counter}'" in sql
         assert (thing, counter) in names or thing in NOT_PUBLISHED
-
-
-def test_the_report_shows_it(tmp_path):
-    rows = [pool(30, "bank", "DATA_PAGE", 131072, read=10)]
-    experiment = summary(run(tmp_path / "run", performance=performance(), buffer_pool=rows, **everything()))
-    [memory] = server_tables.memory(experiment).rows
-    assert [str(cell).replace("\u00a0", " ") for cell in memory[1:]] == [
-        *("965", "–", "50,000", "800", "25.0 %", "30.0", "90.0", "60.0", "0", "2 GiB", "3 GiB", "1.68 GiB", "300 MiB")
-    ]
-    [log] = server_tables.log_and_tempdb(experiment).rows
-    assert [str(cell).replace("\u00a0", " ") for cell in log[1:]] == [
-        *("400", "6.00", "1.25", "390", "2.00", "35.0 %", "1", "log backup", "8 MiB", "3.57", "4.00", "6", "2.57", "3")
-    ]
-    [held] = server_tables.pool_contents(experiment).rows
-    assert [str(cell).replace("\u00a0", " ") for cell in held[1:4]] == ["bank", "data page", "1 GiB"]
-    assert "Contents of the buffer pool" in render(experiment)

@@ -137,6 +137,11 @@ def test_cpu_time_is_of_the_process_where_it_was_recorded(import_texts):
     newer = [*machine, r"Process V2(sqlservr:4711)\% Processor Time"]
     assert import_texts(pdh(newer, (1,) * 4, (40, 60, 50, 90))).server("cpu_s") == pytest.approx([0.9 * 15])
     assert import_texts(pdh(machine[:2], (1, 1), (40, 60))).server("cpu_s") == pytest.approx([0.5 * 2 * 15])
+    others = [rf"Processor({core})\% Idle Time" for core in range(4)]
+    found = import_texts(pdh([machine[2], *others], *[(50, 1, 1, 1, 1)] * 2))
+    assert found.server("cpu_s") == pytest.approx([0.5 * 4 * 15]) and found.manifest.server.cores == 4
+    small = import_texts(pdh([machine[2], *others], *[(50, 1, 1, 1, 1)] * 2).lower().replace("(pdh-csv", "(PDH-CSV"))
+    assert small.server("cpu_s") == found.server("cpu_s")  # as Get-Counter writes names
     paths = [machine[2], r"SQLServer:SQL Statistics\Batch Requests/sec"]
     with pytest.raises(StallmarkError, match=r"no interval.*not how many there are; record Processor\(\*\)"):
         import_texts(pdh(machine[2:], (1,), (50,)))

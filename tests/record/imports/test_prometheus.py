@@ -121,6 +121,16 @@ def test_the_series_alone_and_any_order_of_the_keys(import_texts):
     assert both.io("reads") == [15, 15] and both.io("read_bytes") == [4096, 4096]
 
 
+def test_series_of_a_longer_step_are_named(import_texts):
+    reads = json.loads(answer((disk("reads_completed"), [0, 15, 30, 45, 60, 75, 90, 105, 120])))
+    bytes_ = json.loads(answer((disk("read_bytes"), [0, 1, 2])))
+    for place, point in enumerate(bytes_["data"]["result"][0]["values"]):
+        point[0] = BEGIN + 60 * place
+    found = import_texts(json.dumps(reads) + json.dumps(bytes_))
+    assert found.io("reads") == [15] * 8 and found.io("read_bytes") == [None] * 8
+    assert any("read_bytes sda" in note and "one step" in note for note in found.manifest.notes)
+
+
 def test_warnings_of_an_answer_are_noted(import_texts):
     text = answer((disk("reads_completed"), [0, 15]))
     found = import_texts(text[:-1] + ', "warnings": ["results truncated due to limit"]}')

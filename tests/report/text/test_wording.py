@@ -99,3 +99,21 @@ def test_a_sentence_is_found_and_a_docstring_an_error_and_a_name_are_none():
     assert sentences("verdict = 'The storage is too slow.'") == ["The storage is too slow."]
     assert sentences("Section('a', 'b', [Words('The storage is too slow.')])") == ["The storage is too slow."]
     assert sentences("verdict = f'{a} waited for storage most of the time, and {b}'") != []
+
+
+def texts_of(template: str) -> list[str]:
+    """Return the text of a template that is neither mark-up nor made elsewhere."""
+    without = re.sub(r"{#.*?#}|{%.*?%}|<(svg|script|style).*?</\1>", "", template, flags=re.S)
+    return [text.strip() for text in re.split(r"<[^>]*>", re.sub(r"{{.*?}}", "x", without)) if text.strip()]
+
+
+@pytest.mark.parametrize("path", sorted((REPORT / "templates").glob("*.html")), ids=lambda path: path.name)
+def test_a_template_holds_headings_and_labels_alone(path):
+    held = texts_of(path.read_text(encoding="utf-8"))
+    assert [text for text in held if " " in text and re.search(r"\w[^\w\s.]?\.(\s|$)", text)] == []
+
+
+def test_a_sentence_of_a_template_is_found():
+    assert texts_of("<p>{{ name }} was not measured.</p><h3>By step</h3>{# Why. #}") == [
+        "x was not measured.", "By step",
+    ]  # fmt: skip

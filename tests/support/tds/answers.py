@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from support.tds import tokens
-from support.tds.datatypes import INT, DataType
+from support.tds.datatypes import INT
 from support.tds.tokens import Column
 
 ENDING_THE_TRANSACTION = (1205, 3960)  # the server rolls back by itself
@@ -27,22 +27,6 @@ class Count:
     """The rows a statement touched."""
 
     rows: int
-
-
-@dataclass(frozen=True)
-class Output:
-    """An output parameter of a procedure; `name` with its @."""
-
-    name: str
-    type: DataType
-    value: Any
-
-
-@dataclass(frozen=True)
-class Status:
-    """A procedure's return value; 0 where nothing is said."""
-
-    value: int
 
 
 @dataclass(frozen=True)
@@ -72,15 +56,9 @@ class Use:
     database: str
 
 
-@dataclass(frozen=True)
-class Wait:
-    """The steps before it are sent, the rest follows later."""
-
-    seconds: float
-
-
 class Hold:
-    """As `Wait`, until a test says `release()`. `reached` is set once the request has arrived."""
+    """The steps before it are sent, the rest when a test calls `release()`. `reached` is set once the request has
+    arrived."""
 
     def __init__(self) -> None:
         self.reached = threading.Event()
@@ -106,18 +84,14 @@ class Hold:
 
 @dataclass(frozen=True)
 class Cut:
-    """The connection ends here: what comes before it is sent, without the answer's end.
+    """The connection ends here: what comes before it is sent, without the answer's end. `reset`: as when a server
+    dies; otherwise as when it closes in order."""
 
-    `after`: of the whole answer only so many bytes arrive, packet header included. `reset`: as when a server dies;
-    otherwise as when it closes in order.
-    """
-
-    after: int | None = None
     reset: bool = True
 
 
-Step = Rows | Count | Output | Status | Info | Error | Use | Wait | Hold | Cut
-Piece = bytes | Wait | Hold | Cut
+Step = Rows | Count | Info | Error | Use | Hold | Cut
+Piece = bytes | Hold | Cut
 
 
 class Flow(NamedTuple):
@@ -155,8 +129,7 @@ class Rendered(NamedTuple):
 def render(steps: Iterable[Step], flow: Flow, more: bool = False) -> Rendered:
     """The answer's bytes. `more`: another call's answer follows."""
     out = _Stream()
-    status, failed, fatal = 0, False, False
-    outputs: list[Output] = []
+    failed, fatal = False, False
     in_transaction = before = flow.in_transaction and not flow.resets
     statement = tokens.DONE_IN_PROCEDURE if flow.in_procedure else tokens.DONE
 
@@ -187,10 +160,6 @@ def render(steps: Iterable[Step], flow: Flow, more: bool = False) -> Rendered:
             case Use(database):
                 out.put(tokens.changed_text(tokens.DATABASE, database, flow.database))
                 out.put(tokens.info(5701, 10, 2, f"Changed database context to '{database}'."))
-            case Output():
-                outputs.append(step)
-            case Status(value):
-                status = value
             case _:
                 out.interrupt(step)
     if flow.ends is not None and in_transaction and not failed and not (before and flow.is_nested):
@@ -200,11 +169,9 @@ def render(steps: Iterable[Step], flow: Flow, more: bool = False) -> Rendered:
         out.put(tokens.error(MISMATCH, 16, 2, _mismatch(before, in_transaction)))
         failed = True
     if flow.in_procedure:
-        out.put(tokens.return_status(status))
+        out.put(tokens.return_status(0))
         if flow.handle is not None:
             out.put(tokens.return_value(0, "", INT, flow.handle))
-        for ordinal, output in enumerate(outputs):
-            out.put(tokens.return_value(ordinal, output.name, output.type, output.value))
         out.done(tokens.DONE_PROCEDURE, tokens.ERROR_BIT if failed and not flow.more_after else 0)
     if flow.more_after or not out.is_done:
         out.done(tokens.DONE, tokens.ERROR_BIT if failed else 0)
@@ -241,7 +208,7 @@ class _Stream:
         self._decide(more=True)
         self._undecided = (token, bits, count, command)
 
-    def interrupt(self, step: Wait | Hold | Cut) -> None:
+    def interrupt(self, step: Hold | Cut) -> None:
         self._decide(more=True)
         self._pieces += [b"".join(self._parts), step]
         self._parts = []

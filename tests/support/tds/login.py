@@ -3,7 +3,6 @@
 import hmac
 import struct
 from dataclasses import dataclass, field
-from typing import Literal
 
 from support.tds.packets import Malformed
 from support.tds.tokens import VERSION
@@ -17,8 +16,6 @@ ENCRYPT_OFF, ENCRYPT_ON, ENCRYPT_NOT_SUPPORTED, ENCRYPT_REQUIRED = range(4)
 UTF8_FEATURE = 0x0A
 
 _PASSWORD, _EXTENSION = 2, 5  # among the fields of LOGIN7
-
-Encrypted = Literal["not", "login", "all"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +32,7 @@ class Login:
     features: dict[int, bytes]
     """Features that the client wishes to use, by FeatureId."""
     _password: str = field(repr=False, compare=False)
-    encrypted: Encrypted = "not"
+    encrypted: bool = False
 
     def has_password(self, password: str) -> bool:
         return hmac.compare_digest(self._password.encode(), password.encode())

@@ -4,17 +4,20 @@ import re
 from collections.abc import Iterable, Sequence
 
 from support.tds.answers import Error, Rows, Step, Use
-from support.tds.datatypes import BIT, INT, MAX, SMALLINT, TINYINT, DataType, nvarchar, varbinary, varchar
+from support.tds.datatypes import INT, SMALLINT, nvarchar, varbinary, varchar
 from support.tds.requests import Request, plain
 from support.tds.tokens import Column
 
-VERSION = "Microsoft SQL Server 2022 (RTM-CU13) - 16.0.4105.2 (X64) the responder of Stallmark's tests"
 PROPERTIES = {
     "ProductVersion": "16.0.4105.2", "ProductLevel": "RTM", "ProductMajorVersion": "16",
     "Edition": "Developer Edition (64-bit)", "EngineEdition": "3", "ServerName": "responder",
     "MachineName": "responder", "InstanceName": "", "Collation": "SQL_Latin1_General_CP1_CI_AS", "IsClustered": "0",
     "IsHadrEnabled": "0",
 }  # fmt: skip
+VERSION = Rows(
+    [Column("", nvarchar(300))],
+    [("Microsoft SQL Server 2022 (RTM-CU13) - 16.0.4105.2 (X64) the responder of Stallmark's tests",)],
+)
 SESSION = Rows([Column(name, INT) for name in ("database_id", "options", "lock_timeout_ms")], [(5, 5496, -1)])
 """Database, options and lock timeout of a session."""
 _SETTINGS = re.compile(r"\s*(SET|USE|BEGIN\s+TRAN|COMMIT|ROLLBACK|SAVE\s+TRAN|IF\s+@@TRANCOUNT)\b", re.I)
@@ -34,13 +37,9 @@ def use(request: Request) -> Iterable[Step]:
     return [Use(match[1])] if match else []
 
 
-def version(text: str) -> Rows:
-    return Rows([Column("", nvarchar(300))], [(text,)])
-
-
-def server_properties(request: Request, more: dict[str, str]) -> Iterable[Step]:
+def server_properties(request: Request) -> Iterable[Step]:
     """A row with one column for each SERVERPROPERTY in the text, as text: whoever asks should CAST."""
-    known = {name.lower(): value for name, value in {**PROPERTIES, **more}.items()}
+    known = {name.lower(): value for name, value in PROPERTIES.items()}
     names = _PROPERTY.findall(request.text)
     return [Rows([Column("", nvarchar(128)) for _ in names], [[known.get(name.lower()) for name in names]])]
 
@@ -67,53 +66,6 @@ class ExtendedProperties:
             found = [(self.values[name],)] if name in self.values else []
             return [Rows([Column("value", nvarchar(3750))], found)]
         return []
-
-
-def describe_parameters(types: Sequence[DataType]) -> Rows:
-    """Answer sp_describe_undeclared_parameters; the driver asks it about a NULL whose type nobody told."""
-    text, number = nvarchar(256), INT
-    described = [("parameter_ordinal", number), ("name", text), ("suggested_system_type_id", number),
-        ("suggested_system_type_name", text), ("suggested_max_length", SMALLINT), ("suggested_precision", TINYINT),
-        ("suggested_scale", TINYINT), ("suggested_user_type_id", number), ("suggested_user_type_database", text),
-        ("suggested_user_type_schema", text), ("suggested_user_type_name", text),
-        ("suggested_assembly_qualified_type_name", nvarchar(4000)), ("suggested_xml_collection_id", number),
-        ("suggested_xml_collection_database", text), ("suggested_xml_collection_schema", text),
-        ("suggested_xml_collection_name", text), ("suggested_is_xml_document", BIT),
-        ("suggested_is_case_sensitive", BIT), ("suggested_is_fixed_length_clr_type", BIT), ("suggested_is_input", BIT),
-        ("suggested_is_output", BIT), ("formal_parameter_name", text), ("suggested_tds_type_id", number),
-        ("suggested_tds_length", number)]  # fmt: skip
-    rows = []
-    for ordinal, kind in enumerate(types, 1):
-        name, system, length, precision, scale = _catalogued(kind)
-        rows.append((ordinal, f"@P{ordinal}", system, name, length, precision, scale, *[None] * 9, False, False,
-                     False, True, False, None, kind.token, kind.size))  # fmt: skip
-    return Rows([Column(name, kind) for name, kind in described], rows)
-
-
-def _catalogued(kind: DataType) -> tuple[str, int, int, int, int]:
-    """Name with its arguments, system_type_id, length in bytes, precision and scale, as sys.types has them."""
-    length = -1 if kind.size == MAX else kind.size
-    if kind.name == "int":
-        return {1: ("tinyint", 48, 1, 3, 0), 2: ("smallint", 52, 2, 5, 0), 4: ("int", 56, 4, 10, 0),
-                8: ("bigint", 127, 8, 19, 0)}[kind.size]  # fmt: skip
-    if kind.name == "float":
-        return ("real", 59, 4, 24, 0) if kind.size == 4 else ("float", 62, 8, 53, 0)
-    if kind.name in ("decimal", "numeric"):
-        return f"decimal({kind.precision},{kind.scale})", 106, kind.size, kind.precision, kind.scale
-    if kind.name in ("varchar", "char", "varbinary", "nvarchar"):
-        shown = "max" if length < 0 else length // 2 if kind.name == "nvarchar" else length
-        return f"{kind.name}({shown})", _SYSTEM_TYPES[kind.name], length, 0, 0
-    if kind.name == "datetime2":
-        digits = 19 if not kind.scale else 20 + kind.scale
-        return f"datetime2({kind.scale})", 42, 8, digits, kind.scale
-    return kind.name, _SYSTEM_TYPES[kind.name], kind.size, *_PRECISIONS.get(kind.name, (0, 0))
-
-
-_SYSTEM_TYPES = {
-    "varchar": 167, "char": 175, "nvarchar": 231, "varbinary": 165, "uniqueidentifier": 36, "date": 40,
-    "datetime": 61, "bit": 104,
-}  # fmt: skip
-_PRECISIONS = {"date": (10, 0), "datetime": (23, 3), "bit": (1, 0)}
 
 
 def type_info(request: Request) -> Iterable[Step]:

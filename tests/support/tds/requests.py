@@ -18,7 +18,6 @@ NUMBERED = {
 }  # fmt: skip
 _STATEMENT_AT = {"sp_executesql": 0, "sp_prepare": 2, "sp_prepexec": 2, "sp_prepexecrpc": 1}
 _VALUES_FROM = {"sp_executesql": 2, "sp_prepare": 4, "sp_prepexec": 3, "sp_prepexecrpc": 2, "sp_execute": 1}
-_TABLE_TYPE = 0xF3
 _TRANSACTION_REQUESTS = {5: "BEGIN", 7: "COMMIT", 8: "ROLLBACK", 9: "SAVE"}
 _SIZE_AND_USED = struct.Struct("<H5xH")  # of an nvarchar, with the collation between
 _BULK = re.compile(r"\s*INSERT\s+BULK\s+([^\s(]+)", re.I)
@@ -29,10 +28,8 @@ _NAME = re.compile(r"\s*((?:\[[^\]]+\]|\w+)(?:\.(?:\[[^\]]+\]|\w+))*)\s*;?\s*")
 class Parameter(NamedTuple):
     name: str
     """With its @, or empty."""
-    type: DataType | None
-    """None: a table."""
+    type: DataType
     value: Any
-    """Of a table: the list of its rows."""
     output: bool
 
 
@@ -134,32 +131,9 @@ def _read_call(reader: Reader) -> tuple[str, tuple[Parameter, ...]]:
             break
         name = reader.characters(length)
         status = reader.byte()
-        if reader.data[reader.position] == _TABLE_TYPE:
-            parameters.append(Parameter(name, None, _read_table(reader), False))
-        else:
-            kind = read_type(reader)
-            parameters.append(Parameter(name, kind, kind.read(reader), bool(status & 1)))
+        kind = read_type(reader)
+        parameters.append(Parameter(name, kind, kind.read(reader), bool(status & 1)))
     return procedure, tuple(parameters)
-
-
-def _read_table(reader: Reader) -> list[tuple]:
-    """A table-valued parameter."""
-    reader.byte()
-    for _ in ("database", "schema", "type"):
-        reader.short_text()
-    count = reader.u16()
-    types = []
-    for _ in range(0 if count == 0xFFFF else count):
-        reader.take(6)
-        types.append(read_type(reader))
-        reader.short_text()
-    while token := reader.byte():  # orders and keys
-        pairs = reader.u16()
-        reader.take(pairs * (3 if token == 0x10 else 2))
-    rows = []
-    while reader.byte():
-        rows.append(tuple(kind.read(reader) for kind in types))
-    return rows
 
 
 def read_bulk(body: bytes) -> tuple[list[Column], list[tuple]]:

@@ -11,14 +11,11 @@ tuples. (bulkcopy_arrow lets go of it.)
 
 import argparse
 import contextlib
-import heapq
-import itertools
 import runpy
 import selectors
 import socket
 import struct
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import Literal
@@ -34,15 +31,15 @@ _LINGER_NOT = struct.pack("ii", 1, 0)
 
 
 class Responder:
-    """`encryption`: what it agrees to when the client does not demand any: "none", "login" (the login alone) or
-    "required" (everything). Without `record` nothing is kept and bulk loads are swallowed: for benchmarks."""
+    """`encryption`: none unless the client demands it, required, or never. Without `record` nothing is kept and bulk
+    loads are swallowed: for benchmarks."""
 
     def __init__(
         self,
         script: Script,
         *,
         port: int = 0,
-        encryption: Literal["none", "login", "required", "never"] = "none",
+        encryption: Literal["none", "required", "never"] = "none",
         record: bool = True,
     ):
         self._shared = Shared(script, encryption, record)
@@ -53,8 +50,6 @@ class Responder:
         self._wake, self._woken = socket.socketpair()
         self._woken.setblocking(False)
         self._calls: deque[Callable[[], None]] = deque()
-        self._timers: list[tuple[float, int, Callable[[], None]]] = []
-        self._order = itertools.count()
         self._buffer = bytearray(BUFFER)
         self._connections: set[_Connection] = set()
         self._stopping = False
@@ -102,9 +97,6 @@ class Responder:
         with contextlib.suppress(OSError):  # it has stopped already
             self._wake.send(b"\0")
 
-    def later(self, seconds: float, action: Callable[[], None]) -> None:
-        heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._order), action))
-
     def __enter__(self) -> "Responder":
         self._thread = threading.Thread(target=self.run, name="tds-responder", daemon=True)
         self._thread.start()
@@ -125,22 +117,13 @@ class Responder:
         self._selector.register(self._woken, selectors.EVENT_READ, self._on_wake)
         try:
             while not self._stopping:
-                for key, events in select(self._pause()):
+                for key, events in select():
                     key.data(events)
-                if self._timers:
-                    self._run_timers()
         finally:
             for connection in list(self._connections):
                 connection.close(reset=False)
             for thing in (self._selector, self._listener, self._wake, self._woken):
                 thing.close()
-
-    def _pause(self) -> float | None:
-        return max(0.0, self._timers[0][0] - time.monotonic()) if self._timers else None
-
-    def _run_timers(self) -> None:
-        while self._timers and self._timers[0][0] <= time.monotonic():
-            heapq.heappop(self._timers)[2]()
 
     def _on_wake(self, events: int) -> None:
         self._woken.recv(4096)
@@ -193,9 +176,6 @@ class _Connection:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
         self._end()
 
-    def later(self, seconds: float, go_on: Callable[[], None]) -> None:
-        self._responder.later(seconds, go_on)
-
     def from_elsewhere(self, go_on: Callable[[], None]) -> None:
         self._responder.call(go_on)
 
@@ -245,10 +225,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tds.responder", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0: a free one; it is printed")
     parser.add_argument("--script", help="a Python file that defines `script`; without it: see tds/benchmark.py")
-    parser.add_argument("--encryption", choices=["none", "login", "required"], default="none")
     arguments = parser.parse_args()
     script = runpy.run_path(arguments.script)["script"] if arguments.script else benchmark.script()
-    responder = Responder(script, port=arguments.port, encryption=arguments.encryption, record=False)
+    responder = Responder(script, port=arguments.port, record=False)
     print(responder.port, flush=True)
     with contextlib.suppress(KeyboardInterrupt):
         responder.run()

@@ -20,10 +20,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from support.tds import questions
-from support.tds.answers import Count, Cut, Error, Rendered, Status, Step
-from support.tds.datatypes import DataType
+from support.tds.answers import Count, Cut, Error, Rendered, Step
 from support.tds.login import Login
-from support.tds.requests import Request, bulk_table, called_in, plain
+from support.tds.requests import Request, bulk_table, plain
 from support.tds.tokens import Column
 
 Answer = Sequence[Step] | Callable[[Request], Iterable[Step]]
@@ -35,16 +34,13 @@ class Rule:
         fits: Callable[[Any], bool],
         steps: tuple[Any, ...],
         times: int | None = None,
-        *,
-        varies: bool = False,
         after_bytes: int | None = None,
     ):
-        """`steps`: the answer, or one callable that gets the request and gives it. `varies`: whether the rule fits
-        depends on more than the statement or the procedure's name."""
+        """`steps`: the answer, or one callable that gets the request and gives it."""
         self._fits = fits
         self._steps = steps
         self.times = times
-        self.is_constant = not varies and times is None and not (steps and callable(steps[0]))
+        self.is_constant = times is None and not (steps and callable(steps[0]))
         self.after_bytes = after_bytes
         self.rendered: dict[Any, Rendered] = {}
         """For the session: the answer as bytes, by flow."""
@@ -69,12 +65,9 @@ class Script:
         *,
         password: str | None = None,
         databases: Iterable[str] | None = None,
-        version: str = questions.VERSION,
-        properties: dict[str, str] | None = None,
         answer_unknown: Sequence[Step] | None = None,
     ):
-        """None for `password` or `databases`: any will do. `properties`: of SERVERPROPERTY, beside the usual ones.
-        `answer_unknown`: instead of error 50000."""
+        """None for `password` or `databases`: any will do. `answer_unknown`: instead of error 50000."""
         self.password = password
         self.databases = None if databases is None else {name.lower() for name in databases}
         """In lower case; others cannot be opened."""
@@ -85,11 +78,8 @@ class Script:
             Rule(self.properties.asked_for, (self.properties.answer,)),
             Rule(lambda request: "@@lock_timeout" in request.text.lower(), (questions.SESSION,)),
             Rule(lambda request: questions.changes_only_settings(request.text), (questions.use,)),
-            Rule(lambda request: "@@version" in request.text.lower(), (questions.version(version),)),
-            Rule(
-                lambda request: "serverproperty" in request.text.lower(),
-                (lambda request: questions.server_properties(request, properties or {}),),
-            ),
+            Rule(lambda request: "@@version" in request.text.lower(), (questions.VERSION,)),
+            Rule(lambda request: "serverproperty" in request.text.lower(), (questions.server_properties,)),
             Rule(lambda request: request.procedure == "[sys].sp_datatype_info_100", (questions.type_info,)),
         ]
         unknown = (_unknown,) if answer_unknown is None else tuple(answer_unknown)
@@ -119,17 +109,6 @@ class Script:
         """The table is there: answers what clients ask about one before they load rows into it."""
         wanted = plain(name)
         self._own.append(Rule(lambda request: questions.asks_about(request, wanted), tuple(questions.table(columns))))
-
-    def parameters(self, name: str, types: Sequence[DataType]) -> None:
-        """Tell what the procedure takes, or any one if `name` is "*": asked before a NULL without a type is sent."""
-        wanted = plain(name)
-
-        def fits(request: Request) -> bool:
-            if request.procedure != "sp_describe_undeclared_parameters":
-                return False
-            return wanted == "*" or any(_same(wanted, it) for it in called_in(request.parameters[0].value))
-
-        self._own.append(Rule(fits, (questions.describe_parameters(types),), varies=True))
 
     def login(self, *steps: Error | Cut, times: int | None = None, library: str = "") -> None:
         """Logins end so, those by `library` alone if it is named, and the connection with them."""
@@ -167,4 +146,4 @@ def _unknown(request: Request) -> Iterable[Step]:
     if request.kind == "transaction" or bulk_table(request.text):
         return []
     asked = request.text or request.procedure
-    return [Error(50000, f"the script has no answer to: {asked[:300]}"), Status(-1)]
+    return [Error(50000, f"the script has no answer to: {asked[:300]}")]

@@ -7,15 +7,13 @@ from collections.abc import Callable
 from typing import Protocol
 
 from support.tds import tokens
-from support.tds.answers import Cut, Flow, Hold, Piece, Wait, render
+from support.tds.answers import Cut, Flow, Hold, Piece, render
 from support.tds.login import (
     ENCRYPT_NOT_SUPPORTED,
-    ENCRYPT_OFF,
     ENCRYPT_ON,
     ENCRYPT_REQUIRED,
     ENCRYPTION_OPTION,
     UTF8_FEATURE,
-    Encrypted,
     Login,
     answer_prelogin,
     read_login,
@@ -49,9 +47,6 @@ MOST_CANNED = 10_000
 class Transport(Protocol):
     def write(self, data: bytes) -> None: ...
     def close(self, reset: bool) -> None: ...
-    def later(self, seconds: float, go_on: Callable[[], None]) -> None:
-        """From the thread of the loop."""
-
     def from_elsewhere(self, go_on: Callable[[], None]) -> None:
         """From any thread: runs it in the loop's."""
 
@@ -82,7 +77,6 @@ class Session:
         self._transport = transport
         self._assembler = Assembler(swallowed_kind=None if shared.record else BULK_LOAD)
         self._tunnel: Tunnel | None = None
-        self._encrypts = False  # everything, not the login alone
         self._shaking_hands = False
         self._login: Login | None = None
         self._number = 0
@@ -118,7 +112,6 @@ class Session:
             asked = read_prelogin(message.body)
             encryption = self._agree(asked.get(ENCRYPTION_OPTION, b"\0")[0])
             self._transport.write(frame(REPLY, answer_prelogin(asked, encryption), self._packet_size))
-            self._encrypts = encryption in (ENCRYPT_ON, ENCRYPT_REQUIRED)
             if encryption != ENCRYPT_NOT_SUPPORTED:
                 self._tunnel = Tunnel()
                 self._shaking_hands = True
@@ -132,8 +125,6 @@ class Session:
             return ENCRYPT_ON if wish == ENCRYPT_ON else ENCRYPT_REQUIRED
         if wish in (ENCRYPT_ON, ENCRYPT_REQUIRED) and self._shared.encryption != "never":
             return ENCRYPT_ON
-        if wish == ENCRYPT_OFF and self._shared.encryption == "login":
-            return ENCRYPT_OFF
         return ENCRYPT_NOT_SUPPORTED
 
     def _shake_hands(self, data: bytes) -> bytes:
@@ -151,10 +142,7 @@ class Session:
         return b""
 
     def _log_in(self, login: Login) -> None:
-        encrypted: Encrypted = "not" if not self._tunnel else "all" if self._encrypts else "login"
-        self._shared.logins.append(dataclasses.replace(login, encrypted=encrypted))
-        if not self._encrypts:
-            self._tunnel = None
+        self._shared.logins.append(dataclasses.replace(login, encrypted=self._tunnel is not None))
         if refusal := self._shared.script.refusal(login):
             self._send([*render(refusal, Flow()).pieces, Cut(reset=False)])
             return
@@ -292,10 +280,7 @@ class Session:
             if body:
                 self._began_answer = True
                 self._write(body, finished=False)
-            if isinstance(piece, Wait):
-                self._transport.later(piece.seconds, functools.partial(self._go_on, answer))
-            else:
-                self._hold(piece, answer)
+            self._hold(piece, answer)
             return
         self._write(body)
 
@@ -305,10 +290,7 @@ class Session:
         hold.reached.set()
 
     def _cut(self, cut: Cut, body: bytes) -> None:
-        if cut.after is not None:
-            rest = b"".join(piece for piece in self._unsent if isinstance(piece, bytes))
-            self._transport.write(self._sealed(frame(REPLY, body + rest, self._packet_size)[: cut.after]))
-        elif body:
+        if body:
             finished = not any(isinstance(piece, bytes) for piece in self._unsent)
             self._write(body, finished=finished)
         self._transport.close(cut.reset)

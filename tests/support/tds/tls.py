@@ -2,9 +2,13 @@
 
 import functools
 import ssl
-import subprocess
 import tempfile
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 
 @functools.cache
@@ -12,7 +16,7 @@ def server_context() -> ssl.SSLContext:
     """With a certificate nobody knows: clients must say TrustServerCertificate. Made once in a process."""
     with tempfile.TemporaryDirectory(prefix="stallmark-tds-") as folder:
         path = Path(folder) / "both.pem"
-        path.write_bytes(_make_certificate(Path(folder)))
+        path.write_bytes(_make_certificate())
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(path)
     context.maximum_version = ssl.TLSVersion.TLSv1_2  # newer ones are for TDS 8
@@ -20,24 +24,7 @@ def server_context() -> ssl.SSLContext:
     return context
 
 
-def _make_certificate(folder: Path) -> bytes:
-    key, certificate = folder / "key.pem", folder / "certificate.pem"
-    argv = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    argv += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
-    try:
-        subprocess.run(argv, check=True, capture_output=True)
-    except FileNotFoundError:
-        return _make_certificate_in_python()
-    return key.read_bytes() + certificate.read_bytes()
-
-
-def _make_certificate_in_python() -> bytes:
-    from datetime import UTC, datetime, timedelta
-
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import rsa
-
+def _make_certificate() -> bytes:
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     now = datetime.now(UTC)

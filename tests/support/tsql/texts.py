@@ -76,8 +76,10 @@ def _named(text: str) -> str:
 def _python() -> Iterator[tuple[str, str]]:
     for room in ROOMS:
         for path in (ROOT / room).rglob("*.py"):
-            for text in strings(path.read_text(), _place(path)):
-                yield f"{_place(path)}: {' '.join(text.split())[:60]}", text
+            place, source = _place(path), path.read_text()
+            if "mssql" in place + source:  # to parse the others takes seconds
+                for text in strings(source, place):
+                    yield f"{place}: {' '.join(text.split())[:60]}", text
 
 
 def strings(source: str, place: str) -> Iterator[str]:

@@ -92,7 +92,7 @@ def lines_of(path: Path) -> Iterator[str]:
             if len(line) == _LONGEST:
                 raise refusal("long_line", path, most=_LONGEST)
             if not (line == "\r\n" and end == "\r"):  # an end that was converted twice: \r\r\n
-                yield _ESCAPE.sub("", line.rstrip("\r\n"))
+                yield (_ESCAPE.sub("", line) if "\x1b" in line else line).rstrip("\r\n")
             end = line[-1]
 
 

@@ -48,8 +48,8 @@ _BOOT = re.compile(r'"boot"\s*:\s*\{\s*"date"\s*:\s*"([^"]*)"\s*,\s*"time"\s*:\s
 _WRAPPED = 2.0**50  # kibibytes or requests per second: beyond any device
 _SINCE_START_S = 10**8  # more than three years: what old versions of sadf write for an interval they do not know
 _OTHER_UNIT = 1.5  # a kB has two sectors
-_QUEUE = ("aqu-sz", "avgqu-sz", "util")  # of an I/O that takes long they are above 0 while none ends
 _ROUNDED = 3.0  # ten shares of a CPU, each without decimals
+_COUNT = re.compile(r"/s$|^tps$|^\w+_(read|wrtn)$")
 _KIB = {"B": 1 / 1024, "k": 1.0, "M": 1024.0, "G": 1024.0**2, "T": 1024.0**3, "P": 1024.0**4}
 """The units of --human, and those of columns."""
 Pairs = Iterator[tuple[Counter, float]]
@@ -74,18 +74,18 @@ def _dicts(value: object) -> list[dict[str, Any]]:
 
 
 def _is_idle(device: Mapping[str, float]) -> bool:
-    return not any(value for name, value in device.items() if name not in _QUEUE)
+    """Return whether no I/O of a device ended: one that takes long makes a queue."""
+    return not any(value and _COUNT.search(name) for name, value in device.items())
 
 
 class _Sysstat(Recorded):
-    def _objects(self) -> Iterator[tuple[dict[str, Any], bool]]:
-        """Yield the complete samples of JSON, and whether each is the first of its array. They are read one by one
-        because the whole may be invalid JSON."""
-        self._begins = False
+    _begins = False
+    """The next sample is the first of its array."""
+
+    def _objects(self) -> Iterator[dict[str, Any]]:
+        """Yield the complete samples of JSON. They are read one by one because the whole may be invalid JSON."""
         array = JsonArray(self.path, _ARRAY, self._read_surroundings)
-        for sample in array:
-            yield sample, self._begins
-            self._begins = False
+        yield from array
         if not array.whole:
             self.notes.append("the last report, which is cut")
 
@@ -115,7 +115,7 @@ class Sadf(_Sysstat):
     def samples(self, has: Has = lambda _: True) -> Iterator[Sample]:
         self.notes, self.remarks, self.restarts = [], [], []
         known = False
-        for sample, _ in self._objects():
+        for sample in self._objects():
             when = _dict(sample.get("timestamp"))
             if not (when.get("date") and when.get("time")):
                 continue  # a restart or a comment of an older version
@@ -181,7 +181,7 @@ class Iostat(_Sysstat):
         super().__init__(path)
         self.otherwise = f", or give the time of its first report, as in {load_yaml('sentences')['commands']['start']}"
         self._schedule = schedule
-        self._is_json = head_of(path).lstrip().startswith("{")
+        self._is_json = self._has_decimals = head_of(path).lstrip().startswith("{")
 
     def samples(self, has: Has = lambda _: True) -> Iterator[Sample]:
         self.notes, self.remarks, self.restarts, self.omits_idle = [], [], [], True
@@ -193,7 +193,8 @@ class Iostat(_Sysstat):
                 raise refusal("several_recordings", self.path)
             stamp = self._schedule.stamp(place) if self._schedule else report.stamp
             place, begins = place + 1, begins or report.begins
-            self.omits_idle &= not any(map(_is_idle, report.devices.values()))
+            # Since the machine was started a few I/Os are 0.00 per second.
+            self.omits_idle &= report.begins or not any(map(_is_idle, report.devices.values()))
             is_ended = following is not end or report.ended or report.is_like(before)
             if stamp and report.headers and report.whole and is_ended:
                 pairs = ((counter, value) for counter, value in self._pairs(report) if has(counter))
@@ -207,10 +208,13 @@ class Iostat(_Sysstat):
             raise refusal("no_stamps", self.path)
         if place == faults.total():
             raise refusal("no_report", self.path)
+        if not self._has_decimals:
+            self.remark("figures are whole numbers, as --dec=0 writes them")
         self.notes += [f"reports {fault}: {count}" for fault, count in faults.items() if count]
 
     def _reports_of_json(self) -> Iterator[_Report]:
-        for sample, begins in self._objects():
+        for sample in self._objects():
+            begins, self._begins = self._begins, False
             stamp = sample.get("timestamp")
             devices = {str(disk.get("disk_device", "")): _numbers(disk) for disk in _dicts(sample.get("disk"))}
             cpu = _numbers(sample.get(CPU))
@@ -253,6 +257,7 @@ class Iostat(_Sysstat):
     def _add_row(self, report: _Report, columns: Sequence[str], cells: Sequence[str]) -> None:
         """Add a row. A row that is cut, or has text in place of a number, marks the report as damaged."""
         report.last, values = cells[-1], report.cpu
+        self._has_decimals = self._has_decimals or any("." in cell or "," in cell for cell in cells)
         if columns[0] != "avg-cpu:":
             if columns[-1] == "Device":
                 columns, cells = (columns[-1], *columns[:-1]), (cells[-1], *cells[:-1])
@@ -263,9 +268,9 @@ class Iostat(_Sysstat):
                 value = number(cell[:-1] if kib else cell.removesuffix("%"))
                 if kib:
                     self.remark("figures are as iostat rounded them for people")
+                    kib /= _KIB[next((unit for unit in "MG" if f"{unit}B" in name), "k")]
                 if value is not None:
-                    unit = next((unit for unit in "MG" if f"{unit}B" in name), "k")
-                    values[name.lstrip("%")] = value * kib / _KIB[unit] if kib else value
+                    values[name.lstrip("%")] = value * (kib or 1.0)
         except ValueError:
             report.whole = False
 
@@ -280,25 +285,24 @@ class Iostat(_Sysstat):
                     self.remark(f"{name} of {device} is beyond any device, and not known there")
 
     def _correct_bytes(self, values: dict[str, float]) -> None:
-        """Replace bytes of a device that are in another unit, or rounded more than requests × size, by that product."""
+        """Replace bytes of a device that are in another unit, or rounded more than requests × size, by that product.
+        Remove those of an unknown unit."""
         if values.keys() & {"rqm/s", "kB_w+d/s", "MB_w+d/s"}:
             self.remark("reads and writes are not known apart, as -s adds them up: record without it")
-        decimals = next(
-            (count for count in (0, 1) if all(round(value, count) == value for value in values.values())), 2
-        )
         if self._is_json and any(name.endswith("_dscd/s") for name in values):
+            self.remark("bytes of JSON without -x are not known: iostat 12.1.2 to 12.2.0 wrote twice as many")
             for name in [name for name in values if "_read" in name or "_wrtn" in name]:
                 del values[name]
-            self.remark("bytes of JSON without -x are not known: iostat 12.1.2 to 12.2.0 wrote twice as many")
-        for side, unit in product("rwd", "kMG"):
-            requests, size = values.get(f"{side}/s"), values.get(f"{side}areq-sz")
+        for side, unit in product("rwd", "kMG" if self._is_json else "MG"):
             if (rate := values.get(name := f"{side}{unit}B/s")) is None:
                 continue
+            requests, size, kib = values.get(f"{side}/s"), values.get(f"{side}areq-sz"), _KIB[unit]
             if requests is None or size is None:
                 if unit != "k":
                     self.remark(f"bytes are rounded to 0.01 {unit}B per second, as iostat writes them")
                 continue
-            exact, rounded = requests * size / _KIB[unit], 0.5 * 10.0**-decimals * (1 + (requests + size) / _KIB[unit])
+            digits = next((digits for digits in (0, 1) if all(round(v, digits) == v for v in values.values())), 2)
+            exact, rounded = requests * size / kib, 0.5 * 10.0**-digits * (1 + (requests + size) / kib)
             if self._is_json and rate > _OTHER_UNIT * exact + 2 * rounded:
                 values[name] = exact
                 self.remark(f"{name} is in sectors, and taken as {side}/s times {side}areq-sz")

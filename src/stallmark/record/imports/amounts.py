@@ -92,7 +92,8 @@ class Amounts:
         self, readings: Readings, parts: Iterable[Part], recording: Recording, *, comes_and_goes: bool = False
     ):
         self.name, self._recording, self.parts = readings.name, recording, list(parts)
-        totals = [part.amounts for part in self.parts if part.kind == "total"]
+        counting = [part for part in self.parts if part.kind == "total"]
+        totals = [part.amounts for part in counting]
         lacking = _lacking(totals, readings)
         rows, self.start, self.end = readings.spans(~lacking, recording)
         self.seconds = self.end - self.start
@@ -119,6 +120,13 @@ class Amounts:
             recording.note("resets", file=self.name, times=count_with_noun(resets, "time"))
         elif any(np.isfinite(total).sum() > 1 for total in totals) and not any(part.mask.any() for part in self.parts):
             raise refusal("scattered", self.name)
+        apart = {
+            f"{part.column} {part.name}".strip()
+            for part, total in zip(counting, totals, strict=True)
+            if np.isfinite(total).sum() > 1 and not part.mask.any() and not fell[part.entity].any()
+        }
+        if apart:
+            recording.note("apart", file=self.name, names=some_names(apart))
         if joined := int(lacking.sum()):
             recording.note("joined", file=self.name, times=count_with_noun(joined, "time"))
 

@@ -55,7 +55,7 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
     readings = read_samples(file, recording, wanted, takes, is_ordered=False)
     series = {counter: name for counter in readings.values if (name := _our_name(counter, wanted))}
     single = {ours for counter, (ours, _) in series.items() if counter.instance.lower() not in _TOTALS}
-    totals = [counter for counter, (ours, row) in series.items() if row.lower() in _TOTALS and ours in single]
+    totals = {counter for counter, (ours, row) in series.items() if row.lower() in _TOTALS and ours in single}
     series = {counter: name for counter, name in series.items() if counter not in totals}
     _refuse_names(path, file, wanted, series, list(names))
     _refuse_sums(path, series)

@@ -41,7 +41,7 @@ def read(file: Perfmon, recording: Recording, wanted: Wanted) -> None:
     amounts = Amounts(readings, known_parts(readings, "perfmon", _key), recording, comes_and_goes=True)
     _refuse_nothing(file, recording, wanted, amounts.parts)
     cpu = [part for part in amounts.parts if part.column == "cpu_s"]
-    amounts.parts = [*_without_totals(amounts.parts, recording), *_choose_cpu(cpu, recording)]
+    amounts.parts = [*_without_totals(amounts.parts, recording), *_choose_cpu(file, cpu, recording)]
     classes: dict[Key, str] = dict(_choose_disks(file, amounts.parts, recording, wanted))
     classes |= {part.entity: "server" for part in amounts.parts if part.entity[0] not in _DISKS}
     amounts.add_up(classes, by_class=bool(wanted.classes))
@@ -125,21 +125,25 @@ def _note_volumes(file: Perfmon, disks: Iterable[Key], recording: Recording) -> 
         recording.note("other_volumes", file=file.path.name, names=some_names(others))
 
 
-def _choose_cpu(cpu: Sequence[Part], recording: Recording) -> Sequence[Part]:
+def _choose_cpu(file: Perfmon, cpu: Sequence[Part], recording: Recording) -> Sequence[Part]:
     """Return the CPU time of the only SQL Server, or else that of all processors, which are the recording's cores."""
+    chosen: Sequence[Part] = ()
+    for object in _PROCESSORS:
+        instances = {counter.instance for counter in file.counters.values() if counter.object.lower() == object}
+        cores = {name for name in instances if name.replace(",", "").isdigit()}
+        own = {part.entity[1].lower(): part for part in cpu if part.entity[0] == object}
+        if cores and own and not chosen:
+            recording.cores, total = len(cores), own.get(_TOTAL)
+            chosen = [total] if total else [own[name] for name in cores if cores <= own.keys()]
+            if total:
+                total.amounts *= len(cores)
     servers = [part for part in cpu if part.entity[0] in _PROCESSES and part.entity[1].lower().startswith("sqlservr")]
-    by_object = (
-        [part for part in cpu if part.entity[0] == object and part.entity[1].replace(",", "").isdigit()]
-        for object in _PROCESSORS
-    )
-    cores = next(filter(None, by_object), [])
-    recording.cores = len(cores) or recording.cores
     if len(servers) == 1:
         return servers
-    if cores:
+    if chosen:
         recording.note("whole_machine")
     elif any(part.entity[0] in _PROCESSORS for part in cpu):
         recording.missing["server.cpu_s"] = (
             "Perfmon has the processors' total in percent, and not how many there are; record Processor(*)"
         )
-    return cores
+    return chosen

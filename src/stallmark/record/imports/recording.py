@@ -50,4 +50,4 @@ class Recording:
 
 def some_names(names: Iterable[str]) -> str:
     """Return the first names in alphabetical order, for a sentence."""
-    return first_names(sorted(set(names)))
+    return first_names(sorted({name.strip() for name in names}))

@@ -79,26 +79,30 @@ def _forget_wrapped(amounts: Amounts, recording: Recording) -> None:
 
 
 def _settle_idle(amounts: Amounts, counted: Collection[str], recording: Recording, omits_idle: bool) -> None:
-    """Take the I/O of an NVMe disk from its paths if it has less, and that of omitted devices as 0.
+    """Take the I/O of an idle NVMe disk from its paths, and that of omitted devices as 0.
 
     Before Linux 6.5 the paths count the I/O, and the disk itself nothing.
     """
+    disks: dict[str, list[Part]] = {}
     paths: dict[tuple[str, str, int], list[Part]] = {}
     for part in amounts.parts:
-        if part.entity[0] == "disk" and (disk := devices.head_of_path(part.entity[1])):
-            paths.setdefault((disk, part.column, part.rank), []).append(part)
-    for part in amounts.parts:
-        if part.entity[0] != "disk" or part.entity[1] not in counted:
-            continue
-        if own := paths.get((part.entity[1], part.column, part.rank)):
-            here = np.any([path.here for path in own], axis=0)
-            by_path = np.where(here, np.nansum([path.amounts for path in own], axis=0), np.nan)
-            part.amounts = np.fmax(part.amounts, by_path)
-            part.here, part.needed = part.here | here, part.needed | here
-        if omits_idle and not part.here.all():
-            part.amounts = np.where(part.here, part.amounts, 0.0)
-            part.needed = np.ones_like(part.here)
-            recording.note("idle", file=amounts.name)
+        if part.entity[0] == "disk":
+            disks.setdefault(part.entity[1], []).append(part)
+            if disk := devices.head_of_path(part.entity[1]):
+                paths.setdefault((disk, part.column, part.rank), []).append(part)
+    for name in counted:
+        known = np.array([part.amounts for part in disks[name]])
+        is_idle = (known == 0).any(axis=0) & ~(known > 0).any(axis=0)
+        for part in disks[name]:
+            if own := paths.get((name, part.column, part.rank)):
+                by_path = (~part.here | is_idle) & np.any([path.here for path in own], axis=0)
+                count = np.sum([np.where(path.here, path.amounts, 0.0) for path in own], axis=0)
+                part.amounts = np.where(by_path, count, part.amounts)
+                part.here, part.needed = part.here | by_path, part.needed | by_path
+            if omits_idle and not part.here.all():
+                part.amounts = np.where(part.here, part.amounts, 0.0)
+                part.needed = np.ones_like(part.here)
+                recording.note("idle", file=amounts.name)
 
 
 def assign_all_disks(
