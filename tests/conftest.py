@@ -72,7 +72,8 @@ THOROUGH = (
 """Parts of the names of files whose tests try so many cases that they take seconds of a processor."""
 
 LONG = (
-    "end_to_end/test_whole_selftest", "end_to_end/test_load_machines", "end_to_end/test_interrupted", "end_to_end",
+    "end_to_end/test_readme", "end_to_end/test_sizing", "end_to_end/test_load_machines",
+    "end_to_end/test_several_workloads", "end_to_end/test_interrupted", "end_to_end/test_whole_selftest", "end_to_end",
     "test_golden", "faults/test_campaign", "test_wheel", "experiment/test_others", "test_several_loads", "test_copies",
     "scenarios/test_htap", "test_browser", "test_build", "test_selftest", "test_query_run.py", "test_every_text",
     "record/test_damage",

@@ -1,21 +1,17 @@
 """Whatever is killed, and whenever: one sentence, no process left, what was measured kept, the next run works.
 
-All these tests share a home, so that each of them starts from what the one before left behind.
+All these tests share a home, so that each of them starts from what the one before left behind. A server that is killed
+is in test_several_workloads.py.
 """
 
-import re
 import signal
 from pathlib import Path
 
-import psutil
 import pytest
 from support.small_disks import fill, small_disk
 from support.tool import Command, Tool
 from support.waiting import eventually
 
-from stallmark.engines import open_engine
-from stallmark.engines.postgres.embedded.server import EmbeddedServer
-from stallmark.errors import CallFailed, StallmarkError
 from stallmark.record.reader import Record
 
 
@@ -34,15 +30,21 @@ def assert_kept(folder: Path, because: str) -> Record:
     return record
 
 
-@pytest.mark.parametrize("warm_up", ["0s", "60s"], ids=["measuring", "warming up"])
-def test_ctrl_c_while_users_work(tool, warm_up):
-    command, folder = tool.start_measuring(warm_up=warm_up)
+def test_ctrl_c_while_users_work(tool):
+    command, folder = tool.start_measuring()
     command.press_ctrl_c()
     assert end_of(command, tool) == 130
     assert command.text.count("Stopped by Ctrl-C") == 1
     assert_kept(folder, "Ctrl-C")
     assert not list(folder.glob("*.arrows"))
     assert (folder.parent / "report.html").exists()
+
+
+def test_the_tool_is_terminated_while_users_warm_up(tool):
+    command, folder = tool.start_measuring(warm_up="60s")
+    command.process.terminate()
+    assert end_of(command, tool) == 143
+    assert_kept(folder, "stopped by a signal")
 
 
 def test_ctrl_c_while_preparing_keeps_the_variant_before(tool):
@@ -73,27 +75,10 @@ def test_the_tool_is_killed_while_measuring(tool):
     assert_kept(folder, "killed before it could close the record")
     code, said = tool.run("report", str(folder.parent))
     assert code == 0 and "killed before it could close the record" in " ".join(said.split())
-    code, said = tool.run("run", tool.scenario(measure="2s"))
+    code, said = tool.run("run", tool.scenario())
     assert code == 0, said
     code, said = tool.run("check", "bank", "--scale", "branches=1")
     assert code == 0 and "BROKEN" not in said, said
-
-
-def test_the_tool_is_terminated_while_measuring(tool):
-    command, folder = tool.start_measuring()
-    command.process.terminate()
-    assert end_of(command, tool) == 143
-    assert_kept(folder, "stopped by a signal")
-
-
-def test_the_server_is_killed_while_measuring(shared):
-    command, folder = shared.start_measuring()
-    postmaster = psutil.Process(int(next(shared.home.glob("**/postmaster.pid")).read_text().split()[0]))
-    postmaster.kill()
-    assert end_of(command, shared) == 4
-    assert "Incomplete:" in command.text and "server" in command.text
-    assert_kept(folder, "server")
-    assert (folder.parent / "report.html").exists()
 
 
 def test_the_disk_of_the_record_fills_while_measuring(shared, tmp_path):
@@ -140,30 +125,6 @@ def test_the_guard_is_killed_while_measuring(shared):
     code = command.wait()
     assert code == 4 and "Traceback" not in command.text, command.text
     assert_kept(folder, "server")
-
-
-def test_a_half_loaded_database_says_so_and_is_completed(new_tool):
-    folder = new_tool.folder / "database"
-    place = () if new_tool.server else ("--data-dir", str(folder))
-    database = ("bank", "--scale", "branches=8", *place)
-    engine = new_tool.server or open_engine(EmbeddedServer(folder).url("bank"))  # where it will listen
-
-    def batches() -> int:
-        try:
-            return engine.query("SELECT COUNT(*) FROM stallmark.ledger")[0][0]
-        except (CallFailed, StallmarkError):
-            return 0
-
-    command = new_tool.start("build", *database)
-    eventually(batches, "a batch is in")
-    command.process.kill()
-    new_tool.nothing_left()
-    code, said = new_tool.run("check", *database)
-    assert code == 3 and re.search(r"is half-loaded: \d+ of 10 batches are in", said), said
-    code, said = new_tool.run("build", *database)
-    assert code == 0 and "continued" in said, said
-    code, said = new_tool.run("check", *database)
-    assert code == 0 and "holds" in said and "BROKEN" not in said, said
 
 
 def test_after_all_that_and_a_restore_that_was_cut_a_run_is_complete(shared):

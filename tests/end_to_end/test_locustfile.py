@@ -3,18 +3,19 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from support.clusters import ClusterEngine, cluster, clusters, engine
+from support.clusters import ClusterEngine, clusters
 from support.command_line import stallmark
 from support.remote import free_port
 
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 
-__all__ = ["cluster", "clusters", "engine"]
+__all__ = ["clusters"]
 
 PAGE = Path(__file__).parents[2] / "docs/change-the-load.md"
 OWN_SQL_PAGE = PAGE.with_name("own-sql.md")
@@ -32,11 +33,14 @@ class Visitor(User):
 """
 
 
-def stallmarks(keys: str = "most_users = 8", tasks: str = "") -> str:
-    return (
-        f"from stallmark.driver.locust import StallmarkUser\n\nclass Broker(StallmarkUser):\n    {keys}\n"
-        f"    think_time_s = 0.02\n    weight = 3\n{tasks}"
-    )
+BROKERS = """
+from stallmark.driver.locust import StallmarkUser
+
+class Broker(StallmarkUser):
+    most_users = 2
+    think_time_s = 0.02
+    weight = 3
+"""
 
 
 @pytest.fixture
@@ -47,7 +51,7 @@ def locust(tmp_path):
         (tmp_path / "locustfile.py").write_text(locustfile)
         command = [sys.executable, "-m", "locust", "-f", "locustfile.py", "--headless", "--json"]
         done = subprocess.run(
-            [*command, "-u", str(users), "-r", "20", "-t", "12s", *options],
+            [*command, "-u", str(users), "-r", "20", "-t", "8s", *options],
             cwd=tmp_path, env=os.environ | {"STALLMARK_SERVER": server}, capture_output=True, text=True, timeout=120,
         )  # fmt: skip
         # Every worker writes a list as well, of what it has not sent.
@@ -65,27 +69,9 @@ def transfers(bank: EmbeddedEngine) -> int:
 
 
 PORT = str(free_port())
-WORKERS = ("--processes", "2", "--master-bind-port", PORT, "--master-port", PORT)
-
-
-@pytest.mark.parametrize("options", [(), WORKERS])
-def test_our_users_run_beside_those_of_a_locustfile(new_bank, locust, options):
-    before = transfers(new_bank)
-    done, requests = locust(OWN + stallmarks(), *options, server=new_bank.spec())
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "transfer" in requests, done.stdout + done.stderr
-    transfer = requests["transfer"]
-    # All that was committed is counted; Locust's last report of a worker may come too late.
-    counted, committed = transfer["num_requests"], transfers(new_bank) - before
-    assert committed > 20 and (counted == committed if not options else 0.5 * committed < counted <= committed)
-    assert transfer["method"] == "Broker" and transfer["num_failures"] == 0
-    assert 0 < transfer["total_response_time"] / counted < 1000 and transfer["response_times"]
-    assert requests["look"]["num_requests"] > 10
-
-
-def test_more_users_than_were_prepared_for_are_refused(new_bank, locust):
-    done, requests = locust(stallmarks("most_users = 2"), server=new_bank.spec(), users=5)
-    assert "prepared for 2 users" in done.stdout + done.stderr and requests["transfer"]["num_requests"] > 20
+WORKERS = ("--processes", "2", "--master-bind-port", PORT, "--master-port", PORT, "-t", "20s")
+"""The time begins before workers have their executors."""
+PATIENT = "from locust import runners\nrunners.HEARTBEAT_LIVENESS = 60  # as a busy machine may need\n"
 
 
 @pytest.fixture
@@ -109,73 +95,102 @@ def owns(*keys: str) -> str:
     return f"from stallmark.driver.locust import StallmarkUser\n\nclass Clerk(StallmarkUser):\n{lines}"
 
 
-@pytest.mark.parametrize(("options", "beside"), [((), stallmarks()), (WORKERS, "")])
-def test_users_of_own_sql_run_beside_ours_and_those_of_a_locustfile(new_bank, locust, folder, options, beside):
+def test_our_users_and_those_of_own_sql_run_beside_those_of_a_locustfile(new_bank, locust, folder):
     new_bank.execute(JAR)
-    done, requests = locust(OWN + beside + owns("shared = True"), *options, server=new_bank.spec(), users=12)
+    before = transfers(new_bank)
+    locustfile = OWN + BROKERS + owns("shared = True")
+    done, requests = locust(locustfile, server=new_bank.spec(), users=12)
+    said = done.stdout + done.stderr
+    assert "prepared for 2 users" in said and done.returncode == 1, said
+    assert requests.keys() == {"look", "deposit", "count", "transfer"}, said  # one look is of Visitor, one of Clerk
+    transfer, deposit = requests["transfer"], requests["deposit"]
+    assert transfer["num_requests"] == transfers(new_bank) - before > 20, "all that was committed is counted"
+    assert (transfer["method"], deposit["method"]) == ("Broker", "Clerk")
+    assert transfer["num_failures"] == deposit["num_failures"] == 0 and requests["look"]["num_requests"] > 10
+    assert 0 < transfer["total_response_time"] / transfer["num_requests"] < 1000 and transfer["response_times"]
+    assert 20 < deposit["num_requests"] <= new_bank.query("SELECT coins FROM jar")[0][0]
+    assert 10 < requests["count"]["num_requests"] <= 45, "at a rate of 5/s, for 8 s at most"
+
+
+def test_users_of_own_sql_have_workers(new_bank, locust, folder):
+    new_bank.execute(JAR)
+    done, requests = locust(PATIENT + OWN + owns("shared = True"), *WORKERS, server=new_bank.spec())
     assert done.returncode == 0, done.stdout + done.stderr
-    # One look is of Visitor and one of Clerk.
-    expected = {"look", "deposit", "count"} | ({"transfer"} if beside else set())
-    assert requests.keys() == expected, done.stdout + done.stderr
-    for name in expected - {"look", "count"}:
-        assert requests[name]["num_requests"] > 20 and requests[name]["num_failures"] == 0
-    counted, [(deposited,)] = requests["deposit"]["num_requests"], new_bank.query("SELECT coins FROM jar")
-    assert requests["deposit"]["method"] == "Clerk" and counted <= deposited
-    if not options:
-        assert 10 < requests["count"]["num_requests"] <= 60, "at a rate of 5/s, for 12 s at most"
+    assert requests.keys() == {"look", "deposit", "count"}, done.stdout + done.stderr
+    # Locust's last report of a worker may come too late.
+    [(deposited,)] = new_bank.query("SELECT coins FROM jar")
+    assert 20 < requests["deposit"]["num_requests"] <= deposited and requests["deposit"]["num_failures"] == 0
 
 
-@pytest.mark.parametrize(
-    ("change", "keys", "words"),
-    [
-        (
-            ("look.sql", "SELECT nothing FROM jar WHERE 1 = :id"),
-            ("shared = True",),
-            "look.sql, line 1: the server does",
-        ),
-        (("workload.yaml", "{transactions: {look: 3}}"), (), "leaves out"),
-        (("look.sql", "SELECT 1"), (), "write `shared = True` in Clerk"),
-        (("look.sql", "SELECT 1"), ("sql = 'none'",), "none is not a folder"),
-    ],
-)
-def test_own_sql_that_cannot_be_is_refused_before_the_load(engine: ClusterEngine, locust, folder, change, keys, words):
-    (folder / change[0]).write_text(change[1])
+REFUSING = """
+import json, logging, sys
+from stallmark.driver.locust import StallmarkUser, _Test
+from locust import User, task
+from locust.env import Environment
+
+class Said(logging.Handler):
+    def emit(self, record):
+        said.append(record.getMessage())
+
+logging.getLogger("stallmark.driver.locust").addHandler(Said())
+for attributes in json.load(sys.stdin):
+    said = []
+    if attributes.pop("tasks", None):
+        attributes["more"] = task(lambda self: None)
+    kind = type("Clerk", (StallmarkUser,), attributes)
+    environment = Environment(user_classes=[kind])
+    _Test(environment, environment.create_local_runner())
+    environment.events.test_start.fire(environment=environment)
+    print(json.dumps([environment.process_exit_code, kind.pool is None, said]))
+"""
+"""Begins a test of Locust with each of several classes; prints its exit code, whether it has no users, and why."""
+
+
+def test_what_cannot_be_is_refused_in_one_sentence_before_the_load(new_bank, folder, tmp_path):
+    new_bank.execute(JAR)
+    bank = new_bank.spec()
+    cases = [
+        ({}, "has no server"),
+        ({"server": "postgresql://nobody@127.0.0.1:1/none"}, "127.0.0.1"),
+        ({"server": "host=/nowhere dbname=none"}, "nowhere"),
+        ({"server": "mysql://me@host"}, "mysql"),
+        ({"server": bank, "tasks": True}, "tasks of its own"),
+        ({"server": new_bank.on_database("postgres").spec()}, "stallmark db build"),
+        ({"server": bank, "sql": "none"}, "none is not a folder"),
+    ]
+    for number, (name, text, words) in enumerate(
+        [
+            ("look.sql", "SELECT nothing FROM jar WHERE 1 = :id", "look.sql, line 1: the server does"),
+            ("workload.yaml", "{transactions: {look: 3}}", "leaves out"),
+        ]
+    ):
+        changed = shutil.copytree(folder, tmp_path / f"changed{number}")
+        (changed / name).write_text(text)
+        cases.append(({"server": bank, "sql": str(changed), "shared": True}, words))
+    done = subprocess.run(
+        [sys.executable, "-c", REFUSING], input=json.dumps([attributes for attributes, _ in cases]),
+        cwd=tmp_path, env=os.environ | {"STALLMARK_SERVER": ""}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr
+    ended = [json.loads(line) for line in done.stdout.splitlines()]
+    for (attributes, words), (code, has_no_users, said) in zip(cases, ended, strict=True):
+        [sentence] = said
+        assert code == 1 and has_no_users and words in sentence, (attributes, sentence)
+    assert new_bank.query("SELECT coins FROM jar") == [(0,)]
+
+
+def test_rows_of_others_are_changed_by_those_who_say_so(clusters, locust, folder):
+    """By Locust's own command, which ends at once."""
+    engine = ClusterEngine(clusters(18))
     engine.execute(JAR)
     try:
-        done, requests = locust(owns(*keys), server=engine.cluster.url())
+        done, requests = locust(owns(), server=engine.cluster.url())
         assert engine.query("SELECT coins FROM jar") == [(0,)]
     finally:
         engine.execute("DROP TABLE jar")
     said = " ".join((done.stdout + done.stderr).split())
-    assert words in said and done.returncode == 1 and "Traceback" not in said, said
+    assert "write `shared = True` in Clerk" in said and done.returncode == 1 and "Traceback" not in said, said
     assert not requests
-
-
-@pytest.mark.parametrize(
-    ("locustfile", "server", "words"),
-    [
-        (stallmarks(), "", "has no server"),
-        (stallmarks(), "postgresql://nobody@127.0.0.1:1/none", "127.0.0.1"),
-        (stallmarks(), "host=/nowhere dbname=none", "nowhere"),
-        (stallmarks('server = "mysql://me@host"'), "", "mysql"),
-    ],
-)
-def test_what_cannot_be_is_said_in_one_sentence(locust, locustfile, server, words):
-    done, _ = locust(locustfile, server=server)
-    said = done.stdout + done.stderr
-    assert words in said and done.returncode == 1 and "Traceback" not in said, said
-
-
-def test_tasks_of_its_own_are_refused(new_bank, locust):
-    tasks = "    @task\n    def more(self):\n        pass\n"
-    done, _ = locust("from locust import task\n" + stallmarks(tasks=tasks), server=new_bank.spec())
-    assert "tasks of its own" in done.stderr + done.stdout and done.returncode == 1
-
-
-def test_a_database_of_another_kind_is_refused(new_bank, locust):
-    other = new_bank.on_database("postgres")
-    done, _ = locust(stallmarks(), server=other.spec())
-    assert "stallmark db build" in done.stderr + done.stdout and done.returncode == 1
 
 
 def test_the_example_of_own_sql_in_the_docs_runs(new_bank, locust, tmp_path):

@@ -48,6 +48,7 @@ SHORTER = {
     "buffer-pool": ("--set", "users=2", "--set", "variants=[{name: one}]"),
     "memory-curve": ("--set", "users=2"),
     "memory-curve-emulated": ("--set", "users=2", "--set", "variants=[{name: one}]"),
+    "own-sql-example": ("--set", "users=2", "--set", "variants=[{name: one}]"),
     "mine.yaml": ("--set", "users=2", "--set", "variants=[{name: one}]"),
     "user-ramp": ("--set", "users=[1, 2]"),
     "ceiling": ("--set", "search={of: users, from: 1, to: 2}", "--set", "slo={transactions: [p50 < 10s]}"),
@@ -55,8 +56,8 @@ SHORTER = {
     "bank": ("--users", "2", "--warm-up", "1s", "--measure", "1s"),
 }
 """The options added besides, by the name of the scenario or workload."""
-OWN_SQL = ("--set", "warm_up=0s")
-"""The option added in place of those of `run`, if the load is SQL of a user's own."""
+OWN_SQL = ("--set", "warm_up=0s", "--set", "think_time={mean: 20ms}")
+"""The options added in place of those of `run`, if the load is SQL of a user's own."""
 SMALLER = {"branches=20": "branches=1", "10s": "1s", "5s": "1s"}
 
 LONG_S = {"minutes": 60, "days": 86_400}
@@ -105,7 +106,9 @@ def tool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tool]:
         for number in range(6):
             side, repeat = sides[number // 3], number % 3 + 1
             tps = 400 - 80 * (number // 3) - 20 * day
-            truth = Truth(tps=tps, variant=side, repeat=repeat, sequence=number + 1, seed=10 * day + number)
+            truth = Truth(
+                tps=tps, variant=side, repeat=repeat, sequence=number + 1, seed=10 * day + number, measured_s=20
+            )  # fmt: skip
             experiment = f"2026010{day}-120000-{scenario}"
             run = make_run(tool.runs / experiment / f"0{number + 1}-{side}", truth, scenario)
             changed(run, experiment=experiment)
@@ -148,7 +151,8 @@ def _run(command: Shell, tool: Tool, *more: str) -> None:
     made.unlink(missing_ok=True)
     shortened = (*SHORT.get(words[0], ()), *SHORTER.get(words[1], ())) if words[0] in SHORT else ()
     if words[0] == "run" and words[1] in ("--sql", "-f", "own-sql-example"):
-        shortened = OWN_SQL if "--duration" in words else (*OWN_SQL, "--duration", "1s")
+        duration = () if "--duration" in words else ("--duration", "1s")
+        shortened = (*OWN_SQL, *SHORTER.get(words[1], ()), *duration)
     code, said = tool.run_beside(*words, *shortened, *(more if words[0] == "run" else ()))
     if "--fail-if" in words:
         assert code == 5 and made.read_text().startswith("#"), f"{command}: {said}"

@@ -3,23 +3,25 @@
 import json
 import re
 import signal
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from support.sql_server import database
 from support.tool import Tool
 from support.waiting import eventually
 
 from stallmark.engines import open_engine
+from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.record.reader import Record
+from stallmark.transactions import find_workload
 
 SCALE = {"branches": 2, "mailboxes": 100, "messages": 10}
 """Several batches of mail, so that a build can be killed between them."""
@@ -34,13 +36,12 @@ def loads(branches: int, mailboxes: int, **more: Any) -> dict[str, Any]:
     return {"workload": None, "users": None, "think_time": None, "loads": both, **more}
 
 
-@pytest.fixture(scope="module")
-def tool(tmp_path_factory: pytest.TempPathFactory) -> Tool:
-    """One in whose home the database was half built when the build was killed."""
-    tool = Tool(tmp_path_factory.mktemp("several"))
+def kill_build(tool: Tool) -> None:
+    """Leave the database half built, by a kill between two batches."""
     command = tool.start("db", "build", *DATABASE)
-    home = eventually(lambda: next(tool.home.glob("embedded/bank+mail-*"), None), "a folder for the database")
-    engine = open_engine(EmbeddedServer(home).url("bank+mail"))
+    if not (engine := tool.server):
+        home = eventually(lambda: next(tool.home.glob("embedded/bank+mail-*"), None), "a folder for the database")
+        engine = open_engine(EmbeddedServer(home).url("bank+mail"))
 
     def batches_of_mail() -> int:
         try:
@@ -51,6 +52,12 @@ def tool(tmp_path_factory: pytest.TempPathFactory) -> Tool:
     eventually(batches_of_mail, "a batch of mail is in")
     command.process.kill()
     tool.nothing_left()
+
+
+@pytest.fixture(scope="module")
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Tool:
+    tool = Tool(tmp_path_factory.mktemp("several"))
+    kill_build(tool)
     return tool
 
 
@@ -58,10 +65,14 @@ def tool(tmp_path_factory: pytest.TempPathFactory) -> Tool:
 def on_sql_server(sql_server: MssqlEngine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tool]:
     with database(sql_server, "several") as url:
         tool = Tool.on_server(tmp_path_factory.mktemp("several-sqlserver"), url)
-        code, said = tool.run("db", "build", *DATABASE)
-        assert code == 0, said
+        kill_build(tool)
         yield tool
         tool.nothing_left()
+
+
+@pytest.fixture(params=["embedded", pytest.param("on_sql_server", marks=pytest.mark.sqlserver("container"))])
+def tool(request: pytest.FixtureRequest) -> Tool:
+    return request.getfixturevalue(request.param)
 
 
 def check_holds(tool: Tool) -> None:
@@ -78,19 +89,43 @@ def test_a_build_that_was_killed_is_completed(tool):
     code, said = tool.run("db", "build", "mail+bank", *DATABASE[1:])  # in whatever order
     assert code == 0 and "continued" in said, said
     check_holds(tool)
-    code, said = tool.run("db", "list", "--json")
-    [[held]] = [one["holds"] for one in json.loads(said)]
-    assert held["workload"] == "bank+mail" and held["scale"].items() >= SCALE.items()
 
 
-def test_a_cell_keeps_to_data_of_its_own(tool):
-    code, said = tool.run("run", tool.scenario(**loads(1, 50, cells=[1, 2], measure="2s", reset="restore")))
+def test_what_was_committed_is_there_and_holds_after_the_server_was_killed(tool):
+    """On a server that is not ours to kill, an executor, which has the users of one load."""
+    measure, reset = ("10s", "continue") if tool.server else ("600s", "restore")
+    command, folder = tool.start_measuring(**loads(2, 100, measure=measure, reset=reset))
+    eventually(lambda: committed(folder, "load").keys() == {"bank", "mail"}, "both loads have committed")
+    if tool.server:
+        tool.running("stallmark.driver.executor")[0].send_signal(signal.SIGKILL)
+    else:
+        [pid] = [int(path.read_text().split()[0]) for path in tool.home.glob("**/postmaster.pid")]
+        [server] = [process for process in tool.processes() if process.pid == pid]
+        server.kill()
+    assert command.wait() == 4 and "Traceback" not in command.text, command.text
+    tool.nothing_left()
+    victim = "executor" if tool.server else "server"
+    record = Record(folder)
+    assert "Incomplete:" in command.text and record.incomplete_because and victim in record.incomplete_because
+    assert (folder.parent / "report.html").exists()
+    counts = {kind.name: sql for part in find_workload("bank+mail").parts for kind, sql in part.users.counted.items()}
+    before = {name: one.before for load in record.manifest.loads for name, one in load.workload.counted.items()}
+    recorded = committed(folder, "transaction")
+    with opened(tool) as engine:
+        for name, sql in counts.items():
+            assert engine.query(sql)[0][0] - before[name] >= recorded.get(name, 0), name
+    check_holds(tool)
+
+
+def test_a_run_starts_from_the_database_as_loaded_and_a_cell_keeps_to_data_of_its_own(embedded):
+    code, said = embedded.run("run", embedded.scenario(**loads(1, 50, cells=[1, 2], measure="2s", reset="restore")))
     assert code == 0, said
-    [run] = tool.manifests()
+    [run] = embedded.manifests()
     assert [step.cells for step in run.steps] == [1, 2] and all(one.holds is not False for one in run.conditions)
-    [folder] = tool.home.glob("embedded/bank+mail-*")  # built for both
-    with closing(EmbeddedServer(folder)) as server:
-        engine = EmbeddedEngine(server, "bank+mail")
+    assert run.workload.scale.items() >= SCALE.items()  # built for both
+    [before] = [one.workload.counted["transfer"].before for one in run.loads if one.name == "bank"]
+    assert before == 0, "all that was committed before has been taken back"
+    with opened(embedded) as engine:
         crossing = "SELECT count(*) FROM bank.history WHERE (aid - 1) / 100000 + 1 <> bid"
         assert engine.query(crossing) == [(0,)], "a cell has one branch, so all customers are at home"
         [(alone, together)] = engine.query(
@@ -98,77 +133,49 @@ def test_a_cell_keeps_to_data_of_its_own(tool):
             " FROM bank.history, (SELECT min(mtime) AS of_second FROM bank.history WHERE bid = 2) AS began"
         )
         assert alone > 15 and together > 15
-    tool.nothing_left()
+        changed = "SELECT DISTINCT mb_id > 50 FROM mail.mailbox WHERE mb_updates + mb_moves + mb_deletes > 0"
+        assert sorted(engine.query(changed)) == [(False,), (True,)]
+    embedded.nothing_left()
 
 
-@pytest.mark.parametrize("killed", ["the tool", "an executor", "the server"])
-def test_all_conditions_hold_after_a_run_that_was_killed(tool, killed):
-    hold_after_a_kill(tool, killed)
-
-
-@pytest.mark.sqlserver("container")
-@pytest.mark.parametrize("killed", ["the tool", "an executor"])
-def test_they_hold_on_sql_server_too(on_sql_server, killed):
-    hold_after_a_kill(on_sql_server, killed)
-
-
-def hold_after_a_kill(tool: Tool, killed: str) -> None:
-    goes_on = killed == "an executor"  # which has the users of one load
-    command, folder = tool.start_measuring(**loads(2, 100, measure="20s" if goes_on else "600s"))
-    eventually(lambda: committed(folder).keys() == {"bank", "mail"}, "both loads have committed")
-    if killed == "the tool":
-        command.process.kill()
-    elif killed == "an executor":
-        tool.running("stallmark.driver.executor")[0].send_signal(signal.SIGKILL)
-    else:
-        [pid] = [int(path.read_text().split()[0]) for path in tool.home.glob("**/postmaster.pid")]
-        [server] = [process for process in tool.processes() if process.pid == pid]
-        server.kill()
-    assert command.wait() != 0 and "Traceback" not in command.text, command.text
-    tool.nothing_left()
-    assert Record(folder).incomplete_because
-    check_holds(tool)
-
-
-def test_a_run_starts_from_the_database_as_it_was_loaded(tool):
-    code, said = tool.run("run", tool.scenario(**loads(2, 100, reset="restore")))
-    assert code == 0, said
-    [run] = tool.manifests()
-    [before] = [one.workload.counted["transfer"].before for one in run.loads if one.name == "bank"]
-    assert before == 0, "all that was committed before has been taken back"
-    check_holds(tool)
-
-
-def test_it_is_removed_whole(tool):
-    [folder] = tool.home.glob("embedded/bank+mail-*")
-    code, said = tool.run("db", "remove", folder.name, "--yes")
+def test_it_is_listed_and_removed_whole(embedded):
+    [folder] = embedded.home.glob("embedded/bank+mail-*")
+    [[noted]] = [one["holds"] for one in json.loads(embedded.run("db", "list", "--json")[1])]
+    assert noted["workload"] == "bank+mail" and noted["scale"].items() >= SCALE.items()
+    code, said = embedded.run("db", "remove", folder.name, "--yes")
     assert code == 0 and not folder.exists(), said
 
 
-def test_workloads_with_a_database_each_are_driven_killed_and_checked(tool):
+def test_workloads_with_a_database_each_are_driven_checked_and_listed(embedded):
     several = loads(1, 20, databases={"bank": {}, "mail": {}}, reset="restore", variants=[{"name": "only"}])
-    code, said = tool.run("run", tool.scenario(**several))
+    code, said = embedded.run("run", embedded.scenario(**several))
     assert code == 0, said
-    [run] = tool.manifests()
+    [run] = embedded.manifests()
     assert {one.name.partition(":")[0] for one in run.conditions if one.holds} == {"bank", "mail"}
     assert run.workload.name == "bank,mail" and run.database.bytes_after > run.database.bytes_before > 0
     counted = {one.name: one.workload.counted for one in run.loads}
     assert counted["bank"]["transfer"].before == 0 < counted["bank"]["transfer"].after
-    command, folder = tool.start_measuring(**several | {"measure": "600s"})
-    eventually(lambda: committed(folder).keys() == {"bank", "mail"}, "both loads have committed")
-    [pid] = [int(path.read_text().split()[0]) for path in tool.home.glob("embedded/bank,mail-*/**/postmaster.pid")]
-    psutil.Process(pid).kill()
-    assert command.wait() != 0 and "Traceback" not in command.text, command.text
-    tool.nothing_left()
-    code, said = tool.run("db", "check", "bank,mail", "--scale", "branches=1,mailboxes=20,messages=10", "--json")
+    code, said = embedded.run("db", "check", "bank,mail", "--scale", "branches=1,mailboxes=20,messages=10", "--json")
     assert code == 0 and {one["name"].partition(":")[0] for one in json.loads(said)} >= {"bank", "mail"}, said
-    [folder] = tool.home.glob("embedded/bank,mail-*")
-    code, said = tool.run("db", "list", "--json")
-    [found] = [one for one in json.loads(said) if one["name"] == folder.name]
-    assert [one["workload"] for one in found["holds"]] == ["bank", "mail"]
+    [folder] = embedded.home.glob("embedded/bank,mail-*")
+    [listed] = [one for one in json.loads(embedded.run("db", "list", "--json")[1]) if one["name"] == folder.name]
+    assert [one["workload"] for one in listed["holds"]] == ["bank", "mail"]
 
 
-def committed(folder: Path) -> dict[str, int]:
-    rows = Record(folder).table("transactions").to_pylist()
-    loads = {row["load"] for row in rows if row["committed"]}
-    return {load: sum(row["committed"] for row in rows if row["load"] == load) for load in loads}
+@contextmanager
+def opened(tool: Tool) -> Iterator[Engine]:
+    """Yield the database, while nobody else has it."""
+    if engine := tool.server:
+        yield engine
+        return
+    [folder] = tool.home.glob("embedded/bank+mail-*")
+    with closing(EmbeddedServer(folder)) as server:
+        yield EmbeddedEngine(server, "bank+mail")
+
+
+def committed(folder: Path, by: str) -> Counter[str]:
+    """Return the committed transactions in a record by a column, without those that have none."""
+    counts: Counter[str] = Counter()
+    for row in Record(folder).table("transactions").to_pylist():
+        counts[row[by]] += row["committed"]
+    return +counts

@@ -30,7 +30,7 @@ __all__ = ["remote"]
 BUILD = ("build", "bank", "--scale", "branches=1", "--workers", "1")
 SMALL = (
     "{name: mine, workload: {name: bank, scale: {branches: 1}}, users: 1, measure: 1s, warm_up: 0s, reset: continue, "
-    "variants: [{name: a}]}"
+    "think_time: {mean: 20ms}, variants: [{name: a}]}"
 )
 
 
@@ -78,13 +78,6 @@ def test_tables_of_others_are_named_and_nothing_is_built_beside_them(database, u
     assert "hr.raise" in said_by(*BUILD)
 
 
-def test_our_own_database_needs_no_option_again(database, url):
-    for _ in range(2):
-        said_by(*BUILD, code=0)
-    assert others_in(database) is None
-    assert not any("others: " in line for line in stallmark("doctor").stdout.splitlines())
-
-
 def test_what_an_extension_brought_is_of_nobody(database, url):
     database.execute("CREATE FUNCTION public.brought_along() RETURNS integer RETURN 1")
     database.execute("ALTER EXTENSION plpgsql ADD FUNCTION public.brought_along()")
@@ -107,6 +100,8 @@ def test_sessions_of_others_are_named(database, url):
         assert f"holds what is not Stallmark's: session {other.info.backend_pid} (till, of" in said
         said_by(*BUILD, "--shared", code=0)
     eventually(lambda: others_in(database) is None)
+    said_by(*BUILD, code=0)  # our own needs no option again
+    assert not any("others: " in line for line in stallmark("doctor").stdout.splitlines())
 
 
 def test_a_view_in_a_schema_of_ours_by_name_alone_is_not_built_beside(database, url):
@@ -121,24 +116,17 @@ def test_what_comes_and_goes_with_a_table_is_not_named_beside_it(database):
     assert others_in(database) == "public.span, public.span_multirange, public.t"
 
 
-HALF = (*BUILD, "--part", "2/3")
-
-
-@pytest.mark.parametrize(
-    ("locked", "before", "command"),
-    [
-        ("bank.accounts", HALF, BUILD),
-        ("stallmark.database IN SHARE MODE", BUILD, ("run", "mine.yaml")),
-        ("bank.history", BUILD, ("check", "bank", "--scale", "branches=1")),
-    ],
-    ids=["build", "run", "check"],
-)
-def test_a_command_that_waits_for_a_lock_says_whose(database, url, tmp_path, locked, before, command):
+def test_commands_that_wait_for_a_lock_say_whose(database, url, tmp_path):
     (tmp_path / "mine.yaml").write_text(SMALL)
-    said_by(*before, code=0)
-    with in_the_way(database, f"LOCK TABLE {locked}") as pid:
-        said = said_by(*command, "--shared", code=0)
-    assert f"Waiting for a lock that session {pid} (psql, of" in said
+    said_by(*BUILD, "--part", "2/3", code=0)
+    for locked, command in (
+        ("bank.accounts", BUILD),
+        ("stallmark.database IN SHARE MODE", ("run", "mine.yaml")),
+        ("bank.history", ("check", "bank", "--scale", "branches=1")),
+    ):
+        with in_the_way(database, f"LOCK TABLE {locked}") as pid:
+            said = said_by(*command, "--shared", code=0)
+        assert f"Waiting for a lock that session {pid} (psql, of" in said
 
 
 def test_many_things_are_not_all_named(database):

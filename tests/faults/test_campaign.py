@@ -1,4 +1,4 @@
-"""Three rounds of the campaign of faults, as `python -m benchmarks.faults` makes them; a round names its seed."""
+"""A round of the campaign of faults, as `python -m benchmarks.faults` makes it."""
 
 import shutil
 import tempfile
@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 from benchmarks.faults.__main__ import can_be_apart, make
 
-SEED = 23
 
-
-@pytest.fixture(scope="module")
+@pytest.fixture
 def work() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="sf-"))  # short: sockets lie below it
     yield folder
@@ -19,11 +17,7 @@ def work() -> Iterator[Path]:
 
 
 @pytest.mark.server
-@pytest.mark.parametrize(
-    ("number", "kind", "struck"),
-    [(17, "check", "SIGKILL to command"), (1917, "build", "SIGKILL to loader"), (2525, "run", "SIGKILL to executor")],
-)
-def test_a_round_finds_nothing_wrong(number, kind, struck, work):
-    found = make(SEED, work, can_be_apart(), (number, kind))
+def test_a_round_finds_nothing_wrong(work):
+    found = make(23, work, can_be_apart(), (1917, "build"))
     assert not found.problems, found
-    assert not found.skipped and struck in " ".join(found.did)
+    assert not found.skipped and "SIGKILL to loader" in " ".join(found.did)

@@ -4,19 +4,21 @@ import json
 import re
 from pathlib import Path
 
+import jsonschema
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from ruamel.yaml import YAML
 from support.command_line import stallmark
 
 from stallmark.errors import StallmarkError
 from stallmark.own_sql.folder import MOST_FILE_ROWS, read_definition
 from stallmark.own_sql.model import OwnSql, mistakes_in
-from stallmark.own_sql.new_options import STARTER
+from stallmark.own_sql.new_options import SCHEMA, STARTER
 from stallmark.own_sql.run_options import document, scripts_definition
 from stallmark.own_sql.statements import Kind, split
 from stallmark.scenarios.model import LoadsScenario, Scenario
-from stallmark.scenarios.read import read_document
+from stallmark.scenarios.read import LoadOptions, read_document
 from stallmark.transactions import define, find_workload
 
 PARAMETERS = "parameters: {id: {from: 1, to: 9}}"
@@ -254,3 +256,77 @@ def test_a_transaction_that_no_user_starts_has_no_rows_of_a_user(key, more, way)
     given = {"sql": "SELECT :id", "parameters": {"id": {"query": "SELECT 1"} | more}} | key
     with pytest.raises(StallmarkError, match=f":id is {way}"):
         read_definition({"name": "a", "transactions": {"tidy": given, "look": {"sql": "SELECT 1"}}})
+
+
+# The options that own SQL adds to commands: what they take, and what they refuse before anything begins
+
+
+def test_a_new_workload_is_a_copy_and_replaces_nothing(tmp_path):
+    folder = tmp_path / "mine"
+    assert stallmark("new", "--workload", folder).exit_code == 0
+    assert read_definition(str(folder))["name"] == "mine"
+    named = (folder / "workload.yaml").read_text().splitlines()[0].partition("$schema=")[2]
+    assert Path(named).samefile(SCHEMA)
+    again = stallmark("new", "--workload", folder)
+    assert again.exit_code == 3 and "holds something" in again.output
+    assert stallmark("new").exit_code == 2
+
+
+def test_a_quick_run_is_a_scenario_that_set_changes(tmp_path):
+    (tmp_path / "look.sql").write_text("SELECT 1")
+    scenario = read_document(document(str(tmp_path)), ("warm_up=1s", "call_timeout=5s"), LoadOptions(7, 12.0, 50.0))
+    assert (scenario.users, scenario.measure, scenario.reset) == ([7], 12.0, "continue")
+    assert (scenario.warm_up, scenario.call_timeout, scenario.arrivals.rate) == (1.0, 5.0, 50.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "named"),
+    [
+        (("--sql", "a", "-f", "b.sql"), 2, "two loads"),
+        (("--sql", "a", "-D", "x=1"), 2, "--define"),
+        (("-f", "b.sql", "-D", "x"), 2, "name=value"),
+        (("-f", "nowhere.sql"), 3, "cannot be read"),
+        (("--sql", "nowhere"), 3, "is not a folder"),
+        (("demo", "--sql", "nowhere"), 2, "leave out"),
+        (("--sql", "nowhere", "-T", "soon"), 2, "--duration"),
+    ],
+)
+def test_what_cannot_be_is_refused(given, code, named):
+    result = stallmark("run", *given)
+    assert result.exit_code == code and named in result.output
+
+
+# The JSON schema of workload.yaml
+
+
+FULL = """
+transactions:
+  place_order: {weight: 4, isolation: repeatable read, limit: 500ms}
+  browse: 10
+  arrive: {rate: 20/s}
+  clean_up: {every: 10s, parameters: {age: {from: 1, to: 9, decimals: 2}}}
+primary: place_order
+parameters:
+  customer, region: {query: "SELECT id, region FROM customer ORDER BY id", draw: {zipf: 0.9}, apart: true}
+  key: {file: keys.csv, columns: [id]}
+  now: {time: now}
+  day: {time: {from: -30d, to: 0s}, as: date}
+  name: {faker: name, locale: de_DE, distinct: 1000}
+  order_id: {result: 1}
+"""
+
+
+def test_it_takes_what_folders_say_and_refuses_what_they_must_not():
+    shown = stallmark("schema", "--workload")
+    schema = json.loads(shown.stdout)
+    validator = jsonschema.Draft202012Validator(schema)
+    validator.check_schema(schema)
+    for text in (FULL, (STARTER / "workload.yaml").read_text(), "{}"):
+        validator.validate(YAML(typ="safe").load(text))
+    for wrong in ({"transaction": {}}, {"transactions": {"look": {"sql": "SELECT 1"}}}, {"transactions": {"look": "x"}},
+                  {"parameters": {"id": {"from": "a", "to": 2}}}, {"setup": "x"}):  # fmt: skip
+        with pytest.raises(jsonschema.ValidationError):
+            validator.validate(wrong)
+    assert json.loads(SCHEMA.read_text()) == schema, "stallmark schema --workload > …/workload.schema.json"
+    properties = [one for definition in schema["$defs"].values() for one in definition.get("properties", {}).values()]
+    assert len(properties) > 25

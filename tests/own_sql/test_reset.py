@@ -9,6 +9,7 @@ import pytest
 from ruamel.yaml import YAML
 from support.clusters import ClusterEngine
 from support.command_line import stallmark
+from support.own_sql import newest
 
 from stallmark.experiment.target import Target
 from stallmark.own_sql.new_options import STARTER
@@ -16,20 +17,18 @@ from stallmark.record.reader import Record
 from stallmark.scenarios.read import read_document
 
 SCENARIO = {
-    "name": "resets", "workload": {"sql": str(STARTER)}, "users": 2, "warm_up": "0s", "measure": "1s", "repeats": 2,
+    "name": "resets", "workload": {"sql": str(STARTER)}, "users": 2, "think_time": {"mean": "20ms"},
+    "warm_up": "0s", "measure": "1s", "repeats": 2,
     "variants": [{"name": "as it is"}],
 }  # fmt: skip
 
 
 @pytest.fixture
-def shop(engine: ClusterEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def shop(shop: str, engine: ClusterEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The URL of a database with the shop, whose own programs are found."""
-    engine.execute("DROP SCHEMA IF EXISTS public CASCADE; CREATE SCHEMA public")
-    engine.execute((STARTER / "setup.sql").read_text())
     monkeypatch.setenv("PATH", f"{engine.cluster.binaries}:{os.environ['PATH']}")
     monkeypatch.chdir(tmp_path)
-    yield engine.cluster.url()
-    engine.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    return shop
 
 
 def run(shop: str, *more, **changes):
@@ -42,10 +41,12 @@ def archive(shop: str, *options: str) -> str:
     return "shop.dump"
 
 
-def _rows(folder: Path) -> list[dict]:
-    return Record(folder).table("transactions").to_pylist()
+def rented(folder: Path) -> int:
+    rows = Record(folder).table("transactions").to_pylist()
+    return sum(row["committed"] for row in rows if row["transaction"] == "rent_film")
 
 
+@newest
 @pytest.mark.server
 def test_every_run_begins_with_the_rows_of_the_archive(shop, engine):
     engine.execute("INSERT INTO rental (copy_id, customer_id, rented_at, returned_at) VALUES (1, 1, now(), now())")
@@ -54,19 +55,12 @@ def test_every_run_begins_with_the_rows_of_the_archive(shop, engine):
     assert result.exit_code == 0, result.output[-500:]
     experiment = json.loads(result.stdout)
     assert [run["manifest"]["reset"] for run in experiment["runs"]] == [f"restore {source}"] * 2
-    folders = sorted(path for path in Path("runs").glob("*/*") if path.is_dir())
-    first, second = (
-        sum(
-            row["committed"]
-            for row in Record(path).table("transactions").to_pylist()
-            if row["transaction"] == "rent_film"
-        )
-        for path in folders
-    )
+    first, second = map(rented, sorted(path.parent for path in Path("runs").glob("*/*/manifest.json")))
     [(rentals,)] = engine.query("SELECT count(*) FROM rental")
     assert first > 0 and second > 0 and rentals == second + 1
 
 
+@newest
 @pytest.mark.server
 @pytest.mark.parametrize(
     ("reset", "more", "words"),
@@ -85,6 +79,7 @@ def test_what_cannot_be_restored_is_refused_before_the_load(reset, more, words, 
     assert engine.query("SELECT count(*) FROM rental") == [(0,)]
 
 
+@newest
 @pytest.mark.server
 def test_a_restore_ends_no_session_of_others(shop, engine):
     source = archive(shop, "-Fc")
@@ -93,6 +88,7 @@ def test_a_restore_ends_no_session_of_others(shop, engine):
     assert result.exit_code == 3 and "psql" in result.output
 
 
+@newest
 @pytest.mark.server
 def test_a_command_is_run_before_every_run(shop, engine):
     Path("again.sh").write_text("echo again >> done.txt\n")
@@ -104,21 +100,19 @@ def test_a_command_is_run_before_every_run(shop, engine):
 @pytest.mark.server
 def test_an_embedded_database_is_made_again_if_no_copy_from_before_load_is_kept(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    embedded = ("--data-dir", "db", "--out", "runs")
-    quick = stallmark("run", "--sql", STARTER, "-c", 2, "-T", 1, "--set", "warm_up=0s", *embedded)
+    embedded, slowly = ("--data-dir", "db", "--out", "runs"), ("--set", "think_time={mean: 20ms}")
+    quick = stallmark("run", "--sql", STARTER, "-c", 2, "-T", 1, "--set", "warm_up=0s", *slowly, *embedded)
     assert quick.exit_code == 0, quick.output
-    YAML().dump(SCENARIO | {"reset": "restore"}, Path("resets.yaml"))
+    YAML().dump(SCENARIO | {"reset": "restore", "repeats": 1}, Path("resets.yaml"))
     scenario = read_document(SCENARIO)
     for made_again in (True, False):
         result = stallmark("run", "resets.yaml", "--json", *embedded)
         assert result.exit_code == 0, result.output
         assert ("made again" in result.stderr) == made_again
-        runs = [run["manifest"] for run in json.loads(result.stdout)["runs"]]
-        assert [run["reset"] for run in runs] == ["restore"] * 2
+        assert [run["manifest"]["reset"] for run in json.loads(result.stdout)["runs"]] == ["restore"]
         *_, last = sorted(path.parent for path in Path("runs").glob("*-resets*/*/manifest.json"))
-        rented = sum(row["committed"] for row in _rows(last) if row["transaction"] == "rent_film")
         with Target(None, Path("db")).engine(scenario.contents, make=False) as engine:
-            assert engine.query("SELECT count(*) FROM rental") == [(rented,)]
+            assert engine.query("SELECT count(*) FROM rental") == [(rented(last),)]
 
 
 @pytest.mark.parametrize(

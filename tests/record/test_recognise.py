@@ -146,3 +146,10 @@ def test_esxtop_makes_no_profile(tmp_path, object):
     (tmp_path / "esxtop.csv").write_text(ESXTOP.replace("Physical Cpu", object))
     with pytest.raises(StallmarkError, match=r"esxtop.*: record inside the virtual machine"):
         detect_format(tmp_path / "esxtop.csv", of_profile=True)
+
+
+@pytest.mark.parametrize("text", ["1", "---a", "-a", "a1 ", "a[1]: "])
+def test_a_long_line_is_looked_through_once(tmp_path, text):
+    """Patterns with two repetitions that fit the same text took minutes."""
+    (tmp_path / "file").write_text(text * (65_536 // len(text)))
+    assert detect_format(tmp_path / "file") == "csv"

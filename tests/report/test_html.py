@@ -151,6 +151,24 @@ def test_runs_of_two_experiments_in_folders_of_one_name_keep_their_marks():
     assert ["incomplete" in found for found in words] == [False, True]
 
 
+def test_the_mark_of_an_incomplete_run_is_hollow():
+    whole, run = given.buffer_pool().runs[:2]
+    short = invalid(ValidityKind.ENDED_EARLY, measured_s=12, planned_s=60.0)
+    cut = replace(run, incomplete_because="Ctrl-C", steps=[changed_step(run.steps[0], invalid=[short])])
+    [first, *_] = charts(given.experiment([whole, cut]))["axis"]
+    assert [symbol.endswith("-open") for symbol in first.plotly["data"][0]["marker"]["symbol"]] == [False, True]
+
+
+def test_a_row_without_a_known_pool_has_its_users():
+    step = given.step(buffer_pool_bytes=None, buffer_pool_share=None)
+    assert f'<span class="settings">{step.users} users</span>' in render(given.experiment([given.run([step])]))
+
+
+def test_without_steps_and_findings_a_page_says_so():
+    cut = replace(given.run([given.step()]), steps=[], incomplete_because="Ctrl-C")
+    assert "No finding" in page(given.experiment([cut], emulated=True)).text
+
+
 @pytest.mark.parametrize(
     ("field", "doubt", "word"),
     [("driver_bound", given.DRIVER_BOUND, "driver-bound"), ("invalid", given.FOREIGN_IO, "invalid")],

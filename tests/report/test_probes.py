@@ -3,8 +3,10 @@
 from dataclasses import replace
 
 import pytest
+from support.html_page import Page, figures_of
 from support.manifests import a_manifest
 from support.probes import NOISE, STREAM, of_disks, probe, step, write_probe
+from support.terminal import printed
 
 from stallmark.analysis.finding import caution
 from stallmark.analysis.probe.against_database import Achieved, compare_with_probe
@@ -15,6 +17,8 @@ from stallmark.errors import StallmarkError
 from stallmark.record.probe import ProbeResult
 from stallmark.record.reader import find_records
 from stallmark.record.writer import RecordWriter
+from stallmark.report.probe.document import probe_document
+from stallmark.report.renderers import in_terminal, render
 from stallmark.report.sections.environment import database_reads_table, drift_table
 from stallmark.report.text import sentence
 
@@ -56,6 +60,22 @@ def test_it_says_first_what_one_has_of_the_other(experiment):
     of_flash = next(one for one in experiment.findings if one.facts.get("found") and one.facts["probe"] == "<flash>")
     assert (of_flash.facts["found"].kind, of_flash.facts["found"].facts["outstanding"]) == (ProbeKind.SATURATED, 2)
     assert caution(ProbeKind.NOT_REPEATED) in experiment.cautions
+
+
+def test_each_pattern_of_each_probe_has_its_charts_and_its_sentence(experiment):
+    page = render(probe_document(experiment))
+    assert "<flash>" not in page and "&lt;flash&gt;" in page
+    assert set(figures_of(page)) == {
+        "chart-probe-8k-random-read-rate", "chart-probe-8k-random-read-latency",
+        "chart-probe-8k-random-read-histogram-1", "chart-probe-8k-random-read-histogram-2",
+        "chart-probe-256k-sequential-read-rate", "chart-probe-256k-sequential-read-latency",
+        "chart-probe-256k-sequential-read-histogram-1",
+    }  # fmt: skip
+    shown = printed(in_terminal(probe_document(experiment).brief))
+    assert max(map(len, shown.splitlines())) <= 80
+    for saturation in experiment.runs[0].saturations:
+        words = sentence(saturation.finding)
+        assert f"disks: {words}" in Page(page).text and words in " ".join(shown.split())
 
 
 def test_probes_and_runs_are_not_shown_together(experiment, results, tmp_path):

@@ -4,7 +4,6 @@ Answers use the nullable form of each type, as SQL Server does for columns that 
 """
 
 import struct
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone
@@ -17,10 +16,10 @@ from support.tds.reading import Reader
 LATIN1 = bytes.fromhex("0904d00034")  # SQL_Latin1_General_CP1_CI_AS
 _UTF8_COLLATION = 0x04  # bit 26 of the collation's first four bytes
 MAX = 0xFFFF  # the size of varchar(max), nvarchar(max), varbinary(max)
-_NULL16, _NULL32, _NULL64, _UNKNOWN64 = 0xFFFF, 0xFFFFFFFF, 2**64 - 1, 2**64 - 2
+_NULL16, _NULL64, _UNKNOWN64 = 0xFFFF, 2**64 - 1, 2**64 - 2
 
-# How long a value is: by its type; said in 1, 2 or 4 bytes before it; in pieces.
-Length = Literal["fixed", "byte", "short", "long"]
+# How long a value is: by its type; said in 1 or 2 bytes before it; in pieces.
+Length = Literal["fixed", "byte", "short"]
 
 
 @dataclass(frozen=True)
@@ -49,49 +48,38 @@ class DataType:
             return token + bytes([self.size, self.precision, self.scale])
         if kind.length == "byte":
             return token + bytes([self.size])
-        size = struct.pack("<H" if kind.length == "short" else "<I", self.size)
-        return token + size + (self.collation if self.token in _COLLATED else b"")
+        return token + struct.pack("<H", self.size) + (self.collation if self.token in _COLLATED else b"")
 
     def encode(self, value: Any) -> bytes:
         """The value with its length in front. None is NULL."""
         kind = _KINDS[self.token]
-        if self.size == MAX and kind.length == "short":
+        if self.size == MAX:
             return _in_pieces(None if value is None else kind.encode(self, value))
         if value is None:
             if kind.length == "fixed":
                 raise ValueError(f"{kind.name} without a nullable form")
-            return {"byte": b"\0", "short": b"\xff\xff", "long": b"\xff\xff\xff\xff"}[kind.length]
+            return b"\0" if kind.length == "byte" else b"\xff\xff"
         encoded = kind.encode(self, value)
         if kind.length == "fixed":
             return encoded
         if kind.length == "byte":
             return bytes([len(encoded)]) + encoded
-        if kind.length == "short":
-            if len(encoded) > self.size:
-                raise ValueError(f"{len(encoded)} bytes do not fit {kind.name}({self.size})")
-            return struct.pack("<H", len(encoded)) + encoded
-        return struct.pack("<I", len(encoded)) + encoded
+        if len(encoded) > self.size:
+            raise ValueError(f"{len(encoded)} bytes do not fit {kind.name}({self.size})")
+        return struct.pack("<H", len(encoded)) + encoded
 
-    def read(self, reader: Reader, in_row: bool = False) -> Any:
-        """`in_row`: text and image have a pointer in front of them there."""
+    def read(self, reader: Reader) -> Any:
         kind = _KINDS[self.token]
         if kind.length == "fixed":
             return kind.decode(self, reader.take(self.size))
         if kind.length == "byte":
             size = reader.byte()
             return kind.decode(self, reader.take(size)) if size else None
-        if kind.length == "short":
-            if self.size == MAX:
-                pieces = _from_pieces(reader)
-                return None if pieces is None else kind.decode(self, pieces)
-            size = reader.u16()
-            return None if size == _NULL16 else kind.decode(self, reader.take(size))
-        if in_row:
-            if not (pointer := reader.byte()):
-                return None
-            reader.take(pointer + 8)
-        size = reader.u32()
-        return None if size == _NULL32 else kind.decode(self, reader.take(size))
+        if self.size == MAX:
+            pieces = _from_pieces(reader)
+            return None if pieces is None else kind.decode(self, pieces)
+        size = reader.u16()
+        return None if size == _NULL16 else kind.decode(self, reader.take(size))
 
 
 def read_type(reader: Reader) -> DataType:
@@ -110,8 +98,7 @@ def read_type(reader: Reader) -> DataType:
         return DataType(token, *reader.take(3))
     if kind.length == "byte":
         return DataType(token, reader.byte())
-    size = reader.u16() if kind.length == "short" else reader.u32()
-    return DataType(token, size, collation=reader.take(5) if token in _COLLATED else LATIN1)
+    return DataType(token, reader.u16(), collation=reader.take(5) if token in _COLLATED else LATIN1)
 
 
 def _in_pieces(encoded: bytes | None) -> bytes:
@@ -134,9 +121,7 @@ def _from_pieces(reader: Reader) -> bytes | None:
     return bytes(pieces)
 
 
-_ONE_DAY = timedelta(days=1)
 _FIRST_DAY = date(1, 1, 1)
-_OLD_FIRST_DAY = datetime(1900, 1, 1)
 _EXACT = Context(prec=80)  # Python's own 28 digits are fewer than SQL Server's 38
 _BY_SIZE = {1: "<B", 2: "<h", 4: "<i", 8: "<q"}  # tinyint has no sign
 
@@ -150,11 +135,11 @@ def _decode_int(kind: DataType, data: bytes) -> int:
 
 
 def _encode_float(kind: DataType, value: float) -> bytes:
-    return struct.pack("<f" if kind.size == 4 else "<d", value)
+    return struct.pack("<d", value)
 
 
 def _decode_float(kind: DataType, data: bytes) -> float:
-    return struct.unpack("<f" if len(data) == 4 else "<d", data)[0]
+    return struct.unpack("<d", data)[0]
 
 
 def _encode_decimal(kind: DataType, value: Decimal) -> bytes:
@@ -168,19 +153,6 @@ def _decode_decimal(kind: DataType, data: bytes) -> Decimal:
     units = int.from_bytes(data[1:], "little")
     sign, digits = (0 if data[0] else 1), tuple(map(int, str(units)))
     return Decimal((sign, digits, -kind.scale))
-
-
-def _encode_money(kind: DataType, value: Decimal) -> bytes:
-    units = int(Decimal(value) * 10_000)
-    high, low = units >> 32, units & 0xFFFFFFFF
-    return struct.pack("<i", units) if kind.size == 4 else struct.pack("<iI", high, low)
-
-
-def _decode_money(kind: DataType, data: bytes) -> Decimal:
-    if len(data) == 4:
-        return Decimal(struct.unpack("<i", data)[0]).scaleb(-4, _EXACT)
-    high, low = struct.unpack("<iI", data)
-    return Decimal(high << 32 | low).scaleb(-4, _EXACT)
 
 
 def _encoding(kind: DataType) -> str:
@@ -226,21 +198,6 @@ def _decode_offset(kind: DataType, data: bytes) -> datetime:
     return _decode_datetime2(kind, data[:-2]).replace(tzinfo=timezone.utc).astimezone(zone)  # noqa: UP017
 
 
-def _encode_datetime(kind: DataType, value: datetime) -> bytes:
-    days, within = divmod(value - _OLD_FIRST_DAY, _ONE_DAY)
-    if kind.size == 4:
-        return struct.pack("<HH", days, within // timedelta(minutes=1))
-    return struct.pack("<iI", days, round(within / timedelta(seconds=1) * 300))
-
-
-def _decode_datetime(kind: DataType, data: bytes) -> datetime:
-    if len(data) == 4:
-        days, minutes = struct.unpack("<HH", data)
-        return _OLD_FIRST_DAY + timedelta(days=days, minutes=minutes)
-    days, ticks = struct.unpack("<iI", data)
-    return _OLD_FIRST_DAY + timedelta(days=days, milliseconds=round(ticks * 10 / 3))
-
-
 @dataclass(frozen=True)
 class _Kind:
     name: str
@@ -254,46 +211,34 @@ _INT = (_encode_int, _decode_int)
 _BOOL = (lambda kind, value: bytes([bool(value)]), lambda kind, data: bool(data[0]))
 _FLOAT = (_encode_float, _decode_float)
 _DECIMAL = (_encode_decimal, _decode_decimal)
-_MONEY = (_encode_money, _decode_money)
-_DATETIME = (_encode_datetime, _decode_datetime)
 _TEXT = (lambda kind, value: value.encode(_encoding(kind)), lambda kind, data: data.decode(_encoding(kind), "replace"))
 _UNICODE = (lambda kind, value: value.encode("utf-16-le"), lambda kind, data: data.decode("utf-16-le"))
 _BYTES = (lambda kind, value: bytes(value), lambda kind, data: bytes(data))
-_GUID = (lambda kind, value: value.bytes_le, lambda kind, data: uuid.UUID(bytes_le=bytes(data)))
 
 _KINDS = {
-    0x1F: _Kind("null", "fixed", lambda kind, value: b"", lambda kind, data: None),
     0x30: _Kind("tinyint", "fixed", *_INT, 1), 0x32: _Kind("bit", "fixed", *_BOOL, 1),
     0x34: _Kind("smallint", "fixed", *_INT, 2), 0x38: _Kind("int", "fixed", *_INT, 4),
-    0x7F: _Kind("bigint", "fixed", *_INT, 8), 0x3B: _Kind("real", "fixed", *_FLOAT, 4),
-    0x3E: _Kind("float", "fixed", *_FLOAT, 8), 0x3C: _Kind("money", "fixed", *_MONEY, 8),
-    0x7A: _Kind("smallmoney", "fixed", *_MONEY, 4), 0x3A: _Kind("smalldatetime", "fixed", *_DATETIME, 4),
-    0x3D: _Kind("datetime", "fixed", *_DATETIME, 8), 0x26: _Kind("int", "byte", *_INT),
-    0x68: _Kind("bit", "byte", *_BOOL), 0x6D: _Kind("float", "byte", *_FLOAT),
+    0x7F: _Kind("bigint", "fixed", *_INT, 8), 0x3E: _Kind("float", "fixed", *_FLOAT, 8),
+    0x26: _Kind("int", "byte", *_INT), 0x68: _Kind("bit", "byte", *_BOOL), 0x6D: _Kind("float", "byte", *_FLOAT),
     0x6A: _Kind("decimal", "byte", *_DECIMAL), 0x6C: _Kind("numeric", "byte", *_DECIMAL),
-    0x6E: _Kind("money", "byte", *_MONEY), 0x6F: _Kind("datetime", "byte", *_DATETIME),
-    0x24: _Kind("uniqueidentifier", "byte", *_GUID), 0x28: _Kind("date", "byte", _encode_date, _decode_date),
-    0x29: _Kind("time", "byte", _encode_time, _decode_time),
+    0x28: _Kind("date", "byte", _encode_date, _decode_date), 0x29: _Kind("time", "byte", _encode_time, _decode_time),
     0x2A: _Kind("datetime2", "byte", _encode_datetime2, _decode_datetime2),
     0x2B: _Kind("datetimeoffset", "byte", _encode_offset, _decode_offset), 0xA7: _Kind("varchar", "short", *_TEXT),
     0xAF: _Kind("char", "short", *_TEXT), 0xE7: _Kind("nvarchar", "short", *_UNICODE),
     0xEF: _Kind("nchar", "short", *_UNICODE), 0xA5: _Kind("varbinary", "short", *_BYTES),
-    0xAD: _Kind("binary", "short", *_BYTES), 0x23: _Kind("text", "long", *_TEXT),
-    0x63: _Kind("ntext", "long", *_UNICODE), 0x22: _Kind("image", "long", *_BYTES),
+    0xAD: _Kind("binary", "short", *_BYTES),
 }  # fmt: skip
 _SCALED = (0x29, 0x2A, 0x2B)
 _DECIMALS = (0x6A, 0x6C)
-_COLLATED = (0xA7, 0xAF, 0xE7, 0xEF, 0x23, 0x63)
+_COLLATED = (0xA7, 0xAF, 0xE7, 0xEF)
 
 TINYINT = DataType(0x26, 1)
 SMALLINT = DataType(0x26, 2)
 INT = DataType(0x26, 4)
 BIGINT = DataType(0x26, 8)
 BIT = DataType(0x68, 1)
-REAL = DataType(0x6D, 4)
 FLOAT = DataType(0x6D, 8)
 DATE = DataType(0x28, 3)
-UNIQUEIDENTIFIER = DataType(0x24, 16)
 
 
 def decimal(precision: int, scale: int = 0) -> DataType:

@@ -147,7 +147,7 @@ def read_bulk(body: bytes) -> tuple[list[Column], list[tuple]]:
         absent = reader.take((len(described) + 7) // 8) if token == 0xD2 else b""
         rows.append(
             tuple(
-                None if absent and absent[n // 8] >> n % 8 & 1 else column.type.read(reader, in_row=True)
+                None if absent and absent[n // 8] >> n % 8 & 1 else column.type.read(reader)
                 for n, column in enumerate(described)
             )
         )

@@ -18,10 +18,8 @@ from support.tds.datatypes import (
     DATE,
     FLOAT,
     INT,
-    REAL,
     SMALLINT,
     TINYINT,
-    UNIQUEIDENTIFIER,
     DataType,
     char,
     datetime2,
@@ -60,7 +58,6 @@ VALUES: st.SearchStrategy[tuple[DataType, Any]] = st.one_of(
     st.tuples(st.just(BIGINT), within(64)),
     st.tuples(st.just(BIT), st.booleans()),
     st.tuples(st.just(FLOAT), st.floats(allow_nan=False)),
-    st.tuples(st.just(REAL), st.floats(allow_nan=False, width=32)),
     st.tuples(st.integers(1, 38), st.integers(0, 38)).flatmap(lambda p: decimals(p[0], min(p))),
     st.tuples(st.sampled_from([varchar(), varchar(8000), char(50)]), LATIN),
     st.tuples(st.sampled_from([nvarchar(), nvarchar(100)]), UNICODE),
@@ -71,7 +68,6 @@ VALUES: st.SearchStrategy[tuple[DataType, Any]] = st.one_of(
     st.tuples(st.just(datetime2(3)), MOMENTS.map(lambda t: t.replace(microsecond=t.microsecond // 1000 * 1000))),
     st.tuples(st.just(datetime2(0)), MOMENTS.map(lambda t: t.replace(microsecond=0))),
     st.tuples(st.just(DataType(0x29, scale=6)), st.times()),
-    st.tuples(st.just(UNIQUEIDENTIFIER), st.uuids()),
 )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ TDS_7_4 = bytes.fromhex("74000004")
 TRANSACTION = bytes.fromhex("0100000035000000")  # one descriptor for all: nobody compares them
 
 DONE, DONE_PROCEDURE, DONE_IN_PROCEDURE = 0xFD, 0xFE, 0xFF
-MORE, ERROR_BIT, IN_TRANSACTION, COUNT, ATTENTION_BIT = 0x01, 0x02, 0x04, 0x10, 0x20
+MORE, ERROR_BIT, COUNT, ATTENTION_BIT = 0x01, 0x02, 0x10, 0x20
 
 SELECT, UPDATE = 0xC1, 0xC5  # the command that is done
 
