@@ -30,6 +30,7 @@ def test_the_conductor_holds_in_a_process_patched_by_locust():
         ("storage.raw_load.arrivals", {"pyarrow", "sqlalchemy"}),
         ("cli.document", {"sqlalchemy", "faker", "psycopg"}),  # every report
         ("live.server", {"psycopg", "pyodbc"}),
+        ("experiment.runner", {"scipy.special", "duckdb", "plotly"}),
     ],
 )
 def test_processes_import_no_library_in_vain(module, spared):

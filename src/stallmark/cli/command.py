@@ -54,7 +54,7 @@ WITHOUT_OURS = {"run": {name: advice for names, advice in _ADVICE_OF_RUN.items()
 
 class Command(click.Command):
     """A command whose options can be set in the environment, and only once on the command line: click would silently
-    use the last.
+    use the last. Nothing on the command line may be empty.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -63,12 +63,18 @@ class Command(click.Command):
             if isinstance(option, click.Option) and option.envvar is None:
                 option.envvar = prefix + max(option.opts, key=len).lstrip("-").replace("-", "_").upper()
         try:
-            _, _, given = self.make_parser(ctx).parse_args(list(args))
+            values, _, given = self.make_parser(ctx).parse_args(list(args))
         except click.NoSuchOption as error:
             if advice := self._advice(error.option_name):
                 sentence = f"No such option {error.option_name!r}: {advice}."
                 raise click.NoSuchOption(error.option_name, sentence, ctx=ctx) from None
             raise
+        for param in given:
+            value = values[str(param.name)]
+            # A variable of a shell that is not set: it would name this folder, or the embedded server.
+            if value == "" or (isinstance(value, list | tuple) and "" in value):
+                name = param.opts[0] if isinstance(param, click.Option) else param.make_metavar(ctx)
+                raise click.UsageError(f"{name} is empty: write a value, or leave it out.", ctx)
         for option in {
             duplicate for duplicate in given if isinstance(duplicate, click.Option) and given.count(duplicate) > 1
         }:
