@@ -374,7 +374,7 @@ def test_a_volume_of_somebody_else_is_left_alone(engine):
     assert "stallmark-data" in engine.volumes and engine.containers == {}
 
 
-@pytest.mark.parametrize("name", ["../..", "a b", "", "-x"])
+@pytest.mark.parametrize("name", ["../..", "a b", "-x"])
 def test_a_name_that_is_none(engine, name):
     assert "is not a name of a container" in said(stallmark("server", "down", "--", name))
 
