@@ -4,13 +4,16 @@ No such service was here: the files have the form that the documentation shows.
 """
 
 import re
-from itertools import pairwise
+import shlex
+from itertools import accumulate, pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
+from stallmark.record.formats.sentences import in_quotes
+from stallmark.record.imports.build import import_profile
 from stallmark.record.imports.open_csv import NAMES
 
 OURS = "Time,reads_per_s,read_ms,log.write_bytes_per_s,batches_per_s,connections\n"
@@ -154,6 +157,7 @@ sep=,
         '{__name__="node_disk_reads_completed_total", device="sda", instance="db01:9100"}',
     ],
 )
+        'node_disk_reads_completed_total{device="a\'; touch b"}',
 def test_totals_of_prometheus_from_grafana_need_their_name(import_texts, name):
     """The first line is what Grafana writes with “Download for Excel”."""
     text = COUNTERS.format(name.replace('"', '""')) + '"2026-03-02 10:00:30",4000\n'
@@ -161,7 +165,8 @@ def test_totals_of_prometheus_from_grafana_need_their_name(import_texts, name):
     assert found.io("reads") == [1500, 1500] and found.ends() == ["02 10:00:15", "02 10:00:30"]
     with pytest.raises(StallmarkError, match="total of Prometheus: import it as JSON, as in `curl ") as refused:
         import_texts(text, zone="UTC")
-    assert str(refused.value).endswith(f"--map '{name}=reads_total'.")
+    assert str(refused.value).endswith(f"--map '{in_quotes(name)}=reads_total'.")
+    assert shlex.split(in_quotes(name).join("''")) == [name]
 
 
 SERIES_AS_ROWS = """\

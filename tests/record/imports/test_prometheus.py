@@ -158,6 +158,8 @@ def test_rates_under_the_names_of_totals_are_refused(import_texts):
         (answer(*((disk("reads_completed", job=job), [1, 2]) for job in ("infra", "node"))),
          r'of job “infra” and “node”: .*`curl .*instance="db1:9100",job="infra"'),
         (answer(*((disk("reads_completed", **more), [1, 2]) for more in ({}, {"replica": "b"}))), 'replica=""'),
+        (answer(*((disk("reads_completed", job=job), [1, 2]) for job in ("a'; touch \"b", "c"))),
+         r"""job="a'\\''; touch \\"b"\}'"""),
         (answer(*(({"__name__": "node_cpu_seconds_total", "cpu": "0", "mode": "user", "job": job}, [1, 2])
                   for job in ("infra", "node"))), "of job “infra” and “node”"),
         (answer((disk("reads_completed"), [1, "x"])), "not a number"),

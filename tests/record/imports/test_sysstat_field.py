@@ -322,6 +322,10 @@ IN_FRONT = Schedule(1772445600.0, 15.0)
         "devices alone",
         "ts without format",
         "elapsed",
+        (stamped("[2026-03-02 10:00:{:02d}] "), "with a time before each line", None),
+        (stamped("2.3.26 10:00:{:02d} | "), "with more before each line", IN_FRONT),
+        ("\n".join(line.rstrip() for line in stamped("> ").splitlines()), "with more before each line", IN_FRONT),
+        (stamped("db01's '; touch bad; ' "), "with more before each line", IN_FRONT),
         "journal",
         "numbers",
         "host",
@@ -335,6 +339,10 @@ def test_iostat_behind_something_is_refused_with_the_way_to_cut_it_off(import_te
     (tmp_path / "FILE").write_text(text)
     command = str(refused.value).partition("`")[2].partition("`")[0]
     subprocess.run(command, shell=True, check=True, cwd=tmp_path)
+        "ts in brackets",
+        "other times",
+        "mail without blanks at the end",
+        "quotes",
     assert import_texts(tmp_path / "new", zone="UTC", schedule=schedule).io("reads") == [1500, 1500]
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from stallmark.record.formats.sample import Counter, head_of
-from stallmark.record.formats.sentences import first_names, refusal
+from stallmark.record.formats.sentences import first_names, in_quotes, refusal
 from stallmark.record.formats.table import Table
 from stallmark.record.imports.amounts import Amounts, Meaning, Part, known_counters
 from stallmark.record.imports.prometheus import OBJECTS, refuse_rates
@@ -104,7 +104,7 @@ def _refuse_names(path: Path, file: Table, wanted: Wanted, series: Series, names
     if not series:
         for name in names:
             for word in set(_WORD.findall(name)) & OBJECTS.keys():
-                raise refusal("raw_total", path, series=name, ours=_total_name(word))
+                raise refusal("raw_total", path, series=name, quoted=in_quotes(name), ours=_total_name(word))
         raise refusal("raw_totals" if "__name__" in head_of(path, 4096) else "no_name", path, has=has)
 
 

@@ -15,6 +15,7 @@ windows_exporter (internal/collector/logical_disk, physical_disk, cpu, mssql; wm
 mssql_standard.collector.yml. A metric of another name is not read.
 """
 
+import json
 import re
 from array import array
 from collections import Counter as CounterOf
@@ -26,7 +27,7 @@ import numpy as np
 
 from stallmark.errors import StallmarkError
 from stallmark.record.formats.sample import Counter, JsonArray
-from stallmark.record.formats.sentences import refusal
+from stallmark.record.formats.sentences import in_quotes, load_yaml, refusal
 from stallmark.record.imports.amounts import Amounts, Key, Part, known_counters, known_parts
 from stallmark.record.imports.devices import classify, note_uncounted
 from stallmark.record.imports.perfmon import SYSTEM_DATABASES
@@ -157,8 +158,8 @@ def _refuse_other(path: Path, name: str, labels: Labels, others: dict[str, Label
         differ = [label for label in own.keys() | first.keys() if own.get(label) != first.get(label)]
         if label := min(differ, default=""):
             less, more = sorted((first.get(label, ""), own.get(label, "")))
-            needed = "".join(f',{key}="{text}"' for key, text in (instance | {label: less}).items())
-            query = f'{exporter}_.*"{needed}'
+            needed = "".join(f",{key}={json.dumps(text)}" for key, text in (instance | {label: less}).items())
+            query = in_quotes(f'{exporter}_.*"{needed}')
             raise refusal("two_scrapes", path, name=metrics, label=label, first=less, second=more, metrics=query)
 
 
