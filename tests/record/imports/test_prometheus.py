@@ -56,7 +56,7 @@ def test_metrics_of_one_exporter_are_of_one_machine(import_texts):
     with pytest.raises(StallmarkError, match=r"node_\* of instance “db1:9100” and “db2:9100”.*instance="):
         import_texts(answer((reads, [0, 15]), (writes, [0, 15])))
     cpu = {"__name__": "windows_cpu_time_total", "core": "0,0", "mode": "user", "instance": "db2:9182"}
-    with pytest.raises(StallmarkError, match="is of db1, db2: give each a file"):
+    with pytest.raises(StallmarkError, match="is of db1, db2: give each a file of its own, as with `curl"):
         import_texts(answer((reads, [0, 15]), (cpu, [0, 15])))
 
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 import subprocess
 
 import pytest
@@ -127,13 +128,20 @@ def test_given_times_are_of_one_recording_of_iostat(import_texts):
         import_texts(sadf([]), schedule=schedule)
 
 
-def test_two_hosts_are_refused_in_text_and_in_json(import_texts):
-    two = [reports(SDA, head=LINUX.replace("db01", host)) for host in ("db01", "db02")]
-    with pytest.raises(StallmarkError, match="is of db01 and db02"):
-        import_texts("".join(two))
-    one = iostat_json(**{"r/s": 1.0})
-    with pytest.raises(StallmarkError, match="is of db01 and db02"):
+@pytest.mark.parametrize("is_json", [False, True])
+def test_two_hosts_or_recordings_are_refused_with_the_command_that_splits_them(import_texts, tmp_path, is_json):
+    if is_json and shutil.which("jq") is None:
+        pytest.skip("jq is not installed")
+    one = iostat_json(**{"r/s": 1.0}) if is_json else reports(SDA)
+    with pytest.raises(StallmarkError, match=r"holds several recordings.*split it"):
+        import_texts(one + one, schedule=Schedule(1772445600.0, 15.0))
+    with pytest.raises(StallmarkError, match="is of db01 and db02") as refused:
         import_texts(one + one.replace("db01", "db02"))
+    (tmp_path / "FILE").write_text(one + one.replace("db01", "db02"))
+    subprocess.run(str(refused.value).split("`")[1], shell=True, check=True, cwd=tmp_path, capture_output=True)
+    parts = [import_texts(path) for path in sorted(tmp_path.glob("part-*"))]
+    assert [part.manifest.server.name for part in parts] == ["db01", "db02"]
+    assert all(part.io("reads") == import_texts(one).io("reads") for part in parts)
 
 
 def test_an_order_that_was_given_is_stronger_than_am_and_pm(import_texts):

@@ -94,7 +94,7 @@ def _refuse_names(path: Path, file: Table, wanted: Wanted, series: Series, names
     """Raise StallmarkError for two machines, or names without usable values."""
     hosts = {*file.hosts, *(host for counter in series for host in _INSTANCE.findall(counter.name))}
     if len(hosts) > 1:
-        raise refusal("two_hosts", path, hosts=some_names(hosts))
+        raise refusal("two_hosts", path, hosts=some_names(hosts), as_with="")
     has = first_names(names)
     for theirs in [*wanted.names, *(text for text in file.texts if text in NAMES)]:
         if any(theirs.endswith(text) for text in file.texts):

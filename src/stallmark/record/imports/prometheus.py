@@ -117,7 +117,8 @@ def _read_known(path: Path, recording: Recording) -> Readings:
             recording.host = recording.host or host or None
             machines |= {host} if host and OBJECTS[name] not in _SERVERS else set()
             if len(machines) > 1:
-                raise refusal("two_hosts", path, hosts=some_names(machines))
+                as_with = f", as with {load_yaml('sentences')['commands']['query']}"
+                raise refusal("two_hosts", path, hosts=some_names(machines), as_with=as_with)
             if not any(labels.get(label, "").lower() in texts for label, texts in _LEFT_OUT.items()):
                 instance = " ".join(labels[label] for label in _PARTS if label in labels)
                 points.setdefault(Counter("", OBJECTS[name], name, instance), []).append(own_points)
