@@ -295,7 +295,10 @@ class Iostat(_Sysstat):
         if values.keys() & {"rqm/s", "kB_w+d/s", "MB_w+d/s"}:
             self.remark("reads and writes are not known apart, as -s adds them up: record without it")
         if self._is_json and any(name.endswith("_dscd/s") for name in values):
-            self.remark("bytes of JSON without -x are not known: iostat 12.1.2 to 12.2.0 wrote twice as many")
+            self.remark(
+                "bytes of JSON without -x are not known, as iostat 12.1.2 to 12.2.0 wrote twice as many: record "
+                "`S_TIME_FORMAT=ISO iostat -xdt -o JSON 15`"
+            )
             for name in [name for name in values if "_read" in name or "_wrtn" in name]:
                 del values[name]
         for side, unit in product("rwd", "kMG" if self._is_json else "MG"):

@@ -70,6 +70,9 @@ def _refuse_nothing(file: Perfmon, recording: Recording, wanted: Wanted, parts: 
     disks = {part.entity[1] for part in parts if part.entity[0] in _DISKS}
     recording.devices |= {name for name in disks if name.lower() != _TOTAL}
     counters = file.counters.values()
+    known = {own.instance for own in counters if _key(own)[0] in _DISKS and _key(own) in known_counters("perfmon")}
+    if empty := {name for name in known - disks if name.lower() != _TOTAL}:
+        recording.note("never", file=file.path.name, names=some_names(empty))
     foreign = {name for counter in counters for name in (counter.object, counter.counter) if not name.isascii()}
     if not (parts or (wanted.classes and recording.devices)):
         names = some_names(f"{counter.object} {counter.counter}".strip() for counter in counters)

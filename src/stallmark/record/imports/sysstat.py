@@ -45,7 +45,7 @@ def read(file: Recorded, recording: Recording, wanted: Wanted) -> None:
             recording.devices.add(ALL_DISKS)
             classes[part.entity] = ALL_DISKS
         elif part.column == "idle" and not recording.cores:
-            recording.missing["server.cpu_s"] = "the file lacks the first line of iostat, with the number of processors"
+            recording.missing["server.cpu_s"] = "the first line of the file lacks the number of processors"
         elif part.column == "idle":
             away = [other.amounts for other in amounts.parts if (other.entity, other.column) == (part.entity, "away")]
             busy = np.maximum(0.0, 100 * amounts.seconds - part.amounts - np.nansum(away, axis=0)) / 100
