@@ -1,6 +1,7 @@
 """The threads of an executor that execute transactions: virtual users and background sessions."""
 
 import heapq
+import math
 import random
 import sys
 import threading
@@ -89,6 +90,14 @@ def _io_difference(then: OwnIO, now: OwnIO) -> OwnIO:
     )
 
 
+def never_begun(
+    place: int, kind: type[Transaction], due_ns: int, now_ns: int, reason: str
+) -> tuple[tuple[int, ...], Failure]:
+    """Return the sample and the failure of a transaction that is given up now. It took no session's time."""
+    sample = (place, due_ns, now_ns, now_ns, now_ns, GIVEN_UP, 0)
+    return sample, Failure(kind.name, now_ns, CallFailed(ErrorClass.MISSED, "Stallmark", reason), given_up=True)
+
+
 # The base of every thread that executes transactions, with a connection of its own.
 #
 # Native threads, because the database drivers block in C and release the GIL; a gevent user would stop all others.
@@ -128,6 +137,7 @@ class Client(threading.Thread):
         self._workload = workload
         self._rng = rng
         self._report_sample = report_sample
+        self._report_failure = report_failure
         self._report_lost = report_lost
         self._own_io_sampler = OwnIOSampler(len(workload.transactions), report_own_io)
         self._mine: dict[type[Transaction], tuple[int, Transaction]] = {
@@ -259,6 +269,16 @@ class Task(NamedTuple):
         missed = max(0, now_ns - self.due_ns) // every_ns
         return self._replace(due_ns=self.due_ns + (missed + 1) * every_ns)
 
+    def times_due(self, now_ns: int) -> int:
+        """Return the number of times that the task has been due by now."""
+        assert self.every_s
+        return max(0, 1 + (now_ns - self.due_ns) // int(self.every_s * 1e9))
+
+
+READY = 100
+"""The number of due tasks beyond which arrivals are held back: each rate then keeps the time of its next one alone, so
+that a server that hangs costs no memory."""
+
 
 class DeferredQueue:
     """The tasks of one executor. A thread of its own passes on what has become due."""
@@ -270,7 +290,9 @@ class DeferredQueue:
         self._due: SimpleQueue[Task | None] = SimpleQueue()
         self._changed = threading.Condition()
         self._order = count()  # breaks ties of tasks due at the same time
-        self._resting = False
+        self._rest_ns: tuple[float, float] = (math.inf, math.inf)
+        """Begin and end of the last rest; the end is infinite while it lasts."""
+        self._holds_back = False
         self._closed = False
         self._thread = threading.Thread(target=self._pass_on, name="deferred queue", daemon=True)
         self._thread.start()
@@ -289,15 +311,42 @@ class DeferredQueue:
 
     def next_due(self) -> Task | None:
         """Wait for the next task that is due; return None once nothing more will come."""
-        return self._due.get()
+        task = self._due.get()
+        # Half of them, so that the thread that passes them on does not wake up for each.
+        if self._holds_back and self._due.qsize() < READY // 2:
+            with self._changed:
+                self._changed.notify()
+        return task
 
     def rest(self, rests: bool) -> None:
-        """Leave timers and arrivals at a rate out while the load rests; followers are executed all the same."""
-        self._resting = rests
+        """Leave out timers and arrivals that come due while the load rests. Followers are executed all the same."""
+        now_ns = time.monotonic_ns()
+        self._rest_ns = (now_ns, math.inf) if rests else (self._rest_ns[0], now_ns)
 
     def waiting(self) -> int:
         """Return the number of tasks that are due and not yet taken."""
-        return self._due.qsize()
+        with self._changed:
+            return self._due.qsize() + self._held_back(time.monotonic_ns())
+
+    def pop_arrivals_before(self, due_ns: int) -> list[Task]:
+        """Remove and return the arrivals that were due before then and that no session has taken."""
+        late = []
+        with self._changed:
+            if not self._closed and any(task.is_arrival for _, _, task in self._later):
+                ready = []
+                with suppress(Empty):
+                    while task := self._due.get_nowait():
+                        ready.append(task)
+                for task in ready:
+                    if task.is_arrival and task.due_ns < due_ns:
+                        late.append(task)
+                    else:
+                        self._due.put(task)
+                while (task := self._later[0][2]).is_arrival and task.due_ns < due_ns:
+                    late.append(task)
+                    self._replace_first(task.at_next_time(task.due_ns))
+                self._changed.notify()
+        return late
 
     def is_alive(self) -> bool:
         """Return True if the thread that passes on due tasks is alive."""
@@ -307,6 +356,7 @@ class DeferredQueue:
         """Stop passing on tasks, and release as many threads as may wait in `next_due`."""
         with self._changed:
             self._closed = True
+            self.left += self._held_back(time.monotonic_ns())
             for _, _, task in self._later:
                 self._count_left(task)
             self._later.clear()
@@ -322,21 +372,39 @@ class DeferredQueue:
     def _count_left(self, task: Task) -> None:
         self.left += task.every_s is None
 
+    def _held_back(self, now_ns: int) -> int:
+        """Return the number of arrivals that are due and not passed on."""
+        return sum(task.times_due(now_ns) for _, _, task in self._later if task.is_arrival)
+
+    def _replace_first(self, task: Task) -> None:
+        heapq.heapreplace(self._later, (task.due_ns, next(self._order), task))
+
     def _pass_on(self) -> None:
         with self._changed:
             while not self._closed:
                 wait_ns = self._later[0][0] - time.monotonic_ns() if self._later else None
-                if wait_ns is not None and wait_ns <= 0:
-                    task = heapq.heappop(self._later)[2]
-                    rests = task.every_s and self._resting
-                    if rests or task.is_arrival:
-                        # An arrival that is over is caught up with, unless the load rests: each of them counts.
-                        again = task.at_next_time(time.monotonic_ns() if rests else task.due_ns)
-                        heapq.heappush(self._later, (again.due_ns, next(self._order), again))
-                    if not rests:
-                        self._due.put(task)
-                else:
+                if wait_ns is None or wait_ns > 0:
                     self._changed.wait(None if wait_ns is None else wait_ns / 1e9)
+                    continue
+                task = self._later[0][2]
+                # By due times, as this thread may be late. Arrivals from before the rest are still to be executed.
+                begin_ns, end_ns = self._rest_ns
+                timer_rests = not task.is_arrival and begin_ns < end_ns == math.inf
+                if task.every_s and (begin_ns <= task.due_ns < end_ns or timer_rests):
+                    self._replace_first(task.at_next_time(int(min(time.monotonic_ns(), end_ns))))
+                    continue
+                # Set before the queue is measured: whoever takes a task from then on wakes this thread.
+                self._holds_back = task.is_arrival
+                if task.is_arrival and self._due.qsize() >= READY:
+                    self._changed.wait()
+                    continue
+                self._holds_back = False
+                if task.is_arrival:
+                    # An arrival that is over is caught up with: each of them counts.
+                    self._replace_first(task.at_next_time(task.due_ns))
+                else:
+                    heapq.heappop(self._later)
+                self._due.put(task)
 
 
 class BackgroundSession(Client):
@@ -369,4 +437,8 @@ class BackgroundSession(Client):
                 until_sample = self._sample_own_io(index, ended, outcome)
                 free_since = now()
             if task.every_s and not task.is_arrival:
+                for _ in range(task.times_due(ended) - 1):
+                    missed = never_begun(index, task.kind, ended, ended, "its last execution had not ended")
+                    self._report_sample(missed[0])
+                    self._report_failure(missed[1])
                 self._deferred.add(task.at_next_time(ended))

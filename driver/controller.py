@@ -294,7 +294,7 @@ class Drive:
             return None
         transaction = (display_name(primary.name) if primary else "transaction") + load_suffix([load], self._workloads)
         most, words = max(failed)
-        return f"no {transaction} was committed; the server said of {most:,} that failed: {words}"
+        return f"no {transaction} was committed; the reason of {most:,} that failed: {words}"
 
     def lost_reports(self) -> Unheard:
         """Return the numbers of transactions and executors without a last report. Call it after `finish`."""

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 from stallmark.driver.channel import Channel, Closed, inherited_channel
-from stallmark.driver.client import BackgroundSession, Client, DeferredQueue, Task, VirtualUser
+from stallmark.driver.client import BackgroundSession, Client, DeferredQueue, Task, VirtualUser, never_begun
 from stallmark.driver.load import LoadPart
 from stallmark.driver.messages import (
     CannotStart,
@@ -54,7 +54,7 @@ from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError, as_reason
 from stallmark.processes import may_open_most_files
 from stallmark.transactions import define, find_workload
-from stallmark.transactions.workload import WorkloadContext
+from stallmark.transactions.workload import Transaction, WorkloadContext
 
 # The part of a load that one executor has: its users and background sessions, and what they have reported.
 
@@ -110,7 +110,8 @@ class LoadUsers:
         self._lost: deque[Client] = deque()
         self._background = [self._background_session(number) for number in range(part.background_sessions)]
         self._unserved = 0
-        self._names = [transaction.name for transaction in self._workload.transactions]
+        self._kinds = self._workload.transactions
+        self._names = [kind.name for kind in self._kinds]
         self._statement_names = [statement.name for statement in self._workload.statements(engine.dialect)]
 
     def begin(self, start_ns: int) -> None:
@@ -169,6 +170,7 @@ class LoadUsers:
 
     def report(self, rows: Rows, before_ns: int, begin_ns: int, end_ns: int, cpu_ns: int) -> None:
         """Add what ended before `before_ns`, and how the users and `cpu_ns` of CPU were from `begin_ns` to `end_ns`."""
+        self._give_up_late_arrivals()
         samples = as_table(_pop_samples(self._samples, before_ns))
         background = as_table(_pop_samples(self._background_samples, before_ns))
         self._waiting = len(self._samples) + len(self._background_samples)
@@ -211,6 +213,24 @@ class LoadUsers:
     def final_report(self, unfinished: int) -> FinalReport:
         """Return the last message, after `end`."""
         return FinalReport(self._load.name, unfinished, self._unserved, self._deferred.left)
+
+    def _give_up_late_arrivals(self) -> None:
+        """Count arrivals as failed that found no free session within the time of a call.
+
+        A service gives up in the same way if its pool of connections is exhausted. Otherwise a server that hung for an
+        hour would get that hour's arrivals at once.
+        """
+        due_ns = time.monotonic_ns() - int(self._load.call_timeout_s * SECOND_NS)
+        for scheduled_ns in self._queue.pop_due_before(due_ns) if self._queue else ():
+            self._give_up(self._dealer.next_card(), scheduled_ns, self._samples)
+        for task in self._deferred.pop_arrivals_before(due_ns):
+            self._give_up(task.kind, task.due_ns, self._background_samples)
+
+    def _give_up(self, kind: type[Transaction], due_ns: int, samples: deque[tuple[int, ...]]) -> None:
+        reason = f"no session was free within {self._load.call_timeout_s:g} s of its due time"
+        sample, failure = never_begun(self._kinds.index(kind), kind, due_ns, time.monotonic_ns(), reason)
+        samples.append(sample)
+        self._failures.append(failure)
 
     def _background_session(self, number: int) -> BackgroundSession:
         rng = self._random(f"background session {number} of")

@@ -20,7 +20,8 @@ import math
 import os
 import sys
 import time
-from contextlib import suppress
+from collections import defaultdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,26 +29,30 @@ import gevent
 from locust import events
 from locust.env import Environment
 from locust.rpc import Message as LocustMessage
-from locust.runners import MasterRunner, Runner, WorkerRunner
+from locust.runners import STATE_MISSING, MasterRunner, Runner, WorkerRunner
 
-from stallmark import capabilities
-from stallmark.driver.channel import Closed
+from stallmark.driver.channel import Closed, start_child
 from stallmark.driver.executor_pool import Executors, LoadPool
 from stallmark.driver.load import ALONE, LoadSpec, ThisMachine
 from stallmark.driver.locust_statistics import LocustStatistics
-from stallmark.driver.messages import ExecutorDied, Message, Report, SessionLost
-from stallmark.driver.opening import open_workload
-from stallmark.driver.pacing import Arrivals
-from stallmark.engines import open_engine
-from stallmark.engines.base import Engine
-from stallmark.errors import CallFailed, StallmarkError, as_reason
-from stallmark.loaders import ledger
-from stallmark.redact import without_secrets
-from stallmark.transactions import define, find_workload
-from stallmark.transactions.workload import Workload, background_per_user, deck_of
+from stallmark.driver.messages import (
+    CannotStart,
+    ExecutorDied,
+    LocustUsers,
+    Message,
+    PreparedLoads,
+    PrepareLoads,
+    Report,
+    SessionLost,
+    UsersHere,
+)
+from stallmark.errors import StallmarkError, as_reason, as_sentence
+from stallmark.processes import kill
 
 logger = logging.getLogger(__name__)
 _PLACE = "stallmark_place"
+_USERS = "stallmark_users"
+_PREPARING = "stallmark.driver.locust_loads"
 _reported: set[str] = set()
 
 
@@ -96,56 +101,68 @@ def report_trouble(environment: Environment, sentence: str) -> None:
         logger.error(sentence)
 
 
-def load_of(kind: type[StallmarkUser], engine: Engine) -> LoadSpec:
-    """Return the load that a class of users puts on its database; raise StallmarkError if it cannot do so."""
-    url = without_secrets(kind.server)
+def _facts_of(kind: type[StallmarkUser]) -> LocustUsers:
+    """Return the attributes of a class of users. Raise StallmarkError if it has tasks of its own."""
     if any(task is not VirtualUserHandle.be_driven for task in kind.tasks):
         raise StallmarkError(f"{kind.__name__} has tasks of its own: give them to a class of users beside it.")
-    if kind.sql:
-        return _load(kind, _examined_workload(kind, engine), {}, seed=1)
-    if not (entry := ledger.read(engine)) or not entry.complete:
-        raise StallmarkError(f"{url} holds no whole database of Stallmark: build one with `stallmark db build`.")
-    data = entry.identity
-    workload = find_workload(data.workload)
-    if data.version != workload.data_version:
-        raise StallmarkError(f"The database of {url} is of another version of Stallmark: build it again.")
-    if not workload.users.deck:
-        raise StallmarkError(f"{data.workload} in {url} has no transactions that users could execute.")
-    return _load(kind, workload, dict(data.scale), data.seed)
-
-
-def _examined_workload(kind: type[StallmarkUser], engine: Engine) -> Workload:
-    """Return the workload of a user's own SQL, once the server has taken each of its statements."""
-    if not (readers := capabilities.parts("definition")):
-        raise StallmarkError("This Stallmark lacks the capability `own_sql`, which drives SQL of your own: install it.")
     beside = Path(getattr(sys.modules[kind.__module__], "__file__", None) or "locustfile.py").parent
-    workload = define(readers[0](kind.sql, beside))
-    if not all(transaction.reads_only for transaction in workload.transactions):
-        if reason := engine.not_writable_reason(()):
-            raise StallmarkError(reason)
-        if not (kind.shared or engine.is_local):
-            raise StallmarkError(
-                f"{workload.name} writes into the database {engine.database_name()}, whose rows are not Stallmark's: "
-                f"write `shared = True` in {kind.__name__} if a load may change them."
-            )
-    workload.examine(engine, kind.most_users)
-    return workload
-
-
-def _load(kind: type[StallmarkUser], workload: Workload, scale: dict[str, int | float], seed: int) -> LoadSpec:
-    deck = deck_of(workload, None)
-    return LoadSpec(
-        kind.__name__,
-        workload.name,
-        scale,
-        deck,
-        users=(kind.most_users,),
-        seed=seed,
-        call_timeout_s=kind.call_timeout_s,
-        arrivals=Arrivals(think_ms=1000 * kind.think_time_s, think="exponential"),
-        background_per_user=background_per_user(workload, deck),
-        definition=None if workload.definition is None else dict(workload.definition),
+    return LocustUsers(
+        kind.__name__, kind.sql, str(beside), kind.shared, kind.most_users, kind.think_time_s, kind.call_timeout_s
     )
+
+
+def _kinds(environment: Environment) -> list[type[StallmarkUser]]:
+    return [kind for kind in environment.user_classes if issubclass(kind, StallmarkUser)]
+
+
+class _Workers:
+    """The workers of a test, on Locust's master. Each has a number, and continues its part of a rate while another
+    worker has users."""
+
+    def __init__(self, environment: Environment, runner: MasterRunner):
+        self._environment, self._runner = environment, runner
+        self._with_users: dict[str, set[str]] = defaultdict(set)
+        """The ids of workers that have users, by class."""
+        self._watch = gevent.Greenlet()
+        runner.register_message(_USERS, self._note_users)
+        environment.events.test_start.add_listener(self._begin)
+        environment.events.test_stopping.add_listener(lambda **_: self._watch.kill())
+
+    def _begin(self, **_: Any) -> None:
+        """Number the workers, before they start users: no two of them are to give the same inputs to theirs."""
+        self._with_users.clear()
+        workers = sorted(self._runner.clients)
+        for number, worker in enumerate(workers, start=1):
+            self._runner.send_message(_PLACE, {"machine": number, "machines": len(workers)}, client_id=worker)
+        if _kinds(self._environment):
+            self._watch = self._runner.greenlet.spawn(self._report_lost, workers)
+
+    def _note_users(self, msg: LocustMessage, **_: Any) -> None:
+        """Take from a worker whether it has users of a class."""
+        with_users = self._with_users[msg.data["name"]]
+        (with_users.add if msg.data["has_users"] else with_users.discard)(msg.node_id)
+        self._share_users(msg.data["name"])
+
+    def _share_users(self, name: str) -> None:
+        for worker in self._runner.clients:
+            elsewhere = len(self._with_users[name] - {worker})
+            self._runner.send_message(_USERS, {"name": name, "elsewhere": elsewhere}, client_id=worker)
+
+    def _report_lost(self, workers: list[str]) -> None:
+        """Report each worker that is lost: Locust may start its users elsewhere, and nothing takes over the rest."""
+        while True:
+            gevent.sleep(1)
+            here = self._runner.clients
+            for worker in [id for id in workers if id not in here or here[id].state == STATE_MISSING]:
+                workers.remove(worker)
+                report_trouble(
+                    self._environment,
+                    f"Worker {worker} was lost, and with it its part of what no user starts, such as transactions at a "
+                    "rate: start the test again.",
+                )
+                for name in self._with_users:
+                    self._with_users[name].discard(worker)
+                    self._share_users(name)
 
 
 class _Test:
@@ -157,27 +174,28 @@ class _Test:
         self._executors: list[Executors] = []
         self._statistics = LocustStatistics(environment, time.time())
         self._reasons: list[str] = []
-        if isinstance(runner, MasterRunner):
-            environment.events.test_start.add_listener(self._number_workers)
-            return
+        self._with_users: set[str] = set()
+        """The names of classes that have users on this machine."""
+        # Now, because its imports take seconds, by which a run time of Locust's would end early.
+        self._preparing = start_child(_PREPARING) if _kinds(environment) else None
         if isinstance(runner, WorkerRunner):
             runner.register_message(_PLACE, self._set_place)
+            runner.register_message(_USERS, self._note_elsewhere)
         environment.events.test_start.add_listener(self._start)
         environment.events.test_stop.add_listener(self._stop)
         environment.events.quitting.add_listener(self._stop)
 
-    def _number_workers(self, **_: Any) -> None:
-        """Number the workers, before they start users: no two of them are to give the same inputs to theirs."""
-        for number, client in enumerate(clients := sorted(self._runner.clients), start=1):  # type: ignore[attr-defined]
-            place = {"machine": number, "machines": len(clients)}
-            self._runner.send_message(_PLACE, place, client_id=client)
+    def _note_elsewhere(self, msg: LocustMessage, **_: Any) -> None:
+        """Continue what no user starts while another worker has users."""
+        for kind in _kinds(self._environment):
+            if kind.__name__ == msg.data["name"] and kind.pool:
+                kind.pool.note_elsewhere(msg.data["elsewhere"])
 
     def _set_place(self, msg: LocustMessage, **_: Any) -> None:
         self._here = ThisMachine(**msg.data)
 
     def _start(self, **_: Any) -> None:
-        kinds = [kind for kind in self._environment.user_classes if issubclass(kind, StallmarkUser)]
-        if not kinds:
+        if not (kinds := _kinds(self._environment)):
             return
         try:
             if self._here is None:
@@ -186,7 +204,7 @@ class _Test:
                 kind.server = kind.server or os.environ.get("STALLMARK_SERVER", "")
             for server in dict.fromkeys(kind.server for kind in kinds):
                 self._start_on(server, [kind for kind in kinds if kind.server == server], self._here)
-        except (StallmarkError, CallFailed, Closed) as error:
+        except (StallmarkError, Closed) as error:
             self._stop()
             self._environment.process_exit_code = 1
             logger.error("; ".join(self._reasons) or as_reason(error))
@@ -197,29 +215,47 @@ class _Test:
     def _start_on(self, server: str, kinds: list[type[StallmarkUser]], here: ThisMachine) -> None:
         if not server:
             raise StallmarkError(f"{kinds[0].__name__} has no server: write its URL there, or set STALLMARK_SERVER.")
-        engine = open_engine(server)
-        loads = [load_of(kind, engine) for kind in kinds]
-        ours = next((load for load in loads if load.definition is None), None)
-        if ours and here.machine <= 1:
-            ledger.note_driven(engine)
-            open_workload(engine, find_workload(ours.workload), ours.scale, ours.seed)
-        executors = Executors(loads, engine.spec(), self._deliver, here)
+        users = [_facts_of(kind) for kind in kinds]
+        loads = self._prepared_loads(PrepareLoads(server, users, opens=here.machine <= 1))
+        executors = Executors(loads, server, partial(self._deliver, kinds), here)
         self._executors.append(executors)
         self._statistics = LocustStatistics(self._environment, time.time())
         executors.go(time.monotonic_ns())
         for kind, pool in zip(kinds, executors.pools, strict=True):
             kind.pool, kind.most_here = pool, math.ceil(kind.most_users / here.machines)
 
+    def _prepared_loads(self, order: PrepareLoads) -> list[LoadSpec]:
+        """Have a process of its own prepare the loads: what is asked of a server there stops no greenlet here."""
+        process, channel = self._preparing or start_child(_PREPARING)
+        self._preparing = None
+        try:
+            channel.send(order)
+            answer: Message = channel.expect(PreparedLoads, CannotStart)
+        except Closed:
+            raise StallmarkError("The process that tries the load ended early: its message is above.") from None
+        finally:
+            channel.close()
+            kill(process)
+        if isinstance(answer, CannotStart):
+            raise StallmarkError(as_sentence(answer.reason))
+        assert isinstance(answer, PreparedLoads)
+        return answer.loads
+
     def _stop(self, **_: Any) -> None:
         ending, self._executors = self._executors, []
         for executors in ending:
             executors.quit()
-        for kind in self._environment.user_classes:
-            if issubclass(kind, StallmarkUser):
-                kind.pool = None
+        for kind in _kinds(self._environment):
+            kind.pool = None
+        self._with_users.clear()
 
-    def _deliver(self, message: Message) -> None:
+    def _deliver(self, kinds: list[type[StallmarkUser]], message: Message) -> None:
         match message:
+            case UsersHere(place, running) if isinstance(self._runner, WorkerRunner):
+                name, has_users = kinds[place].__name__, running > 0
+                if has_users != (name in self._with_users):
+                    (self._with_users.add if has_users else self._with_users.discard)(name)
+                    self._runner.send_message(_USERS, {"name": name, "has_users": has_users})
             case Report():
                 self._statistics.add(message.rows())
             case SessionLost(load, _, why):
@@ -232,13 +268,9 @@ class _Test:
 
 @events.init.add_listener
 def _join(environment: Environment, runner: Runner, **_: Any) -> None:
-    # Now, because a worker that imports when the test begins sends no sign of life, and is given up.
-    for kind in environment.user_classes:
-        if issubclass(kind, StallmarkUser):
-            with suppress(StallmarkError):  # which the test's begin reports
-                open_engine(kind.server or os.environ.get("STALLMARK_SERVER", ""))
-            for part in ("definition", "workload") if kind.sql else ():
-                capabilities.parts(part)
     # Imports take seconds, by which a run time of Locust's would end early.
     gevent.get_hub().loop.update_now()
-    _Test(environment, runner)
+    if isinstance(runner, MasterRunner):
+        _Workers(environment, runner)
+    else:
+        _Test(environment, runner)

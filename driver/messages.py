@@ -63,6 +63,33 @@ class LoadOrder(Message):
     machines: int
 
 
+class LocustUsers(msgspec.Struct, array_like=True, forbid_unknown_fields=True, frozen=True):
+    """A class of our users in a locustfile, whose attributes these are. `sql` is a path from the folder `beside`."""
+
+    name: str
+    sql: str
+    beside: str
+    shared: bool
+    most_users: int
+    think_time_s: float
+    call_timeout_s: float
+
+
+class PrepareLoads(Message):
+    """The order to make the loads of classes of users in a locustfile, on one server. `opens`: this process executes
+    the opening transaction of a workload of ours."""
+
+    server: str
+    users: list[LocustUsers]
+    opens: bool
+
+
+class PreparedLoads(Message):
+    """The answer: a load for each class. Otherwise it is CannotStart."""
+
+    loads: list[LoadSpec]
+
+
 class Go(Message):
     """The start of the run, on the receiver's monotonic clock."""
 

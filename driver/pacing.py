@@ -176,6 +176,16 @@ class OpenLoop:
         self.set_share(0, now_ns)
         return len(self._waiting)
 
+    def pop_due_before(self, due_ns: int) -> list[int]:
+        """Remove and return the arrivals that were due before then and that no user has taken."""
+        with self._lock:
+            late = []
+            while self._waiting and self._waiting[0] < due_ns:
+                late.append(self._waiting.popleft())
+            while self._next_ns < due_ns:
+                late.append(self._advance())
+            return late
+
     def _next_arrival(self) -> int | None:
         if self._waiting:
             return self._waiting.popleft()

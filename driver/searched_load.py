@@ -17,6 +17,7 @@ from typing import NamedTuple
 from stallmark.driver.load import BETWEEN_LEVELS_S, Step, Timeline
 from stallmark.driver.pacing import QueryQueue
 from stallmark.driver.rows import Rows
+from stallmark.errors import ErrorClass
 from stallmark.record.manifest.workload import LevelSeen, LimitSeen
 from stallmark.stats.ceiling_search import Ceiling, LevelResult, Next, SearchSpec, Verdict, search
 from stallmark.stats.thresholds import CEILING_LONGEST
@@ -160,6 +161,10 @@ class SearchedLoad:
                     counted.done[row.second] += int(counts.sum()) + row.failed
                     # Transactions given up never ended, so they count as slow.
                     counted.slow[row.second] += slow + row.failed
+        for error in reported.errors:
+            # An arrival that was never sent is no sign that the load keeps up.
+            if error.error_class is ErrorClass.MISSED and (error.load, error.transaction) in self._of_users:
+                self._served[error.load][error.second] -= error.given_up
 
     def count_queries(self, now_s: float, queues: Mapping[str, QueryQueue]) -> None:
         """Note how many queries wait now, of each load that has them at a rate."""

@@ -13,6 +13,7 @@ from stallmark.driver.rows import DeferredRow, ErrorRow, OwnIORow, StatementRow,
 from stallmark.engines.base import OwnIO
 from stallmark.errors import ErrorClass
 from stallmark.record import histogram as hdr
+from stallmark.redact import without_secrets
 from stallmark.transactions.workload import FAILED
 
 SECOND_NS = 1_000_000_000
@@ -177,7 +178,7 @@ def error_rows(failures: Iterable[Failure], load: str, start_ns: int) -> list[Er
             code=code,
             attempts=len(group),
             given_up=sum(failure.given_up for failure in group),
-            message=group[0].error.message,
+            message=without_secrets(group[0].error.message),
         )
         for (second, transaction, kind, code), group in groups.items()
     ]

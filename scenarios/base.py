@@ -47,8 +47,8 @@ class AnyScenario(Titled):
     """Settings of the server while it is measured, by their own names: `{work_mem: 64MB}`. They are given back at the
     end, also after a kill."""
     restart: Hook | None = None
-    """The restart of a PostgreSQL named with --server, for settings that need one: `{command: [ssh, db, systemctl,
-    restart, postgresql]}`, or `{ask: Restart the server.}`."""
+    """The restart of a PostgreSQL named with --server, for settings that need one, `buffer_pool` and a cold
+    `start_cache`: `{command: [ssh, db, systemctl, restart, postgresql]}`, or `{ask: Restart the server.}`."""
     emulated_array: EmulatedArrays | None = None
     """A disk array emulated under the embedded PostgreSQL, for all variants that have none of their own."""
     array: Array | None = None
@@ -88,8 +88,11 @@ class AnyScenario(Titled):
     def mistakes(self) -> Iterator[str]:
         if self.at_end and self.at_end.ask:
             yield "at_end runs a command: nobody may be there to be asked"
-        if self.restart and not any(self.setting_for(variant, "settings") for variant in self.variants):
-            yield "restart is for settings that need one: write settings, or leave it out"
+        if self.restart and not self._restarts():
+            yield (
+                "restart is for settings that need one, buffer_pool and start_cache: cold: write one of them, or leave "
+                "it out"
+            )
         yield from self._curved_variant_mistakes()
         yield from self._array_mistakes()
         yield from self._way_back_mistakes()
@@ -101,6 +104,11 @@ class AnyScenario(Titled):
                 design.check_tables(find_workload(workload).metadata)
             except StallmarkError as error:
                 yield f"database.tables: {error}"
+
+    def _restarts(self) -> bool:
+        """Return True if a key of the scenario may need a restart of the server."""
+        has_settings = any(self.setting_for(variant, "settings") for variant in self.variants)
+        return has_settings or self.start_cache == "cold" or any(map(self.pool_of, self.sized()))
 
     def designs(self) -> dict[str, Design]:
         """Return the physical designs that it asks for, by the workload, or the workloads together, of a database."""

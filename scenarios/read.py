@@ -240,11 +240,16 @@ def read_document(
 ) -> AnyScenario:
     """Read a scenario that is not in a file, with changes as in `read_any_scenario`. Raises StallmarkError."""
     given = dict(document)
-    options.apply(given, [_override(given, override) for override in overrides])
+    origins = {_override(given, override): f"--set {shortened(override)}" for override in overrides}
+    origins |= options.apply(given, origins)
     try:
         return model_for(given).model_validate(given)  # type: ignore[return-value]
     except ValidationError as error:
-        raise StallmarkError(as_sentence(mistake(error.errors(include_url=False)[0]))) from None
+        problem = error.errors(include_url=False)[0]
+        # A sentence of ours, as on a folder of SQL, needs no place in a document that no user has written.
+        if problem["type"] == "value_error" and problem["loc"][:1] not in origins:
+            raise StallmarkError(as_sentence(mistake(problem))) from None
+        raise StallmarkError(sentences(error, given, Path("the scenario"), origins)[0]) from None
 
 
 def locate(name_or_path: str) -> Path:

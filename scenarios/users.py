@@ -60,7 +60,8 @@ class Users(Section):
     think_time: ThinkTime | None = None
     """The pause of a user between two transactions of a closed loop; none by default."""
     call_timeout: Annotated[Seconds, Field(ge=0.1)] = 60.0
-    """The time a transaction has; one that takes longer is cancelled and counted as failed."""
+    """The time a transaction has; one that takes longer is cancelled and counted as failed. At a rate it is also the
+    time that a transaction waits for a free session."""
     thresholds: list[str] = []
     """Limits that every measured step must keep, or the exit code of `run` is 5: `p95 < 20ms`, `read_ms < 5`, `tps >
     500`, of one transaction `trade_order.p99 < 1s`."""

@@ -30,7 +30,7 @@ OWN_WORDS = "own_words"
 """The type of a custom error whose message is a sentence of ours."""
 _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 _MISSING = ("missing", "missing_argument")
-_NO_MAPPING = ("model_type", "model_attributes_type", "dataclass_type", "dict_type")
+_NO_MAPPING = ("model_type", "model_attributes_type", "dataclass_type")
 
 
 def sentences(
@@ -65,7 +65,7 @@ class _Problem:
     @property
     def choices(self) -> list[str]:
         """The keys there are in this place."""
-        return [str(name) for model in self.models for name in _annotations(model)]
+        return list(dict.fromkeys(str(name) for model in self.models for name in _annotations(model)))
 
     @property
     def near(self) -> str | None:
@@ -93,6 +93,8 @@ class _Problem:
         mapping = f"{{{', '.join(f'{name}: …' for name in self.choices) or '…'}}}"
         if self.kind in _NO_MAPPING:
             return f"must be written as {mapping}"
+        if self.kind == "dict_type":  # the models are those of its values
+            return "must be written as {…}"
         if self.kind == "literal_error":
             words = self._context["expected"].replace("'", "")
             return f"must be {words} or {mapping}" if self.models else f"must be {words}"
@@ -109,11 +111,20 @@ def _limit(word: str, name: str) -> Callable[[dict[str, Any]], str]:
 
 def _in_unit(limit: float, given: Any) -> str:
     """Write a limit in the unit of what was given."""
-    if not isinstance(given, str):
+    if not isinstance(given, str) or "/" in given:  # a rate: its limit is a number
         return f"{limit:,g}"
     if given.strip().endswith("%"):
         return str(PoolSize(share=limit))
     return str(PoolSize(int(limit))) if given.strip()[-1:] in ("B", "b") else write_duration(limit)
+
+
+def _letters_in_words(pattern: str) -> str:
+    """Return the characters that a pattern takes."""
+    signs = pattern.rpartition("0-9")[2].partition("]")[0]
+    if pattern.startswith(r"^\w"):
+        return "two names with a point between them"
+    words = ["small letters", "digits"] + ["underscores"] * ("_" in signs) + ["hyphens"] * ("-" in signs)
+    return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 _MUST: dict[str, Callable[[dict[str, Any]], str]] = {
@@ -126,7 +137,7 @@ _MUST: dict[str, Callable[[dict[str, Any]], str]] = {
     "too_short": lambda _: "must have at least one item",
     "string_too_short": lambda _: "must not be empty",
     "string_too_long": lambda context: f"must have at most {context['max_length']} characters",
-    "string_pattern_mismatch": lambda _: "must be small letters, digits and hyphens",
+    "string_pattern_mismatch": lambda context: f"must be {_letters_in_words(context['pattern'])}",
     "string_type": lambda _: "must be a text (put it in quotes)",
     "list_type": lambda _: "must be a list (a line beginning with `-` for each item)",
     **dict.fromkeys(("bool_type", "bool_parsing"), lambda _: "must be true or false"),

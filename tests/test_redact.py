@@ -91,17 +91,100 @@ SQL_WITH_SECRETS = [
     ("SELECT dblink('host=db password=hush', 'x')", "SELECT dblink('host=db password=(hidden)', 'x')"),
     ("SELECT c('a;PWD=hush;b')", "SELECT c('a;PWD=(hidden);b')"),
     ("SELECT c('postgresql://me:hush@db/x')", "SELECT c('postgresql://me:(hidden)@db/x')"),
-]
+    # Other forms of a literal, and values of several parts.
+    ("ALTER ROLE a PASSWORD $$hush$$", "ALTER ROLE a PASSWORD '(hidden)'"),
+    ("ALTER ROLE a ENCRYPTED PASSWORD $x$hu'sh$x$ LOGIN", "ALTER ROLE a ENCRYPTED PASSWORD '(hidden)' LOGIN"),
+    (r"SET a = 'b', password = E'hu\'sh' WHERE c = 'd'", "SET a = 'b', password = E'(hidden)' WHERE c = 'd'"),
+    ("SET pwd = 'hu' || 'sh', a = 'b'", "SET pwd = '(hidden)' || '(hidden)', a = 'b'"),
+    ("SET pwd = N'hu' + :p + 'sh'", "SET pwd = N'(hidden)' + :p + '(hidden)'"),
+    ("WHERE password IN ('hush', 'hush2') AND a = 'b'", "WHERE password IN ('(hidden)', '(hidden)') AND a = 'b'"),
+    ("WHERE secret = ANY(ARRAY['hush'])", "WHERE secret = ANY(ARRAY['(hidden)'])"),
+    ("WHERE token NOT LIKE 'hush%'", "WHERE token NOT LIKE '(hidden)'"),
+    ("CREATE USER MAPPING FOR a SERVER b OPTIONS (user 'c', password 'hush')",
+     "CREATE USER MAPPING FOR a SERVER b OPTIONS (user 'c', password '(hidden)')"),
+    ("CREATE LOGIN a WITH PASSWORD = N'hush' MUST_CHANGE, CHECK_POLICY = ON",
+     "CREATE LOGIN a WITH PASSWORD = N'(hidden)' MUST_CHANGE, CHECK_POLICY = ON"),
+    ("CREATE CREDENTIAL a WITH IDENTITY = 'b', SECRET = 'hush'",
+     "CREATE CREDENTIAL a WITH IDENTITY = 'b', SECRET = '(hidden)'"),
+    # By position.
+    ("INSERT INTO login (name, \"password\", a) VALUES ('b', 'hush', 'c'), ('d', crypt(:p, 'hush'), 'e')",
+     "INSERT INTO login (name, \"password\", a) VALUES ('b', '(hidden)', 'c'), ('d', crypt(:p, '(hidden)'), 'e')"),
+    ("INSERT dbo.login ([pwd]) OUTPUT inserted.id VALUES (N'hush'); SELECT 'a'",
+     "INSERT dbo.login ([pwd]) OUTPUT inserted.id VALUES (N'(hidden)'); SELECT 'a'"),
+    ("INSERT INTO login (name, token) SELECT 'a', 'hush' FROM b WHERE c = 'd'",
+     "INSERT INTO login (name, token) SELECT 'a', '(hidden)' FROM b WHERE c = 'd'"),
+    ("EXEC sp_setapprole 'a', 'hush'; SELECT 'b', 'c'", "EXEC sp_setapprole 'a', '(hidden)'; SELECT 'b', 'c'"),
+    ("EXEC sp_addlinkedsrvlogin 'a', 'false', NULL, 'b', N'hush'",
+     "EXEC sp_addlinkedsrvlogin 'a', 'false', NULL, 'b', N'(hidden)'"),
+    ("SELECT pgp_sym_decrypt(a, 'hush'), crypt('hush', b)",
+     "SELECT pgp_sym_decrypt(a, '(hidden)'), crypt('(hidden)', b)"),
+    ("SELECT * FROM OPENROWSET('MSOLEDBSQL', 'a';'sa';'hush', 'SELECT 1')",
+     "SELECT * FROM OPENROWSET('MSOLEDBSQL', 'a';'sa';'(hidden)', 'SELECT 1')"),
+    # In connection strings, in SQL within a text, and in comments.
+    ("OPENROWSET('MSOLEDBSQL', 'Server=a;UID=sa;PWD={hu;sh};', 'b')",
+     "OPENROWSET('MSOLEDBSQL', 'Server=a;UID=sa;PWD=(hidden);', 'b')"),
+    ("SELECT dblink('host=db password=''hu sh''', 'x')", "SELECT dblink('host=db password=''(hidden)''', 'x')"),
+    ("EXEC('ALTER LOGIN a WITH PASSWORD = ''hush''')", "EXEC('ALTER LOGIN a WITH PASSWORD = ''(hidden)''')"),
+    ("DO $$ BEGIN ALTER ROLE a PASSWORD 'hush'; END $$", "DO $$ BEGIN ALTER ROLE a PASSWORD '(hidden)'; END $$"),
+    ("SELECT 1 -- psql postgresql://me:hush@db/x\n, 'a'", "SELECT 1 -- psql postgresql://me:(hidden)@db/x\n, 'a'"),
+    ("SELECT 1 /* password: hush */", "SELECT 1 /* password: (hidden) */"),
+]  # fmt: skip
 
 
 # Without words of the SQL: pytest puts the name of a test into the environment, whose secrets are hidden, too.
 @pytest.mark.parametrize(("sql", "recorded"), SQL_WITH_SECRETS, ids=map(str, range(len(SQL_WITH_SECRETS))))
 def test_sql_is_without_the_literals_that_it_calls_secrets(sql, recorded):
     assert redact.sql_without_secrets(sql) == recorded
+    assert redact.sql_without_secrets(recorded) == recorded
     scenario = {"name": sql, "workload": {"sql": {"transactions": {"t": {"sql": sql, "weight": 1}}, "queries": [sql]}}}
     found = redact.definition_without_secrets(scenario)
     assert found["name"] == sql
     assert found["workload"]["sql"] == {"transactions": {"t": {"sql": recorded, "weight": 1}}, "queries": [recorded]}
+
+
+@given(st.text("'\"$/*-;()[],:=|abp N\n", max_size=40).map(lambda text: f"password {text} 'x' {text}"))
+def test_whatever_sql_it_is_cleaning_ends_and_is_done_once(sql):
+    cleaned = redact.sql_without_secrets(sql)
+    assert redact.sql_without_secrets(cleaned) == cleaned
+
+
+SECRET_PARAMETERS = [
+    ("UPDATE u SET password = :p, a = :q WHERE id = :id::int", {"p"}),
+    ("ALTER ROLE a PASSWORD :p", {"p"}),
+    ("SELECT 1 FROM u WHERE password::text = :p::text", {"p"}),
+    ("CREATE LOGIN a WITH PASSWORD = :p", {"p"}),
+    ("INSERT INTO u (id, password) VALUES (:a, crypt(:b, gen_salt('bf')))", {"b"}),
+    ("SELECT * FROM u WHERE pwd IN (:a, :b) AND c = :c AND api_key = :key", {"a", "b", "key"}),
+    ("SELECT :password, :x, :access_token", {"password", "access_token"}),
+    ("EXEC sp_setapprole :role, :p; SELECT pwdcompare(:q, hash)", {"p", "q"}),
+    ("SELECT id FROM u WHERE id = :id", set()),
+]
+
+
+@pytest.mark.parametrize(("sql", "names"), SECRET_PARAMETERS, ids=map(str, range(len(SECRET_PARAMETERS))))
+def test_parameters_are_secrets_by_their_names_or_by_where_they_stand(sql, names):
+    assert redact.secret_parameters(sql) == names
+
+
+def test_a_definition_is_without_the_values_of_secret_parameters():
+    definition = {
+        "transactions": {"log_in": {"sql": "SELECT 1 FROM u WHERE name = :n AND password = :p", "parameters": {}}},
+        "parameters": {
+            "n, p": {"file": "u.csv", "rows": [["me", "hush"], ["you", "hush2"]]},
+            "token": {"values": ["hush3"], "draw": "uniform"},
+            "other": {"values": ["seen"]},
+            "pin, id": {"query": "SELECT 'hush4' AS pin, 1 FROM u WHERE password = 'hush5'"},
+        },
+        "define": {"db_password": "hush6", "scale": 10},
+    }
+    elsewhere = {"token": {"values": [1]}}
+    found = redact.definition_without_secrets({"workload": {"sql": definition}, "parameters": elsewhere})
+    sql, parameters = found["workload"]["sql"], found["workload"]["sql"]["parameters"]
+    assert parameters["n, p"]["rows"] == [["me", redact.HIDDEN], ["you", redact.HIDDEN]]
+    assert parameters["token"]["values"] == [redact.HIDDEN] and parameters["other"]["values"] == ["seen"]
+    assert parameters["pin, id"]["query"].endswith(f"password = '{redact.HIDDEN}'")
+    assert sql["define"] == {"db_password": redact.HIDDEN, "scale": 10}
+    assert found["parameters"] == elsewhere, "of no SQL"
 
 
 @pytest.mark.parametrize(
@@ -110,8 +193,11 @@ def test_sql_is_without_the_literals_that_it_calls_secrets(sql, recorded):
         "SELECT 1 FROM t WHERE token = :token AND t.secret = s.secret AND password = $1",
         "SELECT password, 'x' FROM t WHERE name = 'token' OR kind IN ('password', 'b')",
         "SELECT 'a' -- password: :p\nFROM t WHERE pwd IS NULL",
+        "INSERT INTO t (a, b) VALUES ('x', 'y'); SELECT password::text || 'x' FROM t ORDER BY 'a', encrypt + 'b'",
+        "INSERT INTO login (name, password) SELECT 'x', password FROM t WHERE name = 'y'; INSERT t DEFAULT VALUES",
+        "SELECT 'unclosed, $$ and /* too",
     ],
-    ids=["names", "literals", "comment"],
+    ids=["names", "literals", "comment", "values", "query", "unclosed"],
 )
 def test_sql_without_secrets_stays_as_it_is(sql):
     assert redact.sql_without_secrets(sql) == sql

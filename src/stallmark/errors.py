@@ -40,6 +40,8 @@ class ErrorClass(StrEnum):
     OUT_OF_MEMORY = "out of memory"
     RESOURCE_LIMIT = "resource limit"
     STORAGE = "storage"
+    MISSED = "missed"
+    """A transaction that was due and never sent: no session was free in time, or its last execution had not ended."""
     OTHER = "other"
 
     @property

@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote
@@ -121,34 +121,222 @@ def _without_given(text: str) -> str:
     return text
 
 
-# Each literal of SQL, with the words before it if they call it a secret: `password = `, `identified by `.
-_SQL_LITERAL = re.compile(
-    rf"""(\b(?:\w*(?:{_WORD}|passphrase|api_?key)\w*|identified\s+by)["\]]?\s*(?:[:<>!]?=\s*)?(?:\w+\s*\(\s*)?N?)?"""
-    "('(?:[^']|'')*')",
-    re.IGNORECASE,
+# Secrets in SQL: literals, and parameters, where its words call for one.
+
+_SQL_TOKEN = re.compile(
+    r"""
+    (?P<comment>--[^\n]*|/\*.*?(?:\*/|$))
+  | (?P<literal>[eE]'(?:[^'\\]|\\.|'')*(?:'|$)|(?:[nN]|[uU]&)?'(?:[^']|'')*(?:'|$))
+  | (?P<dollar>(?<![\w$])\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?(?:\$(?P=tag)\$|$))
+  | (?P<cast>::|:=)
+  | (?P<parameter>:[^\W\d]\w*)
+  | (?P<name>"(?:[^"]|"")*"|\[[^]'[]*]|[@\#]*[^\W\d][\w$]*)
+  | (?P<sign>\S)
+""",
+    re.VERBOSE | re.DOTALL,
 )
-_IN_LITERAL = re.compile(rf"({_WORD}\s*=\s*)[^\s;,&']+", re.IGNORECASE)
+_CALLED_SECRET = re.compile(rf"{_WORD}|pass(?:phrase|code)|api_?key", re.IGNORECASE)
+_BETWEEN = {*"=<>!~", ":=", "::", "not", "in", "any", "some", "all", "like", "ilike", "encrypted"}
+"""Signs and words between a column or an option and its value."""
+_ARGUMENTS: Mapping[str, tuple[int, ...]] = {
+    **dict.fromkeys(("crypt", "decryptbypassphrase", "encryptbypassphrase", "pwdcompare", "pwdencrypt"), (0,)),
+    **dict.fromkeys(("decrypt", "encrypt", "hmac", "pgp_sym_decrypt", "pgp_sym_encrypt"), (1,)),
+    **dict.fromkeys(("sp_addapprole", "sp_addlogin", "sp_setapprole"), (1,)),
+    "openrowset": (3,),
+    "sp_addlinkedsrvlogin": (4,),
+    "sp_password": (0, 1),
+}
+"""The arguments of functions and procedures that are secrets by their position, from 0."""
+_IN_LITERAL = re.compile(
+    rf"""({_WORD}\s*=\s*)(?:\{{(?:[^}}]|\}}\}})*\}}|"(?:[^"]|"")*"|[^\s;,&'"{{]+)""", re.IGNORECASE
+)
+_IN_COMMENT = re.compile(rf"({_WORD}\s*[:=]\s*)(?![:?$@])(?:{_VALUE})", re.IGNORECASE)
+_HINT = re.compile(rf"{_CALLED_SECRET.pattern}|identified|://|{'|'.join(_ARGUMENTS)}", re.IGNORECASE)
 
 
 def sql_without_secrets(text: str) -> str:
     """Return SQL without the literals that its words call a secret, and without passwords of connection strings in
     others. Unlike an output it keeps names and parameters: in `token = :token` there is nothing to hide."""
+    text = _without_given(text)
+    if not _HINT.search(text):
+        return text
+    tokens = list(_SQL_TOKEN.finditer(text))
+    secrets = set(_secret_places(tokens))
+    parts, end = [], 0
+    for place, token in enumerate(tokens):
+        parts.append(text[end : token.start()])
+        parts.append(_token_without_secrets(token, is_secret=place in secrets))
+        end = token.end()
+    return "".join([*parts, text[end:]])
 
-    def cleaned(literal: re.Match[str]) -> str:
-        if literal[1]:
-            return f"{literal[1]}'{HIDDEN}'"
-        return _IN_LITERAL.sub(rf"\1{HIDDEN}", _IN_URL.sub(rf"\1{HIDDEN}@", literal[2]))
 
-    return _SQL_LITERAL.sub(cleaned, _without_given(text))
+def secret_parameters(text: str) -> set[str]:
+    """Return the parameters (`:name`) of SQL that are secrets by their names or places."""
+    tokens = list(_SQL_TOKEN.finditer(text))
+    places = set(_secret_places(tokens)) if _HINT.search(text) else set()
+    named = {place: token[0][1:] for place, token in enumerate(tokens) if token.lastgroup == "parameter"}
+    return {name for place, name in named.items() if place in places or names_secret(name)}
 
 
-def definition_without_secrets(value: Any, *, is_sql: bool = False) -> Any:
-    """Return a JSON value with every text below a key `sql` as `sql_without_secrets` returns it."""
-    if isinstance(value, str):
-        return sql_without_secrets(value) if is_sql else value
+def _token_without_secrets(token: re.Match[str], *, is_secret: bool) -> str:
+    text = token[0]
+    match token.lastgroup:
+        case "comment":
+            return _IN_COMMENT.sub(rf"\1{HIDDEN}", _IN_URL.sub(rf"\1{HIDDEN}@", text))
+        case "literal" | "dollar" if is_secret:
+            return f"{text.partition(chr(39))[0] if token['literal'] else ''}'{HIDDEN}'"
+        case "literal":
+            begin, _, rest = text.partition("'")
+            within = rest.removesuffix("'").replace("''", "'")
+            cleaned = sql_without_secrets(_IN_LITERAL.sub(rf"\1{HIDDEN}", _IN_URL.sub(rf"\1{HIDDEN}@", within)))
+            return text if cleaned == within else f"{begin}'{cleaned.replace(chr(39), chr(39) * 2)}'"
+        case "dollar":
+            mark = f"${token['tag']}$"
+            return mark + sql_without_secrets(text.removeprefix(mark).removesuffix(mark)) + mark
+    return text
+
+
+Tokens = list[re.Match[str]]
+
+
+def _bare(tokens: Tokens, place: int) -> str:
+    """Return a name in small letters and without its quotes, or another token as it is; empty behind the last one."""
+    if place >= len(tokens):
+        return ""
+    return tokens[place][0].strip('"[]@#').lower() if tokens[place].lastgroup == "name" else tokens[place][0]
+
+
+def _secret_places(tokens: Tokens) -> Iterator[int]:
+    """Yield the places of literals and parameters that are secrets. Other tokens may be among them."""
+    for place, token in enumerate(tokens):
+        if token.lastgroup != "name":
+            continue
+        name = _bare(tokens, place)
+        if name in _ARGUMENTS and (name.startswith("sp_") or _bare(tokens, place + 1) == "("):
+            arguments = list(_arguments(tokens, place + 1))
+            for position in _ARGUMENTS[name]:
+                yield from arguments[position] if position < len(arguments) else ()
+        elif _CALLED_SECRET.search(name) or (name == "by" and _bare(tokens, place - 1) == "identified"):
+            yield from _places_of_value(tokens, place + 1)
+        elif name == "insert":
+            yield from _places_of_columns(tokens, place + 1)
+
+
+def _places_of_value(tokens: Tokens, place: int) -> Iterator[int]:
+    """Yield the places of the value behind a name: a literal, several joined, or all in brackets."""
+    begin = place
+    while (text := _bare(tokens, place)) in _BETWEEN:
+        place += 1 + (text == "::")  # a cast, and its type
+    if _bare(tokens, place + 1) == "(" and tokens[place].lastgroup == "name":
+        place += 1  # a function
+    if _bare(tokens, place) == "(" and place > begin:
+        for argument in _arguments(tokens, place):
+            yield from argument
+        return
+    while place < len(tokens) and tokens[place].lastgroup in ("literal", "dollar", "parameter"):
+        yield place
+        joined = [_bare(tokens, place + 1), _bare(tokens, place + 2)]
+        place += 2 if joined[0] == "+" else 3 if joined == ["|", "|"] else len(tokens)
+
+
+def _places_of_columns(tokens: Tokens, place: int) -> Iterator[int]:
+    """Yield the places of an INSERT's values whose columns are called secrets."""
+    while place < len(tokens) and _bare(tokens, place) not in ("(", ";", "values", "select"):
+        place += 1
+    columns = list(_arguments(tokens, place)) if _bare(tokens, place) == "(" else []
+    secrets = [
+        number
+        for number, column in enumerate(columns)
+        if any(_CALLED_SECRET.search(_bare(tokens, part)) for part in column)
+    ]
+    while secrets and place < len(tokens) and _bare(tokens, place) not in (";", "values", "select"):
+        place += 1
+    is_query = _bare(tokens, place) == "select"
+    while secrets and place < len(tokens):
+        place += 1
+        values = list(_arguments(tokens, place))
+        for number in secrets:
+            yield from values[number] if number < len(values) else ()
+        # Further rows in brackets.
+        place = values[-1].stop + 1 if values else len(tokens)
+        if is_query or _bare(tokens, place) != ",":
+            return
+
+
+def _arguments(tokens: Tokens, place: int) -> Iterator[range]:
+    """Yield the arguments that begin here, in brackets or, of a procedure or a query, without. Semicolons separate some
+    of OPENROWSET."""
+    brackets = _bare(tokens, place) == "("
+    begin = place = place + brackets
+    depth = 0
+    while place < len(tokens):
+        text = _bare(tokens, place)
+        if not depth and (text == ")" if brackets else text in (";", "from", "go", ")")):
+            break
+        depth += (text == "(") - (text == ")")
+        if not depth and text in (",", ";"):
+            yield range(begin, place)
+            begin = place + 1
+        place += 1
+    if begin < place:
+        yield range(begin, place)
+
+
+def definition_without_secrets(value: Any) -> Any:
+    """Return a JSON value without the secrets of each definition of SQL below a key `sql`."""
     if isinstance(value, dict):
-        return {key: definition_without_secrets(part, is_sql=is_sql or key == "sql") for key, part in value.items()}
-    return [definition_without_secrets(part, is_sql=is_sql) for part in value] if isinstance(value, list) else value
+        return {
+            key: _without_secrets_of(part, set().union(*map(secret_parameters, _texts(part))))
+            if key == "sql"
+            else definition_without_secrets(part)
+            for key, part in value.items()
+        }
+    return [definition_without_secrets(part) for part in value] if isinstance(value, list) else value
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield the texts in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts(part)
+
+
+def _without_secrets_of(value: Any, secrets: set[str]) -> Any:
+    """Return a part of a definition without secrets."""
+    match value:
+        case str():
+            return sql_without_secrets(value)
+        case dict():
+            return {
+                key: {
+                    names: _source_without_secrets(source, [name.strip() for name in names.split(",")], secrets)
+                    for names, source in part.items()
+                }
+                if key in ("parameters", "define") and isinstance(part, dict)
+                else _without_secrets_of(part, secrets)
+                for key, part in value.items()
+            }
+        case list():
+            return [_without_secrets_of(part, secrets) for part in value]
+    return value
+
+
+def _source_without_secrets(source: Any, columns: Sequence[str], secrets: set[str]) -> Any:
+    """Return the source of parameters, or the value of a variable, without the values of secrets."""
+    hidden = [name in secrets or names_secret(name) for name in columns]
+    if not isinstance(source, dict):
+        return HIDDEN if any(hidden) else source
+    cleaned = _without_secrets_of(source, secrets)
+    if any(hidden) and "values" in cleaned:
+        cleaned["values"] = [HIDDEN for _ in cleaned["values"]]
+    if any(hidden) and "rows" in cleaned:
+        cleaned["rows"] = [
+            [HIDDEN if is_hidden else cell for cell, is_hidden in zip(row, hidden, strict=False)] + row[len(hidden) :]
+            for row in cleaned["rows"]
+        ]
+    return cleaned
 
 
 def forms(password: str) -> set[str]:
@@ -179,10 +367,8 @@ class Redactor:
 
     def __init__(self, names: Mapping[str, str], users: Iterable[str], password: str | None):
         """Take `names` with their replacements."""
-        patterns = {}
-        for secret in sorted(forms(password) if password else (), key=len, reverse=True):
-            bounds = ("", "") if len(secret) >= SHORTEST else (r"(?<!\w)", r"(?!\w)")
-            patterns[re.escape(secret).join(bounds)] = "<password>"
+        secrets = sorted(forms(password) if password else (), key=len, reverse=True)
+        patterns = {_pattern_of(secret): "<password>" for secret in secrets}
         patterns |= {rf"(?<!\w){re.escape(name)}(?!\w)": names[name] for name in sorted(filter(None, names), key=len)}
         for name in filter(None, users):
             patterns[rf"""['"\[]{re.escape(name)}['"\]]"""] = "<user>"
@@ -197,6 +383,18 @@ class Redactor:
         for pattern, placeholder in self._patterns:
             text = pattern.sub(placeholder, text)
         return without_secrets(text)
+
+
+def without_values(text: str, secrets: Iterable[object]) -> str:
+    """Return a text without these values."""
+    for secret in sorted(filter(None, map(str, secrets)), key=len, reverse=True):
+        text = re.sub(_pattern_of(secret), HIDDEN, text)
+    return text
+
+
+def _pattern_of(secret: str) -> str:
+    bounds = ("", "") if len(secret) >= SHORTEST else (r"(?<!\w)", r"(?!\w)")
+    return re.escape(secret).join(bounds)
 
 
 def _is_secret(name: str, value: str) -> bool:

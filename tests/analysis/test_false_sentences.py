@@ -834,7 +834,6 @@ ELSEWHERE: dict[Kind, str] = {
     **dict.fromkeys(PageCacheKind, "analysis/test_page_cache.py::test_each_outcome_has_its_caution"),
     CautionKind.COUNTED_AT_END: "analysis/test_cautions.py::test_short_queries_and_those_of_many_streams_are_not",
     CautionKind.READS_AHEAD: "analysis/test_cautions.py::test_times_that_agree_with_the_device_are_of_whole_reads",
-    CautionKind.TIMER_MISSED: "analysis/test_cautions.py::test_one_under_way_at_an_end_is_none_that_was_missed",
     ValidityKind.NOT_TIMED: "analysis/test_summary.py::test_io_that_was_not_timed_for_a_while_has_no_times",
     ReadKind.FEW_SAMPLES: "analysis/test_read_counters.py::"
     + "test_figures_of_few_samples_are_given_with_their_uncertainty",

@@ -114,7 +114,7 @@ def test_replaced(runs, disks):
     ("arguments", "sentence"),
     [
         (["runs", "nothing.csv"], "nothing.csv: No such file or directory."),
-        (["nowhere", "sql01.csv"], "nowhere does not exist."),
+        (["nowhere", "sql01.csv"], "nowhere does not exist: name the folder of a run"),
         (["runs", "sql01.csv", "--timezone", "Europe/Belin"], "did you mean Europe/Berlin?"),
         (["runs", "sql01.csv", "--timezone", "Asia/Tokyo"], "does not overlap the runs"),
         (["runs", "sql01.csv", "--offset", "2.5"], "2.5 has no unit: write 2.5s or 2.5min."),

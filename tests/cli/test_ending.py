@@ -24,10 +24,12 @@ import stallmark as stallmark_package
 from stallmark.cli import exit_codes
 from stallmark.cli.exit_codes import UNEXPECTED
 from stallmark.cli.main import main
+from stallmark.cli.report import reporting
 from stallmark.errors import StallmarkError
 from stallmark.experiment.runner import ExperimentEnd, Runner
 from stallmark.sizing.demand import demand_of
 from stallmark.stopping import StopSignal
+from stallmark.storage.probe.probe_file import ProbeFile
 
 CI = Path(__file__).parents[2] / "docs" / "ci.md"
 CODES = {
@@ -35,6 +37,7 @@ CODES = {
     exit_codes.CUT_OFF, exit_codes.UNEXPECTED,
 }  # fmt: skip
 OF_CLICK = {0, 2}
+TWO = "{name: two, workload: {name: bank, scale: {branches: 1}}, users: 1, measure: 5s, variants: [{name: a}]}"
 OF_SIGNALS = {StopSignal(number).exit_code for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)}
 
 
@@ -120,8 +123,7 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_each_documented_exit_code_can_be_had(monkeypatch, tmp_path, code, given, command):
-    scenario = "{name: two, workload: {name: bank, scale: {branches: 1}}, users: 1, measure: 5s, variants: [{name: a}]}"
-    (tmp_path / "two.yaml").write_text(scenario)
+    (tmp_path / "two.yaml").write_text(TWO)
     if given:
         given(monkeypatch, tmp_path)
     result = stallmark(*command.split())
@@ -212,6 +214,49 @@ def prepare(folder: Path) -> None:
     scenario = "{name: one, workload: {name: bank, scale: {branches: 1}}, users: 1, measure: 5s, variants: [{name: a}]}"
     (folder / "one.yaml").write_text(scenario)
     make_run(folder / "stallmark-runs" / "one" / "01-a", Truth(measured_s=5))
+
+
+@pytest.mark.parametrize(
+    "named", ["probe . --out runs", "profile --server postgresql://127.0.0.1/d --for 1h --out runs/p"]
+)
+def test_work_that_was_stopped_says_so_although_its_report_fails(named, monkeypatch):
+    def stop(folder: Path) -> None:
+        folder.mkdir(parents=True)
+        for name in ("manifest.json", "profile.json"):
+            (folder / name).write_text("{")
+        raise StopSignal(signal.SIGINT)
+
+    room = "stallmark.storage.probe"
+    monkeypatch.setattr(f"{room}.tool.find_tool", lambda **_: None)
+    monkeypatch.setattr(f"{room}.measurement.refuse_memory", lambda folder: None)
+    monkeypatch.setattr("stallmark.experiment.probe_run.shown_file", lambda *_: nullcontext(ProbeFile(Path(), 1, True)))
+    monkeypatch.setattr(f"{room}.measurement.record_probe", lambda folder, *_: stop(folder))
+    monkeypatch.setattr("stallmark.profile.collection.Collection.run", lambda collection: stop(collection.folder))
+    result = stallmark(*named.split())
+    assert result.exit_code == 130 and "There is no report" in result.output, result.output
+
+
+def test_a_report_that_fails_is_the_error_of_work_that_ended_well():
+    def fail() -> None:
+        raise StallmarkError("no room")
+
+    said: list[str] = []
+    with pytest.raises(StallmarkError, match="no room"), reporting(fail, lambda: True, said.append):
+        pass
+    with pytest.raises(StopSignal), reporting(fail, lambda: False, said.append):
+        raise StopSignal(signal.SIGINT)
+    assert not said
+
+
+def test_a_damaged_record_does_not_take_the_place_of_why_an_experiment_ended(monkeypatch, tmp_path):
+    end = ExperimentEnd("somebody unplugged it", True)
+    a_run(end)(monkeypatch, tmp_path)
+    monkeypatch.setattr(
+        Runner, "run", lambda runner: (runner.folder / "01" / "manifest.json").mkdir(parents=True) or end
+    )
+    (tmp_path / "two.yaml").write_text(TWO)
+    result = stallmark("run", "two.yaml")
+    assert result.exit_code == 4 and result.output.endswith("Incomplete: somebody unplugged it.\n"), result.output
 
 
 # An error that nobody foresaw: one sentence, a log without secrets, an exit code of its own

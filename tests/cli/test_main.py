@@ -64,6 +64,32 @@ def test_a_misspelt_command_or_option_is_guessed(given, meant):
     assert result.exit_code == 2 and "Did you mean" in result.stderr and f"'{meant}'" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ("run demo --server=", "--server"), ("run demo --set a=1 --set=", "--set"),
+        ("build bank --data-dir=", "--data-dir"),
+        ("export runs --csv=", "--csv"), ("report  --json", "RUN..."), ("sql runs ", "SELECT"), ("db remove ", "NAME"),
+    ],
+)  # fmt: skip
+def test_nothing_on_the_command_line_may_be_empty(given, named):
+    """A variable of a shell that is not set would else name this folder, or the embedded server."""
+    result = stallmark(*given.split(" "))
+    assert result.exit_code == 2 and f"{named}" in result.stderr and "is empty" in result.stderr, result.output
+
+
+@pytest.mark.parametrize("given", ["probe . --seconds nan", "run demo --rate nan", "run demo --rate inf"])
+def test_what_is_not_a_number_is_in_no_range(given):
+    result = stallmark(*given.split())
+    assert result.exit_code == 2 and "is not in the range" in result.stderr, result.output
+
+
+def test_an_empty_file_does_not_stand_for_the_embedded_server(tmp_path):
+    (url := tmp_path / "url").touch(0o600)
+    result = stallmark("run", "demo", "--server", f"@{url}")
+    assert result.exit_code == 3 and "is empty: write the URL into it" in result.stderr, result.output
+
+
 def test_a_deep_look_is_the_selftest(monkeypatch):
     asked = []
 
@@ -206,7 +232,10 @@ def test_the_scale_that_an_answer_shows_can_be_had(workload):
         (["build", "bank", "--scale", "branches=1.5"], "branches from 1 to"),
         (["build", "bank", "--scale", "streets=1"], "it is `branches: N`"),
         (["build", "bank", "--scale", "branches=1", "--part", "3/2"], "--part 3/2 is not a share"),
-        (["report", "nowhere"], "nowhere does not exist."),
+        (["report", "nowhere"], "nowhere does not exist: name the folder of a run"),
+        (["report", __file__], "test_main.py is not a folder: name the folder of a run"),
+        (["compare", __file__], "test_main.py is not a folder: name the folder of a run"),
+        (["runs", "--out", "nowhere"], "nowhere holds no experiment: run one first, or name the folder"),
         (["report", "."], "holds no run record"),
         (["run", "demo", "--server", "postgresql://x@y/z", "--port", "5"], "place the embedded server"),
     ],

@@ -75,7 +75,7 @@ def test_an_experiment_on_an_older_data_version_is_marked(tmp_path: Path, monkey
 
 def test_a_folder_without_experiments_is_refused(tmp_path: Path):
     assert CliRunner().invoke(main, ["runs", "--out", str(tmp_path)]).exit_code == 3
-    assert CliRunner().invoke(main, ["runs", "--out", str(tmp_path / "none")]).exit_code == 2
+    assert CliRunner().invoke(main, ["runs", "--out", str(tmp_path / "none")]).exit_code == 3
 
 
 def test_a_misspelt_scenario_is_guessed(out: Path):

@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,11 @@ def test_a_narrow_terminal_drops_columns_and_names_them(run, monkeypatch):
     shown = stallmark("sql", run, "select 123456789 as a, null as b, 123456789 as c, 123456789 as d").stdout
     assert max(map(len, shown.splitlines())) <= 30
     assert shown.splitlines()[0].split() == ["a", "b", "c"] and "Not shown at this width: d" in shown
+
+
+def test_a_process_prints_nothing_else_at_its_end(run):
+    argv = [sys.executable, "-m", "stallmark.cli.entry", "sql", run, "select 1"]
+    assert not subprocess.run(argv, capture_output=True, check=True).stderr
 
 
 def test_long_answers_are_cut_on_the_terminal_alone(run):

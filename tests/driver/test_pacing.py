@@ -158,6 +158,24 @@ def test_arrivals_that_were_due_are_either_served_or_counted(rate, kind, asked):
     assert late + served.stop_and_count_unserved(end) == due
 
 
+@given(
+    rate=st.floats(1, 1000), kind=st.sampled_from(["fixed", "poisson"]), asked=st.integers(0, 50),
+    patience_ms=st.integers(0, 5000),
+)  # fmt: skip
+def test_arrivals_that_nobody_took_in_time_are_given_up_in_order(rate, kind, asked, patience_ms):
+    start, end = 10**12, 10**12 + 5 * 10**9
+    before = end - patience_ms * 10**6
+    served, reference = (open_loop(Arrivals(kind, rate=rate), now_ns=start) for _ in range(2))
+    taken = [served.next_arrival() for _ in range(asked)]
+    if taken:
+        served.give_back(taken.pop(asked // 2))
+    given_up = served.pop_due_before(before)
+    left = served.stop_and_count_unserved(end)
+    due = list(itertools.takewhile(lambda arrival: arrival <= end, iter(reference.next_arrival, None)))
+    assert given_up == [arrival for arrival in due if arrival < before and arrival not in taken]
+    assert left == sum(arrival >= before for arrival in due if arrival not in taken)
+
+
 def test_an_arrival_given_back_goes_to_the_next_user():
     queue = open_loop(Arrivals("fixed", rate=10), now_ns=10**12)
     first, second = queue.next_arrival(), queue.next_arrival()

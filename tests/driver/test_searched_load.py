@@ -13,7 +13,7 @@ import pytest
 
 from stallmark.driver.load import Step, Timeline
 from stallmark.driver.pacing import QueryQueue
-from stallmark.driver.rows import Rows, TransactionRow
+from stallmark.driver.rows import ErrorRow, Rows, TransactionRow
 from stallmark.driver.searched_load import (
     BACKLOG_AFTER_S,
     IOSample,
@@ -23,6 +23,7 @@ from stallmark.driver.searched_load import (
     TransactionLimit,
     _backlog_grows,
 )
+from stallmark.errors import ErrorClass
 from stallmark.record import histogram as hdr
 from stallmark.record.manifest.workload import LevelSeen
 from stallmark.stats.ceiling_search import Ceiling, Outcome, SearchSpec, Verdict
@@ -45,6 +46,7 @@ class World:
     serves: float = math.inf
     tps: int = 400
     gives_up: float = 0  # share of what it does
+    misses: bool = False  # gives up what it does not do
     reads: float = 0
     stalls: float = 0
     levels: list[LevelSeen] = field(default_factory=list)
@@ -81,8 +83,11 @@ class World:
         latency = hdr.encode(np.full(done, took_ms * 1000))
         name = next(iter(BANK)).name
         row: dict[str, Any] = dict.fromkeys(("rolled_back", "failed", "retries", "latency_us", "service_us"), 0)
-        row["failed"] = round(done * self.gives_up)
-        return Rows([TransactionRow(second, "bank", name, done, latency=latency, service=latency, **row)])
+        missed = int(level) - done if self.misses else 0
+        row["failed"] = round(done * self.gives_up) + missed
+        error = ErrorRow(second, "bank", name, ErrorClass.MISSED, "Stallmark", missed, missed, "no session was free")
+        transactions = [TransactionRow(second, "bank", name, done, latency=latency, service=latency, **row)]
+        return Rows(transactions, errors=[error] if missed else [])
 
 
 def test_the_ceiling_is_found_and_every_level_is_a_step() -> None:
@@ -178,8 +183,10 @@ def test_other_loads_and_what_no_user_started_count_for_nothing() -> None:
     raise AssertionError("the level was never judged")
 
 
-def test_a_backlog_that_grows_ends_the_level_early() -> None:
-    world = World(math.inf, RATE, serves=500)
+@pytest.mark.parametrize("misses", [False, True])
+def test_a_backlog_that_grows_ends_the_level_early(misses: bool) -> None:
+    """Also if arrivals that waited for too long are given up."""
+    world = World(math.inf, RATE, serves=500, misses=misses)
     timeline = world.run()
     first_broken = next(at for at, level in enumerate(world.levels) if level.verdict == "broke")
     step = timeline.steps[first_broken]

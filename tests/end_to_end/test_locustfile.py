@@ -12,6 +12,7 @@ import pytest
 from support.clusters import ClusterEngine, clusters
 from support.command_line import stallmark
 from support.remote import free_port
+from support.waiting import eventually
 
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 
@@ -120,6 +121,58 @@ def test_users_of_own_sql_have_workers(new_bank, locust, folder):
     # Locust's last report of a worker may come too late.
     [(deposited,)] = new_bank.query("SELECT coins FROM jar")
     assert 20 < requests["deposit"]["num_requests"] <= deposited and requests["deposit"]["num_failures"] == 0
+
+
+def test_a_worker_without_users_has_its_part_of_a_rate(new_bank, locust, folder):
+    new_bank.execute("CREATE TABLE seen (at timestamptz)")
+    (folder / "count.sql").write_text("INSERT INTO seen VALUES (clock_timestamp())")
+    (folder / "deposit.sql").write_text("SELECT 1")
+    done, _ = locust(owns("shared = True"), *WORKERS, server=new_bank.spec(), users=1)
+    assert done.returncode == 0 and "was lost" not in done.stdout + done.stderr, done.stdout + done.stderr
+    query = "SELECT count(*) / extract(epoch FROM max(at) - min(at)) FROM seen"
+    [(per_s,)] = new_bank.query(query)
+    assert float(per_s) == pytest.approx(5, rel=0.2)
+
+
+def test_a_worker_is_there_while_its_sql_is_tried(new_bank, locust, folder):
+    """Locust gives up a worker that it has not heard of for four seconds."""
+    new_bank.execute(JAR)
+    (folder / "look.sql").write_text(
+        "SELECT pg_sleep(6) WHERE :id::int > 0 AND NOT EXISTS (SELECT FROM jar WHERE coins > 0)"
+    )
+    (folder / "deposit.sql").write_text("UPDATE jar SET coins = coins + 1")
+    (folder / "workload.yaml").write_text(
+        "{transactions: {look: 0, deposit: 1, count: 0}, parameters: {id: {from: 1, to: 9}}}"
+    )
+    done, _ = locust(owns("shared = True"), *WORKERS, "-t", "40s", server=new_bank.spec(), users=2)
+    said = done.stdout + done.stderr
+    assert done.returncode == 0 and "failed to send heartbeat" not in said and "was lost" not in said, said
+    assert new_bank.query("SELECT coins FROM jar")[0][0] > 20, "and the load began"
+
+
+def test_a_worker_that_is_lost_is_reported(new_bank, folder, tmp_path):
+    new_bank.execute(JAR)
+    (tmp_path / "locustfile.py").write_text(owns("shared = True"))
+    command = [sys.executable, "-m", "locust", "-f", "locustfile.py"]
+    as_master = ["--headless", "--master", "--expect-workers", "2", "-u", "4"]
+    environment = os.environ | {"STALLMARK_SERVER": new_bank.spec()}
+    port = str(free_port())
+    workers = [
+        subprocess.Popen([*command, "--worker", "--master-port", port], cwd=tmp_path, env=environment) for _ in range(2)
+    ]
+    with (tmp_path / "log").open("w") as log:
+        command += [*as_master, "--master-bind-port", port]
+        master = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=log, stderr=log)
+    try:
+        eventually(lambda: new_bank.query("SELECT coins > 0 FROM jar")[0][0])
+        workers[0].kill()
+        lost = r"Worker \S+ was lost, and with it its part of what no user starts"
+        eventually(lambda: re.search(lost, (tmp_path / "log").read_text()))
+    finally:
+        master.terminate()
+        for process in (master, *workers):
+            process.wait(60)
+    assert master.returncode == 1
 
 
 REFUSING = """

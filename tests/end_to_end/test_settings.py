@@ -115,6 +115,20 @@ def test_each_variant_has_its_setting_of_the_start_and_the_server_its_own_at_the
     assert there(remote, "wal_buffers") == before
 
 
+def test_each_variant_has_its_buffer_pool_and_the_server_its_own_at_the_end(address, remote, restart, tmp_path):
+    before = there(remote, "shared_buffers")
+    variants = [{"name": size, "buffer_pool": size} for size in ("16MiB", "24MiB")]
+    path = written(tmp_path, variants=variants, start_cache="cold", restart={"command": restart})
+    result = stallmark("run", path, "--shared", "--out", tmp_path / "runs")
+    assert result.exit_code == 0, result.output
+    records = [record.manifest for record in find_records([next((tmp_path / "runs").iterdir())])]
+    assert [(made.memory.configured_bytes, made.memory.reached_bytes) for made in records] == [
+        (size * 1024**2, size * 1024**2) for size in (16, 24)
+    ]
+    assert [made.server.settings["shared_buffers"] for made in records] == ["16MB", "24MB"]
+    assert there(remote, "shared_buffers") == before
+
+
 @pytest.mark.parametrize(
     ("command", "named"),
     [

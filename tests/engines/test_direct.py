@@ -1,6 +1,6 @@
 """An address that leads to a pooler is refused by name; limits of role or database do not end our sessions."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
@@ -112,6 +112,16 @@ def test_limits_of_a_role_hold_for_none_of_our_sessions(limited: PostgresEngine,
     session.prepare("ask", "SELECT pg_sleep(0.05), current_setting('statement_timeout'), date '2026-11-28'")
     assert session.call("ask", []) == [("", "12s", "2026-11-28")]
     session.close()
+
+
+def test_a_user_that_connects_beside_another_keeps_an_older_server(clusters: Callable[[int], Cluster]):
+    engine = PostgresEngine(f"{clusters(16).url()}/")  # as no other test writes this address
+
+    def connect_beside_another(text: str) -> psycopg.Connection:
+        engine.connect().close()  # as another thread does, and so learns of the version
+        return psycopg.connect(text)
+
+    engine.open(connect_beside_another, "stallmark-user").close()
 
 
 def test_what_a_role_sets_beside_limits_is_recorded_and_told(limited: PostgresEngine):

@@ -22,11 +22,12 @@ from support.remote import free_port
 from support.waiting import eventually
 
 from stallmark.cli.leftovers import sweep
+from stallmark.engines.postgres import MINIMUM_POOL_BYTES
 from stallmark.engines.postgres.embedded import server as embedded
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.ownership import leftover_servers
 from stallmark.engines.postgres.embedded.programs import failure_message
-from stallmark.engines.postgres.embedded.server import MINIMUM_POOL_BYTES, EmbeddedServer
+from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.leftovers import temporary_name

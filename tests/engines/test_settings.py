@@ -39,7 +39,9 @@ def entries(remote: Remote) -> dict[str, str]:
 def notes(remote: Remote) -> list[dict]:
     """Notes that the server has."""
     rows = asked(
-        remote, "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = 'stallmark_settings'"
+        remote,
+        "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace "
+        "WHERE nspname IN ('stallmark_settings', 'stallmark_memory') ORDER BY nspname",
     )
     return [json.loads(text) for (text,) in rows]
 
@@ -49,7 +51,7 @@ def clean(remote: Remote, tmp_path, monkeypatch) -> Iterator[None]:
     monkeypatch.setenv("STALLMARK_STATE", str(tmp_path / "state"))
     yield
     asked(remote, "ALTER SYSTEM RESET ALL")
-    asked(remote, "DROP SCHEMA IF EXISTS stallmark_settings")
+    asked(remote, "DROP SCHEMA IF EXISTS stallmark_settings, stallmark_memory")
     asked(remote, "SELECT pg_reload_conf()")
 
 
@@ -64,7 +66,8 @@ def killed(server: PostgresEngine) -> Iterator[None]:
     try:
         yield
     finally:
-        server.variant_settings["settings"].release()
+        for setting in server._given_back.values():
+            setting.release()
 
 
 WANTED = {"work_mem": "64MB", "synchronous_commit": "off", "checkpoint_timeout": "30min"}
@@ -203,6 +206,72 @@ def test_after_a_kill_settings_of_the_start_are_given_back_by_a_run_that_may_res
     with restarting.hold():
         assert there(remote, *AT_START) == ["10", "4MB"]
     assert not notes(remote) and not entries(remote)
+
+
+def test_every_setting_that_waits_for_a_restart_is_named(remote, restarting):
+    with killed(restarting):
+        restarting.variant_settings["settings"].make({"max_wal_senders": "3", "wal_buffers": "1MB", "work_mem": "9MB"})
+    waits = "values of before again, and `max_wal_senders` and `wal_buffers` take effect when the server is restarted"
+    with pytest.raises(NotGivenBack, match=waits):
+        PostgresEngine(remote.url()).hold().__enter__()
+    with restarting.hold():
+        pass
+
+
+@pytest.mark.parametrize(("made", "advice"), [(AT_START, r"\(\) and, for max_wal_senders, restart the server yourself"),
+                                              ({"work_mem": "9MB"}, r"\(\) yourself, then")])  # fmt: skip
+def test_settings_that_cannot_be_given_back_are_named_with_their_restart(remote, restarting, monkeypatch, made, advice):
+    def refuse(values):
+        raise StallmarkError("The server refuses.")
+
+    with killed(restarting):
+        restarting.variant_settings["settings"].make(made)
+    other = PostgresEngine(remote.url())
+    monkeypatch.setattr(other.variant_settings["settings"], "_enter", refuse)
+    with pytest.raises(NotGivenBack, match=f"The server refuses. Or ALTER SYSTEM .*{advice}"):
+        other.hold().__enter__()
+    with restarting.hold():
+        pass
+
+
+MIB = 1024**2
+
+
+def test_a_buffer_pool_is_capped_and_given_back_by_the_scenarios_restart(remote, restarting, server):
+    before, chosen, memory = there(remote, "shared_buffers"), server.variant_settings["settings"], restarting.memory
+    assert memory.refusal() is None and restarting.caches.refusal() is None
+    with restarting.hold() as check:
+        assert memory.cap(24 * MIB) == 24 * MIB and there(remote, "shared_buffers") == ["24MB"]
+        chosen.make({"work_mem": "64MB"})
+        chosen.give_back()
+        assert there(remote, "shared_buffers") == ["24MB"], "a variant without settings keeps its pool"
+        memory.give_back()
+        assert there(remote, "shared_buffers") == before
+        memory.cap(32 * MIB)
+        chosen.make(AT_START)
+        [note] = restarting.caches.empty()
+        assert "page cache" in note and there(remote, "shared_buffers", *AT_START) == ["32MB", *AT_START.values()]
+        check()
+    assert there(remote, "shared_buffers") == before and not notes(remote) and not entries(remote)
+
+
+def test_after_a_kill_a_buffer_pool_is_given_back_by_a_run_that_may_restart(remote, restarting):
+    before = there(remote, "shared_buffers")
+    with killed(restarting):
+        restarting.memory.cap(24 * MIB)
+    with pytest.raises(NotGivenBack, match="`shared_buffers` takes effect when the server is restarted"):
+        PostgresEngine(remote.url()).hold().__enter__()
+    with restarting.hold():
+        assert there(remote, "shared_buffers") == before and not notes(remote)
+
+
+def test_a_buffer_pool_by_url_needs_a_way_to_restart(remote, server):
+    for ability in (server.memory, server.caches):
+        assert "needs a restart" in ability.refusal() and "`restart: {command: […]}`" in ability.refusal()
+    asked(remote, "ALTER SYSTEM SET max_prepared_transactions = 7")
+    asked(remote, "SELECT pg_reload_conf()")
+    server.restart = lambda: None
+    assert "`max_prepared_transactions` was changed and waits" in server.memory.refusal()
 
 
 def test_after_a_kill_settings_of_the_start_are_given_back_by_an_operators_restart(remote, restarting):

@@ -286,8 +286,11 @@ def test_a_server_elsewhere_needs_a_folder(tmp_path, data):
     plan = RawLoad(raw="web").plan()
     with pytest.raises(StallmarkError, match=r"raw load web cannot run: .*Name a folder"):
         refuse_impossible({"web": (plan, 1)}, engine(None), False)
-    with pytest.raises(StallmarkError, match="not a folder that can be written to"):
+    with pytest.raises(StallmarkError, match=r"raw load web cannot run: .*none does not exist"):
         refuse_impossible({"web": (plan.changed(folder=str(tmp_path / "none")), 1)}, engine(None), False)
+    (tmp_path / "file").touch()
+    with pytest.raises(StallmarkError, match=r"raw load web cannot run: Nothing can be written to .* is not a folder"):
+        refuse_impossible({"web": (plan.changed(folder=str(tmp_path / "file")), 1)}, engine(None), False)
     refuse_impossible({"web": (plan.changed(folder=str(data)), 1)}, engine(None), False)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 from support.command_line import stallmark
-from support.own_sql import executed, newest, workload_of
+from support.own_sql import REFUSES, executed, newest, workload_of
 from support.waiting import eventually
 
 from stallmark.engines.base import ROWS_AT_ONCE, Isolation
@@ -18,6 +18,7 @@ from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.own_sql.examine import examine
 from stallmark.own_sql.folder import read_definition
 from stallmark.own_sql.new_options import STARTER
+from stallmark.record.reader import find_records
 from stallmark.transactions import define
 from stallmark.transactions.workload import Outcome
 
@@ -50,14 +51,17 @@ def test_a_quick_run_is_recorded_and_its_report_needs_no_folder(shop, engine, tm
     assert engine.query("SELECT nspname FROM pg_namespace WHERE nspname = 'stallmark'") == []
 
 
-def scheduled_run(shop, folder, yaml: str):
-    """Run a folder for three seconds, and return its step."""
+THINKS = ("--set", "think_time={mean: 50ms}")
+
+
+def scheduled_run(shop, folder, yaml: str, *options: str):
+    """Run a folder for five seconds, and return its step."""
     folder.mkdir()
     for name, sql in (("look", "SELECT 1"), ("order", "SELECT 2"), ("slow", "SELECT pg_sleep(0.4)")):
         (folder / f"{name}.sql").write_text(sql)
     (folder / "workload.yaml").write_text(f"transactions: {yaml}")
     given = ("run", "--sql", folder, "--server", shop, "-c", 3, "-T", 5, "--out", folder / "runs")
-    result = stallmark(*given, "--json", "--set", "warm_up=1s", "--set", "think_time={mean: 50ms}")
+    result = stallmark(*given, "--json", "--set", "warm_up=1s", *(options or THINKS))
     assert result.exit_code == 0, result.output
     [run] = json.loads(result.stdout)["runs"]
     return run["steps"][0]
@@ -88,6 +92,21 @@ def test_a_schedule_that_is_not_kept_makes_a_step_invalid(shop, tmp_path, yaml, 
         assert name == "slow" and 5 < ended < 20 and due == 25
     else:
         assert finding["facts"]["value"] > 0.5 and finding["facts"]["grows"]
+
+
+@newest
+@pytest.mark.parametrize(
+    ("yaml", "options"),
+    [("{look: 1, order: 0, slow: {rate: 20/s}}", THINKS), ("{look: 0, order: 0, slow: 1}", ("--rate", 20))],
+)
+def test_arrivals_that_no_session_is_free_for_are_missed(yaml, options, shop, tmp_path):
+    """Three sessions do 7.5 per second: of the other 12.5 each waits for a second, and is given up."""
+    step = scheduled_run(shop, tmp_path / "mine", yaml, *options, "--set", "call_timeout=1s")
+    [slow] = [kind for kind in step["transactions"] if kind["name"] == "slow"]
+    [missed] = [error for error in step["errors"] if error["error_class"] == "missed"]
+    assert missed["transaction"] == "slow" and missed["attempts"] == missed["given_up"] == slow["failed"]
+    assert slow["committed"] == pytest.approx(37, abs=8) and slow["failed"] == pytest.approx(62, abs=25)
+    assert "transactions_failed" in {finding["kind"] for finding in step["invalid"]}
 
 
 @pytest.mark.parametrize("isolation", ["read committed", "repeatable read"])
@@ -238,3 +257,62 @@ def test_a_killed_driver_leaves_whole_transactions_alone(shop, engine, tmp_path)
     assert engine.query((STARTER / "conditions/copies_out.sql").read_text()) == []
     [(rented, counted)] = engine.query("SELECT (SELECT count(*) FROM rental), sum(rentals) FROM customer")
     assert rented == counted > 200
+
+
+# Secrets: in no message, record or report.
+
+LOG_IN = "INSERT INTO login (id, password) VALUES (:id, refuse(:p))"
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        {"sql": LOG_IN},
+        {"sql": f"SELECT 1; {LOG_IN}"},
+        {"sql": "SELECT refuse(:password)", "parameters": {"password": {"values": ["hush-hush"]}}},
+        {"sql": "\\set id 5\n" + LOG_IN, "script": "pgbench"},
+        {"sql": "SELECT 1;\n" + LOG_IN, "script": "pgbench"},
+    ],
+)
+def test_an_error_of_the_load_has_no_secret(look, shop, engine):
+    engine.execute(REFUSES)
+    sources = {"id": {"from": 1, "to": 9}, "p": {"values": ["hush-hush", "hush-hush-2"]}}
+    more = {"define": {"p": "hush-hush", "id": 1}} if "script" in look else {"parameters": sources}
+    workload = define(read_definition({"name": "own", "transactions": {"look": look}} | more))
+    with pytest.raises(CallFailed, match=r"look\.sql, line \d: not \(hidden\)!"):
+        executed(engine, workload)
+
+
+@newest
+def test_a_record_has_no_secret(shop, engine, tmp_path):
+    engine.execute(REFUSES)
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "log_in.sql").write_text(f"{LOG_IN} -- password: hush-1")
+    (folder / "look.sql").write_text("SELECT 1 FROM login WHERE password = 'hush-2' AND id = 7")
+    (folder / "k.csv").write_text("id,p\n1,hush-3\n2,open-4\n")
+    (folder / "workload.yaml").write_text("parameters: {'id, p': {file: k.csv}}")
+    checked = stallmark("check-sql", folder, "--server", shop, "--json")
+    assert checked.exit_code == 0 and "hush" not in checked.output, checked.output
+    given = (
+        "run",
+        "--sql",
+        folder,
+        "--server",
+        shop,
+        "--shared",
+        "-c",
+        1,
+        "-T",
+        1,
+        "--out",
+        tmp_path / "runs",
+        "--json",
+    )
+    result = stallmark(*given, "--set", "warm_up=0s")
+    assert "hush" not in result.output and "not (hidden)!" in result.output
+    [record] = find_records([next((tmp_path / "runs").iterdir())])
+    made = record.manifest.model_dump_json()
+    assert "hush" not in made and "open-4" not in made and made.count("(hidden)") >= 4
+    failed = record.table("errors").to_pylist()
+    assert failed and not [row for row in failed if "hush" in row["message"]]

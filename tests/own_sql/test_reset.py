@@ -11,6 +11,8 @@ from support.clusters import ClusterEngine
 from support.command_line import stallmark
 from support.own_sql import newest
 
+from stallmark.engines.postgres.engine import PostgresEngine
+from stallmark.errors import StallmarkError
 from stallmark.experiment.target import Target
 from stallmark.own_sql.new_options import STARTER
 from stallmark.record.reader import Record
@@ -77,6 +79,13 @@ def test_what_cannot_be_restored_is_refused_before_the_load(reset, more, words, 
     result = run(shop, *more, reset=reset)
     assert result.exit_code == 3 and words in " ".join(result.output.split())
     assert engine.query("SELECT count(*) FROM rental") == [(0,)]
+
+
+def test_a_passphrase_is_on_no_command_line():
+    engine = PostgresEngine("postgresql://me@db.example/shop?sslkey=me.key&sslpassword=hush")
+    with pytest.raises(StallmarkError, match="key without a passphrase") as refused:
+        engine.user_backup.refuse("shop.dump")
+    assert "hush" not in str(refused.value)
 
 
 @newest

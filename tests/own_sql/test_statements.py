@@ -9,7 +9,7 @@ from stallmark.own_sql.statements import DIALECTS, Kind, split
 
 HIDDEN = {
     "postgresql": ["'a:b;c'", "'it''s :x;'", r"E'\':x;'", '"a:b;c"', "$$:x;$$", "$t$ $$ :x; $t$", "/* :x; /* ; */ */",
-                   "-- :x;\n", "a::int", "ARRAY[1,2]", "$1"],
+                   "-- :x;\n", "a::int", "ARRAY[1,2]", "a$1"],
     "mssql": ["'a:b;c'", "'it''s :x;'", '"a:b;c"', "[a:b;c]", "[a]]:x;]", "/* :x; /* ; */ */", "-- :x;\n", "a::b", "@v",
               "N'x:y'"],
 }  # fmt: skip

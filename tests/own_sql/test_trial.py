@@ -4,7 +4,7 @@ import json
 
 import pytest
 from support.command_line import stallmark
-from support.own_sql import executed, workload_of
+from support.own_sql import REFUSES, executed, workload_of
 
 from stallmark.errors import StallmarkError
 from stallmark.own_sql.examine import examine
@@ -31,6 +31,8 @@ def test_every_statement_is_tried_with_its_types_and_nothing_stays(shop, engine)
     [
         ("SELECT nothing FROM film", "line 1: the server does not take it"),
         ("SELECT 1;\nSELECT * FROM nowhere", "line 2"),
+        ("SELECT 1\nSELECT 2", r"\(42601\). If a second statement begins on a later line, end the one before"),
+        ("SELECT $1::int", r"line 1 has a `\$1`: write :name"),
         ("SELECT 1 / 0", "division by zero"),
         ("SELECT 'x'::integer", "invalid input"),
         ("SELECT write_a_row()", "its words do not show that: write `reads_only: false`"),
@@ -204,3 +206,19 @@ def test_a_condition_and_a_parameter_query_are_tried_before_the_load(shop, engin
     ):
         with pytest.raises(StallmarkError, match=reason):
             examine(engine, define(read_definition(given | keys)))
+
+
+@pytest.mark.parametrize(
+    ("sql", "named"),
+    [
+        ("SELECT 1 FROM login WHERE password::int = :p::int", r":p is of type integer, which does not take \(hidden\)"),
+        ("SELECT 1 FROM login WHERE password = check_password(:p)", r"the server does not take it: not \(hidden\)!"),
+    ],
+)
+def test_a_refusal_before_the_load_has_no_secret(sql, named, shop, engine):
+    engine.execute(REFUSES + "; CREATE FUNCTION check_password(text) RETURNS text LANGUAGE plpgsql AS "
+                   "$$ BEGIN RAISE 'not %!', $1; END $$; INSERT INTO login VALUES (1, 'x')")  # fmt: skip
+    look = {"sql": sql, "parameters": {"p": {"values": ["hush-hush"]}}}
+    with pytest.raises(StallmarkError, match=named) as refused:
+        examine(engine, workload_of(look=look))
+    assert "hush" not in str(refused.value)

@@ -260,6 +260,22 @@ def test_a_disk_that_fills_has_room_for_why_the_session_ended(tmp_path, monkeypa
         assert (session.end, session.reason) == ("failed", "No space left on device") and session.ended
 
 
+def test_a_folder_that_was_taken_away_ends_the_collection_and_goes_on_where_it_is_put_back(tmp_path, monkeypatch):
+    production, folder = Production(), tmp_path / "p"
+
+    def take_away(seen):
+        if production.now > 200 and folder.exists():
+            folder.rename(tmp_path / "elsewhere")
+
+    with pytest.raises(StallmarkError, match=r"p could not be written \(No such file or directory\)\. If it was moved"):
+        collected(production, monkeypatch, folder, show=take_away)
+    assert not folder.exists() and production.now < 300
+    (tmp_path / "elsewhere").rename(folder)
+    collected(production, monkeypatch, folder)
+    assert [session.end for session in read_profile(folder).sessions] == ["killed", "complete"]
+    assert summarise_profile(folder).seen_s == pytest.approx(TEN_MINUTES, abs=40)
+
+
 def test_a_full_disk_is_one_sentence_and_the_folder_goes_on(tmp_path, monkeypatch):
     production = Production()
     write = ProfileWriter._write

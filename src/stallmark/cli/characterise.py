@@ -142,7 +142,7 @@ def _smallest_pool(choice) -> str:
     """Return 2 % of the data, or the server's minimum if that is more. Before the build, the size of the data is
     estimated.
     """
-    from stallmark.engines.postgres.embedded.server import MINIMUM_POOL_BYTES
+    from stallmark.engines.postgres import MINIMUM_POOL_BYTES
     from stallmark.loaders.load import expected_bytes
     from stallmark.transactions import find_workload
 

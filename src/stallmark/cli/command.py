@@ -43,6 +43,8 @@ _ADVICE_OF_RUN = {
     ("-s", "--scale"): "write -D scale=100 for scripts, or --set for the data of a scenario",
     ("-e", "--env"): "write --set for keys of a scenario, or -D for variables of scripts",
     ("--stage", "--stages"): "write --set users=[10,20,40], with a step for each number",
+    ("-L", "--latency-limit"): "write --set call_timeout=1s: a call that takes longer is cancelled, and an "
+    "arrival that waits longer is missed",
     ("-l", "--log", "--csv", "--summary-export"): "leave it out: `stallmark export` writes the record's values",
     ("--headless",): "leave it out, because a run opens no page by itself",
 }
@@ -52,7 +54,7 @@ WITHOUT_OURS = {"run": {name: advice for names, advice in _ADVICE_OF_RUN.items()
 
 class Command(click.Command):
     """A command whose options can be set in the environment, and only once on the command line: click would silently
-    use the last.
+    use the last. Nothing on the command line may be empty.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -61,12 +63,18 @@ class Command(click.Command):
             if isinstance(option, click.Option) and option.envvar is None:
                 option.envvar = prefix + max(option.opts, key=len).lstrip("-").replace("-", "_").upper()
         try:
-            _, _, given = self.make_parser(ctx).parse_args(list(args))
+            values, _, given = self.make_parser(ctx).parse_args(list(args))
         except click.NoSuchOption as error:
             if advice := self._advice(error.option_name):
                 sentence = f"No such option {error.option_name!r}: {advice}."
                 raise click.NoSuchOption(error.option_name, sentence, ctx=ctx) from None
             raise
+        for param in given:
+            value = values[str(param.name)]
+            # A variable of a shell that is not set: it would name this folder, or the embedded server.
+            if value == "" or (isinstance(value, list | tuple) and "" in value):
+                name = param.opts[0] if isinstance(param, click.Option) else param.make_metavar(ctx)
+                raise click.UsageError(f"{name} is empty: write a value, or leave it out.", ctx)
         for option in {
             duplicate for duplicate in given if isinstance(duplicate, click.Option) and given.count(duplicate) > 1
         }:

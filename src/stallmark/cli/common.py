@@ -1,6 +1,7 @@
 """Output, exit codes, and the options for a server and a workload that commands share."""
 
 import difflib
+import math
 from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
@@ -109,6 +110,16 @@ def target_options(command: Callable) -> Callable:
         return command(target=Target(server, data_dir, wal_dir, port, drop_caches, shared), **others)
 
     return with_target
+
+
+class FiniteRange(click.FloatRange):
+    """A range of numbers without infinity and "nan", which click takes for a number in any range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not in the range {self._describe_range()}.", param, ctx)
+        return number
 
 
 def parsing(parse: Callable[[str], T]) -> Callable[[click.Context, click.Parameter, str | None], T | None]:
@@ -269,7 +280,8 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON t
 
 def page_file(folder: Path, name: str, *, for_machines: bool) -> Path | None:
     """Return the file of a page about `folder` that no option names, or None if the output is for machines."""
-    if for_machines:
+    # No folder: what reads it says so, and a page in it would be refused for itself.
+    if for_machines or not folder.is_dir():
         return None
     # A run's folder is not changed after the run, so its page is written next to it.
     if (folder / "manifest.json").exists():
@@ -277,9 +289,9 @@ def page_file(folder: Path, name: str, *, for_machines: bool) -> Path | None:
     return folder / name
 
 
-def out_option(help: str, **path: bool) -> Callable:
-    """Add the folder of all experiments, with the further requirements in `path`."""
-    kind = click.Path(path_type=Path, **path)
+def out_option(help: str) -> Callable:
+    """Add the folder of all experiments."""
+    kind = click.Path(path_type=Path)
     return click.option("--out", "out_dir", type=kind, default=Path("stallmark-runs"), show_default=True, help=help)
 
 

@@ -10,6 +10,7 @@ from click.core import ParameterSource
 
 from stallmark.cli.command import Command
 from stallmark.cli.common import (
+    FiniteRange,
     as_bytes,
     json_option,
     out_option,
@@ -19,7 +20,7 @@ from stallmark.cli.common import (
     timezone_option,
 )
 from stallmark.cli.document import Outputs
-from stallmark.cli.report import show_report
+from stallmark.cli.report import reporting, show_report
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show
 
@@ -51,9 +52,7 @@ def _depths(text: str) -> tuple[int, ...]:
     "--outstanding", "depths", default="1,2,4,8,16,32", show_default=True, callback=_depths,
     help="Numbers of outstanding I/Os, a step for each.",
 )  # fmt: skip
-@click.option(
-    "--seconds", type=click.FloatRange(1, 86_400), default=10.0, show_default=True, help="Duration of each step."
-)
+@click.option("--seconds", type=FiniteRange(1, 86_400), default=10.0, show_default=True, help="Duration of each step.")
 @click.option("--i-know", is_flag=True, help="Allow PLACE to be an existing file or device, which is only read.")
 @out_option("Folder for the record.")
 @timezone_option()
@@ -94,14 +93,18 @@ def probe(
     steps: tuple[Asked, ...] = steps_of(patterns, depths)
     opened = shown_file(show, str(place), place, size_bytes) if is_folder else existing_file(place, size_bytes, i_know)
     folder = experiment_folder(out_dir, "probe")
-    try:
-        with opened as file, show.bar(f"{place}: probing", seconds * len(steps)):
-            made = ProbePlace(folder.name, 1, Scenario(name="probe"), Variant(name=file.place))
-            record_probe(folder, made, file, steps, seconds, now(), None, step_callback(show, seconds))
-    finally:
-        # Steps measured before Ctrl-C are shown as well.
-        if (folder / "manifest.json").exists():
-            show_report([folder], Outputs(folder / "report.html", as_json))
+    # Steps measured before Ctrl-C are shown as well.
+    with (
+        reporting(
+            lambda: show_report([folder], Outputs(folder / "report.html", as_json)),
+            (folder / "manifest.json").exists,
+            show.say,
+        ),
+        opened as file,
+        show.bar(f"{place}: probing", seconds * len(steps)),
+    ):
+        made = ProbePlace(folder.name, 1, Scenario(name="probe"), Variant(name=file.place))
+        record_probe(folder, made, file, steps, seconds, now(), None, step_callback(show, seconds))
 
 
 def run_probe_scenario(
@@ -125,11 +128,12 @@ def run_probe_scenario(
     text = experiment.takes(expected.total_s, 0.0)
     show.say(experiment.work_and_duration(f"{many} probe{'s' * (many > 1)}", many * expected.load_s, text))
     runner = RawRunner(scenario, home(), out_dir, show)
-    try:
+    with reporting(
+        lambda: show_report([runner.folder], Outputs(runner.folder / "report.html", as_json)),
+        lambda: any(runner.folder.glob("*/manifest.json")),
+        show.say,
+    ):
         runner.run()
-    finally:
-        if runner.folder.exists():
-            show_report([runner.folder], Outputs(runner.folder / "report.html", as_json))
 
 
 def _only_reads(place: Path, patterns: list, *, named: bool) -> list:

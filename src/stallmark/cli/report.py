@@ -1,7 +1,8 @@
 """`stallmark report`: write the report of run records, from the records alone."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from stallmark.cli.common import (
 )
 from stallmark.cli.document import STANDARD_OUTPUT, Outputs
 from stallmark.cli.exit_codes import VERDICT
-from stallmark.errors import StallmarkError
+from stallmark.errors import StallmarkError, as_reason, as_sentence
 
 if TYPE_CHECKING:
     from stallmark.record.reader import Record
@@ -92,6 +93,29 @@ def _show_other_kind(kind: str, folder: Path, runs: Sequence[Path], outputs: Out
         raise StallmarkError(
             f"{folder} is a {kind}, which this installation does not support: report it with a complete installation."
         )
+
+
+@contextmanager
+def reporting(
+    report: Callable[[], object], can_report: Callable[[], bool], say: Callable[[str], None]
+) -> Iterator[None]:
+    """Make a report at the end of work. Work that ends early has one if `can_report`."""
+    try:
+        yield
+    except BaseException:
+        if can_report():
+            report_if_possible(report, say)
+        raise
+    report()
+
+
+def report_if_possible(report: Callable[[], object], say: Callable[[str], None]) -> None:
+    """Make the report of work that ended early. An error of the report is only shown: why the work ended matters
+    more."""
+    try:
+        report()
+    except (StallmarkError, OSError) as error:
+        say(f"There is no report: {as_sentence(as_reason(error))}")
 
 
 def show_report(

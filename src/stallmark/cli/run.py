@@ -11,6 +11,7 @@ import click
 
 from stallmark.cli.command import Extensible, set_by_variables
 from stallmark.cli.common import (
+    FiniteRange,
     err,
     escape,
     json_option,
@@ -26,11 +27,11 @@ from stallmark.cli.common import (
 )
 from stallmark.cli.document import Outputs
 from stallmark.cli.exit_codes import CONDITION_BROKEN, INCOMPLETE, VERDICT
-from stallmark.cli.report import show_report
-from stallmark.errors import CallFailed, StallmarkError, as_reason, as_sentence, in_words
+from stallmark.cli.report import report_if_possible, show_report
+from stallmark.errors import CallFailed, StallmarkError, as_sentence, in_words
 from stallmark.experiment.by_hand import LoadByHand
 from stallmark.experiment.companions import Follower, LoadMachines, OwnExperiment, QuickScenario
-from stallmark.experiment.progress import Phase, Show
+from stallmark.experiment.progress import Phase
 from stallmark.stopping import StopSignal
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def as_duration(text: str) -> float:
     "-T", "--duration", callback=as_duration, metavar="TIME", help="Measured time of each step [--sql, -f: 60s]."
 )
 @click.option(
-    "-R", "--rate", type=click.FloatRange(0, min_open=True), metavar="PER_S",
+    "-R", "--rate", type=FiniteRange(0, min_open=True), metavar="PER_S",
     help="Arrival rate of transactions, independent of the server's response times.",
 )  # fmt: skip
 @out_option("Folder for the run records.")
@@ -163,15 +164,16 @@ def run(
                 because = in_words(error)
                 # Hours of runs before the error are still worth a report.
                 if any(runner.folder.glob("*/manifest.json")):
-                    _report_if_possible(runner.folder, show, outputs)
+                    show.enter(Phase.REPORTING)
+                    report_if_possible(lambda: _report(runner.folder, outputs), show.say)
                     _print_resume_hint(runner.folder, model)
                 raise
         because = finished.incomplete_because or ""
         state = "incomplete" if because else "complete"
+        show.enter(Phase.REPORTING)
         if because:
-            _report_if_possible(runner.folder, show, outputs)
+            report_if_possible(lambda: _report(runner.folder, outputs), show.say)
         else:
-            show.enter(Phase.REPORTING)
             broken = _report(runner.folder, outputs)
     except StopSignal as stopped:
         because = because if state == "complete" else str(stopped)
@@ -203,21 +205,15 @@ def _report(folder: Path, outputs: Outputs) -> list[str]:
     return [case.reason for case in cases if case.group == THRESHOLDS and not case.passed]
 
 
-def _report_if_possible(folder: Path, show: Show, outputs: Outputs) -> None:
-    """Write the report of an experiment that ended early, unless the same reason prevents the report too."""
-    show.enter(Phase.REPORTING)
-    try:
-        _report(folder, outputs)
-    except (StallmarkError, OSError) as error:
-        show.say(f"There is no report: {as_sentence(as_reason(error))}")
-
-
 def _print_resume_hint(folder: Path, model: "AnyScenario") -> None:
     from stallmark.experiment.remaining_runs import command, with_records
     from stallmark.record.reader import find_records
     from stallmark.report.text import experiment
 
-    if not (places := with_records(folder)):  # somebody has removed them
+    try:
+        made = [record.manifest for record in find_records(with_records(folder))]
+    except StallmarkError:  # one is damaged, which must not take the place of why the experiment ended
         return
-    made = [record.manifest for record in find_records(places)]
+    if not made:  # somebody has removed them
+        return
     print_markup(err, escape(experiment.go_on(command(folder, model.contents, made))))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("scenario", required=False)
-@out_option("Folder of the experiments.", exists=True, file_okay=False)
+@out_option("Folder of the experiments.")
 @timezone_option()
 @json_option
 def runs(scenario: str | None, out_dir: Path, as_json: bool) -> None:
@@ -32,8 +32,8 @@ def runs(scenario: str | None, out_dir: Path, as_json: bool) -> None:
     if not past:
         # A typing error in the name is the likely cause.
         near = difflib.get_close_matches(scenario or "", [experiment.scenario for experiment in everything], 1)
-        hint = f": did you mean {near[0]}?" if near else "."
-        raise StallmarkError(f"{out_dir} holds no experiment{f' of {scenario}' if scenario else ''}{hint}")
+        remedy = f"did you mean {near[0]}?" if near else "run one first, or name the folder of all with --out."
+        raise StallmarkError(f"{out_dir} holds no experiment{f' of {scenario}' if scenario else ''}: {remedy}")
     if as_json:
         names = ("folder", "begun", "scenario", "state", "whole", "planned")
         listed = [

@@ -1,6 +1,5 @@
 """The raw loads of a run: their files are written before it, and read or written in the steps that have them."""
 
-import os
 import sys
 import time
 from collections import defaultdict
@@ -14,6 +13,7 @@ import numpy as np
 from stallmark.engines.base import Engine
 from stallmark.errors import StallmarkError
 from stallmark.record import histogram
+from stallmark.record.files import refuse_unwritable
 from stallmark.record.manifest.workload import Load, RawPlan
 from stallmark.record.schema import RAW_IO
 from stallmark.record.writer import RecordWriter
@@ -52,12 +52,13 @@ def refuse_impossible(plans: Mapping[str, tuple[RawPlan, int]], engine: Engine, 
             # I/Os at a rate are made by our own program, which needs no fio.
             if not plan.rate_iops:
                 find_tool("fio", emulated=on_array)
+            folder = _folder(plan, engine)
+            refuse_unwritable(folder, "name another (folder: …)")
+            # An emulated array has its own model of memory.
+            if not on_array:
+                refuse_memory(folder)
         except StallmarkError as error:
             raise StallmarkError(f"The raw load {name} cannot run: {error}") from None
-        folder = _folder(name, plan, engine)
-        # An emulated array has its own model of memory.
-        if not on_array:
-            refuse_memory(folder)
         remove_leftovers(folder)
         # Files of several loads may share a disk, so sizes are added by device.
         existing = folder if folder.exists() else folder.parent
@@ -94,7 +95,7 @@ class RawLoads:
         for name, load in self._loads.items():
             assert load.raw
             emulated = self._is_emulated(load.raw)
-            folder = _folder(name, load.raw, self._engine)
+            folder = _folder(load.raw, self._engine)
             blocks: dict[int, float] = {}
             for number in range(1, max(load.counts) + 1):
                 say(f"{name}: writing file {number} of {max(load.counts)}")
@@ -190,17 +191,16 @@ def _row(second: int, cell: _Cell, work: Work, waiting: np.ndarray | None) -> di
     }
 
 
-def _folder(name: str, plan: RawPlan, engine: Engine) -> Path:
+def _folder(plan: RawPlan, engine: Engine) -> Path:
     if plan.folder:
-        if not Path(plan.folder).is_dir() or not os.access(plan.folder, os.W_OK):
-            raise StallmarkError(
-                f"The raw load {name} cannot run: {plan.folder} is not a folder that can be written to: name another."
-            )
+        # Not created: with a forgotten mount, the load would be on the disk under the mount point.
+        if not Path(plan.folder).exists():
+            raise StallmarkError(f"The folder {plan.folder} does not exist: name one on the storage to load.")
         return Path(plan.folder)
     data = engine.directories().get("data")
     if data is None:
         raise StallmarkError(
-            f"The raw load {name} cannot run: the data of this server cannot be located from here. Name a folder on "
-            "the same storage that this machine can write to (folder: …)."
+            "The data of this server cannot be located from here. Name a folder on the same storage that this machine "
+            "can write to (folder: …)."
         )
     return data / PROBE_FOLDER

@@ -90,7 +90,8 @@ def home() -> Path:
 def server_url(text: str) -> str:
     """Return the URL of a server as given, or out of the file that `@file` names.
 
-    Raises StallmarkError when the file cannot be read, or when others than its owner can: it may hold a password.
+    Raise StallmarkError if the file is empty or cannot be read, or if others than its owner can: it may hold a
+    password.
     """
     if not text.startswith("@"):
         return text
@@ -98,7 +99,9 @@ def server_url(text: str) -> str:
     try:
         if os.name == "posix" and path.stat().st_mode & 0o077:
             raise StallmarkError(f"{path} can be read by others: chmod 600 {path}.")
-        return path.read_text().strip()
+        if url := path.read_text().strip():
+            return url
+        raise StallmarkError(f"{path}, which is to hold the server's URL, is empty: write the URL into it.")
     except OSError as error:
         raise StallmarkError(f"{path}, which is to hold the server's URL, cannot be read ({error.strerror}).") from None
 

@@ -2,8 +2,9 @@
 
 import json
 import random
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import islice, zip_longest
@@ -16,6 +17,7 @@ from stallmark.own_sql.model import OwnSql, mistakes_in
 from stallmark.own_sql.sources import Place
 from stallmark.own_sql.statements import Kind, Statement
 from stallmark.own_sql.transaction import OwnStatements, OwnTransaction, prepared_statements
+from stallmark.redact import HIDDEN, sql_without_secrets, without_values
 from stallmark.transactions.checks import counting_query
 from stallmark.transactions.workload import Transaction, Workload, WorkloadContext
 
@@ -36,6 +38,9 @@ _POSTGRES = {
     _SAVE: "SAVEPOINT stallmark",
     _BACK: "ROLLBACK TO SAVEPOINT stallmark",
 }
+_SYNTAX = "42601"
+"""PostgreSQL's error of syntax."""
+_SECOND = re.compile(r"\n\s*(?:SELECT|INSERT|UPDATE|DELETE|MERGE|WITH|CALL)\b", re.IGNORECASE)
 _COMMITS = "2D000"
 """PostgreSQL's error of a procedure that commits or rolls back within a transaction of its caller."""
 _ENDS_OF_CALLER = ("266", "3902", "3903")
@@ -124,22 +129,22 @@ def _try(
 ) -> list[TriedStatement]:
     statements = prepared_statements(kind, session.dialect)
     for name, statement in statements.items():
-        with _naming(_place(kind, statement), kind):
+        with _naming(_place(kind, statement), kind, statement):
             session.prepare(name, statement.sql)
     types = _types(session)
     if isinstance(transaction, OwnStatements):
         for name, statement in statements.items():
             by_name = dict(zip(statement.names, types.get(name, ()), strict=False))
             with _naming(place := _place(kind, statement), kind):
-                misfits.refuse(place, by_name, transaction.sources)
-    trial = _TrialSession(session, statements)
+                misfits.refuse(place, by_name, transaction.sources, kind.secrets)
+    trial = _TrialSession(session, statements, kind.secrets)
     _execute(trial, transaction, transaction.inputs(random.Random(seed)))
     if isinstance(transaction, OwnStatements) and session.dialect != "postgresql":
-        _try_further_rows(_TrialSession(session, statements), transaction)
+        _try_further_rows(_TrialSession(session, statements, kind.secrets), transaction)
     tried = []
     for name, statement in statements.items():
         rows, ms = trial.done.get(name, (None, None))
-        names, text, commits = statement.names, statement.brief, name in trial.commits
+        names, text, commits = statement.names, sql_without_secrets(statement.brief), name in trial.commits
         tried.append(TriedStatement(name, kind.name, statement.line, text, names, types.get(name), rows, ms, commits))
     return tried
 
@@ -175,16 +180,19 @@ def _try_further_rows(trial: "_TrialSession", transaction: OwnStatements) -> Non
         except StallmarkError as error:
             names = [name for names, _ in sources for name in names]
             values = [value for row in drawn for value in row]
-            tried = ", ".join(f":{name} {value!r}" for name, value in zip(names, values, strict=True))
+            tried = ", ".join(
+                f":{name} {HIDDEN if name in transaction.secrets else repr(value)}"
+                for name, value in zip(names, values, strict=True)
+            )
             raise StallmarkError(f"{str(error).rstrip('.')}. It was tried with {tried}.") from None
 
 
 @contextmanager
-def _naming(place: str, kind: type[OwnTransaction] | None = None):
+def _naming(place: str, kind: type[OwnTransaction] | None = None, statement: Statement | None = None):
     try:
         yield
     except CallFailed as error:
-        raise _refused(place, error, kind) from None
+        raise _refused(place, error, kind, statement) from None
 
 
 def _place(kind: type[OwnTransaction], statement: Statement | None) -> str:
@@ -215,7 +223,10 @@ def _refused(
     if error.kind is ErrorClass.TIMEOUT:
         return StallmarkError(f"{where}: it takes longer than {TIMEOUT_S:.0f} s: make it shorter, or leave it out.")
     code = f" ({error.code})" if error.code else ""
-    return StallmarkError(f"{where}: the server does not take it: {error.message.rstrip('.')}{code}.")
+    hint = ""
+    if error.code == _SYNTAX and statement and _SECOND.search(statement.sql):
+        hint = " If a second statement begins on a later line, end the one before with a semicolon."
+    return StallmarkError(f"{where}: the server does not take it: {error.message.rstrip('.')}{code}.{hint}")
 
 
 def _types(session: Session) -> dict[str, list[str]]:
@@ -228,14 +239,15 @@ def _types(session: Session) -> dict[str, list[str]]:
 class _TrialSession(Session):
     """A session in one transaction, from `open` to `end`: what else would begin or end one does nothing."""
 
-    def __init__(self, session: Session, statements: dict[str, Statement]):
+    def __init__(self, session: Session, statements: dict[str, Statement], secrets: Collection[str]):
         self._session = session
         self.statements = statements
+        self._secrets = secrets
         self.dialect = session.dialect
         self.server_pid = session.server_pid
         self.current = ""
         self.failure: CallFailed | None = None
-        """The failure in the server's own words."""
+        """The failure in the server's own words, but for values of secrets."""
         self.done: dict[str, tuple[int, float]] = {}
         self.commits: set[str] = set()
         """The statements that commit by themselves, so that they could not be executed."""
@@ -282,7 +294,9 @@ class _TrialSession(Session):
                 self._session.call(_BACK, (), commits=False)
                 self.commits.add(name)
                 return 0, ()
-            self.failure = error
+            pairs = zip(statement.names, parameters, strict=True)
+            message = without_values(error.message, [value for name, value in pairs if name in self._secrets])
+            self.failure = CallFailed(error.kind, error.code, message)
             raise
         self.done[name] = head[0], round((time.monotonic() - began) * 1000, 3)
         return head

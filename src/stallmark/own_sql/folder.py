@@ -1,6 +1,7 @@
 """The folder of a user's workload, read into one definition that needs the folder no more."""
 
 import csv
+import io
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -48,7 +49,7 @@ def read_folder(folder: Path) -> dict[str, Any]:
         raise StallmarkError(f"{folder} is not a folder: name one with a .sql file for each transaction.")
     # Reports list statements in the order of files, and a listing has another order on each file system: so it is
     # sorted.
-    texts = {path.stem: _text(path) for path in sorted(folder.glob("*.sql"))}
+    texts = _texts(folder)
     setup = texts.pop(SETUP, "")
     if not texts:
         raise StallmarkError(f"{folder} has no .sql file: write one for each transaction.")
@@ -70,8 +71,20 @@ def read_folder(folder: Path) -> dict[str, Any]:
         "transactions": {key: {"sql": texts[key], **_transaction(choice, folder)} for key, choice in chosen.items()},
         "parameters": _with_rows(settings.get("parameters") or {}, folder),
         "setup": setup,
-        "conditions": {path.stem: _text(path) for path in sorted((folder / "conditions").glob("*.sql"))},
+        "conditions": _texts(conditions) if (conditions := folder / "conditions").exists() else {},
     }
+
+
+def _texts(folder: Path) -> dict[str, str]:
+    """Return the texts of a folder's .sql files by their names."""
+    try:
+        paths = sorted(path for path in folder.iterdir() if path.suffix.lower() == ".sql")
+    except OSError as error:
+        raise StallmarkError(f"{folder} cannot be read as a folder ({error.strerror}).") from None
+    texts = {path.stem: _text(path) for path in paths}
+    if empty := [path for path in paths if not texts[path.stem].strip() and path.stem != SETUP]:
+        raise StallmarkError(f"{empty[0]} is empty: write a statement, or remove it.")
+    return texts
 
 
 def _transaction(given: Any, folder: Path) -> dict[str, Any]:
@@ -101,6 +114,8 @@ def _text(path: Path) -> str:
         raise StallmarkError(f"{path} cannot be read ({error.strerror}).") from None
     except UnicodeDecodeError:
         raise StallmarkError(f"{path} is not a text in UTF-8: save it so.") from None
+    if "\0" in text:
+        raise StallmarkError(f"{path} has a character 0, which no text has: save it as UTF-8.")
     if len(text) > LONGEST:
         raise StallmarkError(f"{path} has more than {LONGEST:,} characters: it is not a transaction.")
     return text
@@ -121,11 +136,16 @@ def _with_rows(sources: Any, folder: Path) -> Any:
 def _rows_of_file(key: str, source: Mapping[str, Any], folder: Path) -> list[list[Any]]:
     path = folder / str(source["file"])
     if not path.is_file():
-        raise StallmarkError(f"{path}, the source of {key}, is not there.")
+        slash = " Write its path with /, which every system takes." if "\\" in str(source["file"]) else ""
+        raise StallmarkError(f"{path}, the source of {key}, is not there.{slash}")
     columns, records = _parquet(path) if path.suffix == ".parquet" else _csv(path)
     wanted = source.get("columns") or list(names_in(str(key)))
-    if unknown := [name for name in wanted if name not in columns]:
-        raise StallmarkError(f"{path} has no column {unknown[0]}: there are {', '.join(columns)}.")
+    if not isinstance(wanted, list):
+        raise StallmarkError(f"columns of {key} is a list: write `columns: [{wanted}]`.")
+    if unknown := [name for name in wanted if columns.count(name) != 1]:
+        problem = "has two columns" if unknown[0] in columns else "has no column"
+        separated = " Separate them by commas." if len(columns) == 1 and re.search(r"[;\t|]", columns[0]) else ""
+        raise StallmarkError(f"{path} {problem} {unknown[0]}: there are {', '.join(columns)}.{separated}")
     places = [columns.index(name) for name in wanted]
     rows = [[record[place] for place in places] for record in records]
     if not rows:
@@ -139,12 +159,26 @@ def _rows_of_file(key: str, source: Mapping[str, Any], folder: Path) -> list[lis
 
 
 def _csv(path: Path) -> tuple[list[str], Iterable[list[Any]]]:
-    lines = list(csv.reader(_text(path).splitlines()))
-    if not lines:
-        return [], []
-    columns, *records = lines
-    if uneven := next((number for number, record in enumerate(records, 2) if len(record) != len(columns)), None):
-        raise StallmarkError(f"{path}, line {uneven}: it has another number of values than the line of headers.")
+    # Not the lines of the text: a value in quotes may have several.
+    reader = csv.reader(io.StringIO(_text(path), newline=""))
+    columns: list[str] = []
+    records: list[list[Any]] = []
+    try:
+        for record in reader:
+            if not record:  # a blank line
+                continue
+            if not columns:
+                columns = [name.strip() for name in record]
+            elif len(record) == len(columns):
+                records.append(record)
+            else:
+                raise StallmarkError(
+                    f"{path}, line {reader.line_num}: it has another number of values than the line of headers."
+                )
+    except csv.Error as error:
+        raise StallmarkError(f"{path}, line {reader.line_num}: it is not CSV that can be read ({error}).") from None
+    if not columns:
+        raise StallmarkError(f"{path} is empty: it begins with a line of the names of its columns.")
     return columns, records
 
 

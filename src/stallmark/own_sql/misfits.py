@@ -6,7 +6,7 @@ value as it executes a statement: so a transaction is tried with rows of each fo
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from operator import itemgetter
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from stallmark.engines.base import Session
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.own_sql.sources import OpenedSource, Row
+from stallmark.redact import HIDDEN, without_values
 
 _CAST = "SELECT count(value::{type}) FROM json_array_elements_text($1::json) AS value"
 
@@ -26,24 +27,32 @@ class Misfits:
         self._judged: set[tuple[int, int, str]] = set()
 
     def refuse(
-        self, place: str, types: Mapping[str, str], sources: Sequence[tuple[Sequence[str], OpenedSource]]
+        self,
+        place: str,
+        types: Mapping[str, str],
+        sources: Sequence[tuple[Sequence[str], OpenedSource]],
+        secrets: Collection[str],
     ) -> None:
         """Raise StallmarkError for the first value of a source that is not of its parameter's type. `types` are those
-        of the statement in `place`, by parameter."""
+        of the statement in `place`, by parameter; the message has no value of `secrets`."""
         for names, source in sources:
             for column, name in enumerate(names):
                 if name in types and (key := (id(source), column, types[name])) not in self._judged:
                     self._judged.add(key)
-                    self._refuse_column(place, name, types[name], source, column)
+                    self._refuse_column(place, name, types[name], source, column, is_secret=name in secrets)
 
-    def _refuse_column(self, place: str, name: str, type_name: str, source: OpenedSource, column: int) -> None:
+    def _refuse_column(
+        self, place: str, name: str, type_name: str, source: OpenedSource, column: int, *, is_secret: bool
+    ) -> None:
         texts = [None if row[column] is None else str(row[column]) for row in source.rows]
         if misfit := self._find(type_name, list(dict.fromkeys(texts))):
             value, error = misfit
             row = _row_in_words(source.given, texts.index(value) + 1)
+            shown = HIDDEN if is_secret else repr(value)
+            reason = without_values(error.message, [value] if is_secret else ())
             raise StallmarkError(
-                f"{place}: :{name} is of type {type_name}, which does not take {value!r} {row}: "
-                f"{error.message.rstrip('.')} ({error.code})."
+                f"{place}: :{name} is of type {type_name}, which does not take {shown} {row}: "
+                f"{reason.rstrip('.')} ({error.code})."
             )
 
     def _find(self, type_name: str, values: list[str | None]) -> tuple[str | None, CallFailed] | None:

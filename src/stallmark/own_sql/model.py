@@ -28,6 +28,10 @@ def _offset(given: Any) -> Any:
     return sign * parse_seconds(text.lstrip("+-"))
 
 
+LONGEST_S = 100 * 365 * 86_400
+"""A hundred years: times that are much further away have no date."""
+
+
 Offset = Annotated[
     float, BeforeValidator(_offset), WithJsonSchema({"type": ["string", "number"], "examples": ["-30d"]})
 ]
@@ -121,14 +125,24 @@ class Values(Section):
             yield "values have no column of weights: write a value more often, or take a query"
 
 
+def _whole(given: Any) -> Any:
+    """Return 1e6 as a whole number."""
+    return int(given) if isinstance(given, float) and given.is_integer() else given
+
+
+Limit = Annotated[
+    int | Annotated[float, Field(allow_inf_nan=False)], BeforeValidator(_whole), WithJsonSchema({"type": "number"})
+]
+
+
 class Range(Section):
     """Numbers of a range."""
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
-    from_: Annotated[int | float, Field(alias="from")]
+    from_: Annotated[Limit, Field(alias="from")]
     """The smallest."""
-    to: int | float
+    to: Limit
     """The largest."""
     decimals: Annotated[int, Field(ge=0, le=9)] = 0
     """Digits behind the point."""
@@ -160,6 +174,8 @@ class Window(Section):
     """Its end, from now."""
 
     def mistakes(self) -> Iterator[str]:
+        if max(abs(self.from_), abs(self.to)) > LONGEST_S:
+            yield "the window is more than a hundred years away: take a nearer one"
         if self.from_ > self.to:
             yield "the window ends before it begins: exchange from and to"
 
@@ -210,7 +226,7 @@ def _source_kind(given: Any) -> str | None:
     if isinstance(given, BaseModel):
         return f"source {_BY_CLASS[type(given)]}"
     keys = [key for key in _KEYS if key in given] if isinstance(given, dict) else []
-    return f"source {keys[0]}" if keys else None
+    return f"source {keys[0]}" if len(keys) == 1 else None
 
 
 Source = Annotated[
@@ -224,7 +240,7 @@ Source = Annotated[
     Discriminator(
         _source_kind,
         custom_error_type=OWN_WORDS,
-        custom_error_message="a source has one of the keys query, file, values, from, time, faker and result",
+        custom_error_message="a source has exactly one of the keys query, file, values, from, time, faker and result",
     ),
 ]
 
@@ -310,7 +326,7 @@ class OwnSql(Section):
     def _plainly_named(cls, given: dict[str, OwnTransaction]) -> dict[str, OwnTransaction]:
         for name in given:
             if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,59}", name):
-                raise ValueError(f"{name!r} is not a transaction's name: write letters, digits, _ and -")
+                raise ValueError(f"{name!r} is not a transaction's name: call its file by letters, digits, _ and -")
         return given
 
     def mistakes(self) -> Iterator[str]:
@@ -374,9 +390,11 @@ def mistakes_in(workload: OwnSql, transaction: OwnTransaction, dialect: str) -> 
         yield str(error)
         return
     if not statements:
-        yield "it has no statement"
+        yield "it has no statement: write one, or remove the file"
     if transaction.rate and transaction.every:
         yield "rate and every are two ways to say when it is due: leave one"
+    if (transaction.rate or transaction.every) and transaction.weight > 1:
+        yield "a weight is of what users start, and a rate or an interval of the rest: leave one"
     own, shared = transaction.parameters, workload.parameters
     by_name = {name: source for sources in (shared, own) for key, source in sources.items() for name in names_in(key)}
     for number, statement in enumerate(statements, 1):
@@ -389,7 +407,12 @@ def mistakes_in(workload: OwnSql, transaction: OwnTransaction, dialect: str) -> 
             if source is None:
                 yield f"line {statement.line}: :{parameter} has no source: write one below `parameters`"
             elif isinstance(source, Returned) and source.result >= number:
-                yield f"line {statement.line}: :{parameter} is of statement {source.result}, which comes later"
+                problem = (
+                    "which does not come before this one"
+                    if source.result <= len(statements)
+                    else f"and the last one is {len(statements)}"
+                )
+                yield f"line {statement.line}: :{parameter} is of statement {source.result}, {problem}: change `result`"
             elif (transaction.every or transaction.rate) and (way := _draw_by_users(source)):
                 yield (
                     f"line {statement.line}: :{parameter} is {way}, and no user starts what comes at a rate or at "

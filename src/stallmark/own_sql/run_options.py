@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from stallmark.cli.command import Command
+from stallmark.cli.command import Command, environment_prefix
 from stallmark.errors import StallmarkError
 from stallmark.experiment.companions import QuickScenario
+from stallmark.redact import holds_secret, names_secret
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,6 +65,8 @@ def scripts_definition(scripts: "Sequence[str]", defined: "Sequence[str]") -> di
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise StallmarkError(f"{path} cannot be read ({getattr(error, 'strerror', 'it is not UTF-8')}).") from None
+        if not text.strip():
+            raise StallmarkError(f"{path} is empty: write a statement, or leave it out.")
         transactions[name] = {"sql": text, "weight": int(weight), "script": "pgbench"}
     return {"name": "scripts", "transactions": transactions, "define": variables}
 
@@ -71,4 +75,11 @@ def _variable(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not re.fullmatch(r"[^\W\d]\w*", name):
         raise click.UsageError(f"--define {text}: write it as name=value.")
+    context = click.get_current_context(silent=True)
+    is_secret = names_secret(name) or holds_secret(value)
+    if is_secret and context and context.get_parameter_source("defined") is ParameterSource.COMMANDLINE:
+        raise StallmarkError(
+            f"--define {name}=… holds a secret, which everybody on this machine can read in the list of processes: set "
+            f"{environment_prefix(context)}DEFINE to {name}=… instead."
+        )
     return name, value

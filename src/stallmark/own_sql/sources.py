@@ -212,8 +212,12 @@ def fake_values(key: str, source: Mapping[str, Any], seed: int) -> list[Any]:
     """Return the values of a Faker provider, the same for the same seed. Raise StallmarkError for one it does not
     have."""
     # Only a load that asks for Faker pays for its import.
-    from faker import Faker
+    from faker import Faker, Generator
 
+    if hasattr(Faker, source["faker"]) or hasattr(Generator, source["faker"]):
+        raise StallmarkError(
+            f"{source['faker']} is a method of Faker's own, and not a provider: name another for {key}."
+        )
     try:
         fake = Faker(source["locale"])
         # By the seed alone, two sources of one provider would have the same values in the same order.
@@ -225,7 +229,9 @@ def fake_values(key: str, source: Mapping[str, Any], seed: int) -> list[Any]:
             f"Faker has no provider {source['faker']} for {source['locale']}, which {key} asks for: name another."
         ) from None
     except (TypeError, ValueError) as error:
-        raise StallmarkError(f"Faker cannot make {key} by {source['faker']}, {source['locale']}: {error}.") from None
+        raise StallmarkError(
+            f"Faker cannot make {key} by {source['faker']}, {source['locale']} ({error}): change its `arguments`."
+        ) from None
 
 
 def _faked(value: Any) -> Any:

@@ -280,10 +280,9 @@ def _statement(tokens: list[_Token], dialect: str) -> Statement:
     for token in tokens:
         if token.kind == "parameter":
             sql.append(_place(token.text[1:], names, dialect))
-        elif token.kind == "other" and token.text == "?" and dialect == "mssql":
-            raise StallmarkError(f"line {token.line} has a `?`: write :name, so that its source can be named")
         else:
             sql.append(token.text)
+    _refuse_foreign(tokens, dialect)
     words = tuple(token.text.upper() for token in tokens if token.kind == "word")
     begins = [token.line for token in tokens if token.kind not in ("space", "comment", "block")]
     bare = "".join(" " if token.kind in ("comment", "block") else token.text for token in tokens)
@@ -291,6 +290,26 @@ def _statement(tokens: list[_Token], dialect: str) -> Statement:
     code = " ".join(_as_code(token) for token in tokens if token.kind not in ("space", "comment", "block"))
     line = begins[0] if begins else 1
     return Statement(line, "".join(sql).strip(), tuple(names), words, brief, code, dialect)
+
+
+def _refuse_foreign(tokens: list[_Token], dialect: str) -> None:
+    """Raise StallmarkError, a clause, for what other programs make of a text before a server sees it."""
+    for token, following in pairwise([*tokens, _Token("end", ";", 0, 0)]):
+        if token.kind != "other":
+            continue
+        is_place = token.text == "?" if dialect == "mssql" else token.text == "$" and following.kind == "number"
+        if is_place:
+            place = "?" if dialect == "mssql" else f"${following.text}"
+            raise StallmarkError(f"line {token.line} has a `{place}`: write :name, so that its source can be named")
+        if token.text == ":" and following.kind in ("string", "quoted"):
+            raise StallmarkError(
+                f"line {token.line} has :{following.text}: write :name, which is bound and needs no quotes"
+            )
+        if token.text == "\\":
+            raise StallmarkError(
+                f"line {token.line} has a `\\`, as commands of psql and pgbench begin: remove it, or name a script of "
+                "pgbench with -f"
+            )
 
 
 def _as_code(token: _Token) -> str:

@@ -13,6 +13,7 @@ from stallmark.own_sql.pgbench.functions import ExpressionError, as_parameter, a
 from stallmark.own_sql.pgbench.scripts import Query, Set, Sleep, Step, parse_script
 from stallmark.own_sql.sources import OpenedSource, Place, Row, Users, names_in, open_source
 from stallmark.own_sql.statements import DIALECTS, Kind, Statement, split
+from stallmark.redact import secret_parameters, without_values
 from stallmark.transactions.workload import FAILED, Outcome, RunClock, StatementFacts, Transaction, WorkloadContext
 
 _BEGIN, _COMMIT, _ROLL_BACK = "stallmark begin {}", "stallmark commit", "stallmark roll back"
@@ -78,6 +79,8 @@ class OwnTransaction(Transaction):
     frames: ClassVar = {}
     given: ClassVar[Mapping[str, Any]]
     define: ClassVar[Mapping[str, Any]]
+    secrets: ClassVar[frozenset[str]]
+    """The parameters whose values no message may have."""
 
     def __init__(self, shared: Shared):
         super().__init__(shared)
@@ -120,6 +123,7 @@ def transaction_class(name: str, given: Mapping[str, Any], definition: Mapping[s
         "name": name,
         "given": given,
         "define": definition["define"],
+        "secrets": frozenset(secret_parameters(given["sql"])),
         "reads_only": _only_reads(given, definition["define"]) if given["reads_only"] is None else given["reads_only"],
         "limit_s": given["limit"],
     }
@@ -180,6 +184,7 @@ class OwnStatements(OwnTransaction):
         self._results, returned = _results(statements, self.given, shared)
         places = {name: place for place, name in enumerate([*names, *returned]) if name is not None}
         self._lines = [statement.line for statement in statements]
+        self._secret_places = [place for name, place in places.items() if name in self.secrets]
         self._calls = [
             (_call_name(self.name, number), picker([places[name] for name in statement.names]))
             for number, statement in enumerate(statements)
@@ -192,6 +197,7 @@ class OwnStatements(OwnTransaction):
         self._pick: Pick = tuple
         if one_statement:
             self._alone, self._pick = self._calls[0]
+            self._secret_places = [place for place, name in enumerate(statements[0].names) if name in self.secrets]
         self._is_one = self.given["one_transaction"] and not one_statement
         self._isolation = Isolation(self.given["isolation"].upper())
         self._by_trips = dialect == "postgresql"
@@ -212,7 +218,7 @@ class OwnStatements(OwnTransaction):
             try:
                 return self._call_only(session, self._alone, inputs)
             except CallFailed as error:
-                raise _name_statement(error, self.name, self._lines[0]) from None
+                raise _name_statement(error, self.name, self._lines[0], self._secret_values(inputs)) from None
         if not self._is_one:
             return self._make_calls(session, inputs, commits=True)
         if not self._by_trips:
@@ -254,7 +260,8 @@ class OwnStatements(OwnTransaction):
                     values += [rows[0][column] for column in columns]
         except CallFailed as error:
             reported += place + number, FAILED, began, _now()
-            raise _name_statement(error, self.name, self._lines[number]) from None
+            secrets = self._secret_values(values)
+            raise _name_statement(error, self.name, self._lines[number], secrets) from None
         except IndexError:  # a column that the first row lacks; the trial before the load meets it
             raise StallmarkError(
                 f"{self.name}.sql, line {self._lines[number]}: it returns {len(rows[0])} columns, and a parameter is "
@@ -264,6 +271,10 @@ class OwnStatements(OwnTransaction):
             if reported:
                 self._report(tuple(reported))  # the garbage collector forgets tuples of numbers
         return Outcome.COMMITTED
+
+    def _secret_values(self, values: Sequence[Any]) -> list[Any]:
+        """Return those values that are secrets, of all that have been drawn or returned yet."""
+        return [values[place] for place in self._secret_places if place < len(values)]
 
 
 def _results(
@@ -286,9 +297,10 @@ def _results(
     return kept, names
 
 
-def _name_statement(error: CallFailed, transaction: str, line: int) -> CallFailed:
-    """Return a failure that names the statement."""
-    return CallFailed(error.kind, error.code, f"{transaction}.sql, line {line}: {error.message}")
+def _name_statement(error: CallFailed, transaction: str, line: int, secrets: Sequence[Any]) -> CallFailed:
+    """Return a failure that names the statement, and none of the secret values that the server may quote."""
+    message = f"{transaction}.sql, line {line}: {without_values(error.message, secrets)}"
+    return CallFailed(error.kind, error.code, message)
 
 
 def _roll_back(session: Session) -> None:
@@ -319,6 +331,7 @@ class PgbenchScript(OwnTransaction):
         last = self._steps[-1]
         if self._first == len(self._steps) - 1 and isinstance(last, Query) and last.prefix is None:
             self._alone = _call_name(self.name, 0), last.statement.names
+            self._line = last.statement.line
 
     def inputs(self, rng: random.Random) -> tuple:
         self._rng, variables = (rng := self._own_rng or rng), self._variables
@@ -335,7 +348,12 @@ class PgbenchScript(OwnTransaction):
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         if self._alone:
-            return self._call_only(session, self._alone[0], inputs)
+            name, names = self._alone
+            try:
+                return self._call_only(session, name, inputs)
+            except CallFailed as error:
+                secrets = [value for name, value in zip(names, inputs, strict=True) if name in self.secrets]
+                raise _name_statement(error, self.name, self._line, secrets) from None
         # A copy, because a retry begins with the same inputs whatever \set has changed meanwhile. Kept as well,
         # because in pgbench variables outlive a transaction.
         variables = self._variables = dict(inputs[0])
@@ -371,7 +389,8 @@ class PgbenchScript(OwnTransaction):
         except CallFailed as error:
             if is_open:
                 _roll_back(session)
-            raise _name_statement(error, self.name, line) from None
+            secrets = [variables[name] for name in self.secrets if name in variables]
+            raise _name_statement(error, self.name, line, secrets) from None
         except (ExpressionError, KeyError) as error:
             if is_open:
                 _roll_back(session)

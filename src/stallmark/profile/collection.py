@@ -206,9 +206,9 @@ class Collection:
             end = "complete"
         except OSError as error:
             end, reason = "failed", os.strerror(error.errno) if error.errno else as_reason(error)
+            remedy = "Earlier samples are kept: make room" if self.folder.is_dir() else "If it was moved, put it back"
             raise StallmarkError(
-                f"{self.folder} could not be written ({reason}). Earlier samples are kept: make room, and give the "
-                "same command again."
+                f"{self.folder} could not be written ({reason}). {remedy}, and give the same command again."
             ) from None
         finally:
             cpu_s = round(self.clock.cpu() - cpu, 3)

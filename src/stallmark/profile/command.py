@@ -17,6 +17,7 @@ from rich.text import Text
 from stallmark.cli.command import Command
 from stallmark.cli.common import (
     as_seconds,
+    escape,
     json_option,
     print_markup,
     progress_console,
@@ -26,7 +27,7 @@ from stallmark.cli.common import (
     timezone_option,
 )
 from stallmark.cli.document import Outputs
-from stallmark.cli.report import show_profile
+from stallmark.cli.report import reporting, show_profile
 
 if TYPE_CHECKING:
     from stallmark.profile.collection import CollectionProgress
@@ -101,15 +102,18 @@ def profile(
     if server is None or planned_s is None:
         raise click.UsageError("A profile needs --server and --for, or files with --from.")
     from stallmark.profile.collection import Collection, source_for
-    from stallmark.record.profile.raw import last_sample
+    from stallmark.record.profile.manifest import is_profile
 
-    source = source_for(server, anonymous=anonymous)
-    try:
-        with _progress_line(planned_s, progress_console(quiet)) as show_progress:
-            Collection(source, folder, planned_s, anonymous, show=show_progress).run()
-    finally:
-        if folder.is_dir() and last_sample(folder) > 0:
-            show_profile(folder, Outputs(folder / "report.html", as_json))
+    source, console = source_for(server, anonymous=anonymous), progress_console(quiet)
+    with (
+        reporting(
+            lambda: show_profile(folder, Outputs(folder / "report.html", as_json)),
+            lambda: is_profile(folder),
+            lambda sentence: print_markup(console, escape(sentence)),
+        ),
+        _progress_line(planned_s, console) as show_progress,
+    ):
+        Collection(source, folder, planned_s, anonymous, show=show_progress).run()
 
 
 def _refuse_both(planned_s: float | None) -> None:

@@ -36,7 +36,7 @@ def is_file(path: Path) -> bool:
         return False
     # Reading a pipe would block, and a link may lead out of the record.
     if not stat.S_ISREG(mode):
-        kind = "a link" if stat.S_ISLNK(mode) else "no file"
+        kind = "a link" if stat.S_ISLNK(mode) else "not a file"
         raise StallmarkError(f"{path} is {kind}: a record holds its files itself. Put the file there, or leave it out.")
     return True
 

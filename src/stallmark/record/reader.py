@@ -226,8 +226,9 @@ def find_records(paths: Sequence[Path]) -> list[Record]:
     """
     folders: dict[Path, Path] = {}  # keys: resolved path; values: path as first given
     for path in paths:
-        if not path.exists():
-            raise StallmarkError(f"{path} does not exist.")
+        if not path.is_dir():
+            state = "is not a folder" if path.exists() else "does not exist"
+            raise StallmarkError(f"{path} {state}: name the folder of a run, or one that holds several.")
         here = [path] if (path / "manifest.json").exists() else [p.parent for p in path.glob("*/manifest.json")]
         if not here and (kind := other_kind(path)):
             raise StallmarkError(f"{path} is a {kind}, not a run: `stallmark report` shows it.")

@@ -39,7 +39,7 @@ class StreamWriter:
     """A new stream. After an OSError it must not be written any more: a reader stops at the torn batch."""
 
     def __init__(self, path: Path, schema: pa.Schema, options: pa.ipc.IpcWriteOptions | None = None):
-        self._file, self._sums = new_file(path, buffering=0), new_file(sums_of(path), buffering=0)
+        self._path, self._file, self._sums = path, new_file(path, buffering=0), new_file(sums_of(path), buffering=0)
         self._message: Callable[[pa.RecordBatch], Bytes] = pa.RecordBatch.serialize
         if options is not None:
             self._message = _Messages(schema, options).serialize
@@ -47,7 +47,8 @@ class StreamWriter:
         self._add(schema.serialize())
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Add a batch; it is in the hands of the operating system when this returns."""
+        """Add a batch; it is in the hands of the operating system when this returns. Raise OSError if it is not."""
+        self._path.stat()  # a removed file takes rows as before, and nobody can read them
         self.rows += batch.num_rows
         self._add(self._message(batch))
 

@@ -1,6 +1,5 @@
 """The command `stallmark size`, which ranks candidates for a profile's load, and the run that tries one candidate."""
 
-import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,9 +9,19 @@ import click
 
 from stallmark import format
 from stallmark.cli.command import Command
-from stallmark.cli.common import err, escape, json_option, markdown_option, page_file, print_markup, timezone_option
+from stallmark.cli.common import (
+    FiniteRange,
+    err,
+    escape,
+    json_option,
+    markdown_option,
+    page_file,
+    print_markup,
+    timezone_option,
+)
 from stallmark.cli.document import STANDARD_OUTPUT, Outputs
 from stallmark.cli.exit_codes import INCOMPLETE, VERDICT
+from stallmark.cli.report import report_if_possible
 from stallmark.cli.status import Progress
 from stallmark.errors import CallFailed, StallmarkError, as_sentence
 from stallmark.experiment.companions import LoadMachines, OwnExperiment
@@ -27,14 +36,6 @@ if TYPE_CHECKING:
     from stallmark.sizing.summary import SizingSummary
 
 
-def _finite(context: click.Context, option: click.Parameter, value: float) -> float:
-    if not 0 < value < math.inf:
-        raise click.BadParameter(
-            f"{value:g} is not a growth factor: write a number above zero, as 1.5", context, option
-        )
-    return value
-
-
 @click.command(cls=Command)
 @click.argument("profile", type=click.Path(path_type=Path))
 @click.argument("candidates", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="CANDIDATE...")
@@ -43,7 +44,7 @@ def _finite(context: click.Context, option: click.Parameter, value: float) -> fl
     help="Percentile of the profile’s minutes (by I/Os per second) to size for [default: the busiest window].",
 )  # fmt: skip
 @click.option(
-    "--growth", type=float, callback=_finite, default=1.0, show_default=True,
+    "--growth", type=FiniteRange(0, min_open=True), default=1.0, show_default=True,
     help="Multiple of the profile’s load that the new hardware is to carry.",
 )  # fmt: skip
 @click.option(
@@ -201,17 +202,17 @@ def _run_sizing(
             because = runner.run()
     except (StopSignal, StallmarkError, CallFailed, OSError):
         if runner and runner.has_results:
-            _report(runner.folder, show, as_json)
+            show.enter(Phase.REPORTING)
+            report_if_possible(lambda: _report(runner.folder, as_json), show.say)
         raise
-    _report(runner.folder, show, as_json)
-    if because:
+    show.enter(Phase.REPORTING)
+    if not because:
+        _report(runner.folder, as_json)
+    else:
+        report_if_possible(lambda: _report(runner.folder, as_json), show.say)
         print_markup(err, f"[bold red]Incomplete:[/] {escape(as_sentence(because))}")
         sys.exit(INCOMPLETE)
 
 
-def _report(folder: Path, show: Show, as_json: bool) -> None:
-    show.enter(Phase.REPORTING)
-    try:
-        show_candidate([folder], Outputs(folder / "report.html", as_json))
-    except (StallmarkError, OSError) as of_report:  # why it ended matters more
-        show.say(f"There is no report: {of_report}")
+def _report(folder: Path, as_json: bool) -> None:
+    show_candidate([folder], Outputs(folder / "report.html", as_json))

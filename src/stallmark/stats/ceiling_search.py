@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import scipy.special
+import scipy  # submodules are imported on first use
 
 from stallmark.format import exact
 from stallmark.stats.thresholds import CEILING_BATCHES, CEILING_CONFIRMED, CEILING_VISITS, CONFIDENCE, SAMPLES_BEYOND

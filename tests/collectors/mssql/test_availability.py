@@ -18,7 +18,7 @@ from stallmark.collectors.mssql.io_latency import LogLatency
 from stallmark.collectors.mssql.moments import PendingIO
 from stallmark.collectors.mssql.statements import QueryStore, QueryStoreState, QueryStoreWaits
 from stallmark.collectors.mssql.waits import Blocking, Deadlocks, UserWaits
-from stallmark.record.schema import resume_command, stop_reason
+from stallmark.record.query_store import resume_command, stop_reason
 
 
 @pytest.mark.parametrize("kind", [kind for kind in ANSWERS if kind is not ErrorLog])

@@ -168,3 +168,4 @@ def test_progress_says_first_what_matters_most():
         progress(7260, 86400, 812.0, 340.0, 2, None) == "2 h 01 min of 24 h 00 min · 812 reads/s, 340 writes/s · 2 gaps"
     )
     assert progress(7260, 86400, None, None, 0, "it is starting.").endswith("it is starting. Retrying.")
+    assert progress(7260, 86400, None, None, 0, "is it running?").endswith("is it running? Retrying.")

@@ -102,6 +102,13 @@ class Errors:
             self.attempts, (k for k in self.attempts if k.transaction == transaction and k.error_class in CONTENTION)
         )
 
+    def missed_starts(self, transaction: str) -> np.ndarray:
+        """Return the times per second at which a transaction was due and not begun."""
+        return self._sum(
+            self.attempts,
+            (k for k in self.attempts if k.transaction == transaction and k.error_class == ErrorClass.MISSED),
+        )
+
     def lost_connections(self) -> np.ndarray:
         """Return the connections per second that were lost under a call."""
         return self._sum(self.attempts, (key for key in self.attempts if key.error_class in _LOST))

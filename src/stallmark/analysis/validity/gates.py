@@ -234,15 +234,21 @@ def limits(transactions: Sequence[TransactionSummary]) -> Gate | None:
     )
 
 
-def missed_periods(kind: Transaction, ended: int, seconds: float) -> list[Any] | None:
-    """Return the name of a timer's transaction, and the numbers that ended and were due in an interval; None if it kept
-    its schedule.
+def missed_periods(kind: Transaction, ended: int, missed: int, seconds: float) -> list[Any] | None:
+    """Return the name of a timer's transaction, and the numbers that were executed and due in an interval; None if it
+    kept its schedule. `ended` includes those that the driver noted as `missed`.
 
-    A timer skips the periods in which its last transaction is still under way. Of those that keep to their time, one
-    less than the whole periods of the interval may end in it, because they take differently long.
+    A timer skips the periods in which its last transaction is still under way. The driver notes them when that one
+    ends, which may be after the interval. Then only two are a sign: of those that keep to their time, one less than the
+    whole periods of the interval may end in it, because they take differently long.
     """
-    due = math.floor(seconds / kind.every_s) if kind.source == "timer" and kind.every_s else 0
-    return [kind.name, ended, due] if ended < due - 1 else None
+    if kind.source != "timer" or not kind.every_s:
+        return None
+    due, executed = math.floor(seconds / kind.every_s), ended - missed
+    if not missed and executed >= due - 1:
+        return None
+    # Notes may belong to periods before the interval: they add to those due only if these were all executed.
+    return [kind.name, executed, due if executed < due else executed + missed]
 
 
 def lag(late: Lateness | None, missed: Sequence[list[Any]] = ()) -> Gate | None:

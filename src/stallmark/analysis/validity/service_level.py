@@ -153,12 +153,15 @@ class Validity:
         """Return the timers' transactions that began less often than they were due; none if the load rested."""
         if not interval.select(self.load.user_sum("running")).any():
             return []
-        counts = [
-            (kind, int(interval.select(self.load.ended_per_second(kind.name)).sum()))
-            for kind in self.workload.transactions
-        ]
-        missed = (gates.missed_periods(kind, ended, interval.seconds) for kind, ended in counts)
-        return [timer for timer in missed if timer]
+        timers = []
+        for kind in self.workload.transactions:
+            ended, missed = (
+                int(interval.select(counts).sum())
+                for counts in (self.load.ended_per_second(kind.name), self.errors.missed_starts(kind.name))
+            )
+            if timer := gates.missed_periods(kind, ended, missed, interval.seconds):
+                timers.append(timer)
+        return timers
 
     def _completed(self) -> Gate | None:
         committed = {name: int(counts["committed"].sum()) for name, counts in self.load.counts.items()}

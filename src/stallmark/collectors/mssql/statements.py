@@ -13,7 +13,8 @@ from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.odbc import one_row
 from stallmark.engines.mssql.server import OLDEST_MAJOR, SQL_SERVER_2025
 from stallmark.errors import CallFailed, StallmarkError
-from stallmark.record.schema import column, resume_command, stop_reason
+from stallmark.record.query_store import resume_command, stop_reason
+from stallmark.record.schema import column
 
 # The statements of our databases' procedures: how often and by which plan each was executed, and what it read.
 

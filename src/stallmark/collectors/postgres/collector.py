@@ -22,7 +22,7 @@ from stallmark.record.rows import Rows
 
 _TIMING = (
     "{setting} is off on the server: {what} are counted, but how long they took is not known. To know it, "
-    "run ALTER SYSTEM SET {setting} = on; SELECT pg_reload_conf();"
+    "run ALTER SYSTEM SET {setting} = on; SELECT pg_reload_conf()"
 )
 
 

@@ -34,6 +34,7 @@ _MOMENT = 27  # letters of the longest time; it goes as text, which no setting o
 _DESCRIBE = "EXEC sys.sp_describe_undeclared_parameters @tsql = {batch}"
 _TEXT_TYPE = re.compile(r"(n?)(?:var)?char\(\d+\)")
 _MOST_BYTES = 8000  # the length of the longest text that is not of a `max` type
+# Not the lexer of own SQL, which is above this room: here the only question is which `?` is a place.
 _PLACE = re.compile(r"""'(?:[^']|'')*' | "(?:[^"]|"")*" | \[(?:[^\]]|\]\])*\] | --[^\n]* | /\*.*?\*/ | (\?)""",
                     re.VERBOSE | re.DOTALL)  # fmt: skip
 

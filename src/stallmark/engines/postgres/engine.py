@@ -33,7 +33,7 @@ from stallmark.engines.postgres import address, lock
 from stallmark.engines.postgres.queries import PostgresQueries, maintenance
 from stallmark.engines.postgres.restore import Archive
 from stallmark.engines.postgres.session import REFUSE_WRITES, PostgresSession, as_call_failed, classify, first_line
-from stallmark.engines.postgres.settings import PostgresSettings
+from stallmark.engines.postgres.settings import PostgresMemory, PostgresSettings, RestartedCaches
 from stallmark.engines.reach import find_server, is_here, shares_paths
 from stallmark.errors import CallFailed, ErrorClass, NoConnection, NotGivenBack, StallmarkError, in_words
 from stallmark.stopping import StopSignal, later
@@ -94,7 +94,6 @@ SELECT name, current_setting(name) FROM pg_settings
  WHERE name = ANY(%s) OR (source IN ('global', 'database', 'user', 'database user') AND name NOT LIKE '%%.%%')
  ORDER BY name
 """
-_RESTART = "needs a restart, which a connection by URL cannot do: set it on the server yourself"
 
 
 Opened = TypeVar("Opened")
@@ -109,8 +108,6 @@ class PostgresEngine(Engine):
     """
 
     dialect = "postgresql"
-    memory: Memory | Missing = Missing(f"shared_buffers {_RESTART}, then leave out buffer_pool, one scenario per size")
-    caches: Caches | Missing = Missing(f"emptying the buffer pool {_RESTART}")
     backup: Backup | Missing = Missing(
         "the files of a server reached by URL cannot be copied back: use `reset: continue`"
     )
@@ -123,11 +120,17 @@ class PostgresEngine(Engine):
 
     def __init__(self, url: str):
         self.prefill = PostgresPrefill(self)
-        self._settings = PostgresSettings(self, lambda: self.on_database(SYSTEM_DATABASE))
+        settings, pool = (
+            PostgresSettings(self, lambda: self.on_database(SYSTEM_DATABASE), subject)
+            for subject in ("settings", "memory")
+        )
+        self._given_back = {"settings": settings, "buffer_pool": pool}
+        self.memory: Memory = PostgresMemory(self, pool)
+        self.caches: Caches = RestartedCaches(self)
         self.variant_settings: Mapping[str, VariantSetting | Missing] = {
             "row_versioning": Missing("PostgreSQL's readers always see row versions"),
             "resource_pool": Missing("PostgreSQL has no Resource Governor"),
-            "settings": self._settings,
+            "settings": settings,
         }
         self._run_lock: lock.HeldLock | None = None
         self.user_backup: UserBackup | Missing = Archive(self)
@@ -334,7 +337,8 @@ class PostgresEngine(Engine):
         with lock.hold(self) as held:
             self._run_lock = held
             try:
-                self._settings.give_back()
+                for setting in self._given_back.values():
+                    setting.give_back()
                 yield held
             except BaseException as reason:
                 for sentence in self._give_back():  # beside the reason for which the run ends, not instead of it
@@ -371,13 +375,14 @@ class PostgresEngine(Engine):
         left: list[str] = []
         try:
             with later():
-                left = give_back_each({"settings": self._settings})
+                left = give_back_each(self._given_back)
         except StopSignal as stopped:
             for sentence in left:
                 stopped.add_note(sentence)
             raise
         finally:
-            self._settings.release()
+            for setting in self._given_back.values():
+                setting.release()
         return left
 
     def blockers(self) -> list[ServerSession]:

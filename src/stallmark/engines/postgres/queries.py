@@ -26,7 +26,7 @@ SERIALIZES = 170_000
 _EXPLAIN = "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, {more}SETTINGS, FORMAT JSON)\n"
 _UNTIMED = (
     "track_io_timing is off on the server: what queries waited for is not known. To know it, run ALTER SYSTEM SET "
-    "track_io_timing = on; SELECT pg_reload_conf();"
+    "track_io_timing = on; SELECT pg_reload_conf()"
 )
 # By what they are waits for, the names of an EXPLAIN: since 17, and before.
 _WAITS = {

@@ -26,6 +26,11 @@ class Archive(UserBackup):
         self._engine = engine
 
     def refuse(self, source: str) -> None:
+        if "sslpassword" in conninfo_to_dict(self._engine.spec()):
+            raise StallmarkError(
+                f"{PROGRAM} takes an sslpassword on its command line alone, which everybody on this machine can read: "
+                "name a key without a passphrase, or restore by a command."
+            )
         if shutil.which(PROGRAM) is None:
             raise StallmarkError(
                 f"{PROGRAM} is not there to restore {source}: install the client programs of PostgreSQL "

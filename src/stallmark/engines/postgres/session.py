@@ -426,7 +426,9 @@ class PostgresSession(Session):
     def _failure(self, result: pq.abc.PGresult, commits: bool) -> CallFailed:
         code = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
         if code:
-            message = first_line(result.error_message.decode(errors="replace"))
+            # `error_message` begins with the severity, "ERROR:  ", which makes no part of a sentence.
+            primary = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or b""
+            message = first_line(primary.decode(errors="replace"))
             # A cancelled call (57014) has not committed: once the commit is being written, a cancel is not heeded,
             # and where a commit waits for a standby it ends that wait with a warning, and the call as one that
             # committed.

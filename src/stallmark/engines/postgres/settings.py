@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, Protocol
 from psycopg import sql
 
 from stallmark.engines import sql_file
-from stallmark.engines.abilities import Recorded, VariantSetting
+from stallmark.engines.abilities import Caches, Memory, Recorded, VariantSetting
 from stallmark.engines.base import ServerIdentity, ServerSettings
 from stallmark.engines.journal import Journal
-from stallmark.engines.postgres import lock
+from stallmark.engines.postgres import MINIMUM_POOL_BYTES, lock
 from stallmark.engines.postgres.address import PostgresServer
 from stallmark.errors import CallFailed, NoConnection, NotGivenBack, RunLockTaken, ServerLost, StallmarkError, as_reason
 from stallmark.stopping import later
@@ -113,10 +113,8 @@ def in_words(values: Mapping[str, str]) -> str:
 # A server by URL: ALTER SYSTEM and a reload, or a restart by the command of the scenario.
 
 RELOADED_WITHIN_S = 30
-SETTINGS_LOCK = "stallmark.settings"
 _AT_START = "postmaster"
 """The context of a setting that the server reads when it starts."""
-_NOTE_SCHEMA = "stallmark_settings"
 _READ_NOTE = "SELECT obj_description(n.oid, 'pg_namespace') FROM pg_namespace AS n WHERE n.nspname = %s"
 _OVERRIDING = ("command line", "environment variable", "database", "user", "database user", "session", "global")
 _MAY_READ = (
@@ -128,6 +126,7 @@ _MAY_READ = (
 class Server(PostgresServer, Queried, Protocol):
     restart: Callable[[], object] | None
 
+    def buffer_pool_bytes(self) -> int: ...
     def restart_server(self) -> None: ...
     def execute(self, sql: str) -> None: ...
     def settings(self) -> ServerSettings: ...
@@ -138,13 +137,13 @@ class PostgresJournal(Journal):
     """A note in the comment of a schema in `postgres`, which every server has: advisory locks and tables would be of
     the database that is driven. Without that database, or a right to it, it is on this machine."""
 
-    def __init__(self, engine: Server, admin: Server):
-        super().__init__("settings")
-        self._engine, self._admin = engine, admin
+    def __init__(self, engine: Server, admin: Server, subject: str):
+        super().__init__(subject)
+        self._engine, self._admin, self._schema = engine, admin, f"stallmark_{subject}"
 
     def _read_on_server(self) -> str | None:
         try:
-            notes = self._admin.query(_READ_NOTE, [_NOTE_SCHEMA])
+            notes = self._admin.query(_READ_NOTE, [self._schema])
         except (NoConnection, CallFailed):
             return None
         return notes[0][0] if notes else None
@@ -155,40 +154,38 @@ class PostgresJournal(Journal):
             "BEGIN; SET LOCAL synchronous_commit = on; CREATE SCHEMA {name}; COMMENT ON SCHEMA {name} IS {text}; COMMIT"
         )
         try:
-            self._admin.execute(note.format(name=sql.Identifier(_NOTE_SCHEMA), text=sql.Literal(text)).as_string())
+            self._admin.execute(note.format(name=sql.Identifier(self._schema), text=sql.Literal(text)).as_string())
         except (NoConnection, CallFailed):
             return False
         return True
 
     def _remove_on_server(self) -> None:
-        self._admin.execute(f"DROP SCHEMA {_NOTE_SCHEMA}")
+        self._admin.execute(f"DROP SCHEMA {self._schema}")
 
     def _removal_statement(self) -> str:
-        return f"DROP SCHEMA {_NOTE_SCHEMA} in the database postgres"
+        return f"DROP SCHEMA {self._schema} in the database postgres"
 
     def _server_name(self) -> str:
         [(identifier,)] = self._engine.query("SELECT system_identifier::text FROM pg_control_system()")
         return str(identifier)
 
 
+class _WaitsForRestart(StallmarkError):
+    """Settings are in the server's files, and take effect when it is restarted."""
+
+
 class PostgresSettings(VariantSetting):
     """Settings by ALTER SYSTEM, brought into effect by a reload or, if a scenario has a way, by a restart. `open_admin`
-    opens the database `postgres`."""
+    opens the database `postgres`. The note and the lock have the name of the `subject`."""
 
-    def __init__(self, engine: Server, open_admin: Callable[[], Server]):
-        self._engine, self._open_admin = engine, open_admin
+    def __init__(self, engine: Server, open_admin: Callable[[], Server], subject: str = "settings"):
+        self._engine, self._open_admin, self._subject = engine, open_admin, subject
         self._names: set[str] = set()
         self._lock: ExitStack | None = None
         self._check_lock: Callable[[], None] = lambda: None
 
     def check(self, wanted: Mapping[str, str]) -> None:
-        settings = refuse_reserved(self._engine, wanted, is_ours=False)
-        for name in wanted:
-            self._refuse_ineffective(settings[name])
-        if any(setting.context == _AT_START for setting in settings.values()):
-            self._refuse_pending(wanted)
-        if not self._names:
-            self._refuse_unread_files()
+        self.refuse_ineffective(refuse_reserved(self._engine, wanted, is_ours=False))
         self._hold_lock()
         self._journal().note(self._entries(wanted))
         try:
@@ -198,6 +195,16 @@ class PostgresSettings(VariantSetting):
         finally:
             self._put_back(reload=False)
         self._names.update(wanted)
+
+    def refuse_ineffective(self, settings: Mapping[str, Asked]) -> None:
+        """Raise StallmarkError if one of these settings would not take effect, or would bring into effect what others
+        have changed."""
+        for setting in settings.values():
+            self._refuse_ineffective(setting)
+        if any(setting.context == _AT_START for setting in settings.values()):
+            self._refuse_pending(settings)
+        if not self._names:
+            self._refuse_unread_files()
 
     def recorded(self) -> Recorded:
         return recorded(self._engine, self._names)
@@ -226,12 +233,26 @@ class PostgresSettings(VariantSetting):
             self._put_back()
         except RunLockTaken:  # those of a run on another database of the server, which gives them back itself
             return
+        except _WaitsForRestart as error:
+            raise NotGivenBack(
+                f"The files of {self._engine.location} have the values of before again, and {as_reason(error)}, or "
+                "start a run of a scenario with `restart`."
+            ) from error
         except (CallFailed, StallmarkError) as error:
             statements = "; ".join(_statement(name, value) for name, value in before.items())
             raise NotGivenBack(
                 f"Settings of {self._engine.location} could not be given back, which the next run tries again. "
-                f"{as_reason(error)}. Or {statements}; SELECT pg_reload_conf() yourself, then {journal.removal_hint}."
+                f"{as_reason(error)}. Or {statements}; SELECT pg_reload_conf(){self._restart_advice(before)} yourself, "
+                f"then {journal.removal_hint}."
             ) from error
+
+    def _restart_advice(self, names: Collection[str]) -> str:
+        """Return the restart that settings need to be given back, as the end of a list of statements."""
+        try:
+            needing = [name for name, setting in read(self._engine, names).items() if setting.context == _AT_START]
+        except (CallFailed, StallmarkError):  # the server does not answer
+            return " and, for those that need it, restart the server"
+        return f" and, for {' and '.join(needing)}, restart the server" if needing else ""
 
     def release(self) -> None:
         """Let runs on other databases of the server change its settings."""
@@ -248,7 +269,7 @@ class PostgresSettings(VariantSetting):
             except ServerLost:  # it was restarted
                 self.release()
         with ExitStack() as new:
-            self._check_lock = new.enter_context(lock.hold(self._open_admin(), SETTINGS_LOCK))
+            self._check_lock = new.enter_context(lock.hold(self._open_admin(), f"stallmark.{self._subject}"))
             self._lock = new.pop_all()
 
     def _refuse_ineffective(self, setting: Asked) -> None:
@@ -257,9 +278,8 @@ class PostgresSettings(VariantSetting):
             # A setting that no record lists makes no difference to forbid the comparison, and --varied refuses it.
             is_recorded = name in self._engine.settings().configuration
             raise StallmarkError(
-                f"`{name}` needs a restart, which a connection by URL cannot do: write how, `restart: {{command: […]}}`"
-                " or `restart: {ask: Restart it.}`. Or set it yourself, make an experiment of each value, and compare "
-                f"them by `stallmark compare {f'--varied {name}' if is_recorded else '--between experiments'}`."
+                f"`{name}` {_NO_RESTART}. Or set it yourself, make an experiment of each value, and compare them by "
+                f"`stallmark compare {f'--varied {name}' if is_recorded else '--between experiments'}`."
             )
         if self._pending([name]):
             raise StallmarkError(f"`{name}` was changed and waits for a restart of the server: restart it first.")
@@ -314,7 +334,9 @@ class PostgresSettings(VariantSetting):
             self._engine.restart_server()
             self._hold_lock()
         if pending := self._pending(names):
-            raise StallmarkError(f"`{pending[0]}` takes effect when the server is restarted: restart it.")
+            names = " and ".join(f"`{name}`" for name in pending)
+            takes = "takes" if len(pending) == 1 else "take"
+            raise _WaitsForRestart(f"{names} {takes} effect when the server is restarted: restart it.")
 
     def _pending(self, names: Collection[str] | None = None) -> list[str]:
         """Return the names of settings that wait for a restart, among these or all."""
@@ -361,7 +383,57 @@ class PostgresSettings(VariantSetting):
         )
 
     def _journal(self) -> PostgresJournal:
-        return PostgresJournal(self._engine, self._open_admin())
+        return PostgresJournal(self._engine, self._open_admin(), self._subject)
+
+
+# The buffer pool of a server by URL, which is made and emptied when the server starts.
+
+_POOL = "shared_buffers"
+_NO_RESTART = (
+    "needs a restart, which a connection by URL cannot do: write how, `restart: {command: […]}` or `restart: {ask: "
+    "Restart it.}`"
+)
+
+
+class PostgresMemory(Memory):
+    """The buffer pool of a server that the scenario can restart. Its note is apart from that of other settings, which a
+    variant without any gives back."""
+
+    smallest_bytes = MINIMUM_POOL_BYTES
+
+    def __init__(self, engine: Server, settings: PostgresSettings):
+        self._engine, self.settings = engine, settings
+
+    def refusal(self) -> str | None:
+        if not self._engine.restart:
+            return (
+                f"{_POOL} {_NO_RESTART}. Or set it on the server yourself, and leave out buffer_pool, one scenario for "
+                "each size"
+            )
+        try:
+            self.settings.refuse_ineffective(read(self._engine, [_POOL]))
+        except StallmarkError as error:
+            return as_reason(error)
+        return None
+
+    def cap(self, size_bytes: int) -> int:
+        self.settings.make({_POOL: f"{size_bytes // 1024}kB"})
+        return self._engine.buffer_pool_bytes()
+
+    def give_back(self) -> None:
+        self.settings.give_back()
+
+
+class RestartedCaches(Caches):
+    def __init__(self, engine: Server):
+        self._engine = engine
+
+    def refusal(self) -> str | None:
+        return None if self._engine.restart else f"emptying the buffer pool {_NO_RESTART}"
+
+    def empty(self) -> list[str]:
+        self._engine.restart_server()
+        return ["The restart emptied the buffer pool; the page cache of the server's machine has kept its pages."]
 
 
 def _statement(name: str, value: str | None) -> str:

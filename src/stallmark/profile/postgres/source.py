@@ -26,7 +26,7 @@ _ALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3
 # Rare, because the query asks the file system for every file.
 SIZES_EVERY_S = 300.0
 _NOT_REPORTED = "PostgreSQL does not report figures of its machine"
-_UNTIMED = "{} is off on the server: to know it, run ALTER SYSTEM SET {} = on; SELECT pg_reload_conf();"
+_UNTIMED = "{} is off on the server: to know it, run ALTER SYSTEM SET {} = on; SELECT pg_reload_conf()"
 _NO_ROLE = "this role does not see the sessions of others: as a superuser, run GRANT pg_monitor TO it"
 
 

@@ -138,10 +138,6 @@ SENTENCES: Mapping[Kind, str] = {
         "{SCHEDULING_MS:g} ms, or the CPUs were more than {SCHEDULING_CPU:percent} busy): the "
         "device itself may be faster."
     ),
-    CautionKind.TIMER_MISSED: (
-        "{transaction:display_name} ran as few as {done:,} of the {due:,} times it was due in {steps:named}: its "
-        "previous execution was still running. It reads and writes less than the load intends."
-    ),
     CautionKind.COUNTED_AT_END: (
         "PostgreSQL adds a session’s reads and writes to its counters when a transaction ends. In {steps:named} "
         "transactions took up to {longest_s:number} s of the {measured_s:.0f} s measured: the counts include some I/O "

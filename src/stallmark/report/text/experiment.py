@@ -17,9 +17,6 @@ from stallmark.stats.thresholds import REPLICATES
 SENTENCES: Mapping[Kind, str] = {
     ExperimentKind.DATA_WRONG: "The data were wrong after {runs:listed}: the figures of such a run are meaningless.",
     ExperimentKind.NOTHING_MEASURED: "Nothing was measured: no run reached the end of its warm-up.",
-    ExperimentKind.STEPS_LEFT_OUT: (
-        "{left_out} of {steps} measured steps are not compared; the reason is given with each."
-    ),
     ExperimentKind.OVER_LIMIT: (
         "In {steps:named} more than 10 % of the transactions of one type took longer than their limit or were given up."
     ),
@@ -30,6 +27,15 @@ SENTENCES: Mapping[Kind, str] = {
     ),
     ExperimentKind.ONE_RUN_EACH: "With one run per variant this is indicative only.",
 }
+
+
+@says(ExperimentKind.STEPS_LEFT_OUT)
+def _(left_out: int, steps: int) -> str:
+    if steps == 1:  # compared with nothing anyway
+        return "The one measured step supports no conclusion; the reason is given with it."
+    if left_out == 1:
+        return f"1 of {steps} measured steps is not compared; the reason is given with it."
+    return f"{left_out} of {steps} measured steps are not compared; the reason is given with each."
 
 
 @says(ExperimentKind.NO_STEADY_STATE)

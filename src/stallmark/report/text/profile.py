@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from stallmark.analysis.finding import Kind
 from stallmark.analysis.profile.rates import Measure, ProfileKind
-from stallmark.errors import as_reason
+from stallmark.errors import as_reason, as_sentence
 from stallmark.format import duration, factor, listed, moment, number, percent, roughly, share, size, up_to, zone
 from stallmark.record.profile.interval_table import FileClass
 from stallmark.record.profile.manifest import Source
@@ -109,7 +109,7 @@ def progress(
 ) -> str:
     """Return the progress of a collection in one line, the most important first."""
     if trouble:
-        return f"No contact for a while: {as_reason(trouble)}. Retrying."
+        return f"No contact for a while: {as_sentence(trouble)} Retrying."
     parts = [f"{_short(passed_s)} of {_short(planned_s)}"]
     if reads_per_s is not None and writes_per_s is not None:
         parts.append(f"{number(reads_per_s)} reads/s, {number(writes_per_s)} writes/s")

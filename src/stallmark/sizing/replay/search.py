@@ -1,6 +1,5 @@
 """The search for the highest multiple of a profile's I/O that storage sustains within a service level."""
 
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -12,6 +11,7 @@ import numpy as np
 
 from stallmark.errors import StallmarkError
 from stallmark.record.devices import array_name
+from stallmark.record.files import refuse_unwritable
 from stallmark.record.manifest.storage import EmulatedArray, ServiceLevelObjective
 from stallmark.record.manifest.workload import LimitSeen
 from stallmark.record.probe import DirectIo, coarser
@@ -347,12 +347,11 @@ def _refuse_folders(needed: dict[Path, int], devices: EmulatedArrays | None) -> 
     killed replays."""
     rooms: dict[int, tuple[Path, int]] = {}
     for folder, size in needed.items():
-        existing = folder if folder.exists() else folder.parent
-        if not existing.is_dir() or not os.access(existing, os.W_OK):
-            raise StallmarkError(f"{folder} is not a writable folder, and the replay needs one: name another.")
+        refuse_unwritable(folder, "name another for the replay")
         if devices is None:
             refuse_memory(folder)
         remove_leftovers(folder)
+        existing = folder if folder.exists() else folder.parent
         # Two files on one file system need the space of both.
         _, before = rooms.get(existing.stat().st_dev, (existing, 0))
         rooms[existing.stat().st_dev] = existing, before + size

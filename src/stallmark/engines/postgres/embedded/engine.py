@@ -25,11 +25,11 @@ from stallmark.engines.abilities import (
     Tracing,
     VariantSetting,
 )
-from stallmark.engines.postgres import settings
+from stallmark.engines.postgres import MINIMUM_POOL_BYTES, settings
 from stallmark.engines.postgres.embedded import copies
 from stallmark.engines.postgres.embedded.copies import bytes_in, shares_blocks
 from stallmark.engines.postgres.embedded.ownership import MARKER, is_of
-from stallmark.engines.postgres.embedded.server import MINIMUM_POOL_BYTES, EmbeddedServer, check_pool
+from stallmark.engines.postgres.embedded.server import EmbeddedServer, check_pool
 from stallmark.engines.postgres.engine import SYSTEM_DATABASE, PostgresEngine
 from stallmark.errors import StallmarkError, as_reason
 from stallmark.storage.emulator.arrays import EmulatedArrays

@@ -21,6 +21,7 @@ from urllib.parse import quote
 import psutil
 
 from stallmark.engines.abilities import Folders
+from stallmark.engines.postgres import MINIMUM_POOL_BYTES
 from stallmark.engines.postgres.embedded import copies, ownership
 from stallmark.engines.postgres.embedded.copies import (
     Snapshot,
@@ -50,7 +51,6 @@ from stallmark.storage.emulator.arrays import EmulatedArrays
 from stallmark.storage.emulator.models import ArrayModel
 from stallmark.storage.io_trace import IoTrace
 
-MINIMUM_POOL_BYTES = 8 * 1024**2  # 30 users and more pin buffers at once; below this PostgreSQL refuses calls
 START_LIMIT_S = 60
 FAST_SHUTDOWN_S = 30  # PostgreSQL 18 can miss a fast shutdown while it recovers
 LOG_FILE_BYTES = 16 * 1024**2  # a WAL segment: a server without room for its next one ends
