@@ -90,6 +90,13 @@ def test_windows_volumes_have_classes(import_texts):
     assert import_texts(text).io("writes") == [67]
 
 
+def test_an_nvme_disk_of_an_old_kernel_has_the_ios_of_its_paths(import_texts):
+    paths = [(disk("reads_completed", name), [0, 10, 30]) for name in ("nvme0c0n1", "nvme0c1n1")]
+    idle = import_texts(answer((disk("reads_completed", "nvme0n1"), [7, 7, 7]), *paths))
+    assert idle.io("reads") == [20, 40] and any("nvme0c0n1, nvme0c1n1 (paths" in note for note in idle.manifest.notes)
+    assert import_texts(answer((disk("reads_completed", "nvme0n1"), [7, 27, 67]), *paths)).io("reads") == [20, 40]
+
+
 def test_a_device_of_an_unknown_kind_that_moved_more_than_the_disks_is_refused(import_texts):
     disks = [(disk("read_bytes", "sda"), [0, 4096]), (disk("reads_completed", "sda"), [0, 1])]
     assert import_texts(answer(*disks, (disk("read_bytes", "qbd0"), [0, 4096]))).io("read_bytes") == [4096]

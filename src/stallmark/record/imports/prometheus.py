@@ -29,7 +29,7 @@ from stallmark.errors import StallmarkError
 from stallmark.record.formats.sample import Counter, JsonArray
 from stallmark.record.formats.sentences import in_quotes, load_yaml, refusal
 from stallmark.record.imports.amounts import Amounts, Key, Part, known_counters, known_parts
-from stallmark.record.imports.devices import classify, note_uncounted
+from stallmark.record.imports.devices import classify, note_uncounted, settle_idle
 from stallmark.record.imports.perfmon import SYSTEM_DATABASES
 from stallmark.record.imports.readings import Readings, in_order
 from stallmark.record.imports.recording import Recording, Wanted, some_names
@@ -63,6 +63,7 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
     amounts = Amounts(readings, parts, recording)
     moved = amounts.bytes_by_device(*_DEVICES)
     counted = classify(moved, recording, wanted)
+    settle_idle(amounts, "device", counted, recording)
     classes: dict[Key, str] = {}
     for part in amounts.parts:
         object, name = part.entity
