@@ -171,6 +171,26 @@ def test_totals_of_prometheus_from_grafana_need_their_name(import_texts, name):
     assert shlex.split(in_quotes(name).join("''")) == [name]
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ('windows_logical_disk_reads_total{volume="C:"}', r'=~"windows_\.\*",.*=reads_total\'\.$'),
+        ('wmi_physical_disk_read_bytes_total{disk="0"}', r'=~"windows_\.\*",.*=read_bytes_total\'\.$'),
+        ("sum(rate(node_disk_reads_completed_total[5m]))", r"is a rate.*=reads_per_s'\.$"),
+        ("irate(node_disk_written_bytes_total[5m])", r"is a rate.*=write_bytes_per_s'\.$"),
+        ("rate(node_disk_read_time_seconds_total[5m])", "no series of a name that a profile knows"),
+    ],
+)
+def test_a_series_of_prometheus_is_given_the_name_of_its_kind(import_texts, name, words):
+    """Grafana names a series without labels by its query."""
+    text = COUNTERS.format(name.replace('"', '""')) + '"2026-03-02 10:00:30",4000\n'
+    with pytest.raises(StallmarkError, match=words) as refused:
+        import_texts(text, zone="UTC")
+    if "--map" in str(refused.value) and "ReadIOPS" not in str(refused.value):
+        _, _, ours = shlex.split(str(refused.value).partition("--map ")[2].removesuffix("."))[0].rpartition("=")
+        assert import_texts(text, zone="UTC", names={name: ours}).rows()
+
+
 SERIES_AS_ROWS = """\
 \ufeff"Series";"Time";"Value"
 "Reads sda";"2020-05-04T15:29:30+02:00";100.5

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from stallmark.record.formats.sample import Counter, head_of
-from stallmark.record.formats.sentences import first_names, in_quotes, refusal
+from stallmark.record.formats.sentences import first_names, in_quotes, load_yaml, refusal
 from stallmark.record.formats.table import Table
 from stallmark.record.imports.amounts import Amounts, Meaning, Part, known_counters
 from stallmark.record.imports.prometheus import OBJECTS, refuse_rates
@@ -104,9 +104,7 @@ def _refuse_names(path: Path, file: Table, wanted: Wanted, series: Series, names
         if theirs not in names:
             raise refusal("no_series", path, series=theirs, has=has)
     if not series:
-        for name in names:
-            for word in set(_WORD.findall(name)) & OBJECTS.keys():
-                raise refusal("raw_total", path, series=name, quoted=in_quotes(name), ours=_total_name(word))
+        _refuse_unnamed(path, names)
         raise refusal("raw_totals" if "__name__" in head_of(path, 4096) else "no_name", path, has=has)
 
 
@@ -168,6 +166,15 @@ def _unit_of(meaning: Meaning) -> str:
     return "s" if meaning.column.endswith("_s") else ""
 
 
-def _total_name(metric: str) -> str:
-    column, _, factor, _ = known_counters("prometheus")[OBJECTS[metric], metric][0]
-    return f"{re.sub('ms$', 's', column) if factor == 1000 else column}_total"
+def _refuse_unnamed(path: Path, names: Sequence[str]) -> None:
+    """Raise StallmarkError for a series with the name of a metric of Prometheus, or of its rate."""
+    for name in names:
+        words = {re.sub("^wmi_", "windows_", word) for word in _WORD.findall(name)}
+        for metric in words & OBJECTS.keys():
+            column, _, factor, _ = known_counters("prometheus")[OBJECTS[metric], metric][0]
+            if "rate" not in words and "irate" not in words:
+                ours = f"{re.sub('ms$', 's', column) if factor == 1000 else column}_total"
+                query = load_yaml("sentences")["commands"]["query"].replace("node_disk", metric.partition("_")[0])
+                raise refusal("raw_total", path, series=name, quoted=in_quotes(name), ours=ours, as_in=query)
+            if (ours := f"{column}_per_s") in NAMES:
+                raise refusal("rate", path, series=name, quoted=in_quotes(name), ours=ours)
