@@ -354,6 +354,7 @@ def test_counts_that_only_rise_are_totals(import_texts):
         [(0, 0)] * 9,
         [(100 + (n == 15), 0) for n in range(30)],
         [(5 * (n == 15), 7 * (n == 20)) for n in range(30)],  # idle, but for two moments
+        [(60_000 * (n == 0), 7 * (n > 25)) for n in range(30)],  # idle after a burst
     ],
 )
 def test_counts_that_rise_as_a_load_does_are_counts(import_texts, counts):

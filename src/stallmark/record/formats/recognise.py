@@ -40,8 +40,10 @@ def _refusal(path: Path, kind: dict[str, Any], **parts: str) -> StallmarkError:
 
 
 def _sed_pattern(text: str) -> str:
-    """Return a pattern of a text that begins each line: its numbers may differ, and an empty line may lack its last
-    blanks."""
+    """Return a pattern of a text that begins each line.
+
+    Its numbers may differ, and an empty line may lack the blanks behind it.
+    """
     escaped = re.sub(r"[][.*^$/\\]", r"\\\g<0>", text.rstrip())
     blanks = len(text) - len(text.rstrip())
     return in_quotes(re.sub(r"\d+", "[0-9]*", escaped)) + (rf"[[:blank:]]\{{0,{blanks}\}}" if blanks else "")

@@ -140,20 +140,20 @@ def _refuse_turns(path: Path, values: Mapping[Counter, np.ndarray]) -> None:
 
 
 def _refuse_totals(path: Path, parts: Iterable[Part]) -> None:
-    """Raise StallmarkError if all counts of intervals rise, and hardly: tools have totals of the same names."""
+    """Raise StallmarkError if all counts rise, and hardly: tools have totals of these names."""
     counts = [part.amounts[np.isfinite(part.amounts)] for part in parts if part.kind == "count"]
     counts = [values for values in counts if len(np.unique(values)) > 1]
     rise = sum(np.maximum(np.diff(values), 0).mean() for values in counts)
     if (
         counts
         and all(len(values) > 2 and _restarts_rarely(values) for values in counts)
-        and sum(values.mean() for values in counts) > _SINCE_LONG * rise
+        and sum(np.median(values) for values in counts) > _SINCE_LONG * rise
     ):
         raise refusal("counts_rise", path)
 
 
 def _restarts_rarely(values: np.ndarray) -> bool:
-    """Return whether values rise, but for a few falls to less than half."""
+    """Return whether values fall seldom, and then to less than half."""
     falls = values[1:] < values[:-1]
     return bool(falls.mean() < _RARELY and (values[1:][falls] < values[:-1][falls] / 2).all())
 
