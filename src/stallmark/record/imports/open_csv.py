@@ -174,7 +174,9 @@ def _refuse_unnamed(path: Path, names: Sequence[str]) -> None:
             column, _, factor, _ = known_counters("prometheus")[OBJECTS[metric], metric][0]
             if "rate" not in words and "irate" not in words:
                 ours = f"{re.sub('ms$', 's', column) if factor == 1000 else column}_total"
-                query = load_yaml("sentences")["commands"]["query"].replace("node_disk", metric.partition("_")[0])
+                query = load_yaml("sentences")["commands"]["query"].replace(
+                    "node_disk", "_".join(metric.split("_")[:2])
+                )
                 raise refusal("raw_total", path, series=name, quoted=in_quotes(name), ours=ours, as_in=query)
             if (ours := f"{column}_per_s") in NAMES:
                 raise refusal("rate", path, series=name, quoted=in_quotes(name), ours=ours)
