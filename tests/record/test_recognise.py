@@ -57,6 +57,8 @@ def test_formats_that_are_read(tmp_path, content, format):
         ),
         ("10:06:56 PM    dev8-0      4.00      8.00    128.00\n", f"sar.*{SADF}"),  # as grep leaves it
         ("sda               1.44        37.79         3.95\n", f"iostat without the names.*{IOSTAT}"),
+        (LINUX + "10:00:01 AM  CPU    %usr   %nice    %sys %iowait    %irq   %soft\n", f"of mpstat: {IOSTAT}"),
+        (LINUX + "10:00:01 AM     CPU      %usr     %nice      %sys   %iowait    %steal      %irq\n", f"sar.*{SADF}"),
         (LINUX + "10:00:01      UID       PID    %usr\n", f"another tool of sysstat: {IOSTAT}.*{SADF}"),
         ("procs -----------memory---------- ---swap--\n r  b   swpd   free\n", f"of vmstat: {IOSTAT}"),
         (

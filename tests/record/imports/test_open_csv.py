@@ -4,14 +4,19 @@ No such service was here: the files have the form that the documentation shows.
 """
 
 import re
-from itertools import pairwise
+import shlex
+from itertools import accumulate, pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
+from stallmark.record.formats.sentences import in_quotes
+from stallmark.record.imports.build import import_profile
 from stallmark.record.imports.open_csv import NAMES
+from stallmark.record.imports.recording import Wanted
+from stallmark.record.profile.interval_table import read_imported
 
 OURS = "Time,reads_per_s,read_ms,log.write_bytes_per_s,batches_per_s,connections\n"
 ROWS = "2026-03-02T10:00:00Z,1,1,1,1,1\n2026-03-02T10:00:15Z,10,2,1000,4,7\n2026-03-02T10:00:30Z,20,,2000,,8\n"
@@ -152,6 +157,7 @@ sep=,
     [
         'node_disk_reads_completed_total{device="sda", instance="db01:9100"}',
         '{__name__="node_disk_reads_completed_total", device="sda", instance="db01:9100"}',
+        'node_disk_reads_completed_total{device="a\'; touch b"}',
     ],
 )
 def test_totals_of_prometheus_from_grafana_need_their_name(import_texts, name):
@@ -161,7 +167,28 @@ def test_totals_of_prometheus_from_grafana_need_their_name(import_texts, name):
     assert found.io("reads") == [1500, 1500] and found.ends() == ["02 10:00:15", "02 10:00:30"]
     with pytest.raises(StallmarkError, match="total of Prometheus: import it as JSON, as in `curl ") as refused:
         import_texts(text, zone="UTC")
-    assert str(refused.value).endswith(f"--map '{name}=reads_total'.")
+    assert str(refused.value).endswith(f"--map '{in_quotes(name)}=reads_total'.")
+    assert shlex.split(in_quotes(name).join("''")) == [name]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ('windows_logical_disk_reads_total{volume="C:"}', r'=~"windows_logical_\.\*",.*=reads_total\'\.$'),
+        ('wmi_physical_disk_read_bytes_total{disk="0"}', r'=~"windows_physical_\.\*",.*=read_bytes_total\'\.$'),
+        ("sum(rate(node_disk_reads_completed_total[5m]))", r"is a rate.*=reads_per_s'\.$"),
+        ("irate(node_disk_written_bytes_total[5m])", r"is a rate.*=write_bytes_per_s'\.$"),
+        ("rate(node_disk_read_time_seconds_total[5m])", "no series of a name that a profile knows"),
+    ],
+)
+def test_a_series_of_prometheus_is_given_the_name_of_its_kind(import_texts, name, words):
+    """Grafana names a series without labels by its query."""
+    text = COUNTERS.format(name.replace('"', '""')) + '"2026-03-02 10:00:30",4000\n'
+    with pytest.raises(StallmarkError, match=words) as refused:
+        import_texts(text, zone="UTC")
+    if "--map" in str(refused.value) and "ReadIOPS" not in str(refused.value):
+        _, _, ours = shlex.split(str(refused.value).partition("--map ")[2].removesuffix("."))[0].rpartition("=")
+        assert import_texts(text, zone="UTC", names={name: ours}).rows()
 
 
 SERIES_AS_ROWS = """\
@@ -315,8 +342,49 @@ def test_counts_that_only_rise_are_totals(import_texts):
     columns = ("reads", "writes", "read_bytes", "write_bytes")
     found = import_texts(TELEGRAF, names={name: f"{name}_total" for name in columns})
     assert [found.io(name) for name in columns] == [[15] * 2, [8] * 2, [61440] * 2, [4096] * 2]
-    counts = "Time,reads,writes\n" + "".join(f"2026-03-02T10:0{n}:00Z,{100 + n},{50 - n}\n" for n in range(5))
-    assert import_texts(counts).io("reads") == [101, 102, 103, 104]
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        [(100 + n, 50 - n) for n in range(5)],
+        [(1000 + 10 * n, 500 + 5 * n) for n in range(20)],  # a load that ramps up
+        [(60_000, 3_000), (61_100, 3_020), (62_400, 3_110)],  # by chance
+        [(100, 50)] * 9,
+        [(0, 0)] * 9,
+        [(100 + (n == 15), 0) for n in range(30)],
+        [(5 * (n == 15), 7 * (n == 20)) for n in range(30)],  # idle, but for two moments
+        [(60_000 * (n == 0), 7 * (n > 25)) for n in range(30)],  # idle after a burst
+    ],
+)
+def test_counts_that_rise_as_a_load_does_are_counts(import_texts, counts):
+    rows = "".join(f"2026-03-02T10:{n:02d}:00Z,{reads},{writes}\n" for n, (reads, writes) in enumerate(counts))
+    assert import_texts("Time,reads,writes\n" + rows).io("reads") == [reads for reads, _ in counts[1:]]
+
+
+@given(st.lists(st.integers(0, 10**5), min_size=3, max_size=200), st.integers(300, 10**5))
+def test_totals_since_long_ago_are_never_counts(tmp_path_factory, steps, intervals):
+    """Beside a disk that was plugged in later, whose total begins at 0."""
+    totals = [*accumulate(steps, initial=1 + intervals * (1 + max(steps)))]
+    totals += [0] * (len(totals) > 20)  # the machine was restarted
+    rows = "".join(
+        f"{1772445600 + 60 * n},{name},{reads},{4096 * reads}\n"
+        for n, total in enumerate(totals)
+        for name, reads in (("sda", total), ("sdb", max(0, total - totals[0]) // 9))
+    )
+    path = tmp_path_factory.mktemp("totals") / "file.csv"
+    path.write_text("time,name,reads,read_bytes\n" + rows)
+    if any(steps):
+        with pytest.raises(StallmarkError, match="only rise"):
+            import_profile([path], path.parent / "profile", Wanted())
+
+
+@pytest.mark.parametrize("name", ["_Total", "all"])
+def test_a_row_of_the_total_does_not_count_beside_those_of_classes(import_texts, name):
+    rows = [(file, rate) for file, rate in (("data 5/1", 1), ("log 5/2", 2), (name, 3))]
+    lines = [f"2026-03-02T10:0{n}:00Z,{file},{rate}\n" for n in range(3) for file, rate in rows]
+    found = import_texts("Time,file,reads_per_s\n" + "".join(lines))
+    assert [found.io("reads", held) for held in ("data", "log", "device")] == [[60, 60], [120, 120], []]
 
 
 def test_a_row_of_the_total_does_not_count_beside_those_of_disks(import_texts):
@@ -336,6 +404,9 @@ def test_devices_that_were_sampled_one_after_the_other_are_not_one(import_texts)
     )
     with pytest.raises(StallmarkError, match="of some of its series alone"):
         import_texts(text)
+    turns = [("lunA", "lunB")[10 <= n < 20] for n in range(30)]  # one that failed over, and back
+    rows = "".join(f"2026-03-02T10:{n:02d}:00Z,{name},5\n" for n, name in enumerate(turns))
+    assert import_texts("Time,device,reads_per_s\n" + rows).io("reads") == [300] * 19
     one = "Time,device,reads_per_s\n" + "".join(f"2026-03-02T10:0{n}:00Z,sda,5\n" for n in range(3))
     assert import_texts(one).io("reads") == [300, 300]
 
@@ -401,10 +472,6 @@ def test_a_unit_of_ours_in_other_words_is_taken(import_texts):
 
 @given(st.sampled_from(sorted(NAMES)), st.lists(st.integers(0, 10**6), min_size=3, max_size=3))
 def test_every_name_of_ours_is_taken_for_what_it_is(tmp_path_factory, ours, values):
-    from stallmark.record.imports.build import import_profile
-    from stallmark.record.imports.recording import Wanted
-    from stallmark.record.profile.interval_table import read_imported
-
     folder = tmp_path_factory.mktemp("one")
     held, meaning = NAMES[ours]
     values = sorted(values) if meaning.kind == "total" else values

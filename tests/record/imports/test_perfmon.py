@@ -207,6 +207,9 @@ def test_an_instance_that_is_there_now_and_then_erases_no_other(import_texts):
     assert any("HarddiskVolumeShadowCopy7" in note for note in found.manifest.notes)
     never = import_texts(pdh(paths, *[away] * 5))
     assert {column: never.io(column) for column in COUNTERS.values()} == whole(4)
+    assert any("without a value in any row: HarddiskVolumeShadowCopy7." in note for note in never.manifest.notes)
+    latency = [r"PhysicalDisk(0 D:)\Avg. Disk sec/Read"]
+    assert not import_texts(pdh(latency + paths[:6], *[(0.002, *ROW)] * 3)).manifest.notes
 
 
 def test_a_database_that_is_there_now_and_then_erases_no_other(import_texts):

@@ -56,7 +56,7 @@ def test_metrics_of_one_exporter_are_of_one_machine(import_texts):
     with pytest.raises(StallmarkError, match=r"node_\* of instance “db1:9100” and “db2:9100”.*instance="):
         import_texts(answer((reads, [0, 15]), (writes, [0, 15])))
     cpu = {"__name__": "windows_cpu_time_total", "core": "0,0", "mode": "user", "instance": "db2:9182"}
-    with pytest.raises(StallmarkError, match="is of db1, db2: give each a file"):
+    with pytest.raises(StallmarkError, match="is of db1, db2: give each a file of its own, as with `curl"):
         import_texts(answer((reads, [0, 15]), (cpu, [0, 15])))
 
 
@@ -88,6 +88,13 @@ def test_windows_volumes_have_classes(import_texts):
     found = import_texts(text, classes={"L:": FileClass.LOG})
     assert found.io("writes", "log") == [60] and found.io("write_stall_ms", "log") == pytest.approx([120])
     assert import_texts(text).io("writes") == [67]
+
+
+def test_an_nvme_disk_of_an_old_kernel_has_the_ios_of_its_paths(import_texts):
+    paths = [(disk("reads_completed", name), [0, 10, 30]) for name in ("nvme0c0n1", "nvme0c1n1")]
+    idle = import_texts(answer((disk("reads_completed", "nvme0n1"), [7, 7, 7]), *paths))
+    assert idle.io("reads") == [20, 40] and any("nvme0c0n1, nvme0c1n1 (paths" in note for note in idle.manifest.notes)
+    assert import_texts(answer((disk("reads_completed", "nvme0n1"), [7, 27, 67]), *paths)).io("reads") == [20, 40]
 
 
 def test_a_device_of_an_unknown_kind_that_moved_more_than_the_disks_is_refused(import_texts):
@@ -158,6 +165,8 @@ def test_rates_under_the_names_of_totals_are_refused(import_texts):
         (answer(*((disk("reads_completed", job=job), [1, 2]) for job in ("infra", "node"))),
          r'of job “infra” and “node”: .*`curl .*instance="db1:9100",job="infra"'),
         (answer(*((disk("reads_completed", **more), [1, 2]) for more in ({}, {"replica": "b"}))), 'replica=""'),
+        (answer(*((disk("reads_completed", job=job), [1, 2]) for job in ("a'; touch \"b", "c"))),
+         r"""job="a'\\''; touch \\"b"\}'"""),
         (answer(*(({"__name__": "node_cpu_seconds_total", "cpu": "0", "mode": "user", "job": job}, [1, 2])
                   for job in ("infra", "node"))), "of job “infra” and “node”"),
         (answer((disk("reads_completed"), [1, "x"])), "not a number"),

@@ -5,6 +5,7 @@ Each is parsed, and run on tables or outputs of the form that the tools' sources
 
 import csv
 import re
+import shlex
 import subprocess
 from itertools import pairwise
 from pathlib import Path
@@ -244,6 +245,27 @@ def test_the_queries_of_cloudwatch_are_those_that_are_mapped():
     [queries] = run_jq(block("jq", "# rds.jq"))
     assert {f"{query['Label']} value" for query in queries} == names_of("rds.csv").keys()
     assert all(query["MetricStat"]["Metric"]["MetricName"] == query["Label"] for query in queries)
+
+
+COUNTER_SAMPLES = """\
+#TYPE Microsoft.PowerShell.Commands.GetCounter.PerformanceCounterSample
+"Path","InstanceName","CookedValue","RawValue","SecondValue","MultipleCount","CounterType","Timestamp",\
+"Timestamp100NSec","Status","DefaultScale","TimeBase"
+"""
+"""The properties of Microsoft.PowerShell.Commands.GetCounter.PerformanceCounterSample, as Export-Csv of PowerShell 5.1
+writes them."""
+
+
+def test_counter_samples_of_powershell(import_texts):
+    option = re.search(r"`(--map '[^`]*CookedValue[^`]*)`", PAGE.read_text())
+    names = _names(shlex.split(option[1])[1:])
+    [path] = [name.removesuffix(" CookedValue") for name in names]
+    rows = "".join(
+        f'"{name}","{name}","{rate}.5","9","9","1","Rate","3/2/2026 10:00:{second} AM","9","0","0","9"\n'
+        for second, rate in ((10, 100), (20, 200), (30, 300))
+        for name in (path, path.replace("0 c:", "_total"))
+    )
+    assert import_texts(COUNTER_SAMPLES + rows, names=names, zone="UTC").io("reads") == [2005, 3005]
 
 
 def test_azure_monitor(import_texts):

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 import subprocess
 
 import pytest
@@ -127,13 +128,20 @@ def test_given_times_are_of_one_recording_of_iostat(import_texts):
         import_texts(sadf([]), schedule=schedule)
 
 
-def test_two_hosts_are_refused_in_text_and_in_json(import_texts):
-    two = [reports(SDA, head=LINUX.replace("db01", host)) for host in ("db01", "db02")]
-    with pytest.raises(StallmarkError, match="is of db01 and db02"):
-        import_texts("".join(two))
-    one = iostat_json(**{"r/s": 1.0})
-    with pytest.raises(StallmarkError, match="is of db01 and db02"):
+@pytest.mark.parametrize("is_json", [False, True])
+def test_two_hosts_or_recordings_are_refused_with_the_command_that_splits_them(import_texts, tmp_path, is_json):
+    if is_json and shutil.which("jq") is None:
+        pytest.skip("jq is not installed")
+    one = iostat_json(**{"r/s": 1.0}) if is_json else reports(SDA)
+    with pytest.raises(StallmarkError, match=r"holds several recordings.*split it"):
+        import_texts(one + one, schedule=Schedule(1772445600.0, 15.0))
+    with pytest.raises(StallmarkError, match="is of db01 and db02") as refused:
         import_texts(one + one.replace("db01", "db02"))
+    (tmp_path / "FILE").write_text(one + one.replace("db01", "db02"))
+    subprocess.run(str(refused.value).split("`")[1], shell=True, check=True, cwd=tmp_path, capture_output=True)
+    parts = [import_texts(path) for path in sorted(tmp_path.glob("part-*"))]
+    assert [part.manifest.server.name for part in parts] == ["db01", "db02"]
+    assert all(part.io("reads") == import_texts(one).io("reads") for part in parts)
 
 
 def test_an_order_that_was_given_is_stronger_than_am_and_pm(import_texts):
@@ -314,6 +322,10 @@ IN_FRONT = Schedule(1772445600.0, 15.0)
         (stamped("db01: "), "with more before each line", IN_FRONT),
         (stamped("> "), "with more before each line", IN_FRONT),
         (stamped("[db/01.x] | "), "with more before each line", IN_FRONT),
+        (stamped("[2026-03-02 10:00:{:02d}] "), "with a time before each line", None),
+        (stamped("2.3.26 10:00:{:02d} | "), "with more before each line", IN_FRONT),
+        ("\n".join(line.rstrip() for line in stamped("> ").splitlines()), "with more before each line", IN_FRONT),
+        (stamped("db01's '; touch bad; ' "), "with more before each line", IN_FRONT),
     ],
     ids=[
         "ts",
@@ -327,6 +339,10 @@ IN_FRONT = Schedule(1772445600.0, 15.0)
         "host",
         "mail",
         "brackets",
+        "ts in brackets",
+        "other times",
+        "mail without blanks at the end",
+        "quotes",
     ],
 )
 def test_iostat_behind_something_is_refused_with_the_way_to_cut_it_off(import_texts, tmp_path, text, name, schedule):
@@ -336,6 +352,7 @@ def test_iostat_behind_something_is_refused_with_the_way_to_cut_it_off(import_te
     command = str(refused.value).partition("`")[2].partition("`")[0]
     subprocess.run(command, shell=True, check=True, cwd=tmp_path)
     assert import_texts(tmp_path / "new", zone="UTC", schedule=schedule).io("reads") == [1500, 1500]
+    assert not (tmp_path / "bad").exists()
 
 
 def test_samples_of_sadf_without_their_seconds_last_from_one_to_the_next(import_texts):
@@ -487,7 +504,7 @@ def test_dates_of_other_calendars_are_refused(import_texts, stamp):
 def test_bytes_of_json_without_x_are_not_known(import_texts):
     """iostat 12.1.2 to 12.2.0 wrote sectors as kB there, and nothing in the file says its version."""
     disk = {"tps": 10.0, "kB_read/s": 100.0, "kB_wrtn/s": 50.0, "kB_dscd/s": 0.0, "kB_read": 1500, "kB_wrtn": 750}
-    with pytest.raises(StallmarkError, match=r"no interval has .* bytes of JSON without -x are not known"):
+    with pytest.raises(StallmarkError, match=r"bytes of JSON without -x are not known.*iostat -xdt -o JSON 15`"):
         import_texts(iostat_json(**disk))
     del disk["kB_dscd/s"]
     assert import_texts(iostat_json(**disk)).io("read_bytes") == [100 * 1024 * 15] * 2

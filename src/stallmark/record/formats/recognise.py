@@ -8,7 +8,7 @@ from stallmark.errors import StallmarkError
 from stallmark.record.formats.dates import Schedule
 from stallmark.record.formats.perfmon import Perfmon
 from stallmark.record.formats.sample import Recorded, head_bytes, head_of
-from stallmark.record.formats.sentences import load_yaml, refusal
+from stallmark.record.formats.sentences import in_quotes, load_yaml, refusal
 from stallmark.record.formats.sysstat import REPORT, Iostat, Sadf
 
 Format = Literal["perfmon", "iostat", "sar", "prometheus", "csv"]
@@ -34,9 +34,19 @@ def detect_format(path: Path, *, of_profile: bool = False) -> Format:
 
 def _refusal(path: Path, kind: dict[str, Any], **parts: str) -> StallmarkError:
     """Return the error of a kind; `parts` are texts of the file, for the pattern of a sed command."""
-    escaped = {name: re.sub(r"[][.*^$/\\]", r"\\\g<0>", text) for name, text in parts.items()}
-    remedy = kind["remedy"].format(**load_yaml("sentences")["commands"], **escaped)
+    patterns = {name: _sed_pattern(text) for name, text in parts.items()}
+    remedy = kind["remedy"].format(**load_yaml("sentences")["commands"], **patterns)
     return refusal("of_kind", path, name=kind["name"], remedy=remedy)
+
+
+def _sed_pattern(text: str) -> str:
+    """Return a pattern of a text that begins each line.
+
+    Its numbers may differ, and an empty line may lack the blanks behind it.
+    """
+    escaped = re.sub(r"[][.*^$/\\]", r"\\\g<0>", text.rstrip())
+    blanks = len(text) - len(text.rstrip())
+    return in_quotes(re.sub(r"\d+", "[0-9]*", escaped)) + (rf"[[:blank:]]\{{0,{blanks}\}}" if blanks else "")
 
 
 def open_recording(path: Path, format: Format, schedule: Schedule | None = None) -> Recorded | None:

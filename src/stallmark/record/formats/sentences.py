@@ -33,6 +33,11 @@ def first_names(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")
 
 
+def in_quotes(text: str) -> str:
+    """Return a text of a file for a place between single quotes of a shell's command, which it cannot end."""
+    return text.replace("'", r"'\''")
+
+
 def count_with_noun(count: int, noun: str) -> str:
     """Return a number with its noun: 1 time, 3 times."""
     return f"{count} {noun}{'s' * (count != 1)}"

@@ -81,6 +81,7 @@ def _is_idle(device: Mapping[str, float]) -> bool:
 class _Sysstat(Recorded):
     _begins = False
     """The next sample is the first of its array."""
+    _is_json = True
 
     def _objects(self) -> Iterator[dict[str, Any]]:
         """Yield the complete samples of JSON. They are read one by one because the whole may be invalid JSON."""
@@ -99,9 +100,13 @@ class _Sysstat(Recorded):
     def _note_machine(self, host: str, cores: str | None) -> None:
         """Note the machine of a header. Raise StallmarkError if it differs from the one before."""
         if self.host and host and self.host.lower() != host.lower():
-            raise refusal("two_hosts", self.path, hosts=f"{self.host} and {host}")
+            as_with = f", as with {self._split_command()}"
+            raise refusal("two_hosts", self.path, hosts=f"{self.host} and {host}", as_with=as_with)
         self.host = self.host or host
         self.cores = int(cores) if cores else self.cores
+
+    def _split_command(self) -> str:
+        return load_yaml("sentences")["commands"]["split_json" if self._is_json else "split_text"]
 
     def _cpu_pairs(self, object: str, shares: Mapping[str, float], instance: str = "") -> Pairs:
         """Yield the shares of CPU time; none of them if they are not shares of one whole."""
@@ -190,7 +195,7 @@ class Iostat(_Sysstat):
         reports = self._reports_of_json() if self._is_json else self._reports_of_text()
         for report, following in pairwise(chain(reports, [end])):
             if self._schedule and place and report.begins:
-                raise refusal("several_recordings", self.path)
+                raise refusal("several_recordings", self.path, split=self._split_command())
             stamp = self._schedule.stamp(place) if self._schedule else report.stamp
             place, begins = place + 1, begins or report.begins
             # Since the machine was started a few I/Os are 0.00 per second.
@@ -291,7 +296,8 @@ class Iostat(_Sysstat):
             self.remark("reads and writes are not known apart, as -s adds them up: record without it")
         if self._is_json and any(name.endswith("_dscd/s") for name in values):
             self.remark(
-                "bytes of JSON without -x are not known, as iostat 12.1.2 to 12.2.0 wrote twice as many: record with -x"
+                "bytes of JSON without -x are not known, as iostat 12.1.2 to 12.2.0 wrote twice as many: record "
+                "`S_TIME_FORMAT=ISO iostat -xdt -o JSON 15`"
             )
             for name in [name for name in values if "_read" in name or "_wrtn" in name]:
                 del values[name]

@@ -8,7 +8,10 @@ from collections.abc import Collection, Iterable, Mapping
 from importlib import resources
 from typing import Literal, NamedTuple
 
+import numpy as np
+
 from stallmark.record.formats.sentences import refusal
+from stallmark.record.imports.amounts import Amounts, Part
 from stallmark.record.imports.recording import Recording, Wanted, some_names
 from stallmark.record.profile.interval_table import FileClass
 
@@ -158,3 +161,32 @@ def head_of_path(path: str) -> str | None:
     """Return the disk behind a path of NVMe."""
     match = _PATH.fullmatch(path)
     return match["head"] + match["space"] if match else None
+
+
+def settle_idle(
+    amounts: Amounts, object: str, counted: Collection[str], recording: Recording, *, omits_idle: bool = False
+) -> None:
+    """Take the I/O of an idle NVMe disk from its paths, and that of omitted devices as 0.
+
+    Before Linux 6.5 the paths count the I/O, and the disk itself nothing.
+    """
+    disks: dict[str, list[Part]] = {}
+    paths: dict[tuple[str, str, int], list[Part]] = {}
+    for part in amounts.parts:
+        if part.entity[0] == object:
+            disks.setdefault(part.entity[1], []).append(part)
+            if disk := head_of_path(part.entity[1]):
+                paths.setdefault((disk, part.column, part.rank), []).append(part)
+    for name in disks.keys() & set(counted):
+        known = np.array([part.amounts for part in disks[name]])
+        is_idle = (known == 0).any(axis=0) & ~(known > 0).any(axis=0)
+        for part in disks[name]:
+            if own := paths.get((name, part.column, part.rank)):
+                by_path = (~part.here | is_idle) & np.any([path.here for path in own], axis=0)
+                count = np.sum([np.where(path.here, path.amounts, 0.0) for path in own], axis=0)
+                part.amounts = np.where(by_path, count, part.amounts)
+                part.here, part.needed = part.here | by_path, part.needed | by_path
+            if omits_idle and not part.here.all():
+                part.amounts = np.where(part.here, part.amounts, 0.0)
+                part.needed = np.ones_like(part.here)
+                recording.note("idle", file=amounts.name)

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from stallmark.record.formats.sample import Counter, head_of
-from stallmark.record.formats.sentences import first_names, refusal
+from stallmark.record.formats.sentences import first_names, in_quotes, load_yaml, refusal
 from stallmark.record.formats.table import Table
 from stallmark.record.imports.amounts import Amounts, Meaning, Part, known_counters
 from stallmark.record.imports.prometheus import OBJECTS, refuse_rates
@@ -29,8 +29,8 @@ _HINT = "it takes Perfmon's CSV, iostat with -t, sadf -j, a range query of Prome
 _INSTANCE = re.compile(r'\binstance="([^":]+)')
 _WORD = re.compile(r"[A-Za-z_:][\w:]*")
 _TOTALS = {"_total", "total", "all"}
-_POINTS = 8  # minimum points that show a total
-_SINCE_LONG = 4  # a total since long ago is so many times what it rises within the file
+_SINCE_LONG = 200  # intervals: a total since so long ago hardly rises in each, more evenly than any load
+_RARELY = 0.1
 
 NAMES: dict[str, tuple[str, Meaning]] = {
     name if held in ("server", FileClass.DEVICE) else f"{held}.{name}": (held, meaning)
@@ -54,8 +54,10 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
     file = Table(path, hint=_HINT)
     readings = read_samples(file, recording, wanted, takes, is_ordered=False)
     series = {counter: name for counter in readings.values if (name := _our_name(counter, wanted))}
-    single = {ours for counter, (ours, _) in series.items() if counter.instance.lower() not in _TOTALS}
-    totals = {counter for counter, (ours, row) in series.items() if row.lower() in _TOTALS and ours in single}
+    single = {NAMES[ours][1].column for counter, (ours, _) in series.items() if counter.instance.lower() not in _TOTALS}
+    totals = {
+        counter for counter, (ours, row) in series.items() if row.lower() in _TOTALS and NAMES[ours][1].column in single
+    }
     series = {counter: name for counter, name in series.items() if counter not in totals}
     _refuse_names(path, file, wanted, series, list(names))
     _refuse_sums(path, series)
@@ -94,7 +96,7 @@ def _refuse_names(path: Path, file: Table, wanted: Wanted, series: Series, names
     """Raise StallmarkError for two machines, or names without usable values."""
     hosts = {*file.hosts, *(host for counter in series for host in _INSTANCE.findall(counter.name))}
     if len(hosts) > 1:
-        raise refusal("two_hosts", path, hosts=some_names(hosts))
+        raise refusal("two_hosts", path, hosts=some_names(hosts), as_with="")
     has = first_names(names)
     for theirs in [*wanted.names, *(text for text in file.texts if text in NAMES)]:
         if any(theirs.endswith(text) for text in file.texts):
@@ -102,9 +104,7 @@ def _refuse_names(path: Path, file: Table, wanted: Wanted, series: Series, names
         if theirs not in names:
             raise refusal("no_series", path, series=theirs, has=has)
     if not series:
-        for name in names:
-            for word in set(_WORD.findall(name)) & OBJECTS.keys():
-                raise refusal("raw_total", path, series=name, ours=_total_name(word))
+        _refuse_unnamed(path, names)
         raise refusal("raw_totals" if "__name__" in head_of(path, 4096) else "no_name", path, has=has)
 
 
@@ -134,18 +134,28 @@ def _refuse_turns(path: Path, values: Mapping[Counter, np.ndarray]) -> None:
         by_device[counter.instance] = np.isfinite(own) | by_device.get(counter.instance, False)
     has = np.array(list(by_device.values()))
     turns = np.count_nonzero(np.diff(has.argmax(axis=0)))
-    if 1 < len(has) <= turns and (has.sum(axis=0) <= 1).all():
+    # A device may be replaced by another, and come back.
+    if 1 < len(has) <= turns > has.shape[1] / 2 and (has.sum(axis=0) <= 1).all():
         raise refusal("scattered", path)
 
 
 def _refuse_totals(path: Path, parts: Iterable[Part]) -> None:
-    """Raise StallmarkError if all counts of intervals only rise, and hardly: tools have totals of the same names."""
+    """Raise StallmarkError if all counts rise, and hardly: tools have totals of these names."""
     counts = [part.amounts[np.isfinite(part.amounts)] for part in parts if part.kind == "count"]
     counts = [values for values in counts if len(np.unique(values)) > 1]
-    if sum(map(len, counts)) >= _POINTS and all(
-        (np.diff(values) >= 0).all() and values[0] > _SINCE_LONG * (values[-1] - values[0]) for values in counts
+    rise = sum(np.maximum(np.diff(values), 0).mean() for values in counts)
+    if (
+        counts
+        and all(len(values) > 2 and _restarts_rarely(values) for values in counts)
+        and sum(np.median(values) for values in counts) > _SINCE_LONG * rise
     ):
         raise refusal("counts_rise", path)
+
+
+def _restarts_rarely(values: np.ndarray) -> bool:
+    """Return whether values fall seldom, and then to less than half."""
+    falls = values[1:] < values[:-1]
+    return bool(falls.mean() < _RARELY and (values[1:][falls] < values[:-1][falls] / 2).all())
 
 
 def _unit_of(meaning: Meaning) -> str:
@@ -156,6 +166,17 @@ def _unit_of(meaning: Meaning) -> str:
     return "s" if meaning.column.endswith("_s") else ""
 
 
-def _total_name(metric: str) -> str:
-    column, _, factor, _ = known_counters("prometheus")[OBJECTS[metric], metric][0]
-    return f"{re.sub('ms$', 's', column) if factor == 1000 else column}_total"
+def _refuse_unnamed(path: Path, names: Sequence[str]) -> None:
+    """Raise StallmarkError for a series with the name of a metric of Prometheus, or of its rate."""
+    for name in names:
+        words = {re.sub("^wmi_", "windows_", word) for word in _WORD.findall(name)}
+        for metric in words & OBJECTS.keys():
+            column, _, factor, _ = known_counters("prometheus")[OBJECTS[metric], metric][0]
+            if "rate" not in words and "irate" not in words:
+                ours = f"{re.sub('ms$', 's', column) if factor == 1000 else column}_total"
+                query = load_yaml("sentences")["commands"]["query"].replace(
+                    "node_disk", "_".join(metric.split("_")[:2])
+                )
+                raise refusal("raw_total", path, series=name, quoted=in_quotes(name), ours=ours, as_in=query)
+            if (ours := f"{column}_per_s") in NAMES:
+                raise refusal("rate", path, series=name, quoted=in_quotes(name), ours=ours)

@@ -38,6 +38,7 @@ def read(file: Perfmon, recording: Recording, wanted: Wanted) -> None:
     """Add a file. Raise StallmarkError if it has no counter that is known here, or more than one server's."""
     readings = read_samples(file, recording, wanted, lambda counter: _key(counter) in known_counters("perfmon"))
     _refuse_several(file, recording)
+    _note_empty(file, readings.values, recording)
     amounts = Amounts(readings, known_parts(readings, "perfmon", _key), recording, comes_and_goes=True)
     _refuse_nothing(file, recording, wanted, amounts.parts)
     cpu = [part for part in amounts.parts if part.column == "cpu_s"]
@@ -63,6 +64,14 @@ def _refuse_several(file: Perfmon, recording: Recording) -> None:
     if len(servers) > 1:
         raise refusal("several_instances", file.path, names=" and ".join(prefixes[name] for name in servers))
     recording.engine = "mssql" if servers else recording.engine
+
+
+def _note_empty(file: Perfmon, values: Iterable[Counter], recording: Recording) -> None:
+    """Note the disks that have no value, although the file has columns for the values that a profile knows."""
+    disks = {counter for counter in file.counters.values() if _key(counter)[0] in _DISKS}
+    columns = {counter.instance for counter in disks if _key(counter) in known_counters("perfmon")}
+    if empty := columns - {counter.instance for counter in values}:
+        recording.note("never", file=file.path.name, names=some_names(empty))
 
 
 def _refuse_nothing(file: Perfmon, recording: Recording, wanted: Wanted, parts: Sequence[Part]) -> None:

@@ -15,6 +15,7 @@ windows_exporter (internal/collector/logical_disk, physical_disk, cpu, mssql; wm
 mssql_standard.collector.yml. A metric of another name is not read.
 """
 
+import json
 import re
 from array import array
 from collections import Counter as CounterOf
@@ -26,9 +27,9 @@ import numpy as np
 
 from stallmark.errors import StallmarkError
 from stallmark.record.formats.sample import Counter, JsonArray
-from stallmark.record.formats.sentences import refusal
+from stallmark.record.formats.sentences import in_quotes, load_yaml, refusal
 from stallmark.record.imports.amounts import Amounts, Key, Part, known_counters, known_parts
-from stallmark.record.imports.devices import classify, note_uncounted
+from stallmark.record.imports.devices import classify, note_uncounted, settle_idle
 from stallmark.record.imports.perfmon import SYSTEM_DATABASES
 from stallmark.record.imports.readings import Readings, in_order
 from stallmark.record.imports.recording import Recording, Wanted, some_names
@@ -62,6 +63,7 @@ def read(path: Path, recording: Recording, wanted: Wanted) -> None:
     amounts = Amounts(readings, parts, recording)
     moved = amounts.bytes_by_device(*_DEVICES)
     counted = classify(moved, recording, wanted)
+    settle_idle(amounts, "device", counted, recording)
     classes: dict[Key, str] = {}
     for part in amounts.parts:
         object, name = part.entity
@@ -116,7 +118,8 @@ def _read_known(path: Path, recording: Recording) -> Readings:
             recording.host = recording.host or host or None
             machines |= {host} if host and OBJECTS[name] not in _SERVERS else set()
             if len(machines) > 1:
-                raise refusal("two_hosts", path, hosts=some_names(machines))
+                as_with = f", as with {load_yaml('sentences')['commands']['query']}"
+                raise refusal("two_hosts", path, hosts=some_names(machines), as_with=as_with)
             if not any(labels.get(label, "").lower() in texts for label, texts in _LEFT_OUT.items()):
                 instance = " ".join(labels[label] for label in _PARTS if label in labels)
                 points.setdefault(Counter("", OBJECTS[name], name, instance), []).append(own_points)
@@ -157,8 +160,8 @@ def _refuse_other(path: Path, name: str, labels: Labels, others: dict[str, Label
         differ = [label for label in own.keys() | first.keys() if own.get(label) != first.get(label)]
         if label := min(differ, default=""):
             less, more = sorted((first.get(label, ""), own.get(label, "")))
-            needed = "".join(f',{key}="{text}"' for key, text in (instance | {label: less}).items())
-            query = f'{exporter}_.*"{needed}'
+            needed = "".join(f",{key}={json.dumps(text)}" for key, text in (instance | {label: less}).items())
+            query = in_quotes(f'{exporter}_.*"{needed}')
             raise refusal("two_scrapes", path, name=metrics, label=label, first=less, second=more, metrics=query)
 
 

@@ -4,7 +4,7 @@ sar counts a device's reads and writes together (`tps`), and their `await` toget
 sar, -d). `sar -b` counts the reads and the writes of all physical disks together, in blocks of 512 bytes.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from stallmark.record.formats.sample import Counter, Recorded
 from stallmark.record.formats.sentences import refusal
 from stallmark.record.formats.sysstat import CPU, CPU_LOADS
 from stallmark.record.imports import devices
-from stallmark.record.imports.amounts import Amounts, Key, Part, known_counters, known_parts
+from stallmark.record.imports.amounts import Amounts, Key, known_counters, known_parts
 from stallmark.record.imports.devices import ALL_DISKS, NUMBERED, canonical
 from stallmark.record.imports.readings import read_samples
 from stallmark.record.imports.recording import Recording, Wanted, some_names
@@ -38,14 +38,14 @@ def read(file: Recorded, recording: Recording, wanted: Wanted) -> None:
     _forget_wrapped(amounts, recording)
     moved = amounts.bytes_by_device("disk")
     counted = devices.classify(moved, recording, wanted)
-    _settle_idle(amounts, counted, recording, file.omits_idle)
+    devices.settle_idle(amounts, "disk", counted, recording, omits_idle=file.omits_idle)
     classes: dict[Key, str] = {("disk", name): held for name, held in counted.items()}
     for part in amounts.parts:
         if part.entity[0] == "io":
             recording.devices.add(ALL_DISKS)
             classes[part.entity] = ALL_DISKS
         elif part.column == "idle" and not recording.cores:
-            recording.missing["server.cpu_s"] = "the file lacks the first line of iostat, with the number of processors"
+            recording.missing["server.cpu_s"] = "the first line of the file lacks the number of processors"
         elif part.column == "idle":
             away = [other.amounts for other in amounts.parts if (other.entity, other.column) == (part.entity, "away")]
             busy = np.maximum(0.0, 100 * amounts.seconds - part.amounts - np.nansum(away, axis=0)) / 100
@@ -76,33 +76,6 @@ def _forget_wrapped(amounts: Amounts, recording: Recording) -> None:
         part.amounts[wrapped[part.entity]] = np.nan
     if names := {name or ALL_DISKS for (_, name), spans in wrapped.items() if spans.any()}:
         recording.note("wrapped", file=amounts.name, names=some_names(names))
-
-
-def _settle_idle(amounts: Amounts, counted: Collection[str], recording: Recording, omits_idle: bool) -> None:
-    """Take the I/O of an idle NVMe disk from its paths, and that of omitted devices as 0.
-
-    Before Linux 6.5 the paths count the I/O, and the disk itself nothing.
-    """
-    disks: dict[str, list[Part]] = {}
-    paths: dict[tuple[str, str, int], list[Part]] = {}
-    for part in amounts.parts:
-        if part.entity[0] == "disk":
-            disks.setdefault(part.entity[1], []).append(part)
-            if disk := devices.head_of_path(part.entity[1]):
-                paths.setdefault((disk, part.column, part.rank), []).append(part)
-    for name in counted:
-        known = np.array([part.amounts for part in disks[name]])
-        is_idle = (known == 0).any(axis=0) & ~(known > 0).any(axis=0)
-        for part in disks[name]:
-            if own := paths.get((name, part.column, part.rank)):
-                by_path = (~part.here | is_idle) & np.any([path.here for path in own], axis=0)
-                count = np.sum([np.where(path.here, path.amounts, 0.0) for path in own], axis=0)
-                part.amounts = np.where(by_path, count, part.amounts)
-                part.here, part.needed = part.here | by_path, part.needed | by_path
-            if omits_idle and not part.here.all():
-                part.amounts = np.where(part.here, part.amounts, 0.0)
-                part.needed = np.ones_like(part.here)
-                recording.note("idle", file=amounts.name)
 
 
 def assign_all_disks(
