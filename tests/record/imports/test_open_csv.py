@@ -175,7 +175,7 @@ def test_totals_of_prometheus_from_grafana_need_their_name(import_texts, name):
     ("name", "words"),
     [
         ('windows_logical_disk_reads_total{volume="C:"}', r'=~"windows_logical_\.\*",.*=reads_total\'\.$'),
-        ('wmi_physical_disk_read_bytes_total{disk="0"}', r'=~"windows_physical_\.\*",.*=read_bytes_total\'\.$'),
+        ('wmi_physical_disk_read_bytes_total{disk="0"}', r'=~"wmi_physical_\.\*",.*=read_bytes_total\'\.$'),
         ("sum(rate(node_disk_reads_completed_total[5m]))", r"is a rate.*=reads_per_s'\.$"),
         ("irate(node_disk_written_bytes_total[5m])", r"is a rate.*=write_bytes_per_s'\.$"),
         ("rate(node_disk_read_time_seconds_total[5m])", "no series of a name that a profile knows"),

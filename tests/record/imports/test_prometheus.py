@@ -162,6 +162,8 @@ def test_rates_under_the_names_of_totals_are_refused(import_texts):
         (answer(({"__name__": "up"}, [1, 1])), "does not have two points"),
         (answer((disk("reads_completed"), [1])), "not have two points that count of node_disk_reads"),
         (answer(*((disk("reads_completed", instance=at), [1, 2]) for at in ("a:1", "b:1"))), "“a:1” and “b:1”"),
+        (answer(*(({"__name__": "wmi_logical_disk_reads_total", "volume": "C:", "instance": at}, [1, 2])
+                  for at in ("a:1", "b:1"))), r'of instance “a:1” and “b:1”.*=~"wmi_\.\*",instance="a:1"'),
         (answer(*((disk("reads_completed", job=job), [1, 2]) for job in ("infra", "node"))),
          r'of job “infra” and “node”: .*`curl .*instance="db1:9100",job="infra"'),
         (answer(*((disk("reads_completed", **more), [1, 2]) for more in ({}, {"replica": "b"}))), 'replica=""'),

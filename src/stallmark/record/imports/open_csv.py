@@ -169,13 +169,13 @@ def _unit_of(meaning: Meaning) -> str:
 def _refuse_unnamed(path: Path, names: Sequence[str]) -> None:
     """Raise StallmarkError for a series with the name of a metric of Prometheus, or of its rate."""
     for name in names:
-        words = {re.sub("^wmi_", "windows_", word) for word in _WORD.findall(name)}
-        for metric in words & OBJECTS.keys():
+        metrics = {re.sub("^wmi_", "windows_", word): word for word in _WORD.findall(name)}
+        for metric in metrics.keys() & OBJECTS.keys():
             column, _, factor, _ = known_counters("prometheus")[OBJECTS[metric], metric][0]
-            if "rate" not in words and "irate" not in words:
+            if metrics.keys().isdisjoint({"rate", "irate"}):
                 ours = f"{re.sub('ms$', 's', column) if factor == 1000 else column}_total"
                 query = load_yaml("sentences")["commands"]["query"].replace(
-                    "node_disk", "_".join(metric.split("_")[:2])
+                    "node_disk", "_".join(metrics[metric].split("_")[:2])
                 )
                 raise refusal("raw_total", path, series=name, quoted=in_quotes(name), ours=ours, as_in=query)
             if (ours := f"{column}_per_s") in NAMES:

@@ -152,7 +152,7 @@ def _read_series(path: Path, result: Mapping[str, Any]) -> tuple[Labels, np.ndar
 
 def _refuse_other(path: Path, name: str, labels: Labels, others: dict[str, Labels]) -> None:
     """Raise StallmarkError for a series of another machine, server or scraper than the others of its name."""
-    exporter = name.partition("_")[0]
+    exporter = labels["__name__"].partition("_")[0]
     instance = {"instance": labels.get("instance", "")}
     all_own = {label: text for label, text in labels.items() if label not in (*_PARTS, "__name__")}
     for metrics, own in ((f"{exporter}_*", instance), (name, all_own)):
