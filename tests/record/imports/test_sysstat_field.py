@@ -247,6 +247,14 @@ def test_a_device_whose_counters_wrapped_is_not_known(import_texts):
     assert found.io("writes") == [None] and "counters of all disks began anew" in " ".join(found.manifest.notes)
 
 
+@pytest.mark.parametrize("value", [True, float("nan"), float("-inf"), "100", None])
+def test_what_is_not_a_number_in_json_is_not_known(import_texts, value):
+    found = import_texts(sadf_of(DISK, DISK | {"rkB": value}, DISK))
+    assert found.io("read_bytes") == [100 * 1024 * 5, None, 100 * 1024 * 5]
+    found = import_texts(iostat_json(**{"r/s": 10.0, "rkB/s": value, "w/s": 2.0}))
+    assert found.io("reads") == [150] * 2 and found.io("read_bytes") == [None] * 2
+
+
 def test_all_disks_of_sar_count_before_devices_that_stand_on_others(import_texts):
     io = {"io-reads": {"rtps": 10.0, "bread": 160.0}, "io-writes": {"wtps": 5.0, "bwrtn": 80.0}}
     stamp = {"date": "2026-03-02", "time": "16:10:00", "utc": 1, "interval": 600}

@@ -11,6 +11,7 @@ Faults of sysstat: a counter that wrapped is written as 2^63 (issue 312), CPUs t
 anywhere if its writer was killed (253).
 """
 
+import math
 import re
 from collections import Counter as CounterOf
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from datetime import UTC
 from functools import lru_cache
 from itertools import chain, pairwise, product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from stallmark.record.formats.dates import Schedule, is_epoch, is_time
 from stallmark.record.formats.sample import (
@@ -62,7 +63,12 @@ def _counter(object: str, counter: str, instance: str) -> Counter:
 
 
 def _numbers(values: object) -> dict[str, float]:
-    return {name: float(value) for name, value in _dict(values).items() if isinstance(value, int | float)}
+    return {name: float(value) for name, value in _dict(values).items() if _is_number(value)}
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    # To Python a bool is an int, but JSON's `true` is not a number.
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _dict(value: object) -> dict[str, Any]:
@@ -74,7 +80,7 @@ def _dicts(value: object) -> list[dict[str, Any]]:
 
 
 def _is_idle(device: Mapping[str, float]) -> bool:
-    """Return whether no I/O of a device ended: one that takes long makes a queue."""
+    """Return True if a device completed no I/O. Its queue does not count, as an unfinished I/O is in it."""
     return not any(value and _COUNT.search(name) for name, value in device.items())
 
 
@@ -125,7 +131,7 @@ class Sadf(_Sysstat):
             if not (when.get("date") and when.get("time")):
                 continue  # a restart or a comment of an older version
             seconds = when.get("interval")
-            if seconds is not None and (not isinstance(seconds, int | float) or seconds > _SINCE_START_S):
+            if seconds is not None and (not _is_number(seconds) or seconds > _SINCE_START_S):
                 continue
             words = str(when.get("tz") or ("UTC" if when.get("utc") else ""))
             if known and words != self.zone_words:
@@ -142,7 +148,7 @@ class Sadf(_Sysstat):
                 continue
             if isinstance(value, dict):
                 yield from self._pairs(value, *path, key, instance=instance)
-            elif isinstance(value, int | float) and value < _WRAPPED:
+            elif _is_number(value) and value < _WRAPPED:
                 object, *parts = *path, key
                 yield _counter(object if parts else "", " ".join(parts or [key]), instance), float(value)
             for member in _dicts(value):
