@@ -22,7 +22,7 @@ from stallmark.report.text import sentence
 T = TypeVar("T")
 
 LONG_BYTES = 100_000_000
-"""Size of all records together from which on a process of its own for each is faster: it takes seconds to start."""
+"""Minimum size of all records together for which a process of its own for each pays for its start."""
 ROOM_BYTES, OURS_BYTES = 500_000_000, 120_000_000
 """The memory that all processes together should take, and that of the one which waits for the others."""
 START_BYTES, SECOND_BYTES = 150_000_000, 1_500

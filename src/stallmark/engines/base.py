@@ -71,8 +71,8 @@ class OwnIO(NamedTuple):
 
 
 Head = tuple[int, Sequence[tuple]]
-"""The number of a statement's rows, and the first of them, at most ROWS_AT_ONCE. A statement that returns no rows has
-the number of those that it changed."""
+"""The number of returned rows, and the first rows, at most ROWS_AT_ONCE. Without an answer it is the number of changed
+rows."""
 
 ROWS_AT_ONCE = 100
 """The most rows of a long answer that a session keeps at a time."""

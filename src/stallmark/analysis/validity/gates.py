@@ -235,8 +235,9 @@ def limits(transactions: Sequence[TransactionSummary]) -> Gate | None:
 
 
 def missed_periods(kind: Transaction, ended: int, missed: int, seconds: float) -> list[Any] | None:
-    """Return the name of a timer's transaction, and the numbers that were executed and due in an interval; None if it
-    kept its schedule. `ended` includes those that the driver noted as `missed`.
+    """Return a timer's name with its executions and due times in an interval, or None if it kept its schedule.
+
+    `ended` includes the executions that the driver noted as `missed`.
 
     A timer skips the periods in which its last transaction is still under way. The driver notes them when that one
     ends, which may be after the interval. Then only two are a sign: of those that keep to their time, one less than the

@@ -235,7 +235,7 @@ class MssqlSettings(VariantSetting):
         return settings.read_part(self._server, part)
 
     def _note(self, choices: Mapping[str, Choice]) -> None:
-        """Note the present values of these settings. An earlier note is kept, because it has the original values."""
+        """Note the present values of these settings, unless an earlier note has the original values."""
         if self._journal().read():
             return
         present = self._present(self._server)

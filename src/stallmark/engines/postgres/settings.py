@@ -78,7 +78,7 @@ def read(engine: Queried, names: Iterable[str]) -> dict[str, Asked]:
 
 
 def recorded(engine: Queried, names: Collection[str]) -> Recorded:
-    """Return the values of these settings for a record."""
+    """Return the settings as a record has them: each name with its value."""
     return Recorded({name: setting.value for name, setting in read(engine, names).items()} if names else {})
 
 

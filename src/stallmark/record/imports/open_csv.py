@@ -140,7 +140,7 @@ def _refuse_turns(path: Path, values: Mapping[Counter, np.ndarray]) -> None:
 
 
 def _refuse_totals(path: Path, parts: Iterable[Part]) -> None:
-    """Raise StallmarkError if all counts rise, and hardly: tools have totals of these names."""
+    """Raise StallmarkError if all counts look like totals, which rise by a small part of their size."""
     counts = [part.amounts[np.isfinite(part.amounts)] for part in parts if part.kind == "count"]
     counts = [values for values in counts if len(np.unique(values)) > 1]
     rise = sum(np.maximum(np.diff(values), 0).mean() for values in counts)
@@ -153,7 +153,7 @@ def _refuse_totals(path: Path, parts: Iterable[Part]) -> None:
 
 
 def _restarts_rarely(values: np.ndarray) -> bool:
-    """Return whether values fall seldom, and then to less than half."""
+    """Return True if falls are rare, and each is to less than half, as when a total restarts."""
     falls = values[1:] < values[:-1]
     return bool(falls.mean() < _RARELY and (values[1:][falls] < values[:-1][falls] / 2).all())
 
