@@ -20,7 +20,7 @@ from stallmark.transactions.mail import WORKLOAD
 from stallmark.transactions.mail.background_scan import BackgroundScan
 from stallmark.transactions.mail.context import open_context
 from stallmark.transactions.mail.delete_message import DeleteMessage
-from stallmark.transactions.mail.deliver_message import DeliverMessage, Inputs
+from stallmark.transactions.mail.deliver_message import DeliverMessage, Delivery
 from stallmark.transactions.mail.list_folder import ListFolder
 from stallmark.transactions.mail.move_message import MoveMessage
 from stallmark.transactions.mail.read_message import ReadMessage
@@ -64,7 +64,7 @@ def session(engine: MssqlEngine, script: Script):
 @pytest.mark.parametrize(
     ("kind", "inputs", "frame", "sent"),
     [
-        (DeliverMessage, Inputs(7, 1, "a@example.com", "Hello.", BODY), "deliver_message",
+        (DeliverMessage, Delivery(7, 1, "a@example.com", "Hello.", BODY), "deliver_message",
          [7, 1, "2026-11-23T10:00:00.000", "a@example.com", "Hello.", BODY]),
         (UpdateMessage, (7, 500_000, None), "update_message_mark", [7, 500_000]),
         (UpdateMessage, (7, 500_000, BODY), "update_message_body", [7, 500_000, BODY]),

@@ -17,7 +17,7 @@ WATCH_LISTS = 10
 _DAYS = 28  # days that every month has
 
 
-class Inputs(NamedTuple):
+class Correction(NamedTuple):
     """The inputs. A row is found by `key`, or by `symbol` and `day`."""
 
     table: str
@@ -35,7 +35,7 @@ class DataMaintenance(Transaction):
         super().__init__(context)
         self._context = context
 
-    def inputs(self, rng: random.Random) -> Inputs:
+    def inputs(self, rng: random.Random) -> Correction:
         """Draw inputs for the next table in rotation, which all sessions go through together."""
         table = TABLES[self._context.next_round() % len(TABLES)]
         return _DRAWN[table](self._context, rng, table)
@@ -47,36 +47,36 @@ class DataMaintenance(Transaction):
         return Outcome.COMMITTED
 
 
-def _account(context: Context, rng: random.Random, table: str) -> Inputs:
-    return Inputs(table, next(context.choices(rng)).account)
+def _account(context: Context, rng: random.Random, table: str) -> Correction:
+    return Correction(table, next(context.choices(rng)).account)
 
 
-def _address(context: Context, rng: random.Random, table: str) -> Inputs:
-    return Inputs(table, address_key_of_customer(context.population, rng.choice(context.customers)))
+def _address(context: Context, rng: random.Random, table: str) -> Correction:
+    return Correction(table, address_key_of_customer(context.population, rng.choice(context.customers)))
 
 
-def _company(context: Context, rng: random.Random, table: str) -> Inputs:
-    return Inputs(table, company_key(rng.randrange(context.population.companies)))
+def _company(context: Context, rng: random.Random, table: str) -> Correction:
+    return Correction(table, company_key(rng.randrange(context.population.companies)))
 
 
-def _customer(context: Context, rng: random.Random, table: str) -> Inputs:
-    return Inputs(table, customer_key(rng.choice(context.customers)))
+def _customer(context: Context, rng: random.Random, table: str) -> Correction:
+    return Correction(table, customer_key(rng.choice(context.customers)))
 
 
-def _watch_lists(context: Context, rng: random.Random, table: str) -> Inputs:
-    return Inputs(table, customer_key(rng.choice(context.customers[: 1 - WATCH_LISTS])))
+def _watch_lists(context: Context, rng: random.Random, table: str) -> Correction:
+    return Correction(table, customer_key(rng.choice(context.customers[: 1 - WATCH_LISTS])))
 
 
-def _security(context: Context, rng: random.Random, table: str) -> Inputs:
-    return Inputs(table, symbol=rng.choice(context.symbols))
+def _security(context: Context, rng: random.Random, table: str) -> Correction:
+    return Correction(table, symbol=rng.choice(context.symbols))
 
 
-def _security_and_day(context: Context, rng: random.Random, table: str) -> Inputs:
-    return Inputs(table, symbol=rng.choice(context.symbols), day=1 + rng.randrange(_DAYS))
+def _security_and_day(context: Context, rng: random.Random, table: str) -> Correction:
+    return Correction(table, symbol=rng.choice(context.symbols), day=1 + rng.randrange(_DAYS))
 
 
 # By table, in the order of the rotation.
-_DRAWN: Mapping[str, Callable[[Context, random.Random, str], Inputs]] = {
+_DRAWN: Mapping[str, Callable[[Context, random.Random, str], Correction]] = {
     "account_permission": _account,
     "address": _address,
     "company": _company,

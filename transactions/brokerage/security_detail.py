@@ -13,7 +13,7 @@ FEWEST_DAYS, MOST_DAYS = 5, 20
 ARTICLES_SHARE = 0.01
 
 # From the last of these days on daily_market, which ends with 2004, has as many as are asked for.
-_LAST_MONDAY, _LAST = date(2004, 12, 27), date(2004, 12, 3)
+_LAST_MARKET_MONDAY, _LAST = date(2004, 12, 27), date(2004, 12, 3)
 
 
 class Detail(NamedTuple):
@@ -33,7 +33,7 @@ class SecurityDetail(Transaction):
 
     def __init__(self, context: Context):
         super().__init__(context)
-        first = _LAST_MONDAY - timedelta(weeks=context.population.market_weeks - 1)
+        first = _LAST_MARKET_MONDAY - timedelta(weeks=context.population.market_weeks - 1)
         self._dates = [(first + timedelta(day)).isoformat() for day in range((_LAST - first).days + 1)]
 
     def inputs(self, rng: random.Random) -> Detail:

@@ -11,8 +11,8 @@ from stallmark.transactions.brokerage.context import Context
 from stallmark.transactions.workload import Opening, Outcome, as_text
 
 
-class Inputs(NamedTuple):
-    first_trade: int
+class FirstTrade(NamedTuple):
+    id: int
     """The first id that a trade of a run may have: all that were loaded have ended."""
 
 
@@ -25,11 +25,11 @@ class TradeCleanup(Opening):
         super().__init__(context)
         self._context = context
 
-    def inputs(self, rng: random.Random) -> Inputs:
+    def inputs(self, rng: random.Random) -> FirstTrade:
         """Return the inputs; nothing is drawn."""
         loaded = self._context.population
         last_trade = trade_key(loaded, loaded.units - 1, np.array([loaded.unit_trades - 1]))
-        return Inputs(int(last_trade[0]) + 1)
+        return FirstTrade(int(last_trade[0]) + 1)
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         now = as_text(self._context.clock.now())

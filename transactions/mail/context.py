@@ -2,12 +2,20 @@
 
 import random
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from stallmark.transactions.mail.new_messages import NewMessages
 from stallmark.transactions.workload import Clock, RunClock, WorkloadContext
 
 _PLACES = 1_000_000
 """Places in a mailbox, from its oldest message to its newest."""
+
+
+class Place(NamedTuple):
+    """A mailbox, and a place in it."""
+
+    mailbox: int
+    place: int
 
 
 @dataclass
@@ -30,9 +38,9 @@ class Context:
     def mailbox(self, rng: random.Random) -> int:
         return self.mailboxes[int(rng.random() * len(self.mailboxes))]
 
-    def place(self, rng: random.Random) -> tuple[int, int]:
+    def place(self, rng: random.Random) -> Place:
         """Return a mailbox and a place in it, with equal probabilities."""
-        return self.mailbox(rng), int(rng.random() * _PLACES)
+        return Place(self.mailbox(rng), int(rng.random() * _PLACES))
 
 
 def open_context(around: WorkloadContext, clock: Clock | None = None) -> Context:

@@ -2,16 +2,11 @@
 none, a rollback, where it holds fewer."""
 
 import random
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from stallmark.engines.base import Isolation, Session
-from stallmark.transactions.mail.context import Context
+from stallmark.transactions.mail.context import Context, Place
 from stallmark.transactions.workload import Outcome, Transaction
-
-
-class Inputs(NamedTuple):
-    mailbox: int
-    place: int
 
 
 class DeleteMessage(Transaction):
@@ -23,8 +18,8 @@ class DeleteMessage(Transaction):
         super().__init__(context)
         self._context = context
 
-    def inputs(self, rng: random.Random) -> Inputs:
-        return Inputs(*self._context.place(rng))
+    def inputs(self, rng: random.Random) -> Place:
+        return self._context.place(rng)
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         [(deleted,)] = session.call("delete_message", inputs)

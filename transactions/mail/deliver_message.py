@@ -12,7 +12,7 @@ from stallmark.transactions.workload import Outcome, Transaction, as_text
 _SENT_SHARE = 0.2
 
 
-class Inputs(NamedTuple):
+class Delivery(NamedTuple):
     """The inputs; the time of reception is that of the call."""
 
     mailbox: int
@@ -31,9 +31,9 @@ class DeliverMessage(Transaction):
         super().__init__(context)
         self._context = context
 
-    def inputs(self, rng: random.Random) -> Inputs:
+    def inputs(self, rng: random.Random) -> Delivery:
         folder = SENT if rng.random() < _SENT_SHARE else INBOX
-        return Inputs(self._context.mailbox(rng), folder, *self._context.new.message(rng))
+        return Delivery(self._context.mailbox(rng), folder, *self._context.new.message(rng))
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         mailbox, folder, *message = inputs

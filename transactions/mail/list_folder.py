@@ -13,7 +13,7 @@ MOST = 50
 _INBOX_SHARE = 0.6  # the rest is of all folders alike
 
 
-class Inputs(NamedTuple):
+class Listing(NamedTuple):
     mailbox: int
     folder: int
 
@@ -27,9 +27,9 @@ class ListFolder(Transaction):
         super().__init__(context)
         self._context = context
 
-    def inputs(self, rng: random.Random) -> Inputs:
+    def inputs(self, rng: random.Random) -> Listing:
         folder = INBOX if rng.random() < _INBOX_SHARE else 1 + int(rng.random() * len(FOLDERS))
-        return Inputs(self._context.mailbox(rng), folder)
+        return Listing(self._context.mailbox(rng), folder)
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         session.call("list_folder", (*inputs, MOST), commits=False)

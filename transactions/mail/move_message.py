@@ -9,7 +9,7 @@ from stallmark.transactions.mail.context import Context
 from stallmark.transactions.workload import Outcome, Transaction
 
 
-class Inputs(NamedTuple):
+class Move(NamedTuple):
     mailbox: int
     place: int
     folder: int
@@ -24,8 +24,8 @@ class MoveMessage(Transaction):
         super().__init__(context)
         self._context = context
 
-    def inputs(self, rng: random.Random) -> Inputs:
-        return Inputs(*self._context.place(rng), 1 + int(rng.random() * len(FOLDERS)))
+    def inputs(self, rng: random.Random) -> Move:
+        return Move(*self._context.place(rng), 1 + int(rng.random() * len(FOLDERS)))
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         session.call("move_message", inputs)

@@ -1,20 +1,15 @@
 """Read-Message: one message of a mailbox, with its body."""
 
 import random
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from stallmark.engines.base import Session
 from stallmark.errors import CallFailed, ErrorClass
-from stallmark.transactions.mail.context import Context
+from stallmark.transactions.mail.context import Context, Place
 from stallmark.transactions.workload import Outcome, Transaction
 
 _ATTEMPTS = 10
 """The calls of one transaction at most: another one is needed where a message was deleted between choice and read."""
-
-
-class Inputs(NamedTuple):
-    mailbox: int
-    place: int
 
 
 class ReadMessage(Transaction):
@@ -26,8 +21,8 @@ class ReadMessage(Transaction):
         super().__init__(context)
         self._context = context
 
-    def inputs(self, rng: random.Random) -> Inputs:
-        return Inputs(*self._context.place(rng))
+    def inputs(self, rng: random.Random) -> Place:
+        return self._context.place(rng)
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         for _ in range(_ATTEMPTS):

@@ -10,7 +10,7 @@ from stallmark.transactions.workload import Outcome, Transaction
 _BODY_SHARE = 0.2
 
 
-class Inputs(NamedTuple):
+class Update(NamedTuple):
     """The inputs. Without a body the message is marked."""
 
     mailbox: int
@@ -27,9 +27,9 @@ class UpdateMessage(Transaction):
         super().__init__(context)
         self._context = context
 
-    def inputs(self, rng: random.Random) -> Inputs:
+    def inputs(self, rng: random.Random) -> Update:
         body = self._context.new.body(rng) if rng.random() < _BODY_SHARE else None
-        return Inputs(*self._context.place(rng), body)
+        return Update(*self._context.place(rng), body)
 
     def execute(self, session: Session, inputs: tuple) -> Outcome:
         *where, body = inputs
