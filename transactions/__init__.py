@@ -1,4 +1,4 @@
-"""The workloads: one folder for each, one file per transaction, with its SQL for each engine."""
+"""The workloads: one folder for each, with its transactions and their SQL for each engine."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -17,14 +17,17 @@ from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.loaders.mail import LOADER
 from stallmark.transactions.mail import WORKLOAD
-from stallmark.transactions.mail.background_scan import BackgroundScan
-from stallmark.transactions.mail.context import open_context
-from stallmark.transactions.mail.delete_message import DeleteMessage
-from stallmark.transactions.mail.deliver_message import DeliverMessage, Delivery
-from stallmark.transactions.mail.list_folder import ListFolder
-from stallmark.transactions.mail.move_message import MoveMessage
-from stallmark.transactions.mail.read_message import ReadMessage
-from stallmark.transactions.mail.update_message import UpdateMessage
+from stallmark.transactions.mail.operations import (
+    BackgroundScan,
+    DeleteMessage,
+    DeliverMessage,
+    Delivery,
+    ListFolder,
+    MoveMessage,
+    ReadMessage,
+    UpdateMessage,
+    open_context,
+)
 from stallmark.transactions.workload import Outcome, WorkloadContext
 
 __all__ = ["engine", "script", "server"]

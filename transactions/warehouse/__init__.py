@@ -1,7 +1,7 @@
 """The warehouse: 22 queries of decision support on eight tables, and two refresh functions, derived from TPC-H.
 
 Not comparable with published TPC results: other refresh sets, other rules, no audit. It has no transactions that
-virtual users start: streams execute the queries (`queries`, `streams`, `parameters`) and one refreshes (`refresh`).
+virtual users start: streams execute the queries (`queries`) and one refreshes (`refresh`).
 """
 
 from collections.abc import Mapping

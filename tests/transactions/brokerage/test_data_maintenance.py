@@ -13,8 +13,7 @@ from stallmark.engines.base import Engine, Session
 from stallmark.errors import CallFailed, ErrorClass
 from stallmark.schema.brokerage.tables import METADATA
 from stallmark.transactions.brokerage.context import Context
-from stallmark.transactions.brokerage.data_maintenance import TABLES, WATCH_LISTS, Correction, DataMaintenance
-from stallmark.transactions.brokerage.trade_cleanup import TradeCleanup
+from stallmark.transactions.brokerage.corrections import TABLES, WATCH_LISTS, Correction, DataMaintenance, TradeCleanup
 from stallmark.transactions.workload import Outcome
 
 # How many rows one of them changes, where that is always the same.

@@ -16,14 +16,18 @@ from stallmark.errors import CallFailed
 from stallmark.loaders.mail import LOADER
 from stallmark.schema.mail.scale import LEAST_BYTES, MEAN_BYTES, MOST_BYTES
 from stallmark.transactions.mail import MAILBOXES_PER_USER, WORKLOAD
-from stallmark.transactions.mail.background_scan import CHUNK_BYTES, BackgroundScan
-from stallmark.transactions.mail.context import ScanPosition
-from stallmark.transactions.mail.delete_message import DeleteMessage
-from stallmark.transactions.mail.deliver_message import DeliverMessage, Delivery
-from stallmark.transactions.mail.list_folder import ListFolder
-from stallmark.transactions.mail.move_message import MoveMessage
-from stallmark.transactions.mail.read_message import ReadMessage
-from stallmark.transactions.mail.update_message import UpdateMessage
+from stallmark.transactions.mail.operations import (
+    CHUNK_BYTES,
+    BackgroundScan,
+    DeleteMessage,
+    DeliverMessage,
+    Delivery,
+    ListFolder,
+    MoveMessage,
+    ReadMessage,
+    ScanPosition,
+    UpdateMessage,
+)
 from stallmark.transactions.workload import Outcome
 
 FIRST, LAST = 0, 999_999

@@ -1,15 +1,54 @@
-"""Data-Maintenance: a small correction once a minute, in one of twelve tables in turn; the next correction there
-undoes it."""
+"""The transactions of the brokerage that correct what is there: Trade-Update, Data-Maintenance and Trade-Cleanup."""
 
 import random
 from collections.abc import Callable, Mapping
 from typing import ClassVar, NamedTuple
 
+import numpy as np
+
 from stallmark.engines.base import Isolation, Session
 from stallmark.errors import CallFailed, ErrorClass
-from stallmark.schema.brokerage.population import address_key_of_customer, company_key, customer_key
-from stallmark.transactions.brokerage.context import Context
-from stallmark.transactions.workload import Outcome, Transaction
+from stallmark.schema.brokerage.population import address_key_of_customer, company_key, customer_key, trade_key
+from stallmark.transactions.brokerage.context import Context, FrameCall, PastTrades, ask
+from stallmark.transactions.workload import Opening, Outcome, Transaction, as_text
+
+EXECUTOR = "trade_update_executor"
+CASH_TYPE = "trade_update_cash_type"
+CASH_NAME = "trade_update_cash_name"
+
+# Cumulative shares of the transactions; the rest changes names of cash transactions.
+_EXECUTOR, _CASH_TYPE = 0.33, 0.66
+
+
+class TradeUpdate(Transaction):
+    """Trade-Update: small corrections to past trades, which are read as well."""
+
+    name = "trade_update"
+    frames: ClassVar = {EXECUTOR: 1, CASH_TYPE: 2, CASH_NAME: 2}
+    limit_s = 3.0
+
+    def __init__(self, context: Context):
+        super().__init__(context)
+        self._past: PastTrades | None = None
+
+    def inputs(self, rng: random.Random) -> FrameCall:
+        past = self._past = self._past or PastTrades(self.shared, rng)
+        draw = rng.random()
+        if draw < _EXECUTOR:
+            return FrameCall.by_id(EXECUTOR, past.some())
+        if draw < _CASH_TYPE:
+            return FrameCall(CASH_TYPE, past.account_time())
+        return FrameCall(CASH_NAME, past.security_time())
+
+    def execute(self, session: Session, inputs: tuple) -> Outcome:
+        with session.transaction(Isolation.REPEATABLE_READ):
+            asked = FrameCall(*inputs)
+            if asked.expected:
+                ask(session, asked)  # trades that are missing undo it
+            else:
+                session.finish(asked.frame, asked.parameters)
+        return Outcome.COMMITTED
+
 
 # A watch list is searched for among so many consecutive ones: not each has what can be exchanged.
 WATCH_LISTS = 10
@@ -27,6 +66,9 @@ class Correction(NamedTuple):
 
 
 class DataMaintenance(Transaction):
+    """Data-Maintenance: a small correction once a minute, in one of twelve tables in turn; the next correction there
+    undoes it."""
+
     name = "data_maintenance"
     frames: ClassVar = {"data_maintenance_tweak": 4}
     call_isolation = Isolation.READ_COMMITTED
@@ -91,3 +133,32 @@ _DRAWN: Mapping[str, Callable[[Context, random.Random, str], Correction]] = {
     "watch_item": _watch_lists,
 }
 TABLES = tuple(_DRAWN)
+
+
+class FirstTrade(NamedTuple):
+    id: int
+    """The first id that a trade of a run may have: all that were loaded have ended."""
+
+
+class TradeCleanup(Opening):
+    """Trade-Cleanup: it cancels what an earlier run has left over, before the next one begins."""
+
+    name = "trade_cleanup"
+    frames: ClassVar = {"trade_cleanup_cancel": 2}
+    call_isolation = Isolation.READ_COMMITTED
+
+    def __init__(self, context: Context):
+        super().__init__(context)
+        self._context = context
+
+    def inputs(self, rng: random.Random) -> FirstTrade:
+        """Return the inputs; nothing is drawn."""
+        loaded = self._context.population
+        last_trade = trade_key(loaded, loaded.units - 1, np.array([loaded.unit_trades - 1]))
+        return FirstTrade(int(last_trade[0]) + 1)
+
+    def execute(self, session: Session, inputs: tuple) -> Outcome:
+        now = as_text(self._context.clock.now())
+        [(waited, unanswered)] = session.call("trade_cleanup_cancel", (*inputs, now))
+        self.done = {"limit orders cancelled": waited, "unanswered orders cancelled": unanswered}
+        return Outcome.COMMITTED
