@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stallmark import capabilities
 from stallmark.errors import StallmarkError
-from stallmark.schema.several import APART, TOGETHER, are_apart, joined, parts_of, version_of
+from stallmark.schema import APART, TOGETHER, are_apart, joined, parts_of, version_of
 from stallmark.transactions.workload import Workload
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
-from stallmark.schema.brokerage.population import (
+from stallmark.schema.brokerage import (
     BROKERS,
     KEY,
     UNIT,

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from stallmark.engines.base import Isolation, Session
 from stallmark.errors import CallFailed, ErrorClass
-from stallmark.schema.bank.scale import ACCOUNTS_PER_BRANCH, TELLERS_PER_BRANCH
+from stallmark.schema.bank import ACCOUNTS_PER_BRANCH, TELLERS_PER_BRANCH
 from stallmark.transactions.workload import Condition, Outcome, Transaction, UserLoad, Workload, WorkloadContext
 
 REMOTE_SHARE = 0.15

@@ -6,7 +6,7 @@ Not comparable with published TPC results: other data, other word lists, no audi
 from collections.abc import Mapping
 from typing import Any
 
-from stallmark.schema.brokerage.population import BROKERS, UNIT, Population
+from stallmark.schema.brokerage import BROKERS, UNIT, Population
 from stallmark.transactions.brokerage.context import Context, open_context
 from stallmark.transactions.brokerage.corrections import DataMaintenance, TradeCleanup, TradeUpdate
 from stallmark.transactions.brokerage.market_answers import MarketFeed, TradeResult

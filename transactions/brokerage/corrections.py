@@ -8,7 +8,7 @@ import numpy as np
 
 from stallmark.engines.base import Isolation, Session
 from stallmark.errors import CallFailed, ErrorClass
-from stallmark.schema.brokerage.population import address_key_of_customer, company_key, customer_key, trade_key
+from stallmark.schema.brokerage import address_key_of_customer, company_key, customer_key, trade_key
 from stallmark.transactions.brokerage.context import Context, FrameCall, PastTrades, ask
 from stallmark.transactions.workload import Opening, Outcome, Transaction, as_text
 

@@ -11,14 +11,7 @@ import numpy as np
 
 from stallmark.engines.base import Isolation, Session
 from stallmark.errors import CallFailed, ErrorClass
-from stallmark.schema.brokerage.population import (
-    MARKET_WEEKS,
-    MOST_ACCOUNTS,
-    Population,
-    company_key,
-    customer_key,
-    tax_id,
-)
+from stallmark.schema.brokerage import MARKET_WEEKS, MOST_ACCOUNTS, Population, company_key, customer_key, tax_id
 from stallmark.schema.draw import below
 from stallmark.transactions.brokerage.context import Choice, Context, FrameCall, PastTrades, Skew, ask
 from stallmark.transactions.workload import Outcome, Transaction

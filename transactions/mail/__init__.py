@@ -7,7 +7,7 @@ disk when they have ended.
 from collections.abc import Mapping
 from typing import Any
 
-from stallmark.schema.mail.scale import FOLDERS, leeway
+from stallmark.schema.mail import FOLDERS, leeway
 from stallmark.transactions.mail.operations import (
     EVERY_S,
     BackgroundScan,

@@ -8,7 +8,7 @@ import numpy as np
 
 from stallmark.engines.base import Isolation, Session
 from stallmark.errors import CallFailed, ErrorClass
-from stallmark.schema.mail.scale import FOLDERS, INBOX, MOST_BYTES, SENT
+from stallmark.schema.mail import FOLDERS, INBOX, MOST_BYTES, SENT
 from stallmark.transactions.workload import Clock, Outcome, RunClock, Transaction, WorkloadContext, as_text
 
 _STOCK_BYTES = 2 * MOST_BYTES

@@ -7,16 +7,15 @@ virtual users start: streams execute the queries (`queries`) and one refreshes (
 from collections.abc import Mapping
 from typing import Any
 
-from stallmark.schema.warehouse import refresh as warehouse_refresh
-from stallmark.schema.warehouse import scale as warehouse_scale
+from stallmark.schema import warehouse
 from stallmark.transactions.warehouse.queries import QUERIES, streams_for
 from stallmark.transactions.workload import Condition, QueryStreams, Workload
 
 
 def _numbers(scale: Mapping[str, Any]) -> dict[str, int]:
     factor = scale["factor"]
-    refreshed = warehouse_scale.count(factor, warehouse_refresh.ORDERS_OF_A_SET)
-    return warehouse_scale.rows(factor) | {"refreshed": refreshed}
+    refreshed = warehouse.count(factor, warehouse.ORDERS_OF_A_SET)
+    return warehouse.rows(factor) | {"refreshed": refreshed}
 
 
 WORKLOAD = Workload(

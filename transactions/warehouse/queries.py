@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from stallmark.engines import sql_file
 from stallmark.errors import StallmarkError
-from stallmark.schema.warehouse.refresh import SHIP_MODES
+from stallmark.schema.warehouse import SHIP_MODES
 
 # The words that columns of the warehouse hold and queries ask for.
 

@@ -13,7 +13,7 @@ from support.undone import undone
 
 from stallmark.engines.base import Engine, Session
 from stallmark.errors import CallFailed
-from stallmark.schema.brokerage.population import MOST_ACCOUNTS, customer_key, tax_id
+from stallmark.schema.brokerage import MOST_ACCOUNTS, customer_key, tax_id
 from stallmark.transactions.brokerage.context import Context
 from stallmark.transactions.brokerage.read_only import (
     BrokerVolume,

@@ -14,7 +14,7 @@ from stallmark.engines.base import Engine, Session
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.errors import CallFailed
 from stallmark.loaders.mail import LOADER
-from stallmark.schema.mail.scale import LEAST_BYTES, MEAN_BYTES, MOST_BYTES
+from stallmark.schema.mail import LEAST_BYTES, MEAN_BYTES, MOST_BYTES
 from stallmark.transactions.mail import MAILBOXES_PER_USER, WORKLOAD
 from stallmark.transactions.mail.operations import (
     CHUNK_BYTES,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.tsql import parsers
 
 from stallmark.errors import StallmarkError
-from stallmark.schema.warehouse.refresh import SHIP_MODES
+from stallmark.schema.warehouse import SHIP_MODES
 from stallmark.transactions.warehouse.queries import (
     COLOURS,
     CONTAINERS,
