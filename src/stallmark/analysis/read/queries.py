@@ -157,10 +157,10 @@ def figures(
         power_lacks = _missing_reason("power", phases, done)
         queries = [execution.seconds for execution in done if execution.query not in REFRESH]
         # The power figure is defined over all queries of the stream.
-        if not power_lacks and len(queries) != query_figures.QUERIES:
+        if not power_lacks and len(queries) != query_figures.QUERY_COUNT:
             power_lacks = caution(ReadKind.PHASE_CUT, figure="power")
         if not power_lacks:
-            power = query_figures.power(
+            power = query_figures.power_metric(
                 factor, queries, [execution.seconds for execution in done if execution.query in REFRESH]
             )
     throughput, throughput_lacks = None, None
@@ -168,12 +168,12 @@ def figures(
         done = [execution for execution in executions if execution.phase == "throughput"]
         throughput_lacks = _missing_reason("throughput", phases, done)
         if not throughput_lacks:
-            throughput = query_figures.throughput(factor, asked.streams or 1, phases["throughput"])
+            throughput = query_figures.throughput_metric(factor, asked.streams or 1, phases["throughput"])
     both = power is not None and throughput is not None
     return QueryFigures(
         power=power,
         throughput=throughput,
-        composite=query_figures.composite(power, throughput) if both else None,  # type: ignore[arg-type]
+        composite=query_figures.composite_metric(power, throughput) if both else None,  # type: ignore[arg-type]
         power_lacks=power_lacks,
         throughput_lacks=throughput_lacks,
     )

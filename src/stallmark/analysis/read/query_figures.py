@@ -8,25 +8,25 @@ from statistics import geometric_mean
 
 SHORTEST_S = 0.1
 WIDEST = 1000.0
-QUERIES = 22
+QUERY_COUNT = 22
 
 
-def power(factor: float, queries_s: Sequence[float], refreshes_s: Sequence[float] = ()) -> float:
+def power_metric(factor: float, queries_s: Sequence[float], refreshes_s: Sequence[float] = ()) -> float:
     """Return queries per hour, by the geometric mean of 22 queries and the refresh functions (none: of the queries
     alone), times the scale factor. Raise ValueError for other than 22 queries."""
-    if len(queries_s) != QUERIES:
-        raise ValueError(f"{len(queries_s)} queries, not {QUERIES}")
+    if len(queries_s) != QUERY_COUNT:
+        raise ValueError(f"{len(queries_s)} queries, not {QUERY_COUNT}")
     counted = counted_s(queries_s)
     return 3600 * factor / geometric_mean([*counted, *map(rounded, refreshes_s)])
 
 
-def throughput(factor: float, streams: int, elapsed_s: float) -> float:
+def throughput_metric(factor: float, streams: int, elapsed_s: float) -> float:
     """Return queries per hour of all streams together, times the scale factor. `elapsed_s`: from the start of the first
     stream to the end of the last, that of the refreshes among them."""
-    return streams * QUERIES * 3600 / rounded(elapsed_s) * factor
+    return streams * QUERY_COUNT * 3600 / rounded(elapsed_s) * factor
 
 
-def composite(power: float, throughput: float) -> float:
+def composite_metric(power: float, throughput: float) -> float:
     return math.sqrt(power * throughput)
 
 
