@@ -13,8 +13,14 @@ from stallmark.analysis.compare.summary import PairKind, ReasonKind
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.queries import QueryKind, is_io
 from stallmark.analysis.read.interval import ReadKind
-from stallmark.analysis.read.queries import in_order
-from stallmark.analysis.read.query_figures import composite_metric, counted_s, power_metric, rounded, throughput_metric
+from stallmark.analysis.read.queries import (
+    composite_metric,
+    counted_s,
+    in_order,
+    power_metric,
+    rounded,
+    throughput_metric,
+)
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import find_records
 from stallmark.report.experiment import experiment_in_json

@@ -12,7 +12,7 @@ from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.probe.saturation import page_cache_cautions
 from stallmark.analysis.profile.rates import MORE
 from stallmark.analysis.profile.summary import PERCENTILES, ProfileSummary, percentile_of
-from stallmark.analysis.read.query_figures import QUERY_COUNT
+from stallmark.analysis.read.queries import QUERY_COUNT
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.sizing.demand import TOGETHER, ios_of_minutes
