@@ -1,12 +1,10 @@
 """Findings about a run that no figure shows: steps that were not measured or not begun, and processes that stopped
-reporting. Concurrent maintenance in each measured interval."""
+reporting."""
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from stallmark.analysis.finding import Finding, Kind, caution, info
-from stallmark.analysis.read.interval import Interval
 from stallmark.record.manifest import Manifest
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import CLOCKS_APART_MS, UNREPORTED_S
@@ -93,33 +91,3 @@ def _collectors(manifest: Manifest) -> Iterator[Finding]:
             yield caution(RunKind.SAMPLES_MISSED, collector=collector.title, samples=collector.missed)
         if collector.incomplete:
             yield caution(RunKind.SAMPLES_INCOMPLETE, collector=collector.title, lacks=collector.incomplete)
-
-
-@dataclass(frozen=True)
-class MaintenanceSummary:
-    """A backup, check or rebuild that was executed repeatedly. `mean_s` is the mean of the executions that ended in the
-    interval."""
-
-    kind: str
-    done: int
-    mean_s: float | None
-    share: float  # share of the interval in which one was under way
-    failed: bool
-
-
-def summarise_maintenance(record: Record, interval: Interval) -> MaintenanceSummary | None:
-    """Return the concurrent maintenance in an interval, or None if none was requested."""
-    columns = ["kind", "started_s", "seconds", "finished", "error"]
-    rows = [row for batch in record.batches("maintenance", columns) for row in batch.to_pylist()]
-    if not rows:
-        return None
-    ends = [(row["started_s"], row["started_s"] + row["seconds"], row) for row in rows]
-    done = [row["seconds"] for _, end, row in ends if row["finished"] and interval.begin <= end < interval.end]
-    under_way = sum(max(0.0, min(end, interval.end) - max(start, interval.begin)) for start, end, _ in ends)
-    return MaintenanceSummary(
-        kind=rows[0]["kind"],
-        done=len(done),
-        mean_s=sum(done) / len(done) if done else None,
-        share=min(1.0, under_way / interval.seconds),
-        failed=any(row["error"] for row in rows),
-    )
