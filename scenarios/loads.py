@@ -16,8 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from stallmark.scenarios.database import DatabaseChoice, Seed, WorkloadChoice
-from stallmark.scenarios.load import Load, RawLoad, StreamsLoad, UsersLoad
-from stallmark.scenarios.search import Search
+from stallmark.scenarios.load import Load, RawLoad, Search, StreamsLoad, UsersLoad
 from stallmark.scenarios.section import Rising, refusing
 from stallmark.scenarios.timed import PlannedStep, Searched, TimedScenario
 from stallmark.scenarios.variant import Variant

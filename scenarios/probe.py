@@ -9,8 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from stallmark.quantities import Pool, PoolSize, Seconds, Size
 from stallmark.record.probe import Asked
 from stallmark.scenarios.array import EmulatedArray
-from stallmark.scenarios.section import MOST_VARIANTS, NamedApart, Rising, Section, Titled
-from stallmark.scenarios.variant import VariantName
+from stallmark.scenarios.section import MOST_VARIANTS, NamedApart, Rising, Section, Titled, VariantName
 from stallmark.storage.probe.patterns import (
     MOST_OUTSTANDING,
     OUTSTANDING,

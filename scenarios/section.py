@@ -12,6 +12,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MOST_VARIANTS = 100
+VariantName = Annotated[str, Field(min_length=1, max_length=60)]
 
 
 class Section(BaseModel):

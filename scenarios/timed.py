@@ -13,8 +13,7 @@ from stallmark.driver.load import BETWEEN_LEVELS_S, COOL_DOWN_S, Step, Timeline,
 from stallmark.quantities import Seconds, write_duration
 from stallmark.scenarios.base import AnyScenario
 from stallmark.scenarios.database import WorkloadChoice
-from stallmark.scenarios.load import Load, ServiceLevelChoice, Users, UsersLoad
-from stallmark.scenarios.search import Search
+from stallmark.scenarios.load import Load, Search, ServiceLevelChoice, Users, UsersLoad
 from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
 from stallmark.scenarios.variant import Variant
 from stallmark.schema import parts_of

@@ -26,8 +26,7 @@ def new(file: Path | None, source: str, added: Sequence[Any]) -> None:
         if added:
             return
         raise click.UsageError("Name a FILE for the scenario.")
-    from stallmark.scenarios.json_schema import FILE
-    from stallmark.scenarios.model import SHIPPED
+    from stallmark.scenarios.model import FILE, SHIPPED
     from stallmark.scenarios.read import locate, read_any_scenario
 
     name = re.sub(r"[^a-z0-9]+", "-", file.stem.lower())[:60].strip("-") or "mine"

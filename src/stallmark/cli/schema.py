@@ -35,7 +35,7 @@ def schema(record: bool, workload: bool, markdown: bool, metrics: bool) -> None:
             raise StallmarkError("This Stallmark lacks the capability `own_sql`, which has workloads: install it.")
         text, markdown = json.dumps(made[0](), indent=1), False
     else:
-        from stallmark.scenarios.json_schema import json_schema, reference
+        from stallmark.scenarios.model import json_schema, reference
 
         text = reference() if markdown else json.dumps(json_schema(), indent=1)
     click.echo(text, nl=not markdown)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from stallmark.own_sql.model import OwnSql
-from stallmark.scenarios.json_schema import schema_of
+from stallmark.scenarios.model import schema_of
 
 _OF_FILES = {"OwnSql": ("setup", "conditions"), "OwnTransaction": ("sql",), "FileRows": ("rows",)}
 """Keys that a record has, and that a folder has as files."""

@@ -24,8 +24,8 @@ from stallmark.record.files import exclusive_folder
 from stallmark.record.manifest.course import now
 from stallmark.record.reader import Record, find_records
 from stallmark.record.writer import experiment_folder
+from stallmark.scenarios.load import objective
 from stallmark.scenarios.model import LoadsScenario
-from stallmark.scenarios.search import objective
 from stallmark.sizing.manifest import Demand, Sizing, StandIn, write_sizing
 from stallmark.sizing.replay.search import replay
 from stallmark.sizing.scenario import SizingScenario
