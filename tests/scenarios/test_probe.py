@@ -17,10 +17,10 @@ from stallmark.experiment import probe_run
 from stallmark.experiment.preflight import refuse_impossible_devices
 from stallmark.record.probe import Asked, ProbeStep
 from stallmark.record.reader import find_records
-from stallmark.scenarios.array import Array
 from stallmark.scenarios.load import MOST_AT_ONCE, RawLoad
 from stallmark.scenarios.model import ProbeScenario, on_devices
 from stallmark.scenarios.read import read_any_scenario, read_scenario
+from stallmark.scenarios.storage import Array
 from stallmark.storage.emulator.models import ArrayModel, FlashCache, FlashTier, NoCompiler
 from stallmark.storage.probe import tool
 from stallmark.storage.probe.patterns import NAMES, WEB, find_pattern, with_least_block

@@ -25,7 +25,7 @@ from stallmark.record.manifest.storage import Array, HookResult, Precondition
 from stallmark.record.probe import Asked, ProbeResult
 from stallmark.redact import environment, without_secrets
 from stallmark.scenarios.model import AnyScenario, Hook, Variant
-from stallmark.scenarios.probe import PreconditionChoice, ProbeChoice
+from stallmark.scenarios.storage import PreconditionChoice, ProbeChoice
 from stallmark.stats.steady_state import steady_rounds
 from stallmark.stopping import later
 from stallmark.storage.array_facts import emulated_array_of

@@ -20,8 +20,8 @@ from pydantic import Field
 from stallmark.quantities import PoolSize, Seconds, Size, write_duration
 from stallmark.scenarios.load import Load, RawLoad, StreamsLoad, UsersLoad
 from stallmark.scenarios.loads import LoadsScenario
-from stallmark.scenarios.probe import FileSize
 from stallmark.scenarios.section import Section
+from stallmark.scenarios.storage import FileSize
 from stallmark.scenarios.timed import Searched, UntilSteady
 from stallmark.scenarios.variant import Variant
 from stallmark.sizing.manifest import Candidate
