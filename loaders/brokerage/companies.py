@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stallmark.loaders.brokerage.counts import COMPETITORS, NEWS, WEEK_DAYS
-from stallmark.loaders.brokerage.fixed import EXCHANGE_IDS, INDUSTRIES, codes, exchange_of
-from stallmark.loaders.brokerage.people import addresses, people
+from stallmark.loaders.brokerage.fixed import EXCHANGE_IDS, INDUSTRIES, addresses, codes, exchange_of, people
 from stallmark.loaders.brokerage.simulation import LONGEST_S
 from stallmark.loaders.plan import Piece, strings
 from stallmark.schema import words
