@@ -242,7 +242,7 @@ def _load(
     rows, limited = 0, None
     total = before + plan.rows_in(missing)
     progress(BuildProgress("load", before, total, sent))
-    for loaded in loader_pool.load(engine, workload.name, identity.seed, identity.scale, missing, workers):
+    for loaded in loader_pool.load_batches(engine, workload.name, identity.seed, identity.scale, missing, workers):
         rows += loaded.rows
         sent += loaded.bytes
         limited = limited or loaded.limited

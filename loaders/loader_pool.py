@@ -37,7 +37,7 @@ class Loaded:
     limited: str | None
 
 
-def load(
+def load_batches(
     engine: Engine, workload: str, seed: int, scale: Scale, batches: Sequence[Batch], workers: int
 ) -> Generator[Loaded, None, None]:
     """Load `batches` with `workers` processes; yields each as it is committed. A process knows the batch after the one
@@ -47,10 +47,10 @@ def load(
     """
     with loader_for(workload).supply(scale, batches, workers) as supply:
         order = LoaderOrder(engine.spec(), workload, seed, dict(scale), dict(supply.folders))
-        yield from _load(order, supply.batches, workers)
+        yield from _hand_out(order, supply.batches, workers)
 
 
-def _load(order: LoaderOrder, waiting: Iterator[Batch], workers: int) -> Iterator[Loaded]:
+def _hand_out(order: LoaderOrder, waiting: Iterator[Batch], workers: int) -> Iterator[Loaded]:
     answers: SimpleQueue[tuple[_Worker, str]] = SimpleQueue()
     pool: list[_Worker] = []
     try:

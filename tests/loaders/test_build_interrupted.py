@@ -163,7 +163,7 @@ def test_a_server_that_goes_away_is_told(tmp_path: Path) -> None:
 def test_leaving_the_pool_ends_it(database: EmbeddedEngine) -> None:
     make_tables(database)
     batches = LoadPlan(LOADER.groups(SCALE)).batches()
-    loading = loader_pool.load(database, "bank", SEED, SCALE, batches, 2)
+    loading = loader_pool.load_batches(database, "bank", SEED, SCALE, batches, 2)
     next(loading)
     pids = [p.pid for p in loaders_of(psutil.Process())]
     assert len(pids) == 2

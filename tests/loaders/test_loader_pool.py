@@ -44,7 +44,7 @@ def engine(script: Script) -> Iterator[MssqlEngine]:
 
 
 def load(engine: Engine) -> None:
-    list(loader_pool.load(engine, "bank", 1, {"branches": 1}, [Batch("tellers", 0)], 1))
+    list(loader_pool.load_batches(engine, "bank", 1, {"branches": 1}, [Batch("tellers", 0)], 1))
 
 
 def test_what_is_rolled_back_is_not_kept(database: EmbeddedEngine):
@@ -94,7 +94,7 @@ def test_a_batch_that_cannot_be_made_is_the_one_that_failed():
 
 def test_who_has_two_batches_loads_both(engine, script):
     batches = [Batch(group, 0) for group in ("tellers", "branches", "tellers")]
-    loaded = list(loader_pool.load(engine, "bank", 1, {"branches": 1}, batches, 1))
+    loaded = list(loader_pool.load_batches(engine, "bank", 1, {"branches": 1}, batches, 1))
     assert [(one.batch, one.rows) for one in loaded] == list(zip(batches, (10, 1, 10), strict=True))
     assert all(one.bytes > 0 for one in loaded)
 
@@ -102,7 +102,9 @@ def test_who_has_two_batches_loads_both(engine, script):
 def test_one_that_is_killed_after_its_last_batch_has_done_its_share(engine, script):
     hold = Hold()
     script.bulk("bank.branches", hold, Count(1))
-    loading = loader_pool.load(engine, "bank", 1, {"branches": 1}, [Batch("tellers", 0), Batch("branches", 0)], 2)
+    loading = loader_pool.load_batches(
+        engine, "bank", 1, {"branches": 1}, [Batch("tellers", 0), Batch("branches", 0)], 2
+    )
     assert next(loading).batch.group == "tellers"
     done, _ = sorted(loaders_of(psutil.Process()), key=lambda loader: loader.create_time())
     done.kill()
