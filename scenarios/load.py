@@ -31,7 +31,7 @@ from stallmark.stats.ceiling_search import SearchSpec
 from stallmark.storage.probe.patterns import MOST_OUTSTANDING, NAMES, RawPattern, find_pattern
 from stallmark.storage.raw_load.arrivals import MOST_PER_S
 from stallmark.transactions import WORKLOADS, find_workload
-from stallmark.transactions.warehouse.queries import MOST_STREAMS
+from stallmark.transactions.warehouse import MOST_STREAMS
 from stallmark.transactions.workload import background_per_user
 
 # The service level of a scenario: how long a read and a transaction may take. The time of reads is judged by

@@ -18,7 +18,7 @@ from stallmark.scenarios.load import StreamCount
 from stallmark.scenarios.section import EachOnce, Section
 from stallmark.scenarios.timed import Scenario
 from stallmark.transactions import find_workload
-from stallmark.transactions.warehouse.queries import QUERIES
+from stallmark.transactions.warehouse import QUERIES
 from stallmark.transactions.workload import QueryStreams
 
 Phase = Literal["power", "throughput", "each"]
