@@ -4,7 +4,7 @@ Run as `python -m stallmark.machines.worker FD`, because Locust patches the stan
 for a master while its parent lives, and ends with the run, the parent or the master.
 """
 
-from stallmark.driver.user_handle import user_class  # isort: skip  (patches the process: before everything else)
+from stallmark.driver.locust_users import user_class  # isort: skip  (patches the process: before everything else)
 import logging
 import math
 import socket
