@@ -13,7 +13,7 @@ from stallmark.collectors.host import DeviceIO
 from stallmark.experiment.manifest import devices_of
 from stallmark.lab.block_device import parts
 from stallmark.lab.block_device.lifecycle import BlockDeviceArray
-from stallmark.storage.array_facts import BlockDeviceError
+from stallmark.storage.block_devices import BlockDeviceError
 from stallmark.storage.emulator.models import ArrayModel, FlashCache
 
 WHY_NOT = parts.missing_needs()

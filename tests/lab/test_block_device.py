@@ -17,7 +17,13 @@ from stallmark.lab.block_device import parts
 from stallmark.lab.block_device.lifecycle import SMALLEST, BlockDeviceArray, _allocate, arrays
 from stallmark.lab.block_device.parts import Places
 from stallmark.record.manifest.storage import EmulatedArray
-from stallmark.storage.array_facts import RUNTIME, ArrayFacts, BlockDeviceError, emulated_array_of, emulated_array_under
+from stallmark.storage.block_devices import (
+    RUNTIME,
+    ArrayFacts,
+    BlockDeviceError,
+    emulated_array_of,
+    emulated_array_under,
+)
 from stallmark.storage.emulator.arrays import SharedState
 from stallmark.storage.emulator.models import ArrayModel, FlashCache
 

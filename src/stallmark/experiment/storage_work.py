@@ -28,8 +28,7 @@ from stallmark.scenarios.model import AnyScenario, Hook, Variant
 from stallmark.scenarios.probe import PreconditionChoice, ProbeChoice
 from stallmark.stats.steady_state import steady_rounds
 from stallmark.stopping import later
-from stallmark.storage.array_facts import emulated_array_of
-from stallmark.storage.block_devices import NoBlockDevice, device_behind
+from stallmark.storage.block_devices import NoBlockDevice, device_behind, emulated_array_of
 from stallmark.storage.emulator.arrays import PROBE_FOLDER
 from stallmark.storage.probe.measurement import in_steps, measure
 from stallmark.storage.probe.patterns import PATTERNS

@@ -17,7 +17,7 @@ from stallmark.stats.thresholds import LATE
 
 if TYPE_CHECKING:
     from stallmark.lab.block_device.lifecycle import ArrayWork, BlockDeviceArray
-    from stallmark.storage.array_facts import ArrayFacts
+    from stallmark.storage.block_devices import ArrayFacts
     from stallmark.storage.emulator.models import ArrayModel
 
 _SLOWER = 0.1
@@ -156,7 +156,7 @@ def _array(name: str) -> "BlockDeviceArray":
 
 def _looked_at(array: "BlockDeviceArray") -> tuple["ArrayFacts | None", str | None]:
     """Return the facts of an array, and its fault; one that cannot be read does not hide the others."""
-    from stallmark.storage.array_facts import BlockDeviceError
+    from stallmark.storage.block_devices import BlockDeviceError
 
     try:
         return array.facts, array.broken()

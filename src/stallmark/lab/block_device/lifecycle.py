@@ -12,7 +12,7 @@ from typing import NamedTuple
 from stallmark.errors import StallmarkError
 from stallmark.lab.block_device import parts
 from stallmark.lab.block_device.parts import Places, measure_path, read_times
-from stallmark.storage.array_facts import ArrayFacts, BlockDeviceError
+from stallmark.storage.block_devices import ArrayFacts, BlockDeviceError
 from stallmark.storage.emulator import layout
 from stallmark.storage.emulator.arrays import SharedState, engage, exchange
 from stallmark.storage.emulator.layout import ArrayCounters, all_counters_of, counters_of, since

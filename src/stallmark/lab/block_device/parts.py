@@ -19,8 +19,15 @@ from statistics import median
 
 import psutil
 
-from stallmark.storage.array_facts import ArrayFacts, BlockDeviceError, ReadTimes, read_facts, runtime_folder
-from stallmark.storage.block_devices import device_of_number, read_counters
+from stallmark.storage.block_devices import (
+    ArrayFacts,
+    BlockDeviceError,
+    ReadTimes,
+    device_of_number,
+    read_counters,
+    read_facts,
+    runtime_folder,
+)
 from stallmark.storage.emulator import build, layout
 from stallmark.storage.emulator.arrays import empty_flash, engage
 from stallmark.storage.emulator.models import ArrayModel, NoCompiler

@@ -14,8 +14,7 @@ from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Scenario, Variant
 from stallmark.record.manifest.storage import AskedStep, EmulatedArray, ProbePlan
 from stallmark.record.probe import Asked, ProbeResult, ProbeStep
-from stallmark.storage.array_facts import emulated_array_of
-from stallmark.storage.block_devices import InMemory, NoBlockDevice, device_behind, read_counters
+from stallmark.storage.block_devices import InMemory, NoBlockDevice, device_behind, emulated_array_of, read_counters
 from stallmark.storage.direct_io import direct_io, refuse_cached
 from stallmark.storage.probe.probe_file import ProbeFile, make_probe_file
 from stallmark.storage.probe.tool import find_tool
