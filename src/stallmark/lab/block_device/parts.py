@@ -28,7 +28,7 @@ from stallmark.storage.block_devices import (
     read_facts,
     runtime_folder,
 )
-from stallmark.storage.emulator import build, layout
+from stallmark.storage.emulator import arrays, layout
 from stallmark.storage.emulator.arrays import empty_flash, engage
 from stallmark.storage.emulator.models import ArrayModel, NoCompiler
 
@@ -187,7 +187,7 @@ def _remains() -> str:
 
 def _compiler() -> str | None:
     try:
-        return build.compiler()
+        return arrays.compiler()
     except NoCompiler:
         return None
 
@@ -206,12 +206,12 @@ _TIMEOUT_S = 15.0
 def plugin(folder: Path) -> Path:
     """Return our plugin for nbdkit, compiled against the header of the nbdkit installed here."""
     source = (resources.files(__package__) / "plugin.c").read_bytes()
-    return build.library("stallmark-array", {"plugin.c": source}, build.MODEL, folder)
+    return arrays.library("stallmark-array", {"plugin.c": source}, arrays.MODEL, folder)
 
 
 def _build_thread_preload(folder: Path) -> Path:
     source = (resources.files(__package__) / "threads.c").read_bytes()
-    return build.library("stallmark-threads", {"threads.c": source}, (), folder)
+    return arrays.library("stallmark-threads", {"threads.c": source}, (), folder)
 
 
 def start_nbdkit(places: Places) -> None:
