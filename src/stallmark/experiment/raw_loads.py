@@ -17,14 +17,14 @@ from stallmark.record.files import refuse_unwritable
 from stallmark.record.manifest.workload import Load, RawPlan
 from stallmark.record.schema import RAW_IO
 from stallmark.record.writer import RecordWriter
+from stallmark.storage.arrivals import Plan, Work
 from stallmark.storage.direct_io import direct_io, least_direct_bytes
 from stallmark.storage.emulator.arrays import PROBE_FOLDER
-from stallmark.storage.probe.measurement import refuse_memory
-from stallmark.storage.probe.patterns import with_least_block
-from stallmark.storage.probe.probe_file import make_probe_file, refuse_little_space, remove_leftovers
-from stallmark.storage.probe.tool import find_tool
-from stallmark.storage.raw_load.arrivals import Plan, Work
-from stallmark.storage.raw_load.process import RawProcess, command
+from stallmark.storage.patterns import with_least_block
+from stallmark.storage.probe import refuse_memory
+from stallmark.storage.probe_file import make_probe_file, refuse_little_space, remove_leftovers
+from stallmark.storage.process import RawProcess, command
+from stallmark.storage.tool import find_tool
 
 
 @dataclass(frozen=True)

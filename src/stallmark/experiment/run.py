@@ -37,7 +37,7 @@ from stallmark.scenarios.variant import OwnReset
 from stallmark.schema.deploy import schemas_of, telling_blockers
 from stallmark.stopping import StopSignal, later
 from stallmark.storage.emulator.arrays import PROBE_FOLDER
-from stallmark.storage.probe.probe_file import remove_leftovers
+from stallmark.storage.probe_file import remove_leftovers
 from stallmark.transactions import checks, find_workload
 from stallmark.transactions.workload import Workload as TransactionWorkload
 

@@ -11,7 +11,7 @@ from collections import namedtuple
 import pytest
 
 from stallmark.errors import StallmarkError
-from stallmark.storage.probe.probe_file import (
+from stallmark.storage.probe_file import (
     LEAST_BYTES,
     PREFIX,
     SKIP_BYTES,
@@ -24,7 +24,7 @@ from stallmark.storage.probe.probe_file import (
 KILLED = """
 import os, sys
 from pathlib import Path
-from stallmark.storage.probe.probe_file import LEAST_BYTES, make_probe_file
+from stallmark.storage.probe_file import LEAST_BYTES, make_probe_file
 with make_probe_file(Path(sys.argv[1]), LEAST_BYTES):
     os._exit(9)
 """

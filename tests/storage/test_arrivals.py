@@ -14,20 +14,10 @@ from hypothesis import strategies as st
 
 from stallmark.errors import StallmarkError
 from stallmark.record.histogram import TOPS_US, VALUES_US, count
-from stallmark.storage.probe.fio import SKIP_BYTES
-from stallmark.storage.probe.patterns import WEB
-from stallmark.storage.raw_load import arrivals
-from stallmark.storage.raw_load.arrivals import (
-    NOTHING,
-    Arrivals,
-    Plan,
-    Report,
-    Seconds,
-    Threads,
-    Work,
-    documents,
-    parse,
-)
+from stallmark.storage import arrivals
+from stallmark.storage.arrivals import NOTHING, Arrivals, Plan, Report, Seconds, Threads, Work, documents, parse
+from stallmark.storage.fio import SKIP_BYTES
+from stallmark.storage.patterns import WEB
 
 SIZE = 2**26
 

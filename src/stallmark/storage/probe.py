@@ -1,4 +1,7 @@
-"""Measure steps of raw I/O on a file, make sure that they reach the intended device, and record them."""
+"""A probe: raw storage, measured without a database for its rates, its saturation, and changes over time.
+
+Steps of raw I/O on a file are measured, sure to reach the intended device, and recorded.
+"""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -16,8 +19,8 @@ from stallmark.record.manifest.storage import AskedStep, EmulatedArray, ProbePla
 from stallmark.record.probe import Asked, ProbeResult, ProbeStep
 from stallmark.storage.block_devices import InMemory, NoBlockDevice, device_behind, emulated_array_of, read_counters
 from stallmark.storage.direct_io import direct_io, refuse_cached
-from stallmark.storage.probe.probe_file import ProbeFile, make_probe_file
-from stallmark.storage.probe.tool import find_tool
+from stallmark.storage.probe_file import ProbeFile, make_probe_file
+from stallmark.storage.tool import find_tool
 
 if TYPE_CHECKING:
     from stallmark.record.writer import RecordWriter

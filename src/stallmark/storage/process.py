@@ -1,4 +1,6 @@
-"""The program of one cell of a raw load: its command line, and the guard that ends it when we end."""
+"""The program of one cell of a raw load, `fio` or our own, next to the database during a run: its command line, and the
+guard that ends it when we end.
+"""
 
 import os
 import signal
@@ -18,9 +20,9 @@ from stallmark.errors import StallmarkError, as_reason
 from stallmark.processes import exit_clause, exit_code_from_guard, hang_up, kill, killed_by, start_guarded
 from stallmark.record.manifest.workload import RawPlan
 from stallmark.redact import environment as environment_without_secrets
-from stallmark.storage.probe.fio import ALWAYS, SKIP_BYTES, WRITING, escaped, part_bytes
-from stallmark.storage.probe.tool import clean, reason_in
-from stallmark.storage.raw_load.arrivals import GRACE_S, NOTHING, Report, Seconds, Work, documents, parse
+from stallmark.storage.arrivals import GRACE_S, NOTHING, Report, Seconds, Work, documents, parse
+from stallmark.storage.fio import ALWAYS, SKIP_BYTES, WRITING, escaped, part_bytes
+from stallmark.storage.tool import clean, reason_in
 
 # The command line by which `fio` makes the I/O of one cell of a raw load, until it is told to stop.
 #

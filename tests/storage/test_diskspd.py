@@ -6,8 +6,8 @@ import pytest
 
 from stallmark.errors import StallmarkError
 from stallmark.record.probe import Asked
-from stallmark.storage.probe import fio
-from stallmark.storage.probe.patterns import PATTERNS
+from stallmark.storage import fio
+from stallmark.storage.patterns import PATTERNS
 
 READ, WRITE = PATTERNS["8k-random-read"], PATTERNS["256k-sequential-write"]
 FILE = Path("probe.data")

@@ -16,10 +16,10 @@ from stallmark.record.reader import find_records
 from stallmark.storage.block_devices import InMemory
 from stallmark.storage.emulator.arrays import EmulatedArrays
 from stallmark.storage.emulator.models import ArrayModel
-from stallmark.storage.probe.measurement import ProbePlace, in_steps, measure, record_probe
-from stallmark.storage.probe.patterns import PATTERNS, SHORT_STEPS
-from stallmark.storage.probe.probe_file import LEAST_BYTES, ProbeFile, make_probe_file
-from stallmark.storage.probe.tool import can_probe
+from stallmark.storage.patterns import PATTERNS, SHORT_STEPS
+from stallmark.storage.probe import ProbePlace, in_steps, measure, record_probe
+from stallmark.storage.probe_file import LEAST_BYTES, ProbeFile, make_probe_file
+from stallmark.storage.tool import can_probe
 
 MODEL = ArrayModel(4, 5, 5, 1, 100)
 READ = Asked(PATTERNS["8k-random-read"], 8)
@@ -146,7 +146,7 @@ def test_memory_is_no_storage(fake, monkeypatch):
     def in_memory(folder):
         raise InMemory(f"{folder} is in memory (tmpfs): no device is behind it.")
 
-    monkeypatch.setattr("stallmark.storage.probe.measurement.device_behind", in_memory)
+    monkeypatch.setattr("stallmark.storage.probe.device_behind", in_memory)
     with pytest.raises(
         StallmarkError, match=r"is in memory \(tmpfs\): no device is behind it, and a probe would measure"
     ):
@@ -156,7 +156,7 @@ def test_memory_is_no_storage(fake, monkeypatch):
 
 @needs_fio
 def test_the_short_probe_of_this_machine(tmp_path, monkeypatch):
-    monkeypatch.setattr("stallmark.storage.probe.measurement.refuse_memory", lambda folder: None)
+    monkeypatch.setattr("stallmark.storage.probe.refuse_memory", lambda folder: None)
     found = in_steps(tmp_path / "new", SHORT_STEPS, seconds=0.4, size_bytes=LEAST_BYTES)
     assert [(step.pattern.name, step.outstanding) for step in found.steps] == [
         ("8k-random-read", 1), ("8k-random-read", 8), ("8k-random-read", 32), ("256k-sequential-read", 1),

@@ -1,7 +1,7 @@
 """Reads or writes that arrive at random at a rate, independent of the storage. This is our own program, because fio
 measures an I/O only from its issue.
 
-Run as `python -m stallmark.storage.raw_load.arrivals PLAN`. PLAN is JSON, the fields of `Plan`. Each thread takes the
+Run as `python -m stallmark.storage.arrivals PLAN`. PLAN is JSON, the fields of `Plan`. Each thread takes the
 next free I/O, waits until it is due, and executes it. While all threads are busy, I/Os wait for one, and this wait is
 part of their latency. The delay of a thread that wakes up late is not the storage's and is left out: an I/O counts as
 begun when it was due, or when the thread's previous I/O ended.
@@ -31,8 +31,8 @@ import numpy as np
 
 from stallmark.errors import StallmarkError
 from stallmark.record import histogram
-from stallmark.storage.probe.fio import SKIP_BYTES
-from stallmark.storage.probe.probe_file import compressible_bytes
+from stallmark.storage.fio import SKIP_BYTES
+from stallmark.storage.probe_file import compressible_bytes
 
 NS_PER_US = 1000
 

@@ -18,7 +18,7 @@ import numpy as np
 import psutil
 
 from stallmark.errors import StallmarkError
-from stallmark.storage.probe.fio import SKIP_BYTES
+from stallmark.storage.fio import SKIP_BYTES
 
 PREFIX, SUFFIX = "stallmark-probe-", ".data"
 _MADE_BY = "stallmark probe"

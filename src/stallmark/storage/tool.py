@@ -13,8 +13,8 @@ from stallmark.leftovers import temporary_name
 from stallmark.processes import killed_by
 from stallmark.record.probe import Asked, ProbeStep
 from stallmark.redact import environment as environment_without_secrets
-from stallmark.storage.probe import fio
-from stallmark.storage.probe.probe_file import ProbeFile
+from stallmark.storage import fio
+from stallmark.storage.probe_file import ProbeFile
 
 GRACE_S = 120.0
 """Seconds beyond a step's own time after which its last I/Os are taken to hang."""
