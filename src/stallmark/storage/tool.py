@@ -16,7 +16,7 @@ from stallmark.redact import environment as environment_without_secrets
 from stallmark.storage import fio
 from stallmark.storage.probe_file import ProbeFile
 
-GRACE_S = 120.0
+_STEP_GRACE_S = 120.0
 """Seconds beyond a step's own time after which its last I/Os are taken to hang."""
 _EMULATION = ("LD_PRELOAD", "STALLMARK_EMULATED_ARRAYS")
 
@@ -107,12 +107,12 @@ def _run(order: list[str], seconds: float, asked: Asked, environment: dict[str, 
     except OSError as error:
         raise StallmarkError(f"{order[0]} could not be started ({error.strerror}): install it again.") from None
     try:
-        output, errors = process.communicate(timeout=seconds + GRACE_S)
+        output, errors = process.communicate(timeout=seconds + _STEP_GRACE_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
         raise StallmarkError(
-            f"The probe's I/O did not end {GRACE_S:.0f} s after its time ({asked.pattern.title}, "
+            f"The probe's I/O did not end {_STEP_GRACE_S:.0f} s after its time ({asked.pattern.title}, "
             f"{asked.outstanding} outstanding): the device hangs; look at it before measuring anything."
         ) from None
     except BaseException:
