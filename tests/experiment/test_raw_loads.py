@@ -25,7 +25,7 @@ from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.load import RawLoad
 from stallmark.storage import arrivals
 from stallmark.storage.probe_file import remove_leftovers
-from stallmark.storage.tool import can_probe
+from stallmark.storage.programs import can_probe
 
 __all__ = ["bench", "build_dir"]
 pytestmark = [

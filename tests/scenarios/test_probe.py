@@ -21,7 +21,7 @@ from stallmark.scenarios.array import Array
 from stallmark.scenarios.load import MOST_AT_ONCE, RawLoad
 from stallmark.scenarios.model import ProbeScenario, on_devices
 from stallmark.scenarios.read import read_any_scenario, read_scenario
-from stallmark.storage import tool
+from stallmark.storage import programs
 from stallmark.storage.arrivals import MOST_PER_S
 from stallmark.storage.emulator.models import ArrayModel, FlashCache, FlashTier, NoCompiler
 from stallmark.storage.patterns import NAMES, WEB, find_pattern, with_least_block
@@ -51,12 +51,12 @@ def found(monkeypatch):
     """In place of fio: every step has 100 I/Os a second; what was asked is kept."""
     asked: list[Asked] = []
 
-    class Found(tool.Tool):
+    class Found(programs.Tool):
         def measure(self, file, one, seconds, seed, environment):
             asked.append(one)
             return ProbeStep(one.pattern, one.outstanding, 1.0, 100, 819_200, 10.0 * one.outstanding, ((10.0, 100),))
 
-    for module in ("probe", "tool"):
+    for module in ("probe", "programs"):
         monkeypatch.setattr(
             f"stallmark.storage.{module}.find_tool", lambda *, emulated: Found("fio", "fio-3.99", "libaio")
         )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from stallmark.record.manifest.workload import RawPlan
 from stallmark.storage.fio import SKIP_BYTES
 from stallmark.storage.patterns import WEB, find_pattern, with_least_block
-from stallmark.storage.process import command
+from stallmark.storage.programs import command
 
 SIZE = 2**28
 

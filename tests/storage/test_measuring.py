@@ -19,7 +19,7 @@ from stallmark.storage.emulator.models import ArrayModel
 from stallmark.storage.patterns import PATTERNS, SHORT_STEPS
 from stallmark.storage.probe import ProbePlace, in_steps, measure, record_probe
 from stallmark.storage.probe_file import LEAST_BYTES, ProbeFile, make_probe_file
-from stallmark.storage.tool import can_probe
+from stallmark.storage.programs import can_probe
 
 MODEL = ArrayModel(4, 5, 5, 1, 100)
 READ = Asked(PATTERNS["8k-random-read"], 8)

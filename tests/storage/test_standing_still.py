@@ -20,7 +20,7 @@ from stallmark.stats.ceiling_search import Next, Why
 from stallmark.storage.arrivals import Plan
 from stallmark.storage.emulator.arrays import preloadable
 from stallmark.storage.probe_file import LEAST_BYTES, ProbeFile, make_probe_file
-from stallmark.storage.process import RawProcess
+from stallmark.storage.programs import RawProcess
 
 __all__ = ["build_dir"]
 pytestmark = [

@@ -76,7 +76,7 @@ def probe(
     from stallmark.storage.patterns import find_patterns, steps_of
     from stallmark.storage.probe import ProbePlace, now, record_probe, refuse_memory
     from stallmark.storage.probe_file import existing_file
-    from stallmark.storage.tool import find_tool
+    from stallmark.storage.programs import find_tool
 
     show = Show(progress_console(quiet))
     # Not created: a forgotten mount would make us measure the disk under the mount point.

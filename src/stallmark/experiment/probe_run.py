@@ -17,7 +17,7 @@ from stallmark.scenarios.model import ProbeScenario, ProbeVariant
 from stallmark.storage.emulator.arrays import EmulatedArrays
 from stallmark.storage.probe import ProbePlace, Progress, now, record_probe, refuse_memory
 from stallmark.storage.probe_file import ProbeFile, make_probe_file
-from stallmark.storage.tool import find_tool
+from stallmark.storage.programs import find_tool
 
 DEVICE = "probe"
 

@@ -23,8 +23,7 @@ from stallmark.storage.emulator.arrays import PROBE_FOLDER
 from stallmark.storage.patterns import with_least_block
 from stallmark.storage.probe import refuse_memory
 from stallmark.storage.probe_file import make_probe_file, refuse_little_space, remove_leftovers
-from stallmark.storage.process import RawProcess, command
-from stallmark.storage.tool import find_tool
+from stallmark.storage.programs import RawProcess, command, find_tool
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from stallmark.storage.emulator.arrays import PROBE_FOLDER
 from stallmark.storage.patterns import PATTERNS
 from stallmark.storage.probe import in_steps, measure
 from stallmark.storage.probe_file import LEAST_BYTES, make_probe_file, refuse_little_space
-from stallmark.storage.tool import can_probe
+from stallmark.storage.programs import can_probe
 
 # Hooks: a command, or a question to the operator, that changes the array before a variant.
 #

@@ -20,7 +20,7 @@ from stallmark.record.probe import Asked, ProbeResult, ProbeStep
 from stallmark.storage.block_devices import InMemory, NoBlockDevice, device_behind, emulated_array_of, read_counters
 from stallmark.storage.direct_io import direct_io, refuse_cached
 from stallmark.storage.probe_file import ProbeFile, make_probe_file
-from stallmark.storage.tool import find_tool
+from stallmark.storage.programs import find_tool
 
 if TYPE_CHECKING:
     from stallmark.record.writer import RecordWriter

@@ -26,7 +26,7 @@ from stallmark.stats.ceiling_search import SearchSpec
 from stallmark.storage.emulator.arrays import EmulatedArrays
 from stallmark.storage.emulator.models import ArrayModel
 from stallmark.storage.probe_file import LEAST_BYTES, make_probe_file, remove_leftovers
-from stallmark.storage.tool import can_probe
+from stallmark.storage.programs import can_probe
 
 __all__ = ["build_dir"]
 pytestmark = [

@@ -18,7 +18,7 @@ from stallmark.errors import StallmarkError
 from stallmark.sizing.manifest import Piece, StreamName, Window
 from stallmark.storage.fio import SKIP_BYTES
 from stallmark.storage.probe_file import ProbeFile
-from stallmark.storage.process import GuardedProgram
+from stallmark.storage.programs import GuardedProgram
 
 # The I/Os of a level of a replay: when each is due, and its size.
 #
