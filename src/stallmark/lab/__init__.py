@@ -12,9 +12,9 @@ CAPABILITY = Capability(
     name="lab",
     commands=(
         CommandEntry(_GROUP, "server", _SERVER, "stallmark.lab.server.commands"),
-        CommandEntry(_GROUP, "selftest", _SELFTEST, "stallmark.lab.selftest.command"),
+        CommandEntry(_GROUP, "selftest", _SELFTEST, "stallmark.lab.selftest"),
         CommandEntry(_GROUP, "array", _ARRAY, "stallmark.lab.array"),
     ),
-    options={"doctor": "stallmark.lab.selftest.command:deep"},
+    options={"doctor": "stallmark.lab.selftest:deep"},
     examine="stallmark.lab.array:examine",
 )

@@ -80,10 +80,10 @@ def deep(context: click.Context, deep: bool, **options: Any) -> Callable | None:
 def try_everything(target: "Target", out_dir: Path, seconds: int, keep: bool, cap_memory: bool, as_json: bool) -> None:
     """Run the selftest, print what worked, and exit with its code."""
     from stallmark.cli.show import ShowInSentences
-    from stallmark.lab.selftest import selftest
+    from stallmark.lab import selftest_checks
 
     show = ShowInSentences(err)
-    result = selftest.selftest(target, out_dir, show, seconds=seconds, keep=keep, may_cap_memory=cap_memory)
+    result = selftest_checks.selftest(target, out_dir, show, seconds=seconds, keep=keep, may_cap_memory=cap_memory)
     if as_json:
         checks = [check.in_json() for check in result.checks]
         click.echo(json.dumps({"facts": dict(result.facts), "checks": checks, "record": str(result.record)}))
