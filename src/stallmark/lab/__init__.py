@@ -11,7 +11,7 @@ _ARRAY = "Create, list, inspect, change and destroy EMULATED arrays as block dev
 CAPABILITY = Capability(
     name="lab",
     commands=(
-        CommandEntry(_GROUP, "server", _SERVER, "stallmark.lab.server.commands"),
+        CommandEntry(_GROUP, "server", _SERVER, "stallmark.lab.server"),
         CommandEntry(_GROUP, "selftest", _SELFTEST, "stallmark.lab.selftest"),
         CommandEntry(_GROUP, "array", _ARRAY, "stallmark.lab.array"),
     ),

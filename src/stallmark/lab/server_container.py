@@ -19,7 +19,7 @@ from stallmark.engines.mssql import odbc
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.errors import CallFailed, StallmarkError, as_reason
 from stallmark.experiment.progress import Show
-from stallmark.lab.server.order import (
+from stallmark.lab.server_order import (
     DATABASE,
     INSIDE,
     INSIDE_LOG,

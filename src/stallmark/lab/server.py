@@ -1,4 +1,4 @@
-"""The commands for servers: `stallmark server up`, `list`, `down`."""
+"""`stallmark server`: the commands `up`, `list` and `down` for a SQL Server of your own in a container."""
 
 import json
 from pathlib import Path
@@ -65,12 +65,12 @@ def up(
     device_write_bps, **wishes,
 ) -> None:  # fmt: skip
     """Start Microsoft's SQL Server in a container, and wait until it accepts logins."""
-    from stallmark.lab.server import server
-    from stallmark.lab.server.order import DeviceLimits, ServerOrder
+    from stallmark.lab import server_container
+    from stallmark.lab.server_order import DeviceLimits, ServerOrder
 
     limits = DeviceLimits(device_read_iops, device_write_iops, device_read_bps, device_write_bps)
     order = ServerOrder(memory_bytes=memory, limits=limits, **wishes)
-    ready = server.up(order, Show(err), accept_eula=accept_eula)
+    ready = server_container.up(order, Show(err), accept_eula=accept_eula)
     if as_json:
         click.echo(
             json.dumps(
@@ -94,9 +94,9 @@ def up(
 @click.option("--remove-data", is_flag=True, help="Also remove the databases and the password.")
 def down(name: str, remove_data: bool) -> None:
     """Stop a server and remove its container; its data stays without --remove-data."""
-    from stallmark.lab.server import server
+    from stallmark.lab import server_container
 
-    for sentence in server.down(name, remove_data=remove_data):
+    for sentence in server_container.down(name, remove_data=remove_data):
         print_markup(out, escape(sentence))
 
 
@@ -104,9 +104,9 @@ def down(name: str, remove_data: bool) -> None:
 @json_option
 def list_servers(as_json: bool) -> None:
     """List the servers that `up` made on this machine."""
-    from stallmark.lab.server import server
+    from stallmark.lab import server_container
 
-    servers = server.servers()
+    servers = server_container.servers()
     if as_json:
         click.echo(json.dumps(servers))
         return
