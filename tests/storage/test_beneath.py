@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stallmark.lab.block_device.parts import Places
+from stallmark.lab.block_device_parts import Places
 from stallmark.storage.block_devices import ArrayFacts, base_devices, emulated_array_of, emulated_array_under
 from stallmark.storage.direct_io import describe
 from stallmark.storage.emulator.models import ArrayModel

@@ -1,4 +1,14 @@
-"""The life of an emulated array that is a block device: create, change, read out, destroy; also after a crash."""
+"""The life of an emulated array that is a block device (Linux, root): create, change, read out, destroy; also after a
+crash.
+
+nbdkit serves a backing file through a plugin of ours (block_device_plugin.c), which delays each I/O as the emulated
+array would (storage/emulator/model.h). nbdfuse shows that as a file, and a loop device with direct I/O as a block
+device:
+
+    backing file <- nbdkit + plugin <- nbdfuse, 64 connections <- /dev/loopN
+
+Everything measured on it is EMULATED, and is to be labelled so.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +20,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from stallmark.errors import StallmarkError
-from stallmark.lab.block_device import parts
-from stallmark.lab.block_device.parts import Places, measure_path, read_times
+from stallmark.lab import block_device_parts
+from stallmark.lab.block_device_parts import Places, measure_path, read_times
 from stallmark.storage.block_devices import ArrayFacts, BlockDeviceError
 from stallmark.storage.emulator import layout
 from stallmark.storage.emulator.arrays import SharedState, engage, exchange
@@ -56,16 +66,16 @@ class BlockDeviceArray:
         if loop is None:
             return "it was never completed"
         for name in ("nbdkit", "nbdfuse"):
-            if not parts.processes(self._places, name):
+            if not block_device_parts.processes(self._places, name):
                 return f"its {name} is gone"
-        return None if loop in parts.loops(self._places) else f"its {loop} is gone"
+        return None if loop in block_device_parts.loops(self._places) else f"its {loop} is gone"
 
     def create(self, size: int, model: ArrayModel) -> ArrayFacts:
         """Create the array, of `size` bytes. The remains of a crashed attempt are removed first.
 
         Raise BlockDeviceError if it exists already, or if anything that it needs is missing.
         """
-        parts.check_needs()
+        block_device_parts.check_needs()
         if size < SMALLEST:
             raise BlockDeviceError(f"An emulated array of {size:,} bytes is too small: take 64MiB or more.")
         self._places.folder.mkdir(parents=True, exist_ok=True)
@@ -135,9 +145,9 @@ class BlockDeviceArray:
         places.runtime.mkdir()
         places.runtime.chmod(0o755)
         device = SharedState.create(places.state, [], 1).device(0)
-        parts.start_nbdkit(places)
-        parts.start_nbdfuse(places)
-        loop = parts.attach_loop(places)
+        block_device_parts.start_nbdkit(places)
+        block_device_parts.start_nbdfuse(places)
+        loop = block_device_parts.attach_loop(places)
         measure_path(device, loop, facts.size)
         engage(device, facts.model)
         complete = _from_now(facts.model_copy(update={"loop": loop}), device)
@@ -147,15 +157,15 @@ class BlockDeviceArray:
     def _clear(self) -> None:
         """Remove everything that runs, mounts or fills space, in the reverse order of creation."""
         places = self._places
-        for loop in parts.loops(places):
-            if users := parts.users_of(loop):
+        for loop in block_device_parts.loops(places):
+            if users := block_device_parts.users_of(loop):
                 raise BlockDeviceError(
                     f"{loop} is in use ({', '.join(users)}): unmount it, end what uses it, and do the same again."
                 )
-            parts.detach(loop, places)
-        parts.unmount(places)
-        parts.end(parts.processes(places, "nbdfuse", "nbdkit"))
-        if parts.is_mounted(places):
+            block_device_parts.detach(loop, places)
+        block_device_parts.unmount(places)
+        block_device_parts.end(block_device_parts.processes(places, "nbdfuse", "nbdkit"))
+        if block_device_parts.is_mounted(places):
             raise BlockDeviceError(f"{places.mount} cannot be unmounted: end what uses it, and do the same again.")
         shutil.rmtree(places.runtime, ignore_errors=True)
         places.disk.unlink(missing_ok=True)

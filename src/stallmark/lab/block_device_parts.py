@@ -205,12 +205,12 @@ _TIMEOUT_S = 15.0
 
 def plugin(folder: Path) -> Path:
     """Return our plugin for nbdkit, compiled against the header of the nbdkit installed here."""
-    source = (resources.files(__package__) / "plugin.c").read_bytes()
+    source = (resources.files(__package__) / "block_device_plugin.c").read_bytes()
     return arrays.library("stallmark-array", {"plugin.c": source}, arrays.MODEL, folder)
 
 
 def _build_thread_preload(folder: Path) -> Path:
-    source = (resources.files(__package__) / "threads.c").read_bytes()
+    source = (resources.files(__package__) / "block_device_threads.c").read_bytes()
     return arrays.library("stallmark-threads", {"threads.c": source}, (), folder)
 
 
