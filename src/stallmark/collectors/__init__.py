@@ -29,10 +29,18 @@ from stallmark.collectors.mssql.statements import QueryStore, QueryStoreState, Q
 from stallmark.collectors.mssql.statements import StatementReads as MssqlStatementReads
 from stallmark.collectors.mssql.waits import Blocking, Deadlocks
 from stallmark.collectors.mssql.waits import UserWaits as MssqlWaits
-from stallmark.collectors.postgres.counters import Checkpoints, Database, LoadIO, Relations, ServerIO, Wal
+from stallmark.collectors.postgres.counters import (
+    Checkpoints,
+    Database,
+    LoadIO,
+    Relations,
+    RowLocks,
+    ServerIO,
+    StatementReads,
+    UserWaits,
+    Wal,
+)
 from stallmark.collectors.postgres.io_trace import IoFiles, IoTrace
-from stallmark.collectors.postgres.statement_reads import StatementReads
-from stallmark.collectors.postgres.waits import RowLocks, UserWaits
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.transactions.workload import StatementFacts
