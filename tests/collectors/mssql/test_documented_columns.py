@@ -16,7 +16,7 @@ from sqlfluff.core import Linter
 from support.tsql import parsers
 
 from stallmark.collectors import OF_STATEMENTS, ON_REQUEST, REGISTRY
-from stallmark.collectors.mssql.collector import MssqlCollector, azure_statement, known_as, statement, with_databases
+from stallmark.collectors.mssql import MssqlCollector, azure_statement, known_as, statement, with_databases
 from stallmark.collectors.mssql.counters import (
     _NAMED,
     _PHYSICAL,

@@ -31,12 +31,7 @@ from stallmark.collectors.base import (
     polled_columns,
     statement_names,
 )
-from stallmark.collectors.postgres.collector import (
-    CollectorConnection,
-    PostgresCollector,
-    missing_privilege_sentence,
-    statement,
-)
+from stallmark.collectors.postgres import CollectorConnection, PostgresCollector, missing_privilege_sentence, statement
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError

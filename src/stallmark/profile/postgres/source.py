@@ -7,7 +7,7 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from stallmark.collectors.base import Row
-from stallmark.collectors.postgres.collector import CollectorConnection
+from stallmark.collectors.postgres import CollectorConnection
 from stallmark.collectors.postgres.counters import wait_class
 from stallmark.engines import sql_file
 from stallmark.engines.postgres.engine import PostgresEngine
