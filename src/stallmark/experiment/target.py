@@ -12,10 +12,9 @@ import platformdirs
 
 import stallmark
 from stallmark import format
-from stallmark.engines import open_engine
+from stallmark.engines import make_databases, open_engine, with_databases
 from stallmark.engines.base import Engine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
-from stallmark.engines.several import make_databases, with_databases
 from stallmark.errors import CallFailed, StallmarkError
 from stallmark.experiment.work import most_sessions
 from stallmark.loaders import ledger
