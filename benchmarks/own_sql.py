@@ -26,8 +26,8 @@ from stallmark.analysis.read.throughput import Latencies
 from stallmark.driver.load import LoadSpec
 from stallmark.engines import make_databases, sql_file
 from stallmark.engines.abilities import PAGE_BYTES
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded.server import EmbeddedServer, binary
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_server import EmbeddedServer, binary
 from stallmark.loaders.load import build
 from stallmark.own_sql.folder import MOST_FILE_ROWS, read_definition
 from stallmark.own_sql.run_options import scripts_definition

@@ -11,7 +11,7 @@ from support.remote import PASSWORD, Remote, remote
 
 from stallmark import engines
 from stallmark.engines.postgres import settings
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import NotGivenBack, RunLockTaken, StallmarkError
 

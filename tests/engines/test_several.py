@@ -13,8 +13,8 @@ from support.tds.tokens import Column
 from stallmark import engines
 from stallmark.driver.load import LoadSpec
 from stallmark.engines.base import Engine, ServerSettings
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded.server import EmbeddedServer
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_server import EmbeddedServer
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.work import with_databases

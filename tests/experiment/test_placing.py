@@ -30,7 +30,7 @@ from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import ExperimentKind
 from stallmark.engines.abilities import Maintenance, MaintenanceWork
 from stallmark.engines.mssql.engine import MssqlEngine
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.experiment.placing import arrangement, locations, place

@@ -14,7 +14,7 @@ from support.locks import in_the_way
 
 from stallmark.cli.main import main
 from stallmark.engines.abilities import Examined
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.progress import Show

@@ -6,7 +6,7 @@ import pytest
 from support.manifests import a_manifest
 from support.market_workload import WORKLOAD as MARKET
 
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.lab import selftest_checks
 from stallmark.lab.selftest_checks import Trial
 from stallmark.record.histogram import Histogram, columns

@@ -17,8 +17,8 @@ from support.tds.tokens import Column
 from support.tsql import parsers
 
 from stallmark import engines
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
-from stallmark.engines.postgres.embedded.server import EmbeddedServer
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_server import EmbeddedServer
 from stallmark.errors import StallmarkError
 from stallmark.loaders import databases, ledger, load
 from stallmark.loaders.load import BuildProgress

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from stallmark import format
 from stallmark.engines.abilities import Folders
-from stallmark.engines.postgres.embedded.ownership import (
+from stallmark.engines.postgres.embedded_ownership import (
     OUTSIDE_MARKER,
     claim_outside,
     end_leftover,

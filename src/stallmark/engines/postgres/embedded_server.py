@@ -23,9 +23,8 @@ from urllib.parse import quote
 import psutil
 
 from stallmark.engines.abilities import Folders
-from stallmark.engines.postgres import MINIMUM_POOL_BYTES
-from stallmark.engines.postgres.embedded import copies, ownership
-from stallmark.engines.postgres.embedded.copies import (
+from stallmark.engines.postgres import MINIMUM_POOL_BYTES, embedded_copies, embedded_ownership
+from stallmark.engines.postgres.embedded_copies import (
     Snapshot,
     appearing,
     clear_outside,
@@ -34,7 +33,7 @@ from stallmark.engines.postgres.embedded.copies import (
     remove,
     sweep,
 )
-from stallmark.engines.postgres.embedded.ownership import (
+from stallmark.engines.postgres.embedded_ownership import (
     DATABASE,
     OUTSIDE_MARKER,
     claim,
@@ -191,8 +190,8 @@ class EmbeddedServer:
             return
         check_pool(self.buffer_pool_bytes)
         self._claim()
-        ownership.remove_segment(self.data, unfinished=True)
-        ownership.remove_segment(draft_of(self.data))
+        embedded_ownership.remove_segment(self.data, unfinished=True)
+        embedded_ownership.remove_segment(draft_of(self.data))
         sweep(self.folder)
         if not self.data.exists() and self.snapshot.label is not None:
             self.restore()  # an earlier restore was cut
@@ -219,7 +218,7 @@ class EmbeddedServer:
     def _claim(self) -> None:
         if self._lock is None:
             self._lock = claim(self.folder)
-            copies.leave_folders(self.folder)  # leftovers of a killed run
+            embedded_copies.leave_folders(self.folder)  # leftovers of a killed run
         end_leftover(self.data)
 
     def engage_devices(self) -> None:
@@ -330,10 +329,10 @@ class EmbeddedServer:
     def _move(self, to: Folders | None) -> None:
         """Remove the data, of which there is a copy, and have the next restore put it elsewhere."""
         self._drop_devices()
-        copies.leave_folders(self.folder)
+        embedded_copies.leave_folders(self.folder)
         self._placed = None
         if to:
-            copies.enter_folders(self.folder, to)
+            embedded_copies.enter_folders(self.folder, to)
             remove(self.data)  # few disks have room for three
             if self.wal_folder:
                 clear_outside(self.wal_folder)
@@ -364,7 +363,7 @@ class EmbeddedServer:
                     initdb, capture_output=True, text=True, start_new_session=True, env=environment_without_secrets()
                 )
             if result.returncode:
-                ownership.remove_segment(draft)
+                embedded_ownership.remove_segment(draft)
                 reason = failure_message("initdb", result.returncode, f"{result.stdout}\n{result.stderr}")
                 raise StallmarkError(f"PostgreSQL could not make a data directory in {self.folder}: {reason}")
             if self.wal_folder:

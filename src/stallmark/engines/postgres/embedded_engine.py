@@ -25,11 +25,10 @@ from stallmark.engines.abilities import (
     Tracing,
     VariantSetting,
 )
-from stallmark.engines.postgres import MINIMUM_POOL_BYTES, settings
-from stallmark.engines.postgres.embedded import copies
-from stallmark.engines.postgres.embedded.copies import bytes_in, shares_blocks
-from stallmark.engines.postgres.embedded.ownership import MARKER, is_of
-from stallmark.engines.postgres.embedded.server import EmbeddedServer, check_pool
+from stallmark.engines.postgres import MINIMUM_POOL_BYTES, embedded_copies, settings
+from stallmark.engines.postgres.embedded_copies import bytes_in, shares_blocks
+from stallmark.engines.postgres.embedded_ownership import MARKER, is_of
+from stallmark.engines.postgres.embedded_server import EmbeddedServer, check_pool
 from stallmark.engines.postgres.engine import SYSTEM_DATABASE, PostgresEngine
 from stallmark.errors import StallmarkError, as_reason
 from stallmark.storage.emulator.arrays import EmulatedArrays
@@ -171,7 +170,7 @@ class EmbeddedBackup(Backup):
         self._server.restore(to)
 
     def refuse_folders(self, to: Folders, size_bytes: int) -> None:
-        copies.refuse_impossible_folders(self._server.folder, to, size_bytes)
+        embedded_copies.refuse_impossible_folders(self._server.folder, to, size_bytes)
 
     def bring_home(self) -> None:
         self._server.bring_home()
