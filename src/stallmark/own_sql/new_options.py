@@ -21,7 +21,7 @@ STARTER_IN_T_SQL = STARTER.with_name("shop_t_sql")
 @click.option("--workload", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER",
               help="Write an example of your own SQL to FOLDER, instead of a scenario.")  # fmt: skip
 @click.option("--t-sql", is_flag=True, help="Write the example for SQL Server, not for PostgreSQL.")
-def sql_options(workload: Path | None, t_sql: bool) -> Path | None:
+def new_options(workload: Path | None, t_sql: bool) -> Path | None:
     if workload is None:
         if t_sql:
             raise click.UsageError("--t-sql is for an example of your own SQL: name its folder with --workload.")

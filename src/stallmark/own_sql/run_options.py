@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     "-f", "--file", "scripts", multiple=True, metavar="FILE[@WEIGHT]", help="Drive a script of pgbench; repeatable.",
 )  # fmt: skip
 @click.option("-D", "--define", "defined", multiple=True, metavar="NAME=VALUE", help="Set a variable of the scripts.")
-def sql_options(folder: str | None, scripts: "Sequence[str]", defined: "Sequence[str]") -> QuickScenario | None:
+def run_options(folder: str | None, scripts: "Sequence[str]", defined: "Sequence[str]") -> QuickScenario | None:
     """Without a SCENARIO, `--sql FOLDER` or `-f FILE` drives SQL of your own."""
     if folder and scripts:
         raise click.UsageError("--sql and -f are two loads: name one of them.")
