@@ -31,8 +31,8 @@ from stallmark.engines.postgres.embedded.programs import binary
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.engines.several import make_databases
 from stallmark.loaders.load import build
+from stallmark.own_sql.command import scripts_definition
 from stallmark.own_sql.folder import MOST_FILE_ROWS, read_definition
-from stallmark.own_sql.run_options import scripts_definition
 from stallmark.storage.emulator.models import ArrayModel
 from stallmark.transactions import define, find_workload
 from stallmark.transactions.workload import WorkloadContext
