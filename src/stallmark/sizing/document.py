@@ -20,7 +20,7 @@ from stallmark.report.document import (
     table_blocks,
 )
 from stallmark.report.renderers import in_json
-from stallmark.report.sections import summary
+from stallmark.report.sections.summary import findings_section
 from stallmark.report.table import Cell
 from stallmark.report.text import sentence
 from stallmark.report.text.device import EMULATED
@@ -46,7 +46,7 @@ def sizing_document(sizing: SizingSummary) -> Document:
     ]
     answers = [sentence(answer) for answer in sizing.answers]
     chart = latency_figure(sizing)
-    candidates = tables.candidates(sizing)
+    candidates = tables.candidates_table(sizing)
     # A peak that was not played makes the answer open, so it is marked.
     played = [Note(Cell("•", _mark(finding)), sentence(finding)) for finding in sizing.played]
     return Document(
@@ -74,7 +74,11 @@ def sizing_document(sizing: SizingSummary) -> Document:
             [Shown(candidates)],
             [Title(words.PLAYED), Notes(played)] if played else [],
             bullets([*sizing.findings, *sizing.memory]),
-            *([Shown(table)] for table in (tables.windows(sizing), tables.stand_in_quantities(sizing)) if table.rows),
+            *(
+                [Shown(table)]
+                for table in (tables.windows_table(sizing), tables.quantities_table(sizing))
+                if table.rows
+            ),
             bullets(sizing.cautions, "apart"),
             [Title(words.NOT_TESTED), *bullets(sizing.untested)],
         ],
@@ -88,20 +92,20 @@ def _mark(finding: Finding) -> str:
 def _sections(sizing: SizingSummary) -> Iterator[Section]:
     yield Section("untested", words.NOT_TESTED, [Words(words.UNTESTED, "lead"), *bullets(sizing.untested)])
     if sizing.findings:
-        yield summary.findings_section(sizing.findings)
-    matched = tables.stand_in_quantities(sizing)
+        yield findings_section(sizing.findings)
+    matched = tables.quantities_table(sizing)
     reached = table_blocks(
         matched if matched.rows else None, "Required and reached", "Required and reached", words.MATCHED
     )
-    windows = Shown(tables.windows(sizing), "The demand")
+    windows = Shown(tables.windows_table(sizing), "The demand")
     yield Section("demand", "The demand", [Words(words.DEMAND, "lead"), windows, *reached])
     if sizing.memory:
         yield Section("memory", "Memory", bullets(sizing.memory))
-    if levels := tables.levels(sizing):
+    if levels := tables.level_tables(sizing):
         blocks = [block for name, table in levels for block in table_blocks(table, f"Levels of {name}", name)]
         lead = Words(words.LEVELS, "lead")
         yield Section("levels", "Levels of the replay", [lead, *blocks], "every tried load")
-    facts = Facts([Pairs(pairs, name) for name, pairs in tables.facts(sizing)])
+    facts = Facts([Pairs(pairs, name) for name, pairs in tables.facts_of_candidates(sizing)])
     yield Section("environment", "Environment", [facts], "servers and records")
 
 

@@ -41,7 +41,7 @@ _SCALES = {"read_bytes": _MB, "log_bytes": _MB}
 STREAMS = ("reads", "writes", "log")
 
 
-def candidates(summary: SizingSummary) -> Table:
+def candidates_table(summary: SizingSummary) -> Table:
     """Return the table of candidates, with today's hardware below them."""
     today, need = summary.today, summary.need.multiple
     return Rows([*summary.candidates, *([today] if today else [])]).table(
@@ -91,7 +91,7 @@ def _plain(value: float | None) -> str:
     return format.NONE if value is None else format.exact(value)
 
 
-def windows(summary: SizingSummary) -> Table:
+def windows_table(summary: SizingSummary) -> Table:
     """Return the windows of the demand: the mean I/O of each, and its highest interval."""
     demand, first = summary.demand, next(iter(summary.demand.windows), None)
     return Rows(demand.windows).table(
@@ -123,7 +123,7 @@ def _kib(size: float, ios: float) -> float | None:
     return size / ios / 1024 if ios else None
 
 
-def stand_in_quantities(summary: SizingSummary) -> Table:
+def quantities_table(summary: SizingSummary) -> Table:
     """Return the target quantities of the stand-in per second, and the measured ones on each candidate."""
     by_candidate: dict[str, dict[str, Matched]] = {
         answer.name: {str(quantity.name): quantity for quantity in answer.sizing.stand_in.matched}
@@ -151,7 +151,7 @@ def _reached_cell(name: str, wanted: float | None, reached: float | None) -> str
     return Cell(f"{text} ({format.signed(ratio)})", "apart" if abs(ratio) > MATCHED_WITHIN else "")
 
 
-def levels(summary: SizingSummary) -> list[tuple[str, Table]]:
+def level_tables(summary: SizingSummary) -> list[tuple[str, Table]]:
     """Return the levels of each candidate's replay."""
     return [(answer.name, _levels(answer.sizing.replay)) for answer in summary.candidates if answer.sizing.replay]
 
@@ -197,7 +197,7 @@ def percentile(stream: Stream, share: float) -> float | None:
     return None
 
 
-def facts(summary: SizingSummary) -> list[tuple[str, list[tuple[str, str]]]]:
+def facts_of_candidates(summary: SizingSummary) -> list[tuple[str, list[tuple[str, str]]]]:
     """Return the known facts of each candidate's machine, storage and replay."""
     return [
         (answer.name, _facts(answer)) for answer in (*summary.candidates, *([summary.today] if summary.today else []))
