@@ -13,7 +13,6 @@ from stallmark.engines import several
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, NotGivenBack, ServerLost, StallmarkError, as_reason, as_sentence, in_words
-from stallmark.experiment.build_progress import show_build
 from stallmark.experiment.by_hand import LoadByHand
 from stallmark.experiment.companions import LoadMachines
 from stallmark.experiment.estimate import Estimate, estimate
@@ -30,7 +29,7 @@ from stallmark.experiment.preflight import (
     refuse_what_cannot_be,
     users_loads,
 )
-from stallmark.experiment.progress import Phase, Show
+from stallmark.experiment.progress import Phase, Show, show_build
 from stallmark.experiment.query_run import QueryRun
 from stallmark.experiment.remaining_runs import EarlierExperiment, RemainingRuns
 from stallmark.experiment.run import AnyRun, RunOrder
