@@ -22,7 +22,15 @@ from stallmark.experiment.progress import Phase
 from stallmark.experiment.query_run import RunningStreams
 from stallmark.experiment.raw_loads import RawLoads
 from stallmark.experiment.run import AnyRun, RunOrder
-from stallmark.experiment.work import Work, load_specs, on_machines, search_plan, with_databases, work_of_loads
+from stallmark.experiment.work import (
+    Work,
+    as_planned,
+    load_specs,
+    on_machines,
+    search_plan,
+    with_databases,
+    work_of_loads,
+)
 from stallmark.format import exact
 from stallmark.record.manifest.course import ExpectedMachines as RecordedMachines
 from stallmark.record.manifest.course import now
@@ -204,6 +212,7 @@ class Run(AnyRun):
         self._planned = {step.name: plan for step, plan in zip(self._timeline.steps, planned, strict=True)}
         self._plan = planned[0]
         self._expected, self._by_hand = expected, by_hand
+        self._most_users = by_hand.most_users if by_hand else as_planned
 
     def _plan_of(self, step: str) -> PlannedStep:
         """Return the size of each load in a step. In a step that was added meanwhile, by a search or by hand, only
@@ -213,14 +222,14 @@ class Run(AnyRun):
         return self._plan
 
     def _work(self) -> Work:
-        return work_of_loads(self._scenario, self._variant, self._engine.dialect, self._by_hand)
+        return work_of_loads(self._scenario, self._variant, self._engine.dialect, self._most_users)
 
     def _drive(self, writer: RecordWriter) -> str | None:
         if expected := self._expected:
             waited_for = RecordedMachines(count=expected.count, host=expected.host, port=expected.port)
             writer.update(expected_machines=waited_for)
             writer.save_manifest()
-        specs = load_specs(self._scenario, self._variant, self._order.place.repeat, self._by_hand)
+        specs = load_specs(self._scenario, self._variant, self._order.place.repeat, self._most_users)
         loads = with_databases(specs, self._engine)
         search = search_plan(self._scenario, self._variant)
         page = self._by_hand.page if self._by_hand else None
