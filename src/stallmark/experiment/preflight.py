@@ -14,7 +14,7 @@ from stallmark.engines.base import Engine
 from stallmark.engines.several import copied
 from stallmark.errors import StallmarkError
 from stallmark.experiment import raw_loads, storage_work
-from stallmark.experiment.by_hand import LoadByHand
+from stallmark.experiment.companions import LoadByHand
 from stallmark.experiment.work import MostUsers, as_planned, most_sessions, search_plan
 from stallmark.loaders.databases import foreign_object
 from stallmark.loaders.ledger import Entry

@@ -13,8 +13,7 @@ from stallmark.engines import several
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, NotGivenBack, ServerLost, StallmarkError, as_reason, as_sentence, in_words
-from stallmark.experiment.by_hand import LoadByHand
-from stallmark.experiment.companions import LoadMachines
+from stallmark.experiment.companions import LoadByHand, LoadMachines
 from stallmark.experiment.estimate import Estimate, estimate
 from stallmark.experiment.manifest import EndNote, Place, PreparedStorage
 from stallmark.experiment.placing import arrangement, locations

@@ -17,7 +17,7 @@ from stallmark.driver.searched_load import IOSample, SearchedLoad
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed
-from stallmark.experiment.by_hand import LoadByHand
+from stallmark.experiment.companions import LoadByHand
 from stallmark.experiment.progress import Phase
 from stallmark.experiment.query_run import RunningStreams
 from stallmark.experiment.raw_loads import RawLoads
