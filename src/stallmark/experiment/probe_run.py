@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from stallmark import format
 from stallmark.errors import StallmarkError
 from stallmark.experiment.manifest import EndNote
 from stallmark.experiment.progress import Show
-from stallmark.format import number, size
 from stallmark.leftovers import SHARED_MEMORY, temporary_name
 from stallmark.record.files import refuse_unwritable
 from stallmark.record.manifest.course import Scenario, Variant
@@ -99,7 +99,7 @@ def step_callback(show: Show, seconds: float) -> Progress:
     """Return a callback for `measure` that moves the bar on after each step of `seconds` seconds."""
 
     def progress(done: int, step: ProbeStep) -> None:
-        note = f"{step.pattern.title}, {step.outstanding} outstanding: {number(step.iops)} I/Os per second"
+        note = f"{step.pattern.title}, {step.outstanding} outstanding: {format.number(step.iops)} I/Os per second"
         show.advance(done * seconds, note)
 
     return progress
@@ -109,6 +109,6 @@ def step_callback(show: Show, seconds: float) -> Progress:
 def shown_file(show: Show, title: str, folder: Path, size_bytes: int) -> Iterator[ProbeFile]:
     """Make a file for a probe, showing a bar while it is written; remove it at the end."""
     with ExitStack() as kept:
-        with show.bar(f"{title}: writing a file of {size(size_bytes)}", None):
+        with show.bar(f"{title}: writing a file of {format.size(size_bytes)}", None):
             file = kept.enter_context(make_probe_file(folder, size_bytes))
         yield file
