@@ -1,4 +1,4 @@
-"""The runners of a scenario: its database, then every variant and repeat in run order, all in one folder; or its probes."""
+"""The runners of a scenario: of its database, then every variant and repeat in run order; or of its probes."""
 
 import os
 import time
