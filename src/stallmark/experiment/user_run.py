@@ -4,23 +4,20 @@ queries and raw I/O beside them where these are asked for.
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Any
 
 from stallmark.collectors.base import Row, Sink
 from stallmark.collectors.sampler import Sampler
 from stallmark.driver.controller import Drive, Interrupted, LoadProgress
 from stallmark.driver.load import ExpectedMachines
-from stallmark.driver.pacing import QueryQueue
 from stallmark.driver.searched_load import IOSample, SearchedLoad
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed
 from stallmark.experiment.companions import LoadByHand
 from stallmark.experiment.progress import Phase
-from stallmark.experiment.query_run import RunningStreams
-from stallmark.experiment.raw_loads import RawLoads
+from stallmark.experiment.raw_loads import LoadsBeside
 from stallmark.experiment.run import AnyRun, RunOrder
 from stallmark.experiment.work import (
     Work,
@@ -35,10 +32,9 @@ from stallmark.format import exact
 from stallmark.record.manifest.course import ExpectedMachines as RecordedMachines
 from stallmark.record.manifest.course import now
 from stallmark.record.manifest.workload import cut_short, ended_early
-from stallmark.record.schema import MAINTENANCE, QUERIES_LEFT
+from stallmark.record.schema import MAINTENANCE
 from stallmark.record.writer import RecordWriter
-from stallmark.scenarios.load import StreamsLoad
-from stallmark.scenarios.model import TimedScenario, Variant
+from stallmark.scenarios.model import TimedScenario
 from stallmark.scenarios.timed import PlannedStep
 from stallmark.scenarios.variant import During
 
@@ -124,73 +120,6 @@ class ConcurrentMaintenance:
             )
             if error and not cut:
                 return
-
-
-# The loads of a run that have no virtual users: streams of queries, and raw I/O. They follow the users' steps.
-class LoadsBeside:
-    """Streams and raw I/O of one run. Call `prepare`, then `enter` with the counts of each step as it
-    begins, `poll` in between, and `finish` whatever has happened."""
-
-    def __init__(
-        self,
-        scenario: TimedScenario,
-        variant: Variant,
-        engine: Engine,
-        writer: RecordWriter,
-        clock: Callable[[], float],
-    ):
-        seed, searched = scenario.contents.seed, scenario.searched_of(variant)
-        times = searched.times if searched else 1.0
-        self._raw = RawLoads(writer.manifest.loads, engine, writer, clock)
-        if any(isinstance(load, StreamsLoad) for load in scenario.loads_of(variant).values()):
-            writer.add_table("queries_left", QUERIES_LEFT)
-        self._streams = {
-            name: RunningStreams(name, load, seed, engine.database_of(load.workload), writer, clock, times)
-            for name, load in scenario.loads_of(variant).items()
-            if isinstance(load, StreamsLoad)
-        }
-
-    def prepare(self, say: Callable[[str], None]) -> None:
-        """Write the files of raw I/O, before anything is measured."""
-        self._raw.prepare(say)
-
-    def enter(self, counts: Mapping[str, int], cells: int = 1) -> None:
-        """Have every load as large as a step asks for; one that is not named rests."""
-        for name, streams in self._streams.items():
-            streams.run(counts.get(name, 0), cells)
-        self._raw.set(counts)
-
-    def set_rate(self, name: str, rate: float) -> None:
-        """Let the queries of a load come due at this rate per second from now on."""
-        self._streams[name].set_rate(rate)
-
-    def queues(self) -> dict[str, QueryQueue]:
-        """Return the queries that are due now, of each load that has them at a rate."""
-        return {name: queue for name, streams in self._streams.items() if (queue := streams.queue())}
-
-    def poll(self) -> None:
-        """Record what has been done. Raise Interrupted if the server is lost."""
-        for streams in self._streams.values():
-            streams.poll()
-        self._raw.poll()
-
-    def finish(self) -> None:
-        with ExitStack() as ends:
-            ends.callback(self._raw.finish)
-            for streams in self._streams.values():
-                ends.callback(streams.finish)
-
-    def left(self, name: str) -> dict[str, Any]:
-        """Return the work that a load left undone, for the manifest; empty for raw I/O. Call it after `finish`."""
-        return self._streams[name].left() if name in self._streams else {}
-
-    def notes(self) -> list[str]:
-        return [note for streams in self._streams.values() for note in streams.notes()]
-
-    @property
-    def ended(self) -> dict[str, tuple[int, str]]:
-        """Return the loads that ended early: after how many whole seconds, and why."""
-        return self._raw.ended
 
 
 class Run(AnyRun):
