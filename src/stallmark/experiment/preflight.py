@@ -13,7 +13,7 @@ from stallmark.engines.abilities import Ability, Missing, required
 from stallmark.engines.base import Engine
 from stallmark.engines.several import copied
 from stallmark.errors import StallmarkError
-from stallmark.experiment import raw_loads, storage_work
+from stallmark.experiment import loads_beside, storage_work
 from stallmark.experiment.companions import LoadByHand
 from stallmark.experiment.work import MostUsers, as_planned, most_sessions, search_plan
 from stallmark.loaders.databases import foreign_object
@@ -89,7 +89,7 @@ def _refuse_raw(scenario: TimedScenario, engine: Engine) -> None:
             for name, load in scenario.loads_of(variant).items()
             if isinstance(load, RawLoad)
         }
-        raw_loads.refuse_impossible(plans, engine, scenario.emulates(variant))
+        loads_beside.refuse_impossible(plans, engine, scenario.emulates(variant))
 
 
 def users_loads(scenario: TimedScenario) -> list[UsersLoad]:

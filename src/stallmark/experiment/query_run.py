@@ -9,7 +9,7 @@ from stallmark.driver.controller import Interrupted
 from stallmark.driver.query_streams import Query, QueryDrive, Refreshing, Stopwatch, StreamProgress, StreamStep
 from stallmark.engines.base import Engine
 from stallmark.experiment import progress
-from stallmark.experiment.raw_loads import drawn_query
+from stallmark.experiment.loads_beside import drawn_query
 from stallmark.experiment.run import AnyRun, RunOrder
 from stallmark.experiment.work import Work, phase_step, work_of_queries
 from stallmark.record.manifest.course import now

@@ -16,8 +16,8 @@ from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed
 from stallmark.experiment.companions import LoadByHand
+from stallmark.experiment.loads_beside import LoadsBeside
 from stallmark.experiment.progress import Phase
-from stallmark.experiment.raw_loads import LoadsBeside
 from stallmark.experiment.run import AnyRun, RunOrder
 from stallmark.experiment.work import (
     Work,
