@@ -29,13 +29,12 @@ from stallmark.experiment.preflight import (
     users_loads,
 )
 from stallmark.experiment.progress import Phase, Show, show_build
-from stallmark.experiment.query_run import QueryRun
 from stallmark.experiment.remaining_runs import EarlierExperiment, RemainingRuns
 from stallmark.experiment.run import AnyRun, RunOrder
 from stallmark.experiment.status import pace
 from stallmark.experiment.storage_work import StorageWork, carry_out_hook
 from stallmark.experiment.target import advice_on_unseen
-from stallmark.experiment.user_run import Run
+from stallmark.experiment.user_run import QueryRun, Run
 from stallmark.leftovers import SHARED_MEMORY, temporary_name
 from stallmark.loaders import ledger
 from stallmark.loaders.databases import build, databases, missing, read_entry
