@@ -13,6 +13,7 @@ from stallmark.engines import several
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, NotGivenBack, ServerLost, StallmarkError, as_reason, as_sentence, in_words
+from stallmark.experiment.any_run import AnyRun, RunOrder
 from stallmark.experiment.companions import LoadByHand, LoadMachines
 from stallmark.experiment.estimate import Estimate, estimate
 from stallmark.experiment.manifest import EndNote, Place, PreparedStorage
@@ -30,11 +31,10 @@ from stallmark.experiment.preflight import (
 )
 from stallmark.experiment.progress import Phase, Show, show_build
 from stallmark.experiment.remaining_runs import EarlierExperiment, RemainingRuns
-from stallmark.experiment.run import AnyRun, RunOrder
+from stallmark.experiment.runs import QueryRun, Run
 from stallmark.experiment.status import pace
 from stallmark.experiment.storage_work import StorageWork, carry_out_hook
 from stallmark.experiment.target import advice_on_unseen
-from stallmark.experiment.user_run import QueryRun, Run
 from stallmark.leftovers import SHARED_MEMORY, temporary_name
 from stallmark.loaders import ledger
 from stallmark.loaders.databases import build, databases, missing, read_entry

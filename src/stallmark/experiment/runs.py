@@ -1,5 +1,5 @@
-"""The two kinds of runs: of loads that are planned by time, in which virtual users execute transactions while collectors
-sample, and of the warehouse's queries, which streams execute to their end."""
+"""The two kinds of runs: of loads planned by time, in which virtual users execute transactions while collectors sample,
+and of the warehouse's queries, which streams execute to their end."""
 
 import threading
 import time
@@ -17,10 +17,10 @@ from stallmark.driver.searched_load import IOSample, SearchedLoad
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed
+from stallmark.experiment.any_run import AnyRun, RunOrder
 from stallmark.experiment.companions import LoadByHand
 from stallmark.experiment.loads_beside import LoadsBeside, drawn_query
 from stallmark.experiment.progress import Phase
-from stallmark.experiment.run import AnyRun, RunOrder
 from stallmark.experiment.work import (
     Work,
     as_planned,
