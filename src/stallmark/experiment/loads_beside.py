@@ -33,8 +33,7 @@ from stallmark.storage.probe.probe_file import make_probe_file, refuse_little_sp
 from stallmark.storage.probe.tool import find_tool
 from stallmark.storage.raw_load.arrivals import Plan, Work
 from stallmark.storage.raw_load.process import RawProcess, command
-from stallmark.transactions.warehouse.parameters import parameters
-from stallmark.transactions.warehouse.queries import MOST_STREAMS, order, text
+from stallmark.transactions.warehouse.queries import MOST_STREAMS, order, parameters, text
 
 # The raw loads: their files are written before the run, and read or written in the steps that have them.
 
