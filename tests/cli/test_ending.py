@@ -229,7 +229,7 @@ def test_work_that_was_stopped_says_so_although_its_report_fails(named, monkeypa
     room = "stallmark.storage"
     monkeypatch.setattr(f"{room}.programs.find_tool", lambda **_: None)
     monkeypatch.setattr(f"{room}.probe.refuse_memory", lambda folder: None)
-    monkeypatch.setattr("stallmark.experiment.probe_run.shown_file", lambda *_: nullcontext(ProbeFile(Path(), 1, True)))
+    monkeypatch.setattr("stallmark.experiment.runner.shown_file", lambda *_: nullcontext(ProbeFile(Path(), 1, True)))
     monkeypatch.setattr(f"{room}.probe.record_probe", lambda folder, *_: stop(folder))
     monkeypatch.setattr("stallmark.profile.collection.Collection.run", lambda collection: stop(collection.folder))
     result = stallmark(*named.split())

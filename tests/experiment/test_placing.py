@@ -36,8 +36,8 @@ from stallmark.errors import CallFailed, ErrorClass, StallmarkError
 from stallmark.experiment.placing import arrangement, locations, place
 from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
+from stallmark.experiment.runs import ConcurrentMaintenance, Run
 from stallmark.experiment.target import Target
-from stallmark.experiment.user_run import ConcurrentMaintenance, Run
 from stallmark.record.probe import DirectIo
 from stallmark.record.reader import Record, find_records
 from stallmark.record.writer import RecordWriter

@@ -13,7 +13,7 @@ from stallmark.analysis.finding import EndKind
 from stallmark.analysis.probe.experiment import summarise_probes
 from stallmark.cli.main import main
 from stallmark.errors import StallmarkError
-from stallmark.experiment import probe_run
+from stallmark.experiment import runner
 from stallmark.experiment.preflight import refuse_impossible_devices
 from stallmark.record.probe import Asked, ProbeStep
 from stallmark.record.reader import find_records
@@ -60,8 +60,8 @@ def found(monkeypatch):
         monkeypatch.setattr(
             f"stallmark.storage.{module}.find_tool", lambda *, emulated: Found("fio", "fio-3.99", "libaio")
         )
-    monkeypatch.setattr("stallmark.experiment.probe_run.find_tool", lambda *, emulated: None)
-    for module in ("storage.probe", "experiment.probe_run"):  # temporary folders are in memory on some machines
+    monkeypatch.setattr("stallmark.experiment.runner.find_tool", lambda *, emulated: None)
+    for module in ("storage.probe", "experiment.runner"):  # temporary folders are in memory on some machines
         monkeypatch.setattr(f"stallmark.{module}.refuse_memory", lambda folder: None)
     return asked
 
@@ -142,14 +142,14 @@ def test_a_probe_that_cannot_begin_is_told_by_the_record_before_it(found, write,
         (tmp_path / name).mkdir()
     monkeypatch.setenv("STALLMARK_HOME", str(tmp_path / "home"))
     variants = "".join(f"  - {{name: {name}, folder: {tmp_path / name}}}\n" for name in ("first", "second"))
-    real = probe_run.make_probe_file
+    real = runner.make_probe_file
 
     def full(folder, size_bytes):
         if folder.name == "second":
             raise OSError(28, "No space left on device", str(folder))
         return real(folder, size_bytes)
 
-    monkeypatch.setattr(probe_run, "make_probe_file", full)
+    monkeypatch.setattr(runner, "make_probe_file", full)
     result = run("run", write(RAW.partition("  - ")[0] + variants), "--out", str(tmp_path / "runs"))
     assert result.exit_code == 3 and "No space left on device" in result.stderr
     [record] = find_records([tmp_path / "runs" / path.name for path in (tmp_path / "runs").iterdir()])

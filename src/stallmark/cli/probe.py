@@ -68,7 +68,7 @@ def probe(
     to many outstanding I/Os, and removed. Nothing else is ever written: an existing file or device is only read, and
     only with --i-know.
     """
-    from stallmark.experiment.probe_run import shown_file, step_callback
+    from stallmark.experiment.runner import shown_file, step_callback
     from stallmark.record.files import refuse_unwritable
     from stallmark.record.manifest.course import Scenario, Variant
     from stallmark.record.probe import Asked
@@ -112,7 +112,7 @@ def run_probe_scenario(
 ) -> None:
     """Run a scenario about raw storage. `others` is True if options that do not apply to it were given."""
     from stallmark.experiment.estimate import estimate
-    from stallmark.experiment.probe_run import RawRunner
+    from stallmark.experiment.runner import RawRunner
     from stallmark.experiment.target import home
     from stallmark.report.text import experiment
 

@@ -180,8 +180,8 @@ def _run_sizing(
     from stallmark.loaders.warehouse import command
     from stallmark.report.text import experiment
     from stallmark.sizing.demand import demand_of
-    from stallmark.sizing.estimate import estimate_sizing
     from stallmark.sizing.runner import SizingRunner
+    from stallmark.sizing.scenario import estimate_sizing
     from stallmark.storage.programs import find_tool
 
     [variant] = scenario.variants

@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import Any
 
 from stallmark.errors import StallmarkError
-from stallmark.own_sql.pgbench import functions
-from stallmark.own_sql.pgbench.functions import ANY, DRAWS, FUNCTIONS, HASH, OPERATORS, Value, as_bool, as_value, call
+from stallmark.own_sql import pgbench_functions
+from stallmark.own_sql.pgbench_functions import ANY, DRAWS, FUNCTIONS, HASH, OPERATORS, Value, as_bool, as_value, call
 
 Variables = MutableMapping[str, Any]
 Evaluate = Callable[[Variables, random.Random], Value]
@@ -124,7 +124,7 @@ class _Parser:
                 # This number is out of range for a bigint, except with the minus before it.
                 if self._next() == ("integer", str(2**63)):
                     self.position += 1
-                    return _constant(functions.LEAST)
+                    return _constant(pgbench_functions.LEAST)
                 return _applied(OPERATORS["-"], [_constant(0), self._unary()])
             if self._takes("~"):
                 return _applied(OPERATORS["#"], [_constant(-1), self.level(_ADDITIVE)])  # + and * bind first
@@ -136,7 +136,7 @@ class _Parser:
         kind, text = self._next() or ("end", "the end")
         self.position += 1
         if kind == "integer":
-            if int(text) > functions.MOST:
+            if int(text) > pgbench_functions.MOST:
                 raise StallmarkError(f"{text} is out of range for a bigint")
             return _constant(int(text))
         if kind == "double":
@@ -153,7 +153,7 @@ class _Parser:
 
     def _variable(self, name: str) -> Expression:
         if name in self.constants:
-            with suppress(functions.ExpressionError):  # a text, which only a statement can take
+            with suppress(pgbench_functions.ExpressionError):  # a text, which only a statement can take
                 return _constant(as_value(self.constants[name]))
         return _variable(name)
 
@@ -188,7 +188,7 @@ class _Parser:
 
         def evaluate(variables: Variables, rng: random.Random) -> Value:
             for condition, result in branches:
-                if functions.is_true(condition(variables, rng)):
+                if pgbench_functions.is_true(condition(variables, rng)):
                     return result(variables, rng)
             return otherwise(variables, rng)
 
@@ -229,13 +229,13 @@ def _applied(function: Callable[..., Value], arguments: Sequence[Expression]) ->
     if all(argument.constant for argument in arguments):
         try:
             return _constant(evaluate({}, random.Random()))
-        except functions.ExpressionError:
+        except pgbench_functions.ExpressionError:
             pass  # the error is raised at run time, as in pgbench, and only if the expression is reached
     return Expression(evaluate, names)
 
 
 def _tested(left: Expression, value: Value) -> Expression:
-    return Expression(lambda variables, rng: functions.equal_types(left(variables, rng), value), left.names)
+    return Expression(lambda variables, rng: pgbench_functions.equal_types(left(variables, rng), value), left.names)
 
 
 def _negated(tested: Expression) -> Expression:

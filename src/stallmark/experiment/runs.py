@@ -1,38 +1,49 @@
-"""A run whose load is planned by time: virtual users execute transactions while collectors sample, with streams of
-queries and raw I/O beside them where these are asked for.
-"""
+"""The two kinds of runs: of loads planned by time, in which virtual users execute transactions while collectors sample,
+and of the warehouse's queries, which streams execute to their end."""
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import Any
+from functools import partial
 
+from stallmark.analysis.read.queries import PHASES
 from stallmark.collectors.base import Row, Sink
 from stallmark.collectors.sampler import Sampler
 from stallmark.driver.controller import Drive, Interrupted, LoadProgress
 from stallmark.driver.load import ExpectedMachines
-from stallmark.driver.pacing import QueryQueue
+from stallmark.driver.query_streams import Query, QueryDrive, Refreshing, Stopwatch, StreamProgress, StreamStep
 from stallmark.driver.searched_load import IOSample, SearchedLoad
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed
-from stallmark.experiment.by_hand import LoadByHand
+from stallmark.experiment.any_run import AnyRun, RunOrder
+from stallmark.experiment.companions import LoadByHand
+from stallmark.experiment.loads_beside import LoadsBeside, drawn_query
 from stallmark.experiment.progress import Phase
-from stallmark.experiment.query_run import RunningStreams
-from stallmark.experiment.raw_loads import RawLoads
-from stallmark.experiment.run import AnyRun, RunOrder
-from stallmark.experiment.work import Work, load_specs, on_machines, search_plan, with_databases, work_of_loads
+from stallmark.experiment.work import (
+    Work,
+    as_planned,
+    load_specs,
+    on_machines,
+    phase_step,
+    search_plan,
+    with_databases,
+    work_of_loads,
+    work_of_queries,
+)
 from stallmark.format import exact
 from stallmark.record.manifest.course import ExpectedMachines as RecordedMachines
 from stallmark.record.manifest.course import now
 from stallmark.record.manifest.workload import cut_short, ended_early
-from stallmark.record.schema import MAINTENANCE, QUERIES_LEFT
+from stallmark.record.schema import MAINTENANCE
 from stallmark.record.writer import RecordWriter
-from stallmark.scenarios.load import StreamsLoad
-from stallmark.scenarios.model import TimedScenario, Variant
+from stallmark.scenarios.model import QueryScenario, TimedScenario
+from stallmark.scenarios.queries import Phase as QueryPhase
 from stallmark.scenarios.timed import PlannedStep
 from stallmark.scenarios.variant import During
+from stallmark.transactions.warehouse.queries import POWER, order
+from stallmark.transactions.warehouse.refresh import Refresh
 
 # The way of the server's I/O counters, while a run goes on, to the search that judges by them.
 
@@ -118,73 +129,6 @@ class ConcurrentMaintenance:
                 return
 
 
-# The loads of a run that have no virtual users: streams of queries, and raw I/O. They follow the users' steps.
-class LoadsBeside:
-    """Streams and raw I/O of one run. Call `prepare`, then `enter` with the counts of each step as it
-    begins, `poll` in between, and `finish` whatever has happened."""
-
-    def __init__(
-        self,
-        scenario: TimedScenario,
-        variant: Variant,
-        engine: Engine,
-        writer: RecordWriter,
-        clock: Callable[[], float],
-    ):
-        seed, searched = scenario.contents.seed, scenario.searched_of(variant)
-        times = searched.times if searched else 1.0
-        self._raw = RawLoads(writer.manifest.loads, engine, writer, clock)
-        if any(isinstance(load, StreamsLoad) for load in scenario.loads_of(variant).values()):
-            writer.add_table("queries_left", QUERIES_LEFT)
-        self._streams = {
-            name: RunningStreams(name, load, seed, engine.database_of(load.workload), writer, clock, times)
-            for name, load in scenario.loads_of(variant).items()
-            if isinstance(load, StreamsLoad)
-        }
-
-    def prepare(self, say: Callable[[str], None]) -> None:
-        """Write the files of raw I/O, before anything is measured."""
-        self._raw.prepare(say)
-
-    def enter(self, counts: Mapping[str, int], cells: int = 1) -> None:
-        """Have every load as large as a step asks for; one that is not named rests."""
-        for name, streams in self._streams.items():
-            streams.run(counts.get(name, 0), cells)
-        self._raw.set(counts)
-
-    def set_rate(self, name: str, rate: float) -> None:
-        """Let the queries of a load come due at this rate per second from now on."""
-        self._streams[name].set_rate(rate)
-
-    def queues(self) -> dict[str, QueryQueue]:
-        """Return the queries that are due now, of each load that has them at a rate."""
-        return {name: queue for name, streams in self._streams.items() if (queue := streams.queue())}
-
-    def poll(self) -> None:
-        """Record what has been done. Raise Interrupted if the server is lost."""
-        for streams in self._streams.values():
-            streams.poll()
-        self._raw.poll()
-
-    def finish(self) -> None:
-        with ExitStack() as ends:
-            ends.callback(self._raw.finish)
-            for streams in self._streams.values():
-                ends.callback(streams.finish)
-
-    def left(self, name: str) -> dict[str, Any]:
-        """Return the work that a load left undone, for the manifest; empty for raw I/O. Call it after `finish`."""
-        return self._streams[name].left() if name in self._streams else {}
-
-    def notes(self) -> list[str]:
-        return [note for streams in self._streams.values() for note in streams.notes()]
-
-    @property
-    def ended(self) -> dict[str, tuple[int, str]]:
-        """Return the loads that ended early: after how many whole seconds, and why."""
-        return self._raw.ended
-
-
 class Run(AnyRun):
     """A run of loads. With `expected` the users are on other machines; `by_hand`, somebody changes their number."""
 
@@ -204,6 +148,7 @@ class Run(AnyRun):
         self._planned = {step.name: plan for step, plan in zip(self._timeline.steps, planned, strict=True)}
         self._plan = planned[0]
         self._expected, self._by_hand = expected, by_hand
+        self._most_users = by_hand.most_users if by_hand else as_planned
 
     def _plan_of(self, step: str) -> PlannedStep:
         """Return the size of each load in a step. In a step that was added meanwhile, by a search or by hand, only
@@ -213,14 +158,14 @@ class Run(AnyRun):
         return self._plan
 
     def _work(self) -> Work:
-        return work_of_loads(self._scenario, self._variant, self._engine.dialect, self._by_hand)
+        return work_of_loads(self._scenario, self._variant, self._engine.dialect, self._most_users)
 
     def _drive(self, writer: RecordWriter) -> str | None:
         if expected := self._expected:
             waited_for = RecordedMachines(count=expected.count, host=expected.host, port=expected.port)
             writer.update(expected_machines=waited_for)
             writer.save_manifest()
-        specs = load_specs(self._scenario, self._variant, self._order.place.repeat, self._by_hand)
+        specs = load_specs(self._scenario, self._variant, self._order.place.repeat, self._most_users)
         loads = with_databases(specs, self._engine)
         search = search_plan(self._scenario, self._variant)
         page = self._by_hand.page if self._by_hand else None
@@ -317,3 +262,105 @@ def _finish(drive: Drive, beside: LoadsBeside, writer: RecordWriter) -> None:
         writer.update(
             unheard=drive.lost_reports(), left_waiting=drive.left_waiting(), load_machines=drive.load_machines
         )
+
+
+# A run of the warehouse's queries: streams execute them while collectors sample, each stream to its end.
+class QueryRun(AnyRun):
+    """A run of queries, by phases.
+
+    Power: refresh, the 22 queries one after the other, refresh. Throughput: streams of the 22 queries at once, and one
+    stream that refreshes as often. Each: single queries, the whole list at one degree of parallelism before the next
+    degree. So a query finds in the pool what the others left there, and not its own pages from the degree before.
+    """
+
+    _scenario: QueryScenario
+
+    def __init__(self, scenario: QueryScenario, engine: Engine, order: RunOrder):
+        super().__init__(scenario, engine, order)
+        self._queries = scenario.queries
+        self._refresh = Refresh(engine, scenario.workload.scale["factor"])
+        self._done = 0
+
+    def _work(self) -> Work:
+        return work_of_queries(self._scenario, self._workload, self._dops())
+
+    def _mend(self) -> None:
+        if left := self._refresh.pending():
+            self._refresh.repair()
+            self._notes.append(f"{left} The old ones were deleted before this run began.")
+        if self._queries.refreshes:
+            self._refresh.check_left(self._sets())
+
+    def _sets(self) -> int:
+        """Return the number of refresh sets still needed: by this run, and by later ones that begin at its end."""
+        sets = {"power": 1, "throughput": self._scenario.streams, "each": 0}
+        runs = len(self._scenario.run_order()) - self._order.place.sequence + 1
+        # Sets that later runs will use must exist now, unless each run starts from the loaded data.
+        executions = sum(sets[phase] for phase in self._queries.phases)
+        return executions * (runs if self._scenario.reset == "continue" else 1)
+
+    def _drive(self, writer: RecordWriter) -> str | None:
+        phases = [(phase, list(self._streams(phase))) for phase in self._queries.phases]
+        total = sum(len(steps) for _, streams in phases for _, steps in streams)
+        clock = Stopwatch()
+        drive = QueryDrive(self._engine, writer, self._queries.timeout, clock, self._scenario.workload.name)
+        sampler = Sampler(self._collectors, writer.append, clock)
+        try:
+            with (
+                self._given_back(sampler, writer, drive.finish, drive.notes),
+                self._watch,
+                self._show.bar(f"{self._title}: running", None, Phase.MEASURING),
+            ):
+                # From here on an emulated array is slow: preparation was done at full speed.
+                self._engine.devices.engage()
+                writer.update(started=now())
+                writer.save_manifest()
+                clock.start()
+                sampler.start()
+                for phase, streams in phases:
+                    show = partial(self._show_phase, phase, total)
+                    began, ended = drive.follow(phase, streams, show, self._check_server)
+                    self._done += sum(len(steps) for _, steps in streams)
+                    users = sum(any(isinstance(step, Query) for step in steps) for _, steps in streams)
+                    writer.update(steps=(*writer.manifest.steps, phase_step(phase, users, began, ended)))
+                    writer.save_manifest()
+        except Interrupted as interruption:
+            return str(interruption)
+        return None
+
+    def _streams(self, phase: QueryPhase) -> Iterator[tuple[int, Sequence[StreamStep]]]:
+        """Yield number and steps of each stream of a phase, with every text made."""
+        refresh = self._refresh
+        first = Refreshing("RF1", lambda: refresh.insert().rows, refresh.prepare)
+        last = Refreshing("RF2", lambda: refresh.delete().rows)
+        refreshes = self._queries.refreshes
+        if phase == "power":
+            queries = [self._query(query, POWER, None) for query in order(POWER)]
+            yield POWER, [first, *queries, last] if refreshes else queries
+        elif phase == "throughput":
+            count = self._scenario.streams
+            for stream in range(1, count + 1):
+                yield stream, [self._query(query, stream, None) for query in order(stream)]
+            if refreshes:
+                yield count + 1, [first, last] * count
+        else:
+            only = self._queries.only or self._scenario.query_streams.queries
+            yield POWER, [self._query(query, POWER, dop) for dop in self._dops() for query in only]
+
+    def _query(self, query: int, stream: int, dop: int | None) -> Query:
+        return drawn_query(query, stream, self._scenario.workload, self._engine.dialect, dop)
+
+    def _dops(self) -> list[int | None]:
+        """Return the degrees of parallelism that the scenario asks for, `all` as the number of cores; [None] where it
+        asks for none."""
+        if self._queries.dop is None:
+            return [None]
+        cores = self._engine.cores()
+        return list(dict.fromkeys(cores if dop == "all" else dop for dop in self._queries.dop))
+
+    def _show_phase(self, phase: QueryPhase, total: int, progress: StreamProgress) -> None:
+        done = self._done + progress.done
+        note = f"{PHASES[phase]}, {', '.join(progress.under_way) or 'at its end'}, {done} of {total} done"
+        if progress.failed:
+            note += f", {progress.failed} failed"
+        self._show.advance(done, note, total)

@@ -1,4 +1,4 @@
-"""pgbench's functions: values of the same type and size, and draws of the same distributions."""
+"""pgbench's functions as they are: values of the same type and size, and draws of the same distributions."""
 
 import math
 import random

@@ -16,17 +16,7 @@ from stallmark.record.manifest.storage import EmulatedArray, ServiceLevelObjecti
 from stallmark.record.manifest.workload import LimitSeen
 from stallmark.record.probe import DirectIo, coarser
 from stallmark.sizing.manifest import Decides, Piece, Replay, ReplayLevel, Stream, StreamName, Window, WindowSeen
-from stallmark.sizing.replay.play import (
-    STREAMS,
-    WARM_UP_S,
-    Issued,
-    Player,
-    Span,
-    due_ios,
-    length_s,
-    pieces_of,
-    spans_of,
-)
+from stallmark.sizing.replay_io import STREAMS, WARM_UP_S, Issued, Player, Span, due_ios, length_s, pieces_of, spans_of
 from stallmark.stats.ceiling_search import LevelResult, Next, SearchSpec, Verdict, enough, judge, search
 from stallmark.storage.direct_io import direct_io, least_direct_bytes
 from stallmark.storage.emulator.arrays import EmulatedArrays

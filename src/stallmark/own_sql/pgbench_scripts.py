@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from stallmark.errors import StallmarkError
-from stallmark.own_sql.pgbench.expressions import Expression, compile_expression
+from stallmark.own_sql.pgbench_expressions import Expression, compile_expression
 from stallmark.own_sql.statements import Kind, Statement, split
 
 _REFUSED = {

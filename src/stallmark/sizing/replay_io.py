@@ -1,4 +1,4 @@
-"""One level of a replay: the schedule of its I/Os, and `fio`, which issues them."""
+"""The I/Os of a level of a replay: when each is due, and `fio`, which issues them."""
 
 import math
 import os
