@@ -28,8 +28,8 @@ from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
 from stallmark.scenarios.storage import FileSize
 from stallmark.scenarios.variant import Tolerance
 from stallmark.stats.ceiling_search import SearchSpec
-from stallmark.storage.probe.patterns import MOST_OUTSTANDING, NAMES, RawPattern, find_pattern
-from stallmark.storage.raw_load.arrivals import MOST_PER_S
+from stallmark.storage.arrivals import MOST_PER_S
+from stallmark.storage.patterns import MOST_OUTSTANDING, NAMES, RawPattern, find_pattern
 from stallmark.transactions import WORKLOADS, find_workload
 from stallmark.transactions.warehouse import MOST_STREAMS
 from stallmark.transactions.workload import background_per_user

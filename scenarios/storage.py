@@ -13,15 +13,8 @@ from stallmark.record.probe import Asked
 from stallmark.redact import names_secret
 from stallmark.scenarios.section import MOST_VARIANTS, NamedApart, Rising, Section, Titled, VariantName
 from stallmark.storage.emulator.models import ArrayModel, FlashCache, FlashTier
-from stallmark.storage.probe.patterns import (
-    MOST_OUTSTANDING,
-    OUTSTANDING,
-    PATTERNS,
-    SHORT_STEPS,
-    find_patterns,
-    steps_of,
-)
-from stallmark.storage.probe.probe_file import LEAST_BYTES
+from stallmark.storage.patterns import MOST_OUTSTANDING, OUTSTANDING, PATTERNS, SHORT_STEPS, find_patterns, steps_of
+from stallmark.storage.probe_file import LEAST_BYTES
 
 # The `array:` section: facts of the storage array that cannot be queried, written down by the operator.
 #
