@@ -1,15 +1,12 @@
-"""The buffer pool before a run, and an administrator's work beside it."""
+"""The buffer pool, emptied or filled before a run."""
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any
 
 from stallmark.engines import sql_file
-from stallmark.engines.abilities import Caches, Maintenance, MaintenanceWork, Prefill
-from stallmark.engines.mssql import odbc, server
+from stallmark.engines.abilities import Caches, Prefill
 from stallmark.engines.mssql.odbc import api, failed, is_gone, rows
 from stallmark.engines.mssql.odbc import name as quoted
-from stallmark.engines.mssql.server import AZURE, ENTERPRISE, SQL_SERVER_2022, Server
+from stallmark.engines.mssql.server import SQL_SERVER_2022, Server, auto_close_advice
 from stallmark.errors import StallmarkError
 
 # The buffer pool, emptied or filled before a run.
@@ -115,7 +112,7 @@ class MssqlPrefill(Prefill):
     def refusal(self) -> str | None:
         if self._server.is_babelfish:
             return "Babelfish does not tell how large its indexes are"
-        return server.auto_close_advice(self._server)
+        return auto_close_advice(self._server)
 
     def fill(self, *schemas: str) -> int:
         """Scan every index, schema by schema, the smallest first; return the bytes that were read or found."""
@@ -129,73 +126,3 @@ class MssqlPrefill(Prefill):
                     cursor.execute(f"SELECT {', '.join(read)} FROM {table} WITH (INDEX({index}), TABLOCK)").fetchall()
                     total += pages * 8192
         return total
-
-
-# The work of an administrator beside users: a backup, a check of the database, a rebuild of indexes.
-
-
-# A copy only: the owner's chain of backups goes on as it was.
-_BACKUP = "BACKUP DATABASE {name} TO DISK = {disk} WITH COPY_ONLY, INIT"
-_CHECK = "DBCC CHECKDB WITH NO_INFOMSGS"
-_REBUILD = "ALTER INDEX ALL ON {name} REBUILD WITH (ONLINE = {state})"
-_PERMITTED = (
-    "SELECT HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), N'DATABASE', N'BACKUP DATABASE'), IS_ROLEMEMBER(N'db_owner')"
-)
-
-
-class MssqlMaintenance(Maintenance):
-    def __init__(self, server: Server, statement: Callable[[Server, str], str], *, backs_up: bool = False):
-        self._server = server
-        self._statement = statement
-        self._backs_up = backs_up
-
-    def refusal(self) -> str | None:
-        if self._server.is_babelfish:
-            return f"{self._server.identity().product} has no such statement"
-        if self._backs_up and (reason := self._server.service.no_backup_reason):
-            return reason
-        [(may_back_up, owner)] = self._server.query(_PERMITTED)
-        if not (may_back_up if self._backs_up else owner):
-            return f"this login may not: {'GRANT BACKUP DATABASE TO it' if self._backs_up else 'make it a db_owner'}"
-        return None
-
-    def open(self, name: str) -> "_Work":
-        return _Work(self._server.connect("stallmark-maintenance"), self._statement(self._server, name))
-
-
-class _Work(MaintenanceWork):
-    def __init__(self, connection: Any, statement: str):
-        self._connection, self._statement = connection, statement
-        self._cursor = connection.cursor()
-
-    def execute(self) -> None:
-        try:
-            odbc.rows(self._cursor.execute(self._statement))
-        except api().Error as error:
-            raise failed(error) from None
-
-    def cancel(self) -> None:
-        with suppress(api().Error):
-            self._cursor.cancel()
-
-    def close(self) -> None:
-        with suppress(api().Error):
-            self._connection.close()
-
-
-def maintenance(server: Server) -> Mapping[str, MssqlMaintenance]:
-    return {
-        "backup": MssqlMaintenance(server, _backup, backs_up=True),
-        "check": MssqlMaintenance(server, lambda *_: _CHECK),
-        "rebuild": MssqlMaintenance(server, _rebuild),
-    }
-
-
-def _backup(server: Server, file: str) -> str:
-    return _BACKUP.format(name=odbc.name(server.address.database), disk=odbc.text(file))
-
-
-def _rebuild(server: Server, table: str) -> str:
-    """Return the statement; online where the edition can, else users wait for the table."""
-    name = ".".join(map(odbc.name, table.split(".")))
-    return _REBUILD.format(name=name, state="ON" if server.edition in (ENTERPRISE, *AZURE) else "OFF")
