@@ -22,10 +22,9 @@ from stallmark.engines.journal import give_back_each
 from stallmark.engines.mssql import lock, server, settings
 from stallmark.engines.mssql.backup import MssqlBackup, MssqlUserBackup
 from stallmark.engines.mssql.bulk import INSERTED_INSTEAD, BulkCopyWriter, Copier, InsertWriter, NoBulkCopy
-from stallmark.engines.mssql.caches import MssqlCaches, MssqlPrefill
 from stallmark.engines.mssql.chosen_settings import MssqlSettings
 from stallmark.engines.mssql.examine import UPDATEABILITY, examine
-from stallmark.engines.mssql.memory import MssqlMemory, target_bytes
+from stallmark.engines.mssql.memory import MssqlCaches, MssqlMemory, MssqlPrefill, target_bytes
 from stallmark.engines.mssql.odbc import api, failed, rows, text
 from stallmark.engines.mssql.odbc import name as quoted
 from stallmark.engines.mssql.server import AZURE, ENTERPRISE, SQL_SERVER_2019, Server
