@@ -29,10 +29,15 @@ from stallmark.engines.abilities import (
 from stallmark.engines.base import MOST_READ, READ_ONLY, ROWS_AT_ONCE, Engine, Login, ServerIdentity, ServerSettings
 from stallmark.engines.journal import give_back_each
 from stallmark.engines.postgres import address, lock
-from stallmark.engines.postgres.queries import PostgresBulkWriter, PostgresPrefill, PostgresQueries, maintenance
-from stallmark.engines.postgres.restore import Archive
 from stallmark.engines.postgres.session import REFUSE_WRITES, PostgresSession, classify, first_line
 from stallmark.engines.postgres.settings import PostgresMemory, PostgresSettings, RestartedCaches
+from stallmark.engines.postgres.statements import (
+    Archive,
+    PostgresBulkWriter,
+    PostgresPrefill,
+    PostgresQueries,
+    maintenance,
+)
 from stallmark.engines.reach import find_server, is_here, shares_paths
 from stallmark.errors import CallFailed, ErrorClass, NoConnection, NotGivenBack, StallmarkError, in_words
 from stallmark.stopping import StopSignal, later
