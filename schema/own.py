@@ -18,11 +18,11 @@ from stallmark.schema.deploy import connected, schemas_of
 # batch, written in the transaction of the batch itself, so that a killed load loses and doubles nothing.
 
 
-METADATA = MetaData(schema="stallmark")
+OWN_TABLES = MetaData(schema="stallmark")
 
 DATABASE = Table(
     "database",
-    METADATA,
+    OWN_TABLES,
     Column("only_row", Integer, primary_key=True, autoincrement=False),
     Column("workload", String(40), nullable=False),
     Column("version", Integer, nullable=False),
@@ -36,7 +36,7 @@ DATABASE = Table(
 )
 LEDGER = Table(
     "ledger",
-    METADATA,
+    OWN_TABLES,
     Column("table_group", String(40), primary_key=True),
     Column("batch", Integer, primary_key=True, autoincrement=False),
     Column("row_count", BigInteger),  # NULL while the batch has begun and is not in
@@ -67,7 +67,7 @@ def routines(workload: Deployable, dialect: str) -> set[tuple[str, str]]:
 def things_of_others(used: Mapping[str, Sequence[str]], dialect: str, *workloads: Deployable) -> list[str]:
     """Return the things that belong neither to the workloads nor to the ledger, as schema.name. `used`: as
     `Engine.schemas_in_use` returns it."""
-    own = {(str(table.schema), table.name) for table in METADATA.tables.values()}
+    own = {(str(table.schema), table.name) for table in OWN_TABLES.tables.values()}
     for workload in workloads:
         own.update((str(table.schema), table.name) for table in workload.metadata.tables.values())
         own.update(routines(workload, dialect))
@@ -102,7 +102,7 @@ def drop_schemas(engine: Engine, workloads: Sequence[Deployable]) -> list[str]:
         existing = set(sa.inspect(connection).get_schema_names())
         owned = [
             (metadata, [schema for schema in schemas_of(metadata) if schema in existing])
-            for metadata in (*(workload.metadata for workload in workloads), METADATA)
+            for metadata in (*(workload.metadata for workload in workloads), OWN_TABLES)
         ]
         _refuse_others(engine, workloads, {schema for _, schemas in owned for schema in schemas})
         ours = {routine for workload in workloads for routine in routines(workload, engine.dialect)}
