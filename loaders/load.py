@@ -17,7 +17,7 @@ from stallmark.loaders.ledger import Identity
 from stallmark.loaders.plan import Batch, BatchShare, Loader, LoadPlan, Scale, checked_seed, loader_for
 from stallmark.schema import deploy, parts_of, versions_in
 from stallmark.schema.ddl import Ddl, ddl_of
-from stallmark.schema.own import OWN_TABLES, Deployable, things_of_others
+from stallmark.schema.deploy import OWN_TABLES, Deployable, things_of_others
 
 # Measure how compressible a loaded database is: compressible data flatters storage that compresses inline.
 

@@ -19,7 +19,7 @@ from stallmark.errors import CallFailed, StallmarkError
 from stallmark.schema import ddl, deploy
 from stallmark.schema.bank import tables as bank
 from stallmark.schema.ddl import ddl_of
-from stallmark.schema.own import OWN_TABLES, drop_schemas, routines, things_of_others
+from stallmark.schema.deploy import OWN_TABLES, drop_schemas, routines, things_of_others
 from stallmark.transactions import WORKLOADS, find_workload
 
 PROCEDURES = "CREATE OR REPLACE FUNCTION shop.one() RETURNS int LANGUAGE sql AS 'SELECT 1'"

@@ -8,8 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from stallmark.engines.mssql.engine import MssqlEngine
-from stallmark.schema.deploy import connected
-from stallmark.schema.own import OWN_TABLES
+from stallmark.schema.deploy import OWN_TABLES, connected
 from support.tds import odbc
 from support.tds.answers import Rows
 from support.tds.datatypes import BIGINT, BIT, FLOAT, INT, nvarchar

@@ -22,8 +22,7 @@ from stallmark.loaders.plan import loader_for
 from stallmark.scenarios.model import AnyScenario, TimedScenario, WorkloadChoice
 from stallmark.scenarios.variant import OwnReset
 from stallmark.schema import are_apart, parts_of
-from stallmark.schema.deploy import schemas_of
-from stallmark.schema.own import OWN_TABLES, in_short, things_of_others
+from stallmark.schema.deploy import OWN_TABLES, in_short, schemas_of, things_of_others
 from stallmark.transactions import find_workload, known_name
 
 # Things and sessions of others in a server's databases: load beside them would disturb somebody.
