@@ -9,9 +9,9 @@ from pydantic import Field, Tag
 
 from stallmark.errors import StallmarkError
 from stallmark.quantities import PoolSize
+from stallmark.scenarios import MAPPING, MOST_VARIANTS, WORD, EachOnce, NamedApart, Titled, WordOrMapping
 from stallmark.scenarios.database import BackupChoice, DatabaseChoice, WorkloadChoice
 from stallmark.scenarios.load import ServiceLevelChoice
-from stallmark.scenarios.section import MAPPING, MOST_VARIANTS, WORD, EachOnce, NamedApart, Titled, WordOrMapping
 from stallmark.scenarios.storage import Array, EmulatedArrays, PreconditionChoice, Probed
 from stallmark.scenarios.variant import (
     Cost,

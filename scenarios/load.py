@@ -23,8 +23,8 @@ from stallmark.errors import mistake
 from stallmark.quantities import IoRate, Rate, Seconds
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.record.manifest.workload import RawPlan
+from stallmark.scenarios import MAPPING, WORD, Section, WordOrMapping
 from stallmark.scenarios.database import Measures, OwnSql, Weight, WorkloadChoice, one_of, with_definition
-from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
 from stallmark.scenarios.storage import FileSize
 from stallmark.scenarios.variant import Tolerance
 from stallmark.stats.ceiling_search import SearchSpec

@@ -15,9 +15,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
+from stallmark.scenarios import Rising, refusing
 from stallmark.scenarios.database import DatabaseChoice, Seed, WorkloadChoice
 from stallmark.scenarios.load import Load, RawLoad, Search, StreamsLoad, UsersLoad
-from stallmark.scenarios.section import Rising, refusing
 from stallmark.scenarios.timed import PlannedStep, Searched, TimedScenario
 from stallmark.scenarios.variant import Variant
 from stallmark.schema import joined, parts_of

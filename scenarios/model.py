@@ -14,11 +14,11 @@ from pydantic.json_schema import models_json_schema
 from stallmark import capabilities
 from stallmark.errors import StallmarkError
 from stallmark.quantities import PoolSize, write_duration
+from stallmark.scenarios import Section, Titled
 from stallmark.scenarios.base import AnyScenario, Observation
 from stallmark.scenarios.database import WorkloadChoice
 from stallmark.scenarios.loads import LoadsScenario
 from stallmark.scenarios.queries import QueryScenario
-from stallmark.scenarios.section import Section, Titled
 from stallmark.scenarios.storage import ProbeScenario, ProbeVariant
 from stallmark.scenarios.timed import Scenario, TimedScenario
 from stallmark.scenarios.variant import Hook, PlaceChoice, Variant

@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from stallmark.quantities import Seconds
+from stallmark.scenarios import EachOnce, Section
 from stallmark.scenarios.base import AnyScenario
 from stallmark.scenarios.database import WorkloadChoice
 from stallmark.scenarios.load import StreamCount
-from stallmark.scenarios.section import EachOnce, Section
 from stallmark.scenarios.timed import Scenario
 from stallmark.transactions import find_workload
 from stallmark.transactions.warehouse import QUERIES

@@ -11,7 +11,7 @@ from stallmark.errors import StallmarkError
 from stallmark.quantities import Pool, PoolSize, Seconds, Size
 from stallmark.record.probe import Asked
 from stallmark.redact import names_secret
-from stallmark.scenarios.section import MOST_VARIANTS, NamedApart, Rising, Section, Titled, VariantName
+from stallmark.scenarios import MOST_VARIANTS, NamedApart, Rising, Section, Titled, VariantName
 from stallmark.storage.emulator.models import ArrayModel, FlashCache, FlashTier
 from stallmark.storage.patterns import MOST_OUTSTANDING, OUTSTANDING, PATTERNS, SHORT_STEPS, find_patterns, steps_of
 from stallmark.storage.probe_file import LEAST_BYTES

@@ -11,10 +11,10 @@ from pydantic import Field, Tag
 from stallmark.analysis.metrics import PRIMARIES
 from stallmark.driver.load import BETWEEN_LEVELS_S, COOL_DOWN_S, Step, Timeline, WarmUpLimits
 from stallmark.quantities import Seconds, write_duration
+from stallmark.scenarios import MAPPING, WORD, Section, WordOrMapping
 from stallmark.scenarios.base import AnyScenario
 from stallmark.scenarios.database import WorkloadChoice
 from stallmark.scenarios.load import Load, Search, ServiceLevelChoice, Users, UsersLoad
-from stallmark.scenarios.section import MAPPING, WORD, Section, WordOrMapping
 from stallmark.scenarios.variant import Variant
 from stallmark.schema import parts_of
 from stallmark.stats.thresholds import CEILING_LONGEST

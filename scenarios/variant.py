@@ -20,7 +20,7 @@ from stallmark.errors import StallmarkError
 from stallmark.format import size as written
 from stallmark.quantities import Pool, PoolSize, Seconds, parse_share
 from stallmark.redact import holds_secret, names_secret
-from stallmark.scenarios.section import MAPPING, WORD, Section, VariantName, WordOrMapping
+from stallmark.scenarios import MAPPING, WORD, Section, VariantName, WordOrMapping
 from stallmark.scenarios.storage import Array, EmulatedArrays
 from stallmark.stats.curve_search import CurveSpec
 
