@@ -17,10 +17,9 @@ from stallmark.quantities import PoolSize, write_duration
 from stallmark.scenarios import Section, Titled
 from stallmark.scenarios.base import AnyScenario, Observation
 from stallmark.scenarios.database import WorkloadChoice
-from stallmark.scenarios.loads import LoadsScenario
 from stallmark.scenarios.queries import QueryScenario
 from stallmark.scenarios.storage import ProbeScenario, ProbeVariant
-from stallmark.scenarios.timed import Scenario, TimedScenario
+from stallmark.scenarios.timed import LoadsScenario, Scenario, TimedScenario
 from stallmark.scenarios.variant import Hook, PlaceChoice, Variant
 
 # A scenario on several devices: each of its variants once on each.
