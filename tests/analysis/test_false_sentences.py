@@ -68,9 +68,8 @@ from stallmark.analysis.server_cautions import ServerKind
 from stallmark.analysis.steady import CycleKind, Judgement, Steadiness, SteadyKind
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.storage_cautions import AboveKind, ArrayKind, HistoryKind, shallow_history
-from stallmark.analysis.validity.gates import Gate
+from stallmark.analysis.validity.gates import Gate, GateKind
 from stallmark.analysis.validity.invalid import ValidityKind
-from stallmark.analysis.validity.kinds import GateKind
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Condition
 from stallmark.record.manifest.workload import TradeHistory, Waited

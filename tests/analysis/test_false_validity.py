@@ -32,9 +32,9 @@ from stallmark.analysis.run import RunSummary
 from stallmark.analysis.steady import CycleKind, Marks, Rate, SteadyKind, cut_to_whole_cycles, judge, missing_checkpoint
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.validity import gates
+from stallmark.analysis.validity.gates import GateKind
 from stallmark.analysis.validity.invalid import ValidityKind
-from stallmark.analysis.validity.kinds import GateKind, ServiceLevelKind
-from stallmark.analysis.validity.service_level import judge_reads, make_objective
+from stallmark.analysis.validity.service_level import ServiceLevelKind, judge_reads, make_objective
 from stallmark.record.manifest.course import Unheard
 from stallmark.record.manifest.storage import Device, Devices
 from stallmark.record.manifest.workload import Counted

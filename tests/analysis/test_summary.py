@@ -20,8 +20,8 @@ from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import ExperimentKind, invalid
 from stallmark.analysis.pool_curve.findings import CurveKind
 from stallmark.analysis.read.interval import ReadKind
+from stallmark.analysis.validity.gates import GateKind
 from stallmark.analysis.validity.invalid import CounterSource, ValidityKind
-from stallmark.analysis.validity.kinds import GateKind
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record, find_records
 from stallmark.report.experiment import experiment_in_json

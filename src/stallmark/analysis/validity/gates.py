@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from stallmark.analysis.finding import Finding, Severity
+from stallmark.analysis.finding import Finding, Kind, Severity
 from stallmark.analysis.read.transactions import Lateness, TransactionSummary, deck_of
-from stallmark.analysis.validity.kinds import GateKind
 from stallmark.record.manifest.course import Condition, Unheard
 from stallmark.record.manifest.workload import Counted, Follows, Transaction, Workload
 from stallmark.stats.thresholds import (
@@ -28,6 +27,20 @@ from stallmark.stats.thresholds import (
     SAMPLES_BEYOND,
     UNDER_WAY_S,
 )
+
+
+class GateKind(Kind):
+    """The validity gates, by the names shown to readers."""
+
+    MIX = "mix"
+    FOLLOWERS = "followers"
+    ABORTS = "aborts"
+    LOCKS = "locks"
+    LIMITS = "p90_limits"
+    LAG = "background_lag"
+    CONSISTENCY = "consistency"
+    COMPLETED = "completed"
+
 
 # The deviation of the mix from the deck by chance alone.
 #

@@ -28,30 +28,6 @@ class ValidityKind(Kind):
     LATE_STARTS = "late_starts"
 
 
-class GateKind(Kind):
-    """The validity gates, by the names shown to readers."""
-
-    MIX = "mix"
-    FOLLOWERS = "followers"
-    ABORTS = "aborts"
-    LOCKS = "locks"
-    LIMITS = "p90_limits"
-    LAG = "background_lag"
-    CONSISTENCY = "consistency"
-    COMPLETED = "completed"
-
-
-class ServiceLevelKind(Kind):
-    """The findings on a service level, and the reasons why a percentile is not judged."""
-
-    READS_TAKE = "reads_take"
-    READS_NOT_KNOWN = "reads_not_known"
-    NO_HISTOGRAM = "no_histogram"
-    TOO_FEW_READS = "too_few_reads"
-    READS_NOT_MEASURED = "reads_not_measured"
-    NOTHING_READ = "nothing_read"
-
-
 class CounterSource(StrEnum):
     """The source of counters."""
 

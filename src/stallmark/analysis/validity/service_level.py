@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stallmark.analysis.finding import Finding, caution, info
+from stallmark.analysis.finding import Finding, Kind, caution, info
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import Io, OwnCpu, cpu_of_run, delta_over, host_cpu
 from stallmark.analysis.read.server_summary import IoLatencySummary, IoSummary, ServerState
@@ -15,11 +15,22 @@ from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.transactions import Errors, QueueSeries, TransactionSummary
 from stallmark.analysis.validity import gates
 from stallmark.analysis.validity.gates import Gate
-from stallmark.analysis.validity.kinds import ServiceLevelKind
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.record.manifest.workload import Follows, Workload
 from stallmark.stats.thresholds import CPU_DELAY, CPU_LIMITS, FOREIGN_CPU
+
+
+class ServiceLevelKind(Kind):
+    """The findings on a service level, and the reasons why a percentile is not judged."""
+
+    READS_TAKE = "reads_take"
+    READS_NOT_KNOWN = "reads_not_known"
+    NO_HISTOGRAM = "no_histogram"
+    TOO_FEW_READS = "too_few_reads"
+    READS_NOT_MEASURED = "reads_not_measured"
+    NOTHING_READ = "nothing_read"
+
 
 # The share of the CPUs of the server's machine that other programs used while a step was measured.
 
