@@ -25,7 +25,7 @@ from stallmark.analysis.read.waits import DeadlockShape, SessionWaits, read_bloc
 from stallmark.analysis.steady import checkpoint_marks, cut_to_whole_cycles
 from stallmark.analysis.step import Server, summarise_step
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.validity.service_level import Validity
+from stallmark.analysis.validity.gates import Validity
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Condition
 from stallmark.record.reader import Record, recorded_seconds

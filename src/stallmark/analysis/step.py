@@ -51,8 +51,16 @@ from stallmark.analysis.step_summary import (
     WaitFigures,
 )
 from stallmark.analysis.validity.driver_bound import driver_bound
-from stallmark.analysis.validity.invalid import by_hand, foreign_share, invalid_findings, server_lost, storage_errors
-from stallmark.analysis.validity.service_level import Validity, foreign_cpu_share, judge_reads
+from stallmark.analysis.validity.gates import Validity
+from stallmark.analysis.validity.invalid import (
+    by_hand,
+    foreign_cpu_share,
+    foreign_share,
+    invalid_findings,
+    server_lost,
+    storage_errors,
+)
+from stallmark.analysis.validity.service_level import judge_reads
 from stallmark.record.devices import emulated_roles, storage_label
 from stallmark.record.manifest.storage import Device, Role
 from stallmark.record.reader import Record

@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 
 from stallmark.analysis.finding import Finding, Kind, Severity
-from stallmark.analysis.read.transactions import Lateness, TransactionSummary, deck_of
+from stallmark.analysis.read.interval import Interval
+from stallmark.analysis.read.throughput import Load
+from stallmark.analysis.read.transactions import Errors, Lateness, QueueSeries, TransactionSummary, deck_of
+from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Condition, Unheard
 from stallmark.record.manifest.workload import Counted, Follows, Transaction, Workload
 from stallmark.stats.thresholds import (
@@ -338,3 +341,91 @@ def commits(
     # Failed before passed before not judged, and the largest gap first.
     gates = [judge_type(name, numbers) for name, numbers in counted.items()]
     return max(gates, key=lambda gate: (gate.passed is False, gate.passed is True, abs(gate.value or 0)), default=None)
+
+
+# The gates of each step of a run, from its record.
+@dataclass(frozen=True)
+class Validity:
+    """The parts of a run by which its gates are judged."""
+
+    manifest: Manifest
+    load: Load
+    errors: Errors
+    deferred: QueueSeries
+
+    @property
+    def workload(self) -> Workload:
+        return self.manifest.workload
+
+    def judge(
+        self, interval: Interval, transactions: Sequence[TransactionSummary], wait_share: Mapping[str, float] | None
+    ) -> list[Gate]:
+        """Return the gates of the step measured in `interval`; gates on the complete run are in every step.
+
+        A workload without a primary transaction has no gate on contention: the bank's branches are contended by design.
+        """
+        executors = sum(bool(interval.select(users["running"]).any()) for users in self.load.users.values())
+        # Without a primary transaction the workload contends by design.
+        contended = self.workload.primary is not None
+        candidates = [
+            self._mix(interval, transactions, max(executors, 1)),
+            self._followers(interval, max(executors, 1)),
+            aborts(transactions) if contended else None,
+            locks(wait_share) if contended else None,
+            limits(transactions),
+            lag(self.deferred.lateness(interval), self._timers_behind(interval)),
+            conditions(self.manifest.conditions),
+            self._completed(),
+        ]
+        return [gate for gate in candidates if gate]
+
+    def _mix(self, interval: Interval, transactions: Sequence[TransactionSummary], executors: int) -> Gate | None:
+        under_way = {
+            transaction.name: interval.select(self.load.counts[transaction.name]["latency_us"]).sum()
+            / 1e6
+            / interval.seconds
+            for transaction in transactions
+            if transaction.name in self.load.counts
+        }
+        done = {transaction.name: transaction.done_count for transaction in transactions}
+        return mix(self.workload, done, under_way, executors)
+
+    def _followers(self, interval: Interval, executors: int) -> Gate | None:
+        followings = [
+            self._following(kind.name, kind.follows, interval) for kind in self.workload.transactions if kind.follows
+        ]
+        return followers(followings, executors, interval.seconds)
+
+    def _following(self, name: str, follows: Follows, interval: Interval) -> Following:
+        """Count followers and sources. Followers that were given up count as arrived; sources that were given up do not
+        count."""
+        source = self.load.counts.get(follows.transaction)
+        done = source["committed"] + source["rolled_back"] if source else np.zeros(self.load.seconds)
+        came = self.load.ended_per_second(name)
+        return Following(
+            name,
+            follows,
+            int(interval.select(done).sum()),
+            int(interval.select(source["rolled_back"]).sum()) if source else 0,
+            int(interval.select(came).sum()),
+            int(done[: interval.begin].sum()),
+            int(came[: interval.begin].sum()),
+        )
+
+    def _timers_behind(self, interval: Interval) -> list[list[Any]]:
+        """Return the timers' transactions that began less often than they were due; none if the load rested."""
+        if not interval.select(self.load.user_sum("running")).any():
+            return []
+        timers = []
+        for kind in self.workload.transactions:
+            ended, missed = (
+                int(interval.select(counts).sum())
+                for counts in (self.load.ended_per_second(kind.name), self.errors.missed_starts(kind.name))
+            )
+            if timer := missed_periods(kind, ended, missed, interval.seconds):
+                timers.append(timer)
+        return timers
+
+    def _completed(self) -> Gate | None:
+        committed = {name: int(counts["committed"].sum()) for name, counts in self.load.counts.items()}
+        return commits(self.workload.counted, committed, self.errors.unknown, self.manifest.unheard)

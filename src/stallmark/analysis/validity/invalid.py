@@ -8,14 +8,18 @@ import numpy as np
 from stallmark.analysis.finding import Finding, invalid
 from stallmark.analysis.read.counters import Counters, Delta
 from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.io import Io, delta_over
+from stallmark.analysis.read.io import Io, OwnCpu, cpu_of_run, delta_over, host_cpu
+from stallmark.analysis.read.server_summary import ServerState
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.transactions import Errors, ErrorSummary
 from stallmark.analysis.validity.driver_bound import little_gap
 from stallmark.analysis.validity.kinds import CounterSource, ValidityKind
+from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.workload import Step
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import (
+    CPU_DELAY,
+    CPU_LIMITS,
     FAILED,
     FOREIGN_BUSY,
     FOREIGN_CPU,
@@ -186,3 +190,62 @@ def _unusable_counters(source: CounterSource, counters: Counters | None, interva
         yield invalid(ValidityKind.COUNTERS_BEGAN_AGAIN, of=source)
     elif interval.seconds - covered > max(GAP_S, UNCOVERED * interval.seconds):
         yield invalid(ValidityKind.COUNTERS_INCOMPLETE, of=source, covered_s=covered, measured_s=interval.seconds)
+
+
+# The share of the CPUs of the server's machine that other programs used while a step was measured.
+
+
+def foreign_cpu_share(
+    manifest: Manifest, load: Load, io: Io, state: ServerState | None, interval: Interval
+) -> float | None:
+    """Return the share of the CPUs that other programs used, or None if it is unknown or does not matter.
+
+    Other programs are all but the server, the client on the same machine and the kernel's threads. A share above the
+    limit is omitted if nothing of the run waited for a CPU.
+    """
+    shares = _cpu_by_processes(manifest, load, io, interval) or _cpu_by_server_notes(state)
+    if shares is None:
+        return None
+    foreign, busy, own = shares
+    # Other programs may use idle CPUs: only a run that waited for a CPU was disturbed.
+    if foreign > FOREIGN_CPU and not _delays(manifest, load, interval, busy, own):
+        return None
+    return foreign
+
+
+def _cpu_by_processes(
+    manifest: Manifest, load: Load, io: Io, interval: Interval
+) -> tuple[float, float, OwnCpu | None] | None:
+    """Return the share of other programs, the share of CPUs that were busy, and the run's own use.
+
+    Not known next to an array that is emulated as a block device: the program that serves it is in no table.
+    """
+    own, host = cpu_of_run(load, io, interval), host_cpu(delta_over(io.host, interval))
+    if own is None or own.cores is None or host is None:
+        return None
+    # Such an array's program would count as foreign.
+    models = (manifest.devices.for_role(role).emulated_array for role in ("data", "wal"))
+    if any(model and model.block_device for model in models):
+        return None
+    kernel = delta_over(io.kernel_cpu, interval)
+    threads = kernel["system_s"] / kernel.seconds if kernel and not kernel.broken else 0.0
+    return max(0.0, host.cores - host.idle - own.cores - threads) / host.cores, host.busy_share, own
+
+
+def _cpu_by_server_notes(state: ServerState | None) -> tuple[float, float, OwnCpu | None] | None:
+    """Return the same shares from SQL Server's notes of every minute. If these lack the idle time, only the server's
+    process is known to be busy."""
+    if state is None or state.cpu_busy_share is None or state.cpu_process_share is None:
+        return None
+    foreign = state.cpu_busy_share - state.cpu_process_share
+    return (foreign, state.cpu_busy_share, None) if foreign > 0 else None
+
+
+def _delays(manifest: Manifest, load: Load, interval: Interval, busy: float, own: OwnCpu | None) -> bool:
+    """Return True if the run waited for CPUs: as the kernel counted it or, without its count, if the CPUs were busy
+    enough to limit it."""
+    # The kernel does not separate the sessions of several loads.
+    if own is None or own.server_run_delay_s is None or manifest.loads:
+        return busy >= CPU_LIMITS
+    spent_s = float(interval.select(load.all("service_us")).sum()) / 1e6
+    return own.server_run_delay_s / own.seconds > CPU_DELAY * spent_s / interval.seconds
