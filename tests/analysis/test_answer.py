@@ -18,7 +18,7 @@ from stallmark.analysis.read.active_set import FlashUse
 from stallmark.analysis.read.transactions import MaintenanceSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.thresholds import Threshold, verdicts_over_steps
-from stallmark.analysis.validity.invalid import ValidityKind
+from stallmark.analysis.validity import ValidityKind
 from stallmark.report.text import sentence
 
 BUSY = 0.95

@@ -15,7 +15,7 @@ from stallmark.analysis.compare.verdicts import compare_runs, comparison_within
 from stallmark.analysis.finding import EndKind, caution, invalid
 from stallmark.analysis.steady import Steadiness
 from stallmark.analysis.thresholds import fail_rule
-from stallmark.analysis.validity.invalid import ValidityKind
+from stallmark.analysis.validity import ValidityKind
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.course import Condition
 from stallmark.report.text.steady import comparison_failures

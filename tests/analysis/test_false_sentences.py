@@ -46,6 +46,7 @@ from stallmark.analysis.finding import (
     info,
     mixed_versions,
 )
+from stallmark.analysis.gates import Gate, GateKind
 from stallmark.analysis.loads.step import LoadsKind, few_done
 from stallmark.analysis.points import points
 from stallmark.analysis.pool_curve.findings import CurveKind, FlashKind
@@ -68,8 +69,7 @@ from stallmark.analysis.server_cautions import ServerKind
 from stallmark.analysis.steady import CycleKind, Judgement, Steadiness, SteadyKind
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.storage_cautions import AboveKind, ArrayKind, HistoryKind, shallow_history
-from stallmark.analysis.validity.gates import Gate, GateKind
-from stallmark.analysis.validity.invalid import ValidityKind
+from stallmark.analysis.validity import ValidityKind
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Condition
 from stallmark.record.manifest.workload import TradeHistory, Waited

@@ -18,8 +18,8 @@ from stallmark.analysis.loads.summary import LoadsSummary, has_loads, summarise_
 from stallmark.analysis.read import server_io
 from stallmark.analysis.read.load_io import RawFigures
 from stallmark.analysis.read.sample_times import rows_by_sample
-from stallmark.analysis.validity.invalid import ValidityKind
-from stallmark.analysis.validity.service_level import LevelOutcome
+from stallmark.analysis.service_level import LevelOutcome
+from stallmark.analysis.validity import ValidityKind
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest.storage import ServiceLevelObjective
 from stallmark.record.manifest.workload import Load

@@ -12,8 +12,7 @@ from stallmark.analysis.loads.summary import summarise_loads
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.throughput import read_load
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.validity.driver_bound import driver_bound
-from stallmark.analysis.validity.kinds import ValidityKind
+from stallmark.analysis.validity import ValidityKind, driver_bound
 from stallmark.record.of_load import LoadRecord
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter

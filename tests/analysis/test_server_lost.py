@@ -13,7 +13,7 @@ from support.tables import get, put
 
 from stallmark.analysis.bottleneck.summary import NoteKind
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.validity.invalid import ValidityKind
+from stallmark.analysis.validity import ValidityKind
 from stallmark.stats.thresholds import LOST_WITHIN_S
 
 LOST = (ValidityKind.SERVER_STARTED, ValidityKind.CONNECTIONS_LOST)

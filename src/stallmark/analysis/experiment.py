@@ -13,6 +13,7 @@ from stallmark.analysis.compare.summary import ComparisonSummary, PairKind
 from stallmark.analysis.compare.verdicts import comparison_within
 from stallmark.analysis.conclusions import conclusions
 from stallmark.analysis.finding import ExperimentKind, Finding, Severity, info, invalid, mixed_versions
+from stallmark.analysis.gates import Gate
 from stallmark.analysis.points import group, points
 from stallmark.analysis.pool_curve.curve import PoolCurve, pool_curves
 from stallmark.analysis.pool_curve.findings import ANSWERS
@@ -22,8 +23,7 @@ from stallmark.analysis.run import Call, RunSummary, summarise_run
 from stallmark.analysis.steady import Judgement
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.analysis.thresholds import Threshold, judge
-from stallmark.analysis.validity.gates import Gate
-from stallmark.analysis.validity.invalid import ValidityKind
+from stallmark.analysis.validity import ValidityKind
 from stallmark.errors import StallmarkError
 from stallmark.record.devices import is_emulated
 from stallmark.record.reader import Record

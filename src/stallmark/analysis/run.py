@@ -10,6 +10,7 @@ import numpy as np
 
 from stallmark import capabilities
 from stallmark.analysis.finding import Finding, Kind, caution, info
+from stallmark.analysis.gates import Validity
 from stallmark.analysis.read.active_set import ActiveOverTime, active_over_time
 from stallmark.analysis.read.interval import measured_intervals
 from stallmark.analysis.read.io import SERVER, Io, per_second_mean, read_checkpoints, read_io, summed
@@ -25,7 +26,6 @@ from stallmark.analysis.read.waits import DeadlockShape, SessionWaits, read_bloc
 from stallmark.analysis.steady import checkpoint_marks, cut_to_whole_cycles
 from stallmark.analysis.step import Server, summarise_step
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.validity.gates import Validity
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Condition
 from stallmark.record.reader import Record, recorded_seconds

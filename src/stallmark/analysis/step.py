@@ -11,6 +11,7 @@ from stallmark.analysis.bottleneck.laws import accounted_cores
 from stallmark.analysis.bottleneck.step import StepFigures, analyse_bottleneck
 from stallmark.analysis.bottleneck.summary import NoteKind, StepCause
 from stallmark.analysis.finding import Finding, info
+from stallmark.analysis.gates import Validity
 from stallmark.analysis.probe.against_database import compare_step_with_probe
 from stallmark.analysis.read.active_set import active_set, flash_use
 from stallmark.analysis.read.counters import Delta
@@ -38,6 +39,7 @@ from stallmark.analysis.read.statements import executed_statements
 from stallmark.analysis.read.throughput import Latencies, Load
 from stallmark.analysis.read.transactions import TOTALS, in_order, mean_ms, summarise_maintenance, transaction_summaries
 from stallmark.analysis.read.waits import BlockedPair, SampledWaits, WaitParts
+from stallmark.analysis.service_level import judge_reads
 from stallmark.analysis.steady import Rate, Steadiness, judge, missing_checkpoint
 from stallmark.analysis.step_summary import (
     Bottleneck,
@@ -50,17 +52,15 @@ from stallmark.analysis.step_summary import (
     Throughput,
     WaitFigures,
 )
-from stallmark.analysis.validity.driver_bound import driver_bound
-from stallmark.analysis.validity.gates import Validity
-from stallmark.analysis.validity.invalid import (
+from stallmark.analysis.validity import (
     by_hand,
+    driver_bound,
     foreign_cpu_share,
     foreign_share,
     invalid_findings,
     server_lost,
     storage_errors,
 )
-from stallmark.analysis.validity.service_level import judge_reads
 from stallmark.record.devices import emulated_roles, storage_label
 from stallmark.record.manifest.storage import Device, Role
 from stallmark.record.reader import Record

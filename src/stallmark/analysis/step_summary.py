@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from stallmark.analysis.bottleneck.summary import StepCause
 from stallmark.analysis.finding import Finding
+from stallmark.analysis.gates import Gate
 from stallmark.analysis.probe.against_database import AgainstProbe
 from stallmark.analysis.read.active_set import ActiveSet, FlashUse
 from stallmark.analysis.read.interval import Cycles
@@ -26,9 +27,8 @@ from stallmark.analysis.read.server_views import VolumeSummary
 from stallmark.analysis.read.statements import OwnStatementSummary
 from stallmark.analysis.read.transactions import ErrorSummary, MaintenanceSummary, TransactionSummary
 from stallmark.analysis.read.waits import BlockedPair
+from stallmark.analysis.service_level import ServiceLevel
 from stallmark.analysis.steady import Steadiness
-from stallmark.analysis.validity.gates import Gate
-from stallmark.analysis.validity.service_level import ServiceLevel
 from stallmark.record.devices import DeviceLabel
 from stallmark.record.manifest.workload import Waited
 from stallmark.stats.dependence import Correlation

@@ -97,7 +97,7 @@ def show_sizing(summary: "SizingSummary", outputs: Outputs) -> None:
 
 
 def _level(text: str | None) -> "ServiceLevelObjective | None":
-    from stallmark.analysis.validity.service_level import PERCENTILES, READY_MADE, make_objective
+    from stallmark.analysis.service_level import PERCENTILES, READY_MADE, make_objective
     from stallmark.quantities import parse_seconds
 
     if text is None:

@@ -14,7 +14,7 @@ from stallmark.analysis.loads.points import CellsStep, LoadClaims, LoadPoint, Pe
 from stallmark.analysis.loads.step import LoadsKind
 from stallmark.analysis.metrics import METRICS, THROUGHPUT
 from stallmark.analysis.points import group
-from stallmark.analysis.validity.service_level import LevelOutcome
+from stallmark.analysis.service_level import LevelOutcome
 from stallmark.stats.thresholds import HOST_FREE, LOADS_READ, SAME
 
 MOST_VARIANTS = 3

@@ -14,7 +14,7 @@ from stallmark.analysis.loads.step import LoadLevel, LoadStep, WholeStep
 from stallmark.analysis.metrics import THROUGHPUT
 from stallmark.analysis.points import Point, group, mean_of, points
 from stallmark.analysis.run import RunSummary
-from stallmark.analysis.validity.service_level import LevelOutcome
+from stallmark.analysis.service_level import LevelOutcome
 
 # Points of loads: the same load in the same step of the same variant, its repeats together.
 

@@ -16,9 +16,9 @@ from stallmark.analysis.read.load_io import IoByLoad, LoadIo, RawFigures, read_r
 from stallmark.analysis.read.queries import Execution, LeftQuery, read_executions, read_left_queries
 from stallmark.analysis.read.sample_times import numbers
 from stallmark.analysis.run import RunSummary
+from stallmark.analysis.service_level import MEAN_ONLY, LevelOutcome, ServiceLevel, judge_figure, judge_reads
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.validity.invalid import ValidityKind
-from stallmark.analysis.validity.service_level import MEAN_ONLY, LevelOutcome, ServiceLevel, judge_figure, judge_reads
+from stallmark.analysis.validity import ValidityKind
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.workload import Load
 from stallmark.record.reader import Record

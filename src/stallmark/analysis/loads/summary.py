@@ -25,7 +25,7 @@ from stallmark.analysis.loads.step import measured_steps, steps_of_loads, whole_
 from stallmark.analysis.points import group
 from stallmark.analysis.run import Call, RunSummary, summarise_together
 from stallmark.analysis.thresholds import Threshold
-from stallmark.analysis.validity.invalid import ValidityKind
+from stallmark.analysis.validity import ValidityKind
 from stallmark.errors import StallmarkError
 from stallmark.record.devices import is_emulated
 from stallmark.record.of_load import LoadRecord

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.gates import GateKind
 from stallmark.analysis.read.waits import read_deadlocks
 from stallmark.analysis.run import RunKind, run_notes
-from stallmark.analysis.validity.gates import GateKind
 from stallmark.cli.exit_codes import CONDITION_BROKEN, FAILED, INCOMPLETE
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, ServerLost, StallmarkError, as_reason, in_words

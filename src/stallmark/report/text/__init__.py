@@ -22,7 +22,7 @@ from typing import TypeVar
 
 from stallmark import capabilities
 from stallmark.analysis.finding import Finding, Kind, Severity
-from stallmark.analysis.validity.gates import GateKind
+from stallmark.analysis.gates import GateKind
 from stallmark.errors import as_reason
 
 Writer = Callable[..., str]
