@@ -12,7 +12,7 @@ from stallmark.analysis.bottleneck.step import StepFigures, analyse_bottleneck
 from stallmark.analysis.bottleneck.summary import NoteKind, StepCause
 from stallmark.analysis.finding import Finding, info
 from stallmark.analysis.gates import Validity
-from stallmark.analysis.probe.against_database import compare_step_with_probe
+from stallmark.analysis.probe_comparison import compare_step_with_probe
 from stallmark.analysis.read.active_set import active_set, flash_use
 from stallmark.analysis.read.counters import Delta
 from stallmark.analysis.read.interval import Interval, Span

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from stallmark.analysis.bottleneck.summary import StepCause
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.gates import Gate
-from stallmark.analysis.probe.against_database import AgainstProbe
+from stallmark.analysis.probe_comparison import AgainstProbe
 from stallmark.analysis.read.active_set import ActiveSet, FlashUse
 from stallmark.analysis.read.interval import Cycles
 from stallmark.analysis.read.io import MailIo

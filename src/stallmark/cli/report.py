@@ -161,7 +161,7 @@ def show_report(
 
 
 def _show_probes(records: Sequence["Record"], outputs: Outputs) -> None:
-    from stallmark.analysis.probe.experiment import summarise_probes
+    from stallmark.analysis.probe import summarise_probes
     from stallmark.report.probe.document import probe_document, probes_in_json
 
     outputs.show(summarise_probes(records), probe_document, probes_in_json)

@@ -5,8 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from stallmark import format
-from stallmark.analysis.probe.experiment import ProbeExperiment, ProbeRun
-from stallmark.analysis.probe.saturation import Saturation
+from stallmark.analysis.probe import ProbeExperiment, ProbeRun, Saturation
 from stallmark.report.document import (
     Block,
     Codes,

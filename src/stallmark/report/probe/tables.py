@@ -9,7 +9,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from stallmark import format
-from stallmark.analysis.probe.experiment import ProbeExperiment, ProbeRun
+from stallmark.analysis.probe import ProbeExperiment, ProbeRun
 from stallmark.record.probe import Pattern, ProbeStep
 from stallmark.report.figures import (
     NEUTRAL,

@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 from stallmark.analysis.compare.summary import Verdict
-from stallmark.analysis.probe.drift import DriftVerdict
+from stallmark.analysis.probe_comparison import DriftVerdict
 from stallmark.analysis.read.interval import CyclesBy
 from stallmark.analysis.service_level import ReadSource
 from stallmark.format import exact, factor, listed, number, per_second, percent, plural, quoted, size
