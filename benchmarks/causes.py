@@ -16,7 +16,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from stallmark.analysis.bottleneck.summary import Source
+from stallmark.analysis.attribution import Source
 from stallmark.analysis.cause.evidence import ComparedFigure
 from stallmark.analysis.cause.explain import explain
 from stallmark.analysis.experiment import summarise

@@ -12,11 +12,10 @@ from support.synthetic import Truth, make_run
 from support.synthetic_steps import WAITS, only_step, step_of
 from support.tables import get, put
 
-from stallmark.analysis.bottleneck import attribution
-from stallmark.analysis.bottleneck.attribution import divide_io
-from stallmark.analysis.bottleneck.device_verdict import DeviceKind
-from stallmark.analysis.bottleneck.laws import WHAT_IF_MS, predict
-from stallmark.analysis.bottleneck.summary import PARTS, Demands, Source
+from stallmark.analysis import attribution
+from stallmark.analysis.attribution import PARTS, Demands, Source, divide_io
+from stallmark.analysis.bottleneck import WHAT_IF_MS, predict
+from stallmark.analysis.device_verdict import DeviceKind
 from stallmark.analysis.read.counters import Counters, Delta
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import SERVER, OwnCpu

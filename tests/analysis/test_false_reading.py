@@ -25,8 +25,8 @@ from support.synthetic_steps import STEADY, WAITS, only_step, step_of
 from support.tables import get, put
 from support.wording import kinds_in
 
-from stallmark.analysis.bottleneck.laws import wait_laws
-from stallmark.analysis.bottleneck.summary import Law, LawKind, NoteKind, StepCause
+from stallmark.analysis.attribution import Law, LawKind, NoteKind, StepCause
+from stallmark.analysis.bottleneck import wait_laws
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import Kind, info
 from stallmark.analysis.read.interval import Interval, ReadKind

@@ -22,9 +22,7 @@ from support.searches import searched
 from support.steps import changed_step
 from support.wording import kinds, kinds_in
 
-from stallmark.analysis.bottleneck.attribution import IoTime
-from stallmark.analysis.bottleneck.device_verdict import DeviceKind, device_verdict
-from stallmark.analysis.bottleneck.summary import Law, LawKind, NoteKind, StepCause
+from stallmark.analysis.attribution import IoTime, Law, LawKind, NoteKind, StepCause
 from stallmark.analysis.cause.evidence import CauseKind, ChangeKind
 from stallmark.analysis.cause.explain import explain
 from stallmark.analysis.cautions import CautionKind, cautions
@@ -35,6 +33,7 @@ from stallmark.analysis.compare.settings import DifferenceKind, StorageKind, und
 from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.conclusions import conclusions
+from stallmark.analysis.device_verdict import DeviceKind, device_verdict
 from stallmark.analysis.finding import (
     DataKind,
     EndKind,

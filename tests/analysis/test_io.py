@@ -15,7 +15,7 @@ from support.synthetic import Truth, make_run
 from support.synthetic_steps import STEADY, only_step, steady, step_of
 from support.tables import InMemory
 
-from stallmark.analysis.bottleneck.summary import NoteKind
+from stallmark.analysis.attribution import NoteKind
 from stallmark.analysis.cautions import cautions
 from stallmark.analysis.ceiling import mailboxes_of_ceilings, mailboxes_of_steps
 from stallmark.analysis.points import Point

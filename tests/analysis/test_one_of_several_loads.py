@@ -6,7 +6,7 @@ from support.manifests import a_manifest
 from support.synthetic_loads import LoadsStep, alone_and_together, make_loads_run
 from support.tables import get, put
 
-from stallmark.analysis.bottleneck.summary import LawKind, NoteKind
+from stallmark.analysis.attribution import LawKind, NoteKind
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.loads.summary import summarise_loads
 from stallmark.analysis.read.interval import Interval

@@ -8,7 +8,7 @@ from support.comparisons import one_run, with_manifest, with_step
 from support.memory_curves import Curve, cliff, flat, rate
 from support.steps import changed_step
 
-from stallmark.analysis.bottleneck.laws import predict
+from stallmark.analysis.bottleneck import predict
 from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.conclusions import conclusions
 from stallmark.analysis.experiment import answer

@@ -13,7 +13,7 @@ import pytest
 from support.tool import Tool
 from support.waiting import eventually
 
-from stallmark.analysis.bottleneck.summary import Source
+from stallmark.analysis.attribution import Source
 from stallmark.analysis.cause.evidence import ChangeKind, ComparedFigure, Storage
 from stallmark.analysis.cause.explain import explain
 from stallmark.analysis.experiment import summarise

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 from support.synthetic import Truth, make_run
 
-from stallmark.analysis.bottleneck.summary import NoteKind
+from stallmark.analysis.attribution import NoteKind
 from stallmark.analysis.cause.explain import explain
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.what_if import predict_throughputs

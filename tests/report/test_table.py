@@ -15,8 +15,8 @@ from support.terminal import printed, show
 import stallmark.analysis
 import stallmark.report
 from stallmark import format
-from stallmark.analysis.bottleneck.device_verdict import device_verdict
 from stallmark.analysis.columns import Shown, shown_fields, words
+from stallmark.analysis.device_verdict import device_verdict
 from stallmark.analysis.read.server_summary import OF_MEMORY, OF_THE_REST, ServerState
 from stallmark.report.table import (
     Cell,

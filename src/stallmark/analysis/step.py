@@ -5,11 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stallmark.analysis.bottleneck.attribution import divide_data_file_io, divide_io
-from stallmark.analysis.bottleneck.device_verdict import IS_BOTTLENECK, DeviceKind, device_verdict
-from stallmark.analysis.bottleneck.laws import accounted_cores
-from stallmark.analysis.bottleneck.step import StepFigures, analyse_bottleneck
-from stallmark.analysis.bottleneck.summary import NoteKind, StepCause
+from stallmark.analysis.attribution import NoteKind, StepCause, divide_data_file_io, divide_io
+from stallmark.analysis.bottleneck import StepFigures, accounted_cores, analyse_bottleneck
+from stallmark.analysis.device_verdict import IS_BOTTLENECK, DeviceKind, device_verdict
 from stallmark.analysis.finding import Finding, info
 from stallmark.analysis.gates import Validity
 from stallmark.analysis.probe_comparison import compare_step_with_probe

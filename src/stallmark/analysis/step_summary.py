@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from stallmark.analysis.bottleneck.summary import StepCause
+from stallmark.analysis.attribution import StepCause
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.gates import Gate
 from stallmark.analysis.probe_comparison import AgainstProbe

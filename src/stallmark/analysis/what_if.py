@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import permutations
 from statistics import fmean
 
-from stallmark.analysis.bottleneck.laws import mean_prediction
-from stallmark.analysis.bottleneck.summary import NoteKind, Prediction, Source
+from stallmark.analysis.attribution import NoteKind, Prediction, Source
+from stallmark.analysis.bottleneck import mean_prediction
 from stallmark.analysis.cause.evidence import ModelTest, check_model, demands_of
 from stallmark.analysis.finding import Finding, info
 from stallmark.analysis.points import group, points

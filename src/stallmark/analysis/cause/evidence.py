@@ -7,8 +7,8 @@ from statistics import fmean
 
 import numpy as np
 
-from stallmark.analysis.bottleneck.laws import mean_prediction
-from stallmark.analysis.bottleneck.summary import STORAGE, Demands, Source
+from stallmark.analysis.attribution import STORAGE, Demands, Source
+from stallmark.analysis.bottleneck import mean_prediction
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.points import sampling_uncertainty
 from stallmark.analysis.read.server_summary import IoSummary

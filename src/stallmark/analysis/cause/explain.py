@@ -11,8 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from stallmark.analysis.bottleneck.device_verdict import DeviceKind
-from stallmark.analysis.bottleneck.summary import PARTS, STORAGE, Source
+from stallmark.analysis.attribution import PARTS, STORAGE, Source
 from stallmark.analysis.cause.evidence import (
     Cause,
     CauseKind,
@@ -26,6 +25,7 @@ from stallmark.analysis.cause.evidence import (
     gather_evidence,
     split_change,
 )
+from stallmark.analysis.device_verdict import DeviceKind
 from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.stats import student as statistics

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from stallmark.analysis.bottleneck.summary import Budget
+from stallmark.analysis.attribution import Budget
 from stallmark.analysis.compare.sides import name_of
 from stallmark.analysis.finding import Finding, invalid
 from stallmark.analysis.finding import Kind as FindingKind

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from statistics import fmean
 
-from stallmark.analysis.bottleneck.laws import mean_prediction
+from stallmark.analysis.bottleneck import mean_prediction
 from stallmark.analysis.cause.evidence import demands_of
 from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.finding import Finding, Kind, caution, info

@@ -4,7 +4,7 @@ sides differ."""
 from collections.abc import Iterator, Sequence
 
 from stallmark import format
-from stallmark.analysis.bottleneck.summary import PARTS, Associated, Association, Demands, StepCause
+from stallmark.analysis.attribution import PARTS, Associated, Association, Demands, StepCause
 from stallmark.analysis.cause.evidence import Cause, Evidence
 from stallmark.analysis.compare.summary import PairComparison
 from stallmark.analysis.experiment import ExperimentSummary

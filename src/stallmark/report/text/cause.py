@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from stallmark.analysis.bottleneck.summary import Associated, Association, NoteKind, Source
+from stallmark.analysis.attribution import Associated, Association, NoteKind, Source
 from stallmark.analysis.cause.evidence import CauseKind, ChangeKind, ComparedFigure, Evidence
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.what_if import WhatIfs

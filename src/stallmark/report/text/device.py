@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from stallmark.analysis.bottleneck.device_verdict import DeviceKind, JudgedDevice
-from stallmark.analysis.bottleneck.summary import Law, LawKind
+from stallmark.analysis.attribution import Law, LawKind
+from stallmark.analysis.device_verdict import DeviceKind, JudgedDevice
 from stallmark.analysis.finding import Kind
 from stallmark.format import listed, number, percent, up_to
 from stallmark.record.devices import DeviceLabel

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from enum import StrEnum
 
-from stallmark.analysis.bottleneck.attribution import IoTime
+from stallmark.analysis.attribution import IoTime
 from stallmark.analysis.finding import Finding, Kind, info
 from stallmark.stats.thresholds import (
     ABOVE,
