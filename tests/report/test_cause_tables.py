@@ -9,7 +9,7 @@ from support.synthetic import Truth, make_run
 from stallmark.analysis.attribution import NoteKind
 from stallmark.analysis.cause.explain import explain
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.what_if import predict_throughputs
+from stallmark.analysis.prediction import predict_throughputs
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import find_records
 from stallmark.report.renderers import in_terminal

@@ -23,7 +23,7 @@ def whatif(runs: tuple[Path, ...], reads: tuple[str, ...], as_json: bool) -> Non
     that run is shown too.
     """
     from stallmark.analysis.bottleneck import WHAT_IF_MS
-    from stallmark.analysis.what_if import predict_throughputs
+    from stallmark.analysis.prediction import predict_throughputs
     from stallmark.cli.summaries import summarise_each_alike
     from stallmark.report.renderers import dumped, in_json, in_terminal
     from stallmark.report.text import sentence

@@ -1,7 +1,7 @@
 """Predictions of what other read times would give."""
 
 from stallmark import format
-from stallmark.analysis.what_if import WhatIf, WhatIfs
+from stallmark.analysis.prediction import WhatIf, WhatIfs
 from stallmark.report.document import Brief, Shown, Words
 from stallmark.report.table import Rows, Table, number, word
 from stallmark.report.text import cause as words
