@@ -14,8 +14,8 @@ from support.tables import get, put
 
 from stallmark.analysis import attribution
 from stallmark.analysis.attribution import PARTS, Demands, Source, divide_io
-from stallmark.analysis.bottleneck import WHAT_IF_MS, predict
 from stallmark.analysis.device_verdict import DeviceKind
+from stallmark.analysis.prediction import WHAT_IF_MS, predict
 from stallmark.analysis.read.counters import Counters, Delta
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import SERVER, OwnCpu

@@ -1,11 +1,8 @@
 """The analysis of one step's bottleneck, put together: the series that moved with throughput, and the laws that its
 figures must obey."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import product
-from statistics import fmean
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,15 +15,14 @@ from stallmark.analysis.attribution import (
     IoTime,
     Law,
     LawKind,
-    Limit,
     NoteKind,
-    Prediction,
     Source,
     StepCause,
     make_budget,
     relative_spread,
 )
 from stallmark.analysis.finding import Finding, Severity, info
+from stallmark.analysis.prediction import WHAT_IF_MS, predict
 from stallmark.analysis.read.counters import Counters, Delta
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import DEVICE, SERVER, Io, cpu_of_run, delta_over, host_cpu, per_second_mean, summed
@@ -43,7 +39,6 @@ from stallmark.stats.thresholds import (
     LAW_FLOOR_USERS,
     LITTLE,
     LITTLE_READS,
-    MODEL_ERROR,
     SERVICE_ACCOUNTED,
 )
 
@@ -408,134 +403,3 @@ def _law(kind: LawKind, left: float, right: float, tolerance: float, closed: boo
         tolerance,
         closed,
     )
-
-
-# The prediction of throughput for another read time: a closed model of one step, solved for throughput.
-#
-# Each of N users thinks for Z and then waits for a response R, so N = X (Z + R). Reads are a delay: their number per
-# transaction depends on pool and transactions and stays. Their time, queueing at the device included, is varied.
-#
-# The CPU is a queue of c servers (mean value analysis, M. Reiser and S. Lavenberg, Journal of the ACM 27, 1980; P. J.
-# Schweitzer's approximation, 1979; c servers by A. Seidmann, P. Schweitzer and S. Shalev-Oren, 1987). Locks are held
-# until a transaction ends, so waiting for locks shrinks with the rest. Writes, log, client and unexplained time stay.
-#
-# The range covers what the model cannot know. Waiting for locks shrinks or stays; the CPU queues or only limits; reads
-# are as long as sessions were seen in them or as the counters say. On either side it is widened by twice the standard
-# error of the step's own throughput, and by MODEL_ERROR.
-
-WHAT_IF_MS = (5.0, 2.0, 1.0, 0.5, 0.2)
-"""Read times that a prediction is made for: a disk with little queue, a hybrid array, a good array, flash behind a
-network, NVMe in the server."""
-
-
-@dataclass(frozen=True)
-class _Assumptions:
-    locks_shrink: bool = True
-    cpu_queues: bool = True
-
-
-_ALL_ASSUMPTIONS = [_Assumptions(*choices) for choices in product((True, False), repeat=2)]
-
-
-def predict(demands: Demands, read_ms: float) -> Prediction:
-    """Predict throughput if a read took `read_ms` (> 0) on average."""
-    rate, times = _solve(demands, read_ms, _Assumptions())
-    rates = [rate, *_other_rates(demands, read_ms)]
-    per_rate = demands.tps / demands.rate
-    error = 2 * demands.spread + MODEL_ERROR * abs(math.log2(read_ms / demands.read_ms))
-    at_most = max(rates) * per_rate * (1 + error)
-    at_least = min(rates) * per_rate / (1 + error)
-    response = sum(times.values()) - times[Limit.THINK_TIME]
-    return Prediction(read_ms, rate * per_rate, at_least, at_most, response, max(times, key=lambda part: times[part]))
-
-
-def mean_prediction(demands: Sequence[Demands], read_ms: float) -> Prediction:
-    """Predict throughput for several runs: means over the runs, and so are the ends of the range."""
-    predictions = [predict(demand, read_ms) for demand in demands]
-    limits = {prediction.limit for prediction in predictions}
-    return Prediction(
-        read_ms,
-        fmean(prediction.tps for prediction in predictions),
-        fmean(prediction.low for prediction in predictions),
-        fmean(prediction.high for prediction in predictions),
-        fmean(prediction.response_ms for prediction in predictions),
-        limits.pop() if len(limits) == 1 else None,
-    )
-
-
-def _other_rates(demands: Demands, read_ms: float) -> Iterator[float]:
-    """Yield the rates under every other set of assumptions."""
-    read_part = demands.read_part_ms
-    # By the counters reads may be longer or shorter than by samples; the rest of the response time makes up for it.
-    counted = min(demands.read_volume_ms, read_part + demands.fixed_ms)
-    by_counters = replace(demands, read_part_ms=counted, fixed_ms=demands.fixed_ms + read_part - counted)
-    for variant in (demands, by_counters):
-        for assume in _ALL_ASSUMPTIONS:
-            yield _solve(variant, read_ms, assume)[0]
-
-
-def _solve(demands: Demands, read_ms: float, assume: _Assumptions) -> tuple[float, dict[Limit, float]]:
-    """Return the rate at which N = X (Z + R(X)), per second, and the parts of R there.
-
-    Z + R is a + b / (1 − kX), whose second part is the queue for the CPUs. So X solves −akX² + (a + b + kM) X − M = 0,
-    with M = 1000 N. Time at the CPUs is never below 0: the rate without any is a bound, as their own limit is.
-    """
-    busy_ms, per_core, k = demands.users * 1000, 0.0, 0.0
-    bounds = [demands.users * 1e6]
-    cpu = demands.cpu_part_ms
-    if demands.cpu_ms and demands.cores:
-        bounds.append(demands.cores / demands.cpu_ms * 1000)
-        if assume.cpu_queues:
-            per_core, k = demands.cpu_ms / demands.cores, _used_per_rate(demands)
-            cpu += demands.cpu_ms - per_core - _residence(demands, demands.rate)
-    bare = sum(_parts(demands, read_ms, 0.0, assume).values())
-    weight = sum(_parts(demands, read_ms, 1.0, assume).values()) - bare
-    a, b = bare + weight * cpu, weight * per_core
-    middle = a + b + k * busy_ms
-    for rate_ms in (bare, (middle + math.sqrt(max(0.0, middle**2 - 4 * a * k * busy_ms))) / 2):
-        if rate_ms > 0:
-            bounds.append(busy_ms / rate_ms)
-    rate = min(bounds)
-    return rate, _times(demands, read_ms, rate, assume)
-
-
-def _times(demands: Demands, read_ms: float, rate: float, assume: _Assumptions) -> dict[Limit, float]:
-    """Return a user's cycle in ms, by part."""
-    cpu = demands.cpu_part_ms
-    # Only the change of queueing counts: the measured time already contains the queue at the measured rate.
-    if assume.cpu_queues:
-        cpu = max(0.0, cpu + _residence(demands, rate) - _residence(demands, demands.rate))
-    return _parts(demands, read_ms, cpu, assume)
-
-
-def _parts(demands: Demands, read_ms: float, cpu: float, assume: _Assumptions) -> dict[Limit, float]:
-    """Return the parts of a user's cycle from one transaction to the next, in ms. `cpu` is its time on CPUs in ms."""
-    reads = demands.read_part_ms * read_ms / demands.read_ms
-    held = reads + cpu + demands.fixed_ms
-    locks = demands.lock_ms
-    before = demands.response_ms - locks
-    # A lock is held as long as the rest of its transaction lasts, so waits scale with that time.
-    if assume.locks_shrink and before > 0:
-        locks *= held / before
-    return {
-        Limit.READS: reads,
-        Limit.CPU: cpu,
-        Limit.LOCKS: locks,
-        Limit.THINK_TIME: demands.think_ms,
-        Limit.REST: demands.fixed_ms,
-    }
-
-
-def _residence(demands: Demands, rate: float) -> float:
-    """Return the time at the CPU per transaction, queueing included (ms), when transactions come at `rate`."""
-    if not demands.cpu_ms or not demands.cores:
-        return 0.0
-    per_core = demands.cpu_ms / demands.cores
-    used = min(rate * _used_per_rate(demands), 1 - 1e-9)
-    return demands.cpu_ms - per_core + per_core / (1 - used)
-
-
-def _used_per_rate(demands: Demands) -> float:
-    """Return the share of the CPUs that the other users take, per transaction per second."""
-    assert demands.cpu_ms and demands.cores
-    return max(0.0, demands.users - 1) / demands.users * demands.cpu_ms / demands.cores / 1000

@@ -22,8 +22,7 @@ def whatif(runs: tuple[Path, ...], reads: tuple[str, ...], as_json: bool) -> Non
     RUN is a run's folder or an experiment's. If a variant was also run with another read time, the error of predicting
     that run is shown too.
     """
-    from stallmark.analysis.bottleneck import WHAT_IF_MS
-    from stallmark.analysis.prediction import predict_throughputs
+    from stallmark.analysis.prediction import WHAT_IF_MS, predict_throughputs
     from stallmark.cli.summaries import summarise_each_alike
     from stallmark.report.renderers import dumped, in_json, in_terminal
     from stallmark.report.text import sentence

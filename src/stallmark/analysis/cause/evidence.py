@@ -1,20 +1,19 @@
-"""The evidence of a cause: figures of both sides, the split of I/O, and the test of one side's model."""
+"""The evidence of a cause: figures of both sides, and the split of I/O."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from statistics import fmean
 
 import numpy as np
 
-from stallmark.analysis.attribution import STORAGE, Demands, Source
-from stallmark.analysis.bottleneck import mean_prediction
+from stallmark.analysis.attribution import STORAGE, Source
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.points import sampling_uncertainty
+from stallmark.analysis.prediction import ModelTest
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.stats import student as statistics
-from stallmark.stats.thresholds import RARE, READS_SAME
+from stallmark.stats.thresholds import RARE
 
 # The cause of a difference, as the report, the terminal and `--json` show it: why B differs from A.
 
@@ -107,33 +106,6 @@ class Cause:
     evidence: list[Evidence] = field(default_factory=list)  # I/O, CPU and further metrics
     predictions: list["ModelTest"] = field(default_factory=list)
     cautions: list[Finding] = field(default_factory=list)
-
-
-_ROUNDING = 1e-9
-
-
-@dataclass(frozen=True)
-class ModelTest:
-    """One side's prediction for the other side, compared with the measurement: TPS, means over runs."""
-
-    model_of: str  # variant
-    variant: str
-    read_ms: float  # measured on the other side
-    predicted: float
-    low: float
-    high: float
-    measured: float
-    runs: int  # runs of the other side
-
-    @property
-    def error(self) -> float:
-        """Return predicted ÷ measured, less 1."""
-        return self.predicted / self.measured - 1
-
-    @property
-    def is_within_range(self) -> bool:
-        # A range without width, of runs that do not differ, is not missed by the rounding of its ends.
-        return self.low * (1 - _ROUNDING) <= self.measured <= self.high * (1 + _ROUNDING)
 
 
 # The figures by which a cause is judged: means over runs of A and of B, with the interval of the difference.
@@ -349,49 +321,3 @@ def _flush_ms(log: IoSummary) -> float | None:
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known and len(known) == len(values) else None
-
-
-# A test of one side's model: its prediction for the other side's read time, against what that side really did.
-
-
-def check_model(model: Sequence[StepSummary], other: Sequence[StepSummary]) -> list[ModelTest]:
-    """Return one test, or none if the two sides differ in more than read time: users, reads per transaction, or
-    anything unknown.
-
-    Predictions are means over the runs of `model`, and so are the ends of their range.
-    """
-    demands, other_demands = demands_of(model), demands_of(other)
-    if not demands or not other_demands or not _same_users_and_reads(model, other):
-        return []
-    # Read times of the device and of the server are different quantities.
-    if {demand.read_source for demand in (*demands, *other_demands)} != {demands[0].read_source}:
-        return []
-    predicted = mean_prediction(demands, fmean(demand.read_ms for demand in other_demands))
-    return [
-        ModelTest(
-            model[0].variant,
-            other[0].variant,
-            predicted.read_ms,
-            predicted.tps,
-            predicted.low,
-            predicted.high,
-            fmean(demand.tps for demand in other_demands),
-            len(other_demands),
-        )
-    ]
-
-
-def demands_of(steps: Sequence[StepSummary]) -> list[Demands]:
-    """Return the parameters of each step's model; empty if a step has none."""
-    known = [step.cause.demands for step in steps if step.cause and step.cause.demands]
-    return known if len(known) == len(steps) else []
-
-
-def _same_users_and_reads(model: Sequence[StepSummary], other: Sequence[StepSummary]) -> bool:
-    if {step.users for step in (*model, *other)} != {model[0].users}:
-        return False
-    reads = [[step.storage.reads_per_transaction for step in side] for side in (model, other)]
-    if any(count is None for side in reads for count in side):
-        return False
-    a, b = (fmean(count for count in side if count is not None) for side in reads)
-    return a > 0 and b > 0 and abs(b - a) <= READS_SAME * max(a, b)

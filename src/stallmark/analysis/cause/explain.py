@@ -20,13 +20,13 @@ from stallmark.analysis.cause.evidence import (
     Evidence,
     Split,
     Storage,
-    check_model,
     compare_figure,
     gather_evidence,
     split_change,
 )
 from stallmark.analysis.device_verdict import DeviceKind
 from stallmark.analysis.finding import Finding, caution, info
+from stallmark.analysis.prediction import check_model
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.stats import student as statistics
 from stallmark.stats.thresholds import ABOVE, CAUSE_LITTLE, CAUSE_MOST, CONFIDENCE, DEVICE_FREE, SAME

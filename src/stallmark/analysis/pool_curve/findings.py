@@ -4,12 +4,11 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from statistics import fmean
 
-from stallmark.analysis.bottleneck import mean_prediction
-from stallmark.analysis.cause.evidence import demands_of
 from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.finding import Finding, Kind, caution, info
 from stallmark.analysis.points import Point, points
 from stallmark.analysis.pool_curve.curve import CurveSize, Gain, PoolCurve, gain, throughput_curve
+from stallmark.analysis.prediction import demands_of, mean_prediction
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.manifest import Manifest
@@ -17,7 +16,7 @@ from stallmark.stats.curve_search import MonotoneCurve, smallest_enough
 from stallmark.stats.thresholds import SAME
 
 # Memory against flash, where the record has both: how much memory gives the throughput that flash gave. Where no run
-# had flash, faster reads stand in: those that the model of a step predicts (`bottleneck/laws.py`).
+# had flash, faster reads stand in: those that the model of a step predicts (`prediction.py`).
 
 GIB = 1024**3
 FAST_MS = 1.0
