@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from stallmark.analysis.attribution import Source
-from stallmark.analysis.cause.evidence import ComparedFigure
-from stallmark.analysis.cause.explain import explain
+from stallmark.analysis.cause import explain
+from stallmark.analysis.cause_evidence import ComparedFigure
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.points import Point, points
 from stallmark.format import number

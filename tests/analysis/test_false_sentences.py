@@ -23,8 +23,8 @@ from support.steps import changed_step
 from support.wording import kinds, kinds_in
 
 from stallmark.analysis.attribution import IoTime, Law, LawKind, NoteKind, StepCause
-from stallmark.analysis.cause.evidence import CauseKind, ChangeKind
-from stallmark.analysis.cause.explain import explain
+from stallmark.analysis.cause import explain
+from stallmark.analysis.cause_evidence import CauseKind, ChangeKind
 from stallmark.analysis.cautions import CautionKind, cautions
 from stallmark.analysis.ceiling import CeilingKind, MailIoKind, ceiling_findings, ceilings, mailboxes_of_steps
 from stallmark.analysis.compare.claims import Claims

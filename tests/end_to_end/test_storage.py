@@ -14,8 +14,8 @@ from support.tool import Tool
 from support.waiting import eventually
 
 from stallmark.analysis.attribution import Source
-from stallmark.analysis.cause.evidence import ChangeKind, ComparedFigure, Storage
-from stallmark.analysis.cause.explain import explain
+from stallmark.analysis.cause import explain
+from stallmark.analysis.cause_evidence import ChangeKind, ComparedFigure, Storage
 from stallmark.analysis.experiment import summarise
 from stallmark.record.reader import Record, find_records
 

@@ -7,7 +7,7 @@ from rich.console import Console
 from support.synthetic import Truth, make_run
 
 from stallmark.analysis.attribution import NoteKind
-from stallmark.analysis.cause.explain import explain
+from stallmark.analysis.cause import explain
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.prediction import predict_throughputs
 from stallmark.errors import StallmarkError

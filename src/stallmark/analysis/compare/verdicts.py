@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from stallmark.analysis.cause.evidence import Cause
-from stallmark.analysis.cause.explain import explain
+from stallmark.analysis.cause import explain
+from stallmark.analysis.cause_evidence import Cause
 from stallmark.analysis.compare.checks import changed_plans, checks
 from stallmark.analysis.compare.claims import decide
 from stallmark.analysis.compare.settings import folders_on_one_disk, intended_differences, warming_up, with_varied

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from stallmark import format
 from stallmark.analysis.attribution import PARTS, Associated, Association, Demands, StepCause
-from stallmark.analysis.cause.evidence import Cause, Evidence
+from stallmark.analysis.cause_evidence import Cause, Evidence
 from stallmark.analysis.compare.summary import PairComparison
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.format import percent

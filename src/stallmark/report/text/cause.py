@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from stallmark.analysis.attribution import Associated, Association, NoteKind, Source
-from stallmark.analysis.cause.evidence import CauseKind, ChangeKind, ComparedFigure, Evidence
+from stallmark.analysis.cause_evidence import CauseKind, ChangeKind, ComparedFigure, Evidence
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.prediction import WhatIfs
 from stallmark.format import number, per_transaction, percent, signed

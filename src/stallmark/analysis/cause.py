@@ -2,7 +2,7 @@
 
 In a closed loop throughput is users ÷ (response time + think time). So what changed the response time changed
 throughput, and the parts of that change are its causes, by their size. Storage accounts for the part that was spent in
-I/O, and there only for slower single I/Os: fewer I/Os come from the buffer pool (evidence.py).
+I/O, and there only for slower single I/Os: fewer I/Os come from the buffer pool (cause_evidence.py).
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from stallmark.analysis.attribution import PARTS, STORAGE, Source
-from stallmark.analysis.cause.evidence import (
+from stallmark.analysis.cause_evidence import (
     Cause,
     CauseKind,
     ChangeKind,
