@@ -48,7 +48,8 @@ from stallmark.analysis.finding import (
 from stallmark.analysis.gates import Gate, GateKind
 from stallmark.analysis.loads.step import LoadsKind, few_done
 from stallmark.analysis.points import points
-from stallmark.analysis.pool_curve.findings import CurveKind, FlashKind
+from stallmark.analysis.pool_curve.curve import CurveKind
+from stallmark.analysis.pool_curve.findings import FlashKind
 from stallmark.analysis.probe import PageCacheKind
 from stallmark.analysis.profile.rates import ProfileKind
 from stallmark.analysis.queries import (

@@ -1,7 +1,8 @@
-"""The memory curve: its sizes, and the line through them."""
+"""The memory curve: its sizes, the line through them, and the size from which more memory gives nothing."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from statistics import fmean
 
 import numpy as np
@@ -9,14 +10,15 @@ import scipy  # imports its parts lazily
 
 from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.compare.summary import ReasonKind
+from stallmark.analysis.finding import Finding, Kind, caution, info
 from stallmark.analysis.points import Point, group, points
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.devices import DeviceLabel
 from stallmark.record.manifest.course import ChosenSize
-from stallmark.stats.curve_search import FEWEST, LeftOut, MonotoneCurve, Way
+from stallmark.stats.curve_search import FEWEST, LeftOut, MonotoneCurve, Way, smallest_enough
 from stallmark.stats.student import paired, pooled_spread
-from stallmark.stats.thresholds import CONFIDENCE, REPLICATES
+from stallmark.stats.thresholds import CONFIDENCE, REPLICATES, SAME
 
 # The values of a memory curve, with their units. The replicate is the run.
 
@@ -214,3 +216,141 @@ def _fit(values: Mapping[int, float], way: Way) -> Fit:
 
 def _quantile(df: int) -> float:
     return float(scipy.special.stdtrit(df, (1 + CONFIDENCE) / 2))
+
+
+# The findings of a memory curve: how much is enough, what more and less of it do, and how well it is known.
+
+NEAR_TWICE = (1.5, 2.7)
+"""Range of the ratio of two sizes that counts as twice as much. Reports name the real ratio."""
+
+
+ALL_DATA = 0.99
+"""The share of the data that counts as all data, as a pool of 100 % is rounded."""
+
+
+class CurveKind(Kind):
+    ENOUGH = "memory_enough"
+    MAY_BE_ENOUGH = "memory_may_be_enough"
+    STILL_BUYS = "memory_still_buys"
+    FELL = "throughput_fell_with_memory"
+    KNOWN = "curve_of_memory_known"
+    NOT_KNOWN = "curve_of_memory_not_known"
+
+
+ANSWERS = (CurveKind.ENOUGH, CurveKind.MAY_BE_ENOUGH, CurveKind.STILL_BUYS)
+
+
+def curve_findings(curve: PoolCurve) -> Iterator[Finding]:
+    """Yield the answer first, if the figures give one, then how well the curve is known."""
+    if fell := _fall_finding(curve):
+        yield fell
+    elif finding := _enough_finding(curve):
+        yield finding
+    yield _accuracy_finding(curve)
+
+
+def _fall_finding(curve: PoolCurve) -> Finding | None:
+    """Find throughput that fell with more memory by more than run-to-run variation: then no size is called enough."""
+    falls = [(gain(curve, smaller, larger), smaller) for smaller, larger in combinations(curve.sizes, 2)]
+    worst, smaller = min(falls, key=lambda pair: pair[0].change)
+    # Twice the usual variation, and an interval below 0, rule out chance.
+    if worst.change >= -2 * SAME or (worst.high is not None and worst.high >= 0):
+        return None
+    return caution(
+        CurveKind.FELL,
+        pools_bytes=[smaller.pool_bytes, worst.pool_bytes],
+        change=worst.change,
+        primary=curve.primary,
+        fewest_runs=curve.fewest_runs,
+    )
+
+
+def _enough_finding(curve: PoolCurve) -> Finding | None:
+    """Return the smallest size from which no larger one gives more than SAME, with the effect of twice and of half that
+    memory.
+
+    A size is called enough only if twice the size was measured as well, or all of the data.
+    """
+    by_bytes = {size.pool_bytes: size for size in curve.sizes}
+    enough, largest = by_bytes[smallest_enough(throughput_curve(curve))], curve.sizes[-1]
+    double = _size_near_twice(curve, enough, 1)
+    if double is None and enough is not largest and (largest.pool_share or 0.0) >= ALL_DATA:
+        double = largest  # twice as much could hold no more
+    if double is None:
+        return _still_buys_finding(curve, largest)
+    more, half = gain(curve, enough, double), _size_near_twice(curve, enough, -1)
+    less = gain(curve, enough, half) if half else None
+    too_wide = more.high is not None and more.high > 2 * SAME
+    # A wide interval or a limiting driver leaves open whether more memory would still help.
+    may_give_more = more.change > SAME or too_wide or double.driver_bound
+    make = caution if may_give_more else info
+    return make(
+        CurveKind.MAY_BE_ENOUGH if may_give_more else CurveKind.ENOUGH,
+        pool_bytes=enough.pool_bytes,
+        pool_share=enough.pool_share,
+        per_s=enough.rate.value,
+        primary=curve.primary,
+        more=_gain_facts(more),
+        less=_gain_facts(less) if less and _is_shown(less) and less.change < 0 else None,
+        smallest=enough is curve.sizes[0],
+        driver_bound=double.driver_bound,
+        fewest_runs=curve.fewest_runs,
+    )
+
+
+def _still_buys_finding(curve: PoolCurve, largest: CurveSize) -> Finding | None:
+    """Return the gain of the largest size over half of it, if that is shown."""
+    half = _size_near_twice(curve, largest, -1)
+    if half is None:
+        return None
+    last = gain(curve, half, largest)
+    if last.change <= SAME or not _is_shown(last):
+        return None
+    return info(
+        CurveKind.STILL_BUYS,
+        pool_bytes=largest.pool_bytes,
+        pool_share=largest.pool_share,
+        per_s=largest.rate.value,
+        primary=curve.primary,
+        last=_gain_facts(last),
+        fewest_runs=curve.fewest_runs,
+    )
+
+
+def _size_near_twice(curve: PoolCurve, size: CurveSize, way: int) -> CurveSize | None:
+    """Return the size nearest to twice another (`way` 1), or to half of it (-1)."""
+    low, high = NEAR_TWICE
+    near = [other for other in curve.sizes if low <= (other.pool_bytes / size.pool_bytes) ** way <= high]
+    return min(near, key=lambda other: abs((other.pool_bytes / size.pool_bytes) ** way - 2), default=None)
+
+
+def _is_shown(difference: Gain) -> bool:
+    """Return True if the interval of a difference excludes 0 or, without an interval, if the difference exceeds that of
+    equal single runs."""
+    if difference.low is None or difference.high is None:
+        return abs(difference.change) > SAME
+    return difference.low > 0 or difference.high < 0
+
+
+def _gain_facts(difference: Gain) -> list[float | None]:
+    return [difference.times, difference.change, difference.low, difference.high]
+
+
+def _accuracy_finding(curve: PoolCurve) -> Finding:
+    """Return the finding on the error with which the curve missed sizes that were omitted in turn. It is known if that
+    is within the requested tolerance, or within twice the usual variation of runs."""
+    fits = [curve.throughput, *([curve.reads] if curve.reads else [])]
+    error = max(fit.error for fit in fits)
+    known = error <= (curve.tolerance or 2 * SAME)
+    worst = curve.throughput.worst_error
+    make = info if known else caution
+    return make(
+        CurveKind.KNOWN if known else CurveKind.NOT_KNOWN,
+        sizes=len(curve.sizes),
+        error=curve.throughput.error,
+        reads_error=curve.reads.error if curve.reads else None,
+        worst_bytes=worst.size,
+        worst=[worst.predicted, worst.seen],
+        tolerance=curve.tolerance or 2 * SAME,
+        spent=curve.most is not None and len(curve.sizes) >= curve.most,
+    )
