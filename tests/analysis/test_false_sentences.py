@@ -45,11 +45,11 @@ from stallmark.analysis.finding import (
     info,
     mixed_versions,
 )
+from stallmark.analysis.flash_for_memory import FlashKind
 from stallmark.analysis.gates import Gate, GateKind
 from stallmark.analysis.loads.step import LoadsKind, few_done
 from stallmark.analysis.points import points
-from stallmark.analysis.pool_curve.curve import CurveKind
-from stallmark.analysis.pool_curve.findings import FlashKind
+from stallmark.analysis.pool_curve import CurveKind
 from stallmark.analysis.probe import PageCacheKind
 from stallmark.analysis.profile.rates import ProfileKind
 from stallmark.analysis.queries import (

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from stallmark import format
-from stallmark.analysis.locality.summary import Locality
+from stallmark.analysis.locality import Locality
 from stallmark.report.document import (
     Block,
     Codes,

@@ -9,8 +9,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from stallmark import format
-from stallmark.analysis.locality.summary import Locality, PoolReads, Published, Quantity, reads_at
-from stallmark.analysis.locality.traced import Traced
+from stallmark.analysis.locality import Locality, PoolReads, Published, Quantity, reads_at
+from stallmark.analysis.locality_trace import Traced
 from stallmark.report.figures import COLOURS, NEUTRAL, Figure, KeyItem, chart, from_zero, note, plain, rounded
 from stallmark.report.table import Cell, Rows, Table, number, word
 from stallmark.report.text import locality as words

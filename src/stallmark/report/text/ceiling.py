@@ -7,8 +7,8 @@ from stallmark.analysis.ceiling import CeilingKind, MailIoKind
 from stallmark.analysis.compare.summary import Verdict
 from stallmark.analysis.device_verdict import DeviceKind, JudgedDevice
 from stallmark.analysis.finding import Finding, Kind
-from stallmark.analysis.pool_curve.curve import CurveKind
-from stallmark.analysis.pool_curve.findings import FlashKind
+from stallmark.analysis.flash_for_memory import FlashKind
+from stallmark.analysis.pool_curve import CurveKind
 from stallmark.format import (
     count,
     display_name,
