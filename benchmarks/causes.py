@@ -20,7 +20,7 @@ from stallmark.analysis.attribution import Source
 from stallmark.analysis.cause import explain
 from stallmark.analysis.cause_evidence import ComparedFigure
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.points import Point, points
+from stallmark.analysis.metrics import Point, points
 from stallmark.format import number
 from stallmark.record.reader import find_records
 from stallmark.report.text import sentence

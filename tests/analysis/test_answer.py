@@ -13,7 +13,7 @@ from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.conclusions import _bottleneck, _cost_of_others, _flash, _unsteady, knee
 from stallmark.analysis.device_verdict import IS_BOTTLENECK, DeviceKind
 from stallmark.analysis.finding import ExperimentKind, Finding, caution, info
-from stallmark.analysis.points import Point, points, step_names
+from stallmark.analysis.metrics import Point, points, step_names
 from stallmark.analysis.read.active_set import FlashUse
 from stallmark.analysis.read.transactions import MaintenanceSummary
 from stallmark.analysis.step_summary import StepSummary

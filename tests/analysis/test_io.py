@@ -18,7 +18,7 @@ from support.tables import InMemory
 from stallmark.analysis.attribution import NoteKind
 from stallmark.analysis.cautions import cautions
 from stallmark.analysis.ceiling import mailboxes_of_ceilings, mailboxes_of_steps
-from stallmark.analysis.points import Point
+from stallmark.analysis.metrics import Point
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import (
     SERVER,

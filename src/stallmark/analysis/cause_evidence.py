@@ -8,7 +8,7 @@ import numpy as np
 
 from stallmark.analysis.attribution import STORAGE, Source
 from stallmark.analysis.finding import Finding, Kind
-from stallmark.analysis.points import sampling_uncertainty
+from stallmark.analysis.metrics import sampling_uncertainty
 from stallmark.analysis.prediction import ModelTest
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.step_summary import StepSummary

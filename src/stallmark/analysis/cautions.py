@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from stallmark import capabilities
 from stallmark.analysis.finding import Finding, Kind, caution, early_ends
-from stallmark.analysis.points import group, points, step_names
+from stallmark.analysis.metrics import group, points, step_names
 from stallmark.analysis.probe import page_cache_cautions_of_runs
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.server_cautions import server_cautions

@@ -13,8 +13,7 @@ from stallmark.analysis.compare.claims import Claims, decide
 from stallmark.analysis.compare.sides import ratio_of
 from stallmark.analysis.compare.summary import PairKind
 from stallmark.analysis.finding import Finding, Kind, caution, info
-from stallmark.analysis.metrics import THROUGHPUT
-from stallmark.analysis.points import Point, group, labels
+from stallmark.analysis.metrics import THROUGHPUT, Point, group, labels
 from stallmark.analysis.read.io import mailboxes
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary

@@ -10,7 +10,7 @@ from stallmark.analysis.compare.summary import PairKind, ReasonKind, Verdict
 from stallmark.analysis.device_verdict import NOT_JUDGED
 from stallmark.analysis.finding import ExperimentKind, Finding, Kind, caution, info, invalid
 from stallmark.analysis.flash_for_memory import flash_findings
-from stallmark.analysis.points import Point, group, labels, mean_of, points, step_names
+from stallmark.analysis.metrics import Point, group, labels, mean_of, points, step_names
 from stallmark.analysis.pool_curve import PoolCurve, curve_findings
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.steady import Judgement

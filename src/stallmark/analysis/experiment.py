@@ -14,7 +14,7 @@ from stallmark.analysis.compare.verdicts import comparison_within
 from stallmark.analysis.conclusions import conclusions
 from stallmark.analysis.finding import ExperimentKind, Finding, Severity, info, invalid, mixed_versions
 from stallmark.analysis.gates import Gate
-from stallmark.analysis.points import group, points
+from stallmark.analysis.metrics import group, points
 from stallmark.analysis.pool_curve import ANSWERS, PoolCurve, pool_curves
 from stallmark.analysis.probe_comparison import Drift
 from stallmark.analysis.queries import QueryComparison, compare, query_cautions, query_findings

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.finding import Finding, Kind, caution, info
-from stallmark.analysis.points import Point, points
+from stallmark.analysis.metrics import Point, points
 from stallmark.analysis.pool_curve import PoolCurve, throughput_curve
 from stallmark.analysis.prediction import demands_of, mean_prediction
 from stallmark.analysis.run import RunSummary

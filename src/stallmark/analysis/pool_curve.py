@@ -11,7 +11,7 @@ import scipy  # imports its parts lazily
 from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.compare.summary import ReasonKind
 from stallmark.analysis.finding import Finding, Kind, caution, info
-from stallmark.analysis.points import Point, group, points
+from stallmark.analysis.metrics import Point, group, points
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.record.devices import DeviceLabel

@@ -12,7 +12,7 @@ from statistics import fmean
 
 from stallmark.analysis.attribution import Demands, Limit, NoteKind, Prediction, Source
 from stallmark.analysis.finding import Finding, info
-from stallmark.analysis.points import group, points
+from stallmark.analysis.metrics import group, points
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.errors import StallmarkError
 from stallmark.stats.thresholds import MODEL_ERROR, READS_SAME

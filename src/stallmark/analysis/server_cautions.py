@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from stallmark.analysis.finding import Finding, Kind, caution
-from stallmark.analysis.points import group, step_names
+from stallmark.analysis.metrics import group, step_names
 from stallmark.analysis.read.io import combine_io
 from stallmark.analysis.read.server_io import AUTOVACUUM
 from stallmark.analysis.read.server_summary import IoSummary, LogState, ServerState

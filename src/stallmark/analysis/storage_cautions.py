@@ -5,7 +5,7 @@ from typing import Literal
 
 from stallmark.analysis.compare.settings import drifts, folders_on_one_disk, one_pool, probe_on_other_device, probes_of
 from stallmark.analysis.finding import Finding, Kind, caution
-from stallmark.analysis.points import group, step_names
+from stallmark.analysis.metrics import group, step_names
 from stallmark.analysis.probe_comparison import DRIFTED
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from stallmark.analysis.ceiling import ANSWERS, CeilingKind
 from stallmark.analysis.compare.summary import PairComparison, Verdict
 from stallmark.analysis.finding import Finding
-from stallmark.analysis.metrics import METRICS
-from stallmark.analysis.points import group
+from stallmark.analysis.metrics import METRICS, group
 from stallmark.analysis.pool_curve import CurveKind
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary

@@ -8,7 +8,7 @@ from stallmark import format
 from stallmark.analysis.compare.settings import same_load
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import mixed_versions
-from stallmark.analysis.points import labels, points
+from stallmark.analysis.metrics import labels, points
 from stallmark.analysis.thresholds import verdicts_over_steps
 from stallmark.format import plural
 from stallmark.record.manifest import Manifest

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from stallmark import format
 from stallmark.analysis.compare.summary import Verdict
 from stallmark.analysis.experiment import ExperimentSummary, doubtful
-from stallmark.analysis.points import Point, labels, points
+from stallmark.analysis.metrics import Point, labels, points
 from stallmark.format import plural, shorten
 from stallmark.report.columns import primary_of
 from stallmark.report.document import WIDTHS, Drawing

@@ -11,8 +11,7 @@ from stallmark.analysis.compare.settings import one_pool, storage_checks, undecl
 from stallmark.analysis.compare.sides import Side, applies_to_pair, declared_key, experiment, name_of, steps_of
 from stallmark.analysis.compare.summary import Check, CheckKind, PairKind, ReasonKind, check
 from stallmark.analysis.finding import Finding, caution, invalid
-from stallmark.analysis.metrics import THROUGHPUT, Metric
-from stallmark.analysis.points import group, sampling_uncertainty
+from stallmark.analysis.metrics import THROUGHPUT, Metric, group, sampling_uncertainty
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.steady import Judgement, incomparable
 from stallmark.analysis.step_summary import StepSummary

@@ -10,8 +10,7 @@ from stallmark.analysis.compare.settings import OF_STEPS, ROLES, undeclared_diff
 from stallmark.analysis.compare.sides import Side, name_of, pair_up, ratio, steps_of, variant, with_again
 from stallmark.analysis.compare.summary import Check, Claim, ComparisonSummary, PairKind, Ratio, ReasonKind, Verdict
 from stallmark.analysis.finding import Finding, caution, invalid
-from stallmark.analysis.metrics import THROUGHPUT, Metric
-from stallmark.analysis.points import Point, group
+from stallmark.analysis.metrics import THROUGHPUT, Metric, Point, group
 from stallmark.analysis.run import RunSummary
 from stallmark.record.devices import emulated_roles
 from stallmark.stats.thresholds import CONFIDENCE, REPLICATES

@@ -10,7 +10,7 @@ from stallmark.analysis.compare.sides import Unpaired, chosen_pairs, experiment,
 from stallmark.analysis.compare.summary import PairKind
 from stallmark.analysis.compare.verdicts import declared_metric
 from stallmark.analysis.finding import Finding, caution
-from stallmark.analysis.points import group
+from stallmark.analysis.metrics import group
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.errors import StallmarkError

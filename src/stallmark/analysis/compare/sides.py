@@ -9,8 +9,16 @@ from typing import Literal
 import numpy as np
 
 from stallmark.analysis.compare.summary import Ratio, TransactionRatios
-from stallmark.analysis.metrics import METRICS, PRIMARIES, THROUGHPUT, Direction, Metric, compared_metrics
-from stallmark.analysis.points import group, sampling_uncertainty
+from stallmark.analysis.metrics import (
+    METRICS,
+    PRIMARIES,
+    THROUGHPUT,
+    Direction,
+    Metric,
+    compared_metrics,
+    group,
+    sampling_uncertainty,
+)
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.errors import StallmarkError

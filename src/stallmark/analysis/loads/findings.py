@@ -12,8 +12,7 @@ from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import ExperimentKind, Finding, Severity, caution, info, invalid
 from stallmark.analysis.loads.points import CellsStep, LoadClaims, LoadPoint, Penalty, WholePoint
 from stallmark.analysis.loads.step import LoadsKind
-from stallmark.analysis.metrics import METRICS, THROUGHPUT
-from stallmark.analysis.points import group
+from stallmark.analysis.metrics import METRICS, THROUGHPUT, group
 from stallmark.analysis.service_level import LevelOutcome
 from stallmark.stats.thresholds import HOST_FREE, LOADS_READ, SAME
 

@@ -11,8 +11,7 @@ from stallmark.analysis.compare.summary import Claim, Ratio, ReasonKind
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.loads.step import LoadLevel, LoadStep, WholeStep
-from stallmark.analysis.metrics import THROUGHPUT
-from stallmark.analysis.points import Point, group, mean_of, points
+from stallmark.analysis.metrics import THROUGHPUT, Point, group, mean_of, points
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.service_level import LevelOutcome
 

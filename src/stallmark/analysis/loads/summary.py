@@ -22,7 +22,7 @@ from stallmark.analysis.loads.points import (
     whole_points,
 )
 from stallmark.analysis.loads.step import measured_steps, steps_of_loads, whole_steps
-from stallmark.analysis.points import group
+from stallmark.analysis.metrics import group
 from stallmark.analysis.run import Call, RunSummary, summarise_together
 from stallmark.analysis.thresholds import Threshold
 from stallmark.analysis.validity import ValidityKind

@@ -7,8 +7,7 @@ from stallmark.analysis.compare.plan import RunsPlan
 from stallmark.analysis.compare.sides import name_of
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.metrics import METRICS
-from stallmark.analysis.points import Point
+from stallmark.analysis.metrics import METRICS, Point
 from stallmark.format import percent
 from stallmark.redact import markdown
 from stallmark.report.columns import metric_columns

@@ -7,7 +7,7 @@ from typing import Any
 
 from stallmark import format
 from stallmark.analysis.loads.summary import LoadsSummary
-from stallmark.analysis.points import group
+from stallmark.analysis.metrics import group
 from stallmark.report.document import (
     WIDTHS,
     Block,

@@ -5,8 +5,7 @@ import math
 from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary, GateVerdict, gate_verdicts
 from stallmark.analysis.gates import Gate
-from stallmark.analysis.metrics import METRICS, SHARE
-from stallmark.analysis.points import group
+from stallmark.analysis.metrics import METRICS, SHARE, group
 from stallmark.analysis.service_level import MEAN_ONLY, LevelOutcome, ServiceLevel
 from stallmark.analysis.steady import Steadiness
 from stallmark.analysis.step_summary import StepSummary
