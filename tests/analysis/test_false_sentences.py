@@ -34,6 +34,7 @@ from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.conclusions import conclusions
 from stallmark.analysis.device_verdict import DeviceKind, device_verdict
+from stallmark.analysis.environment_cautions import AboveKind, ArrayKind, HistoryKind, ServerKind, shallow_history
 from stallmark.analysis.finding import (
     DataKind,
     EndKind,
@@ -65,10 +66,8 @@ from stallmark.analysis.read.interval import Cycles, CyclesBy, ReadKind
 from stallmark.analysis.read.io import MailIo
 from stallmark.analysis.read.transactions import MaintenanceSummary
 from stallmark.analysis.run import RunKind, RunSummary
-from stallmark.analysis.server_cautions import ServerKind
 from stallmark.analysis.steady import CycleKind, Judgement, Steadiness, SteadyKind
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.storage_cautions import AboveKind, ArrayKind, HistoryKind, shallow_history
 from stallmark.analysis.validity import ValidityKind
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Condition

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 import numpy as np
 
+from stallmark.analysis.environment_cautions import shallow_history
 from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.analysis.finding import Finding, Kind, caution, info, mixed_versions
 from stallmark.analysis.locality_trace import Traced, analyse_trace, has_trace, read_trace
@@ -13,7 +14,6 @@ from stallmark.analysis.metrics import group, mean_of
 from stallmark.analysis.read.server_summary import IoSummary, TransactionReads
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.analysis.storage_cautions import shallow_history
 from stallmark.errors import StallmarkError
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.workload import trade_history
