@@ -42,8 +42,8 @@ def conclusions(
     yield from (
         finding for view in views.values() for finding in view.findings if isinstance(finding.kind, CeilingKind)
     )
-    yield from _penalty_findings(cost)
-    yield from _cells(cells)
+    yield from penalty_findings(cost)
+    yield from cells_findings(cells)
     yield from _verdicts(points, views)
     if not any(view.comparison for view in views.values()):
         yield from _variants(points, claims, bool(cost))
@@ -71,8 +71,8 @@ def load_finding(
     """Return the finding on one load that its own page begins with, or None if every finding covers several loads."""
     own = [point for point in points if point.first.load == name]
     findings = [
-        *_penalty_findings([penalty for penalty in cost if penalty.load == name]),
-        *_cells([CellsStep(s.variant, s.cells, s.whole, [x for x in s.loads if x.load == name], s.row) for s in cells]),
+        *penalty_findings([penalty for penalty in cost if penalty.load == name]),
+        *cells_findings([CellsStep(s.variant, s.cells, s.whole, [x for x in s.loads if x.load == name], s.row) for s in cells]),
         *_variants(own, claims, bool(cost)),
     ]
     return findings[0] if findings else None
@@ -82,7 +82,7 @@ def _is_broken(finding: Finding) -> bool:
     return finding.kind in (ExperimentKind.DATA_WRONG, ExperimentKind.NOTHING_MEASURED)
 
 
-def _penalty_findings(cost: Sequence[Penalty]) -> Iterator[Finding]:
+def penalty_findings(cost: Sequence[Penalty]) -> Iterator[Finding]:
     """Yield the cost that the loads impose on each other. Loads with a given rate are judged by their latency."""
     for step in group(cost, lambda penalty: penalty.step):
         # A doubtful load is named, but its ratio is not.
@@ -134,7 +134,7 @@ def _extremes(items: list[Any], value: Any) -> list[Any]:
     return items if len(items) <= MOST_VARIANTS else [min(items, key=value), max(items, key=value)]
 
 
-def _cells(cells: Sequence[CellsStep]) -> Iterator[Finding]:
+def cells_findings(cells: Sequence[CellsStep]) -> Iterator[Finding]:
     by_variant = group(cells, lambda step: step.variant)
     for same in by_variant:
         first, last = same[0], same[-1]
