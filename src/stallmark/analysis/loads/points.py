@@ -1,17 +1,19 @@
 """Points of loads: the same load in the same step of the same variant; compared, alone and together, and in cells."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+import numpy as np
 
 from stallmark.analysis.compare.claims import Claims, comparable, decide
 from stallmark.analysis.compare.sides import ratio_of
 from stallmark.analysis.compare.summary import Claim, Ratio, ReasonKind
 from stallmark.analysis.experiment import ExperimentSummary
-from stallmark.analysis.finding import Finding
-from stallmark.analysis.loads.step import LoadLevel, LoadStep, WholeStep
-from stallmark.analysis.metrics import THROUGHPUT, Point, group, mean_of, points
+from stallmark.analysis.finding import Finding, info
+from stallmark.analysis.loads.step import LoadLevel, LoadsKind, LoadStep, WholeStep
+from stallmark.analysis.metrics import METRICS, THROUGHPUT, Point, group, mean_of, points
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.service_level import LevelOutcome
 
@@ -238,3 +240,77 @@ def _scaling(fewest: LoadPoint | None, point: LoadPoint) -> float | None:
 
 def _cells(point: LoadPoint) -> int:
     return point.first.cells or 0
+
+
+MOST_VARIANTS = 3
+"""The most variants that one sentence names; with more it names the two furthest apart."""
+
+
+def penalty_findings(cost: Sequence[Penalty]) -> Iterator[Finding]:
+    """Yield the cost that the loads impose on each other. Loads with a given rate are judged by their latency."""
+    for step in group(cost, lambda penalty: penalty.step):
+        # A doubtful load is named, but its ratio is not.
+        sound = [penalty for penalty in step if not penalty.doubtful]
+        compared = [
+            (penalty, measure, claim.ratio, claim.verdict)
+            for penalty in sound
+            for measure, claim in [_penalty_claim(penalty)]
+            if claim.ratio is not None
+        ]
+        by_variant = group(compared, lambda entry: entry[0].variant)
+        if not by_variant:
+            continue
+        several = len(by_variant) > 1
+        chosen = _extremes(
+            by_variant,
+            lambda entries: float(np.mean([_log_benefit(measure, ratio) for _, measure, ratio, _ in entries])),
+        )
+        yield info(
+            LoadsKind.TOGETHER,
+            step=step[0].step if len({penalty.step for penalty in cost}) > 1 else None,
+            variants=[
+                [
+                    entries[0][0].variant if several else None,
+                    [[penalty.load, measure, ratio, verdict] for penalty, measure, ratio, verdict in entries],
+                ]
+                for entries in chosen
+            ],
+            left_out=len(by_variant) - len(chosen),
+            in_doubt=list(dict.fromkeys(penalty.load for penalty in step if penalty.doubtful)),
+            fewest_runs=min(penalty.runs for penalty, *_ in compared),
+        )
+
+
+def _penalty_claim(penalty: Penalty) -> tuple[str, Claim]:
+    """Return the claim on a load next to the others, on its latency if its rate is given."""
+    if penalty.open_loop:
+        return "latency", decide(METRICS["latency"], penalty.latency)
+    return "rate", decide(THROUGHPUT, penalty.rate)
+
+
+def _log_benefit(measure: str, ratio: float) -> float:
+    """Return a ratio as a logarithm, with the sign that makes more better."""
+    return float(np.log(ratio)) * (-1 if measure == "latency" else 1)
+
+
+def _extremes(items: list[Any], value: Any) -> list[Any]:
+    """Return all items if they are few, else the least and the most by `value`."""
+    return items if len(items) <= MOST_VARIANTS else [min(items, key=value), max(items, key=value)]
+
+
+def cells_findings(cells: Sequence[CellsStep]) -> Iterator[Finding]:
+    by_variant = group(cells, lambda step: step.variant)
+    for same in by_variant:
+        first, last = same[0], same[-1]
+        loads = [
+            [load.load, load.scaling * last.cells / first.cells, load.scaling] for load in last.loads if load.scaling
+        ]
+        if last.cells > first.cells and loads:
+            yield info(
+                LoadsKind.CELLS,
+                variant=same[0].variant if len(by_variant) > 1 else None,
+                cells=[first.cells, last.cells],
+                loads=loads,
+                in_doubt=[load.load for load in last.loads if not load.scaling],
+                fewest_runs=min(len(load.point.runs) for step in (first, last) for load in step.loads),
+            )
