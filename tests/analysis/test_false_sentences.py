@@ -48,7 +48,7 @@ from stallmark.analysis.finding import (
 )
 from stallmark.analysis.flash_for_memory import FlashKind
 from stallmark.analysis.gates import Gate, GateKind
-from stallmark.analysis.loads.step import LoadsKind, few_done
+from stallmark.analysis.load_steps import LoadsKind, few_done
 from stallmark.analysis.metrics import points
 from stallmark.analysis.pool_curve import CurveKind
 from stallmark.analysis.probe import PageCacheKind

@@ -8,7 +8,7 @@ from support.tables import get, put
 
 from stallmark.analysis.attribution import LawKind, NoteKind
 from stallmark.analysis.experiment import summarise
-from stallmark.analysis.loads.summary import summarise_loads
+from stallmark.analysis.loads import summarise_loads
 from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.throughput import read_load
 from stallmark.analysis.step_summary import StepSummary

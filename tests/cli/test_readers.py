@@ -16,7 +16,7 @@ from support.synthetic_loads import alone_and_together, make_loads_run
 
 from stallmark import format
 from stallmark.analysis.environment_cautions import shallow_history
-from stallmark.analysis.loads.summary import summarise_loads
+from stallmark.analysis.loads import summarise_loads
 from stallmark.cli import check as show_findings
 from stallmark.cli import common as command
 from stallmark.cli import summaries

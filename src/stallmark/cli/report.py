@@ -125,7 +125,7 @@ def show_report(
     `written`.
     """
     from stallmark.analysis.experiment import summarise
-    from stallmark.analysis.loads.summary import has_loads, summarise_loads
+    from stallmark.analysis.loads import has_loads, summarise_loads
     from stallmark.cli.summaries import on_all_cores
     from stallmark.record.reader import find_records
     from stallmark.report.experiment import experiment_document, experiment_in_json

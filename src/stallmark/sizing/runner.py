@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import stallmark
-from stallmark.analysis.loads.summary import summarise_loads
+from stallmark.analysis.loads import summarise_loads
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError, as_reason
 from stallmark.experiment.companions import LoadMachines

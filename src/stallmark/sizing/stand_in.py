@@ -7,8 +7,8 @@ from typing import Literal, get_args
 import numpy as np
 from scipy.optimize import nnls
 
-from stallmark.analysis.loads.step import LoadStep
-from stallmark.analysis.loads.summary import LoadsSummary
+from stallmark.analysis.load_steps import LoadStep
+from stallmark.analysis.loads import LoadsSummary
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.sizing.manifest import Demand, Matched
 

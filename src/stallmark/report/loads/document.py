@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stallmark import format
-from stallmark.analysis.loads.summary import LoadsSummary
+from stallmark.analysis.loads import LoadsSummary
 from stallmark.analysis.metrics import group
 from stallmark.report.document import (
     WIDTHS,

@@ -12,7 +12,7 @@ from stallmark.analysis.compare.sides import ratio_of
 from stallmark.analysis.compare.summary import Claim, Ratio, ReasonKind
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import Finding, info
-from stallmark.analysis.loads.step import LoadLevel, LoadsKind, LoadStep, WholeStep
+from stallmark.analysis.load_steps import LoadLevel, LoadsKind, LoadStep, WholeStep
 from stallmark.analysis.metrics import METRICS, THROUGHPUT, Point, group, mean_of, points
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.service_level import LevelOutcome
