@@ -52,7 +52,7 @@ from stallmark.analysis.load_steps import LoadsKind, few_done
 from stallmark.analysis.metrics import points
 from stallmark.analysis.pool_curve import CurveKind
 from stallmark.analysis.probe import PageCacheKind
-from stallmark.analysis.profile.rates import ProfileKind
+from stallmark.analysis.profile_rates import ProfileKind
 from stallmark.analysis.queries import (
     QueryCell,
     QueryComparison,

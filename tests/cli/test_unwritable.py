@@ -65,7 +65,7 @@ ANALYSES = (
     "stallmark.sizing.summary.summarise_candidate",  # first: its module imports one below, and would keep None for it
     "stallmark.analysis.experiment.summarise",
     "stallmark.analysis.probe.summarise_probes",
-    "stallmark.analysis.profile.summary.summarise_profile",
+    "stallmark.analysis.profile.summarise_profile",
 )
 
 

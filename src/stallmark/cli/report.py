@@ -169,7 +169,7 @@ def _show_probes(records: Sequence["Record"], outputs: Outputs) -> None:
 
 def show_profile(folder: Path, outputs: Outputs) -> None:
     """Show the report of a profile."""
-    from stallmark.analysis.profile.summary import summarise_profile
+    from stallmark.analysis.profile import summarise_profile
     from stallmark.report.profile import profile_document, profile_in_json
 
     outputs.show(summarise_profile(folder), profile_document, profile_in_json)

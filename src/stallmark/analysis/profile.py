@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from stallmark.analysis.finding import Finding, caution, info
-from stallmark.analysis.profile.intervals import Samples, intervals_of, samples_of
-from stallmark.analysis.profile.rates import (
+from stallmark.analysis.profile_intervals import Samples, intervals_of, samples_of
+from stallmark.analysis.profile_rates import (
     HOUR_S,
     MINUTE_S,
     MORE,
