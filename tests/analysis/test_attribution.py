@@ -17,8 +17,8 @@ from stallmark.analysis.attribution import PARTS, Demands, Source, divide_io
 from stallmark.analysis.device_verdict import DeviceKind
 from stallmark.analysis.prediction import WHAT_IF_MS, predict
 from stallmark.analysis.read.counters import Counters, Delta
-from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import SERVER, OwnCpu
+from stallmark.analysis.read.times import Interval
 from stallmark.stats.thresholds import MODEL_ERROR
 
 

@@ -6,8 +6,7 @@ import pytest
 from support.comparisons import template
 from support.tables import InMemory
 
-from stallmark.analysis.read.interval import Interval
-from stallmark.analysis.read.sample_times import clock_findings, rows_with_times, sample_times, server_clock
+from stallmark.analysis.read.times import Interval, clock_findings, rows_with_times, sample_times, server_clock
 
 
 class Table(InMemory):
@@ -59,7 +58,7 @@ STEP = Interval(0, 5, 95, 90.0, False)
 
 
 def found(server: np.ndarray, t: np.ndarray, monkeypatch) -> float | None:
-    monkeypatch.setattr("stallmark.analysis.read.sample_times._clocks", lambda record: (t, server))
+    monkeypatch.setattr("stallmark.analysis.read.times._clocks", lambda record: (t, server))
     jumped = clock_findings(None, [STEP]).get(STEP.span)
     return jumped and jumped.facts["jump_s"]
 

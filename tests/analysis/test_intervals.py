@@ -1,7 +1,7 @@
 import pytest
 from support.manifests import a_manifest
 
-from stallmark.analysis.read.interval import measured_intervals
+from stallmark.analysis.read.times import measured_intervals
 
 
 def steps(*times):

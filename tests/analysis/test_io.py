@@ -20,7 +20,6 @@ from stallmark.analysis.cautions import cautions
 from stallmark.analysis.ceiling import mailboxes_of_ceilings, mailboxes_of_steps
 from stallmark.analysis.environment_cautions import ServerKind
 from stallmark.analysis.metrics import Point
-from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import (
     SERVER,
     MailIo,
@@ -34,6 +33,7 @@ from stallmark.analysis.read.io import (
 from stallmark.analysis.read.server_io import AUTOVACUUM, DATA, by_process, read_server_io, summarise_processes
 from stallmark.analysis.read.server_summary import ProcessIo
 from stallmark.analysis.read.throughput import Load, read_load
+from stallmark.analysis.read.times import Interval
 from stallmark.record.manifest.workload import Transaction
 from stallmark.record.reader import Record
 from stallmark.report.sections.server import processes

@@ -17,7 +17,7 @@ from stallmark.analysis.load_steps import LoadsKind, _level_of_raw, count_drives
 from stallmark.analysis.loads import LoadsSummary, has_loads, summarise_loads
 from stallmark.analysis.read import server_io
 from stallmark.analysis.read.load_io import RawFigures
-from stallmark.analysis.read.sample_times import rows_by_sample
+from stallmark.analysis.read.times import rows_by_sample
 from stallmark.analysis.service_level import LevelOutcome
 from stallmark.analysis.validity import ValidityKind
 from stallmark.errors import StallmarkError

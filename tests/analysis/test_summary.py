@@ -20,7 +20,7 @@ from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import ExperimentKind, invalid
 from stallmark.analysis.gates import GateKind
 from stallmark.analysis.pool_curve import CurveKind
-from stallmark.analysis.read.interval import ReadKind
+from stallmark.analysis.read.times import ReadKind
 from stallmark.analysis.validity import CounterSource, ValidityKind
 from stallmark.errors import StallmarkError
 from stallmark.record.reader import Record, find_records

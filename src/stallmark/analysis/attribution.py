@@ -13,9 +13,9 @@ import numpy as np
 
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.read.counters import Counters
-from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import DEVICE, SERVER, HostCpu, Io, Names, OwnCpu, delta_over, host_cpu
 from stallmark.analysis.read.throughput import Load
+from stallmark.analysis.read.times import Interval
 from stallmark.analysis.read.waits import WaitParts
 from stallmark.stats.thresholds import ABOVE
 

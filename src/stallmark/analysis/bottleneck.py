@@ -24,10 +24,10 @@ from stallmark.analysis.attribution import (
 from stallmark.analysis.finding import Finding, Severity, info
 from stallmark.analysis.prediction import WHAT_IF_MS, predict
 from stallmark.analysis.read.counters import Counters, Delta
-from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.io import DEVICE, SERVER, Io, cpu_of_run, delta_over, host_cpu, per_second_mean, summed
 from stallmark.analysis.read.server_summary import IoSummary, ServerWait
 from stallmark.analysis.read.throughput import Load
+from stallmark.analysis.read.times import Interval
 from stallmark.analysis.read.waits import WaitParts, part_of
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.storage import EmulatedArray, Role

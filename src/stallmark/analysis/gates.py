@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from stallmark.analysis.finding import Finding, Kind, Severity
-from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.throughput import Load
+from stallmark.analysis.read.times import Interval
 from stallmark.analysis.read.transactions import Errors, Lateness, QueueSeries, TransactionSummary, deck_of
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Condition, Unheard

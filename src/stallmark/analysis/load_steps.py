@@ -11,10 +11,9 @@ from stallmark.analysis.attribution import Budget
 from stallmark.analysis.compare.sides import name_of
 from stallmark.analysis.finding import Finding, invalid
 from stallmark.analysis.finding import Kind as FindingKind
-from stallmark.analysis.read.interval import Interval
 from stallmark.analysis.read.load_io import IoByLoad, LoadIo, RawFigures, read_raw_io
 from stallmark.analysis.read.queries import Execution, LeftQuery, read_executions, read_left_queries
-from stallmark.analysis.read.sample_times import numbers
+from stallmark.analysis.read.times import Interval, numbers
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.service_level import MEAN_ONLY, LevelOutcome, ServiceLevel, judge_figure, judge_reads
 from stallmark.analysis.step_summary import StepSummary

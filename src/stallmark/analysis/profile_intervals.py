@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from stallmark.analysis.read.rises import Codes, CounterIncrements, PairCodes
-from stallmark.analysis.read.sample_times import first_of_runs, floats, plus
+from stallmark.analysis.read.times import first_of_runs, floats, plus
 from stallmark.errors import StallmarkError
 from stallmark.record.profile.interval_table import (
     IO,

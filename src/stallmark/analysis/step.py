@@ -13,7 +13,6 @@ from stallmark.analysis.gates import Validity
 from stallmark.analysis.probe_comparison import compare_step_with_probe
 from stallmark.analysis.read.active_set import active_set, flash_use
 from stallmark.analysis.read.counters import Delta
-from stallmark.analysis.read.interval import Interval, Span
 from stallmark.analysis.read.io import (
     DEVICE,
     SERVER,
@@ -35,6 +34,7 @@ from stallmark.analysis.read.server_summary import IoSummary, ServerState
 from stallmark.analysis.read.server_views import ServerViews, restart_findings, transaction_reads, volume_summaries
 from stallmark.analysis.read.statements import executed_statements
 from stallmark.analysis.read.throughput import Latencies, Load
+from stallmark.analysis.read.times import Interval, Span
 from stallmark.analysis.read.transactions import TOTALS, in_order, mean_ms, summarise_maintenance, transaction_summaries
 from stallmark.analysis.read.waits import BlockedPair, SampledWaits, WaitParts
 from stallmark.analysis.service_level import judge_reads

@@ -7,7 +7,6 @@ from stallmark.analysis.finding import Finding
 from stallmark.analysis.gates import Gate
 from stallmark.analysis.probe_comparison import AgainstProbe
 from stallmark.analysis.read.active_set import ActiveSet, FlashUse
-from stallmark.analysis.read.interval import Cycles
 from stallmark.analysis.read.io import MailIo
 from stallmark.analysis.read.queries import StreamsSummary
 from stallmark.analysis.read.server_summary import (
@@ -25,6 +24,7 @@ from stallmark.analysis.read.server_summary import (
 )
 from stallmark.analysis.read.server_views import VolumeSummary
 from stallmark.analysis.read.statements import OwnStatementSummary
+from stallmark.analysis.read.times import Cycles
 from stallmark.analysis.read.transactions import ErrorSummary, MaintenanceSummary, TransactionSummary
 from stallmark.analysis.read.waits import BlockedPair
 from stallmark.analysis.service_level import ServiceLevel

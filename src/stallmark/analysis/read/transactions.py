@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from stallmark.analysis.finding import Finding, caution
-from stallmark.analysis.read.interval import Interval, ReadKind
 from stallmark.analysis.read.throughput import Latencies, Load
+from stallmark.analysis.read.times import Interval, ReadKind
 from stallmark.errors import ErrorClass
 from stallmark.record.manifest.workload import Transaction, Workload
 from stallmark.record.reader import Record

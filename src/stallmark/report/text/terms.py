@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from stallmark.analysis.compare.summary import Verdict
 from stallmark.analysis.probe_comparison import DriftVerdict
-from stallmark.analysis.read.interval import CyclesBy
+from stallmark.analysis.read.times import CyclesBy
 from stallmark.analysis.service_level import ReadSource
 from stallmark.format import exact, factor, listed, number, per_second, percent, plural, quoted, size
 from stallmark.record.manifest.workload import TradeHistory

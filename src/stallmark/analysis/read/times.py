@@ -1,18 +1,21 @@
-"""Sample times on the driver's clock.
+"""The seconds of a run that are measured, and the times of samples on the driver's clock.
+
+Counts of the driver and of the wait sampler are kept per whole second. So a measured interval is the whole seconds
+inside [measure_s, end_s). Everything else (counters, CPU) is taken over exactly these seconds.
 
 A row of a collector holds the middle of the call that read it (`t`), the call's length and the server's own time. The
 server counted at its own time, which on a busy machine is far from the middle of the call. So samples are dated by the
 server's time, less the offset of its clock from ours. Offset and drift come from the shortest calls of the run, which
 fix the server's time best.
 
-A check of the server's clock: did it run evenly with ours while a step was measured?
-
-Gaps: how long a source was not read while a step was measured, whatever the reason; and samples at its ends that are
-dated too roughly for its rates.
+A check of the server's clock: did it run evenly with ours while a step was measured? Gaps: how long a source was not
+read while a step was measured, and samples at its ends that are dated too roughly for its rates.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -20,10 +23,99 @@ import numpy as np
 import pyarrow as pa
 from numpy.lib.stride_tricks import sliding_window_view
 
-from stallmark.analysis.finding import Finding, caution, invalid
-from stallmark.analysis.read.interval import Interval, ReadKind, Span
+from stallmark.analysis.finding import Finding, Kind, caution, invalid
+from stallmark.record.manifest import Manifest
 from stallmark.record.reader import Record
 from stallmark.stats.thresholds import CLOCK_JUMP_S, DATED_ROUGHLY, GAP_S
+
+
+class ReadKind(Kind):
+    """Faults of the record, and findings that follow from it directly."""
+
+    HISTOGRAM_FULL = "histogram_full"
+    HISTOGRAM_LOST_EVENTS = "histogram_lost_events"
+    HISTOGRAM_UNIT_UNKNOWN = "histogram_unit_unknown"
+    CLOCK_JUMPED = "clock_jumped"
+    ERROR_BURST = "error_burst"
+    ACTIVE_FITS_DRAM = "active_set_fits_dram"
+    ACTIVE_FITS_FLASH = "active_set_fits_flash"
+    DATED_ROUGHLY = "dated_roughly"
+    FEW_SAMPLES = "few_samples"
+    NOT_READ = "not_read_for_a_while"
+    QUERY_STORE_STOPPED = "query_store_stopped"
+    QUERY_STORE_CHANGED = "query_store_capture_changed"
+    QUERY_STORE_DROPPED = "query_store_dropped_counts"
+    PLANS_LEFT = "plans_left_the_cache"
+    COUNTERS_RESTARTED = "counters_restarted"
+    QUERY_FAILED = "query_failed"
+    PHASE_CUT = "query_phase_cut"
+
+
+class CyclesBy(StrEnum):
+    """The counts by which checkpoints are recognised."""
+
+    COUNT = "count_of_checkpoints"
+    BURSTS = "bursts_of_pages_written"
+
+
+@dataclass(frozen=True)
+class Cycles:
+    """The checkpoint cycles of one measured interval. Seconds are of the run."""
+
+    count: int  # whole ones
+    checkpoints: int  # number counted in the measured interval, at their ends or beginnings
+    begin_s: int  # begin of the first complete cycle, and end of the last
+    end_s: int
+    measured_s: int  # how long was measured
+    whole: bool  # the figures are over these cycles and nothing else
+    mean_s: float | None  # mean length of a cycle
+    shown_by: CyclesBy
+    resolution_s: float
+    finding: Finding
+
+
+Span = tuple[int, int]
+"""The first second of an interval, and the one after its last: the same interval may have one number in a run, and
+another in the record of a load that rested in some steps."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The measured seconds begin ≤ s < end of a step."""
+
+    index: int  # number of the step in the manifest
+    begin: int
+    end: int
+    planned_s: float
+    cut: bool  # fewer seconds than planned
+    cycles: Cycles | None = None  # None if the server's checkpoints are unknown
+
+    @property
+    def seconds(self) -> int:
+        return self.end - self.begin
+
+    @property
+    def span(self) -> Span:
+        return self.begin, self.end
+
+    def select(self, per_second: np.ndarray) -> np.ndarray:
+        return per_second[self.begin : self.end]
+
+
+def measured_intervals(manifest: Manifest, recorded: int, cut: bool) -> list[Interval]:
+    """Return the intervals of the steps that were reached. A step without one whole measured second is left out.
+
+    `recorded` is the number of whole seconds there are, `cut` whether the run ended early.
+    """
+    intervals = []
+    for index, step in enumerate(manifest.steps):
+        begin, whole = math.ceil(step.measure_s), math.floor(step.end_s)
+        # A complete run in which nothing happened at the end still lasted: silence is a measurement.
+        end = min(whole, recorded) if cut else whole
+        if end > begin:
+            intervals.append(Interval(index, begin, end, step.end_s - step.measure_s, cut and end < whole))
+    return intervals
+
 
 _TABLES = ("wal", "checkpoints", "log_space", "database", "server_io")
 """Any that holds the server's time will do; those with few rows for a sample first, and all of them together."""
