@@ -19,10 +19,10 @@ from typing import Annotated, Any
 import numpy as np
 
 from stallmark import format
-from stallmark.analysis.columns import Shown
 from stallmark.analysis.finding import Finding, caution, info, invalid
 from stallmark.analysis.probe import Differs, ProbeKind, array_memory_caution, is_sustained
 from stallmark.analysis.read.server_summary import IoSummary
+from stallmark.format import Shown
 from stallmark.record.devices import dram_of, is_data_emulated
 from stallmark.record.manifest import Manifest
 from stallmark.record.probe import Pattern, ProbeResult, ProbeStep

@@ -8,8 +8,8 @@ from typing import Annotated
 import numpy as np
 
 from stallmark import format
-from stallmark.analysis.columns import Shown, words
 from stallmark.analysis.finding import Kind
+from stallmark.format import Shown, words
 from stallmark.record.profile.interval_table import IO, FileClass, Intervals, is_known
 from stallmark.record.profile.manifest import GAP, ProfileManifest
 

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any, Generic, TypeVar, overload
 
 from stallmark import format
-from stallmark.analysis.columns import Shown, shown_fields
+from stallmark.format import Shown, shown_fields
 from stallmark.redact import markdown
 from stallmark.report.text.reading import percentile_missing
 

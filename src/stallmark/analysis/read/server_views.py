@@ -25,7 +25,6 @@ from typing import Annotated
 import numpy as np
 import pyarrow as pa
 
-from stallmark.analysis.columns import Shown, words
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.read.counters import Counters, Delta, read_counters
 from stallmark.analysis.read.io import SERVER, Io, combine_io, delta_over, summarise_io
@@ -50,6 +49,7 @@ from stallmark.analysis.read.statements import (
 )
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.times import Interval, ReadKind, Span
+from stallmark.format import Shown, words
 from stallmark.record.manifest import Manifest
 from stallmark.record.reader import Record
 

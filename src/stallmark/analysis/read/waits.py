@@ -17,11 +17,11 @@ from typing import Annotated
 import numpy as np
 import pyarrow as pa
 
-from stallmark.analysis.columns import Shown, words
 from stallmark.analysis.read.rises import Codes, PairCodes
 from stallmark.analysis.read.server_summary import WAIT_CLASSES
 from stallmark.analysis.read.throughput import Part
 from stallmark.analysis.read.times import Interval, Span, release_memory
+from stallmark.format import Shown, words
 from stallmark.record.manifest.workload import application
 from stallmark.record.of_load import LoadRecord
 from stallmark.record.reader import Record
