@@ -6,9 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stallmark.analysis.compare.sides import Unpaired, chosen_pairs, experiment, pair_up, sides, variant
+from stallmark.analysis.compare.sides import (
+    Unpaired,
+    chosen_pairs,
+    declared_metric,
+    experiment,
+    pair_up,
+    sides,
+    variant,
+)
 from stallmark.analysis.compare.summary import PairKind
-from stallmark.analysis.compare.verdicts import declared_metric
 from stallmark.analysis.finding import Finding, caution
 from stallmark.analysis.metrics import group
 from stallmark.analysis.run import RunSummary

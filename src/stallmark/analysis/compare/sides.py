@@ -326,3 +326,17 @@ def mean_of_runs(values: Sequence[float | None]) -> float | None:
     if not known:
         return None
     return float(np.exp(np.mean(np.log(known)))) if min(known) > 0 else float(np.mean(known))
+
+
+def declared_metric(runs: Sequence[RunSummary]) -> Metric:
+    """Return the primary metric that the scenario of the first run declared; throughput, where it could not yet.
+
+    Raise StallmarkError for one that only a later version knows.
+    """
+    key = declared_key(runs[0])
+    if key not in PRIMARIES:
+        raise StallmarkError(
+            f"{runs[0].folder} declares the primary metric {key!r}, which this version does not know: "
+            "use the version that made it."
+        )
+    return METRICS[key]
