@@ -27,8 +27,7 @@ from stallmark.analysis.cause import explain
 from stallmark.analysis.cause_evidence import CauseKind, ChangeKind
 from stallmark.analysis.cautions import CautionKind, cautions
 from stallmark.analysis.ceiling import CeilingKind, MailIoKind, ceiling_findings, ceilings, mailboxes_of_steps
-from stallmark.analysis.compare.claims import Claims
-from stallmark.analysis.compare.plan import plan_runs
+from stallmark.analysis.compare.claims import Claims, plan_runs
 from stallmark.analysis.compare.settings import DifferenceKind, StorageKind, undeclared_differences
 from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind
 from stallmark.analysis.compare.verdicts import compare_runs

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from stallmark import format
-from stallmark.analysis.compare.plan import RunsPlan
+from stallmark.analysis.compare.claims import RunsPlan
 from stallmark.analysis.compare.sides import name_of
 from stallmark.analysis.compare.summary import ComparisonSummary, PairComparison, Ratio
 from stallmark.analysis.experiment import ExperimentSummary
