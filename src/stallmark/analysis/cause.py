@@ -44,7 +44,7 @@ def explain(a: Sequence[StepSummary], b: Sequence[StepSummary], paired: bool = F
     were made together."""
     figures = gather_evidence(a, b, paired)
     tests = [*check_model(a, b), *check_model(b, a)]
-    if not a or not b or any(step.cause is None or step.cause.budget is None for step in (*a, *b)):
+    if not a or not b or any(step.budget is None for step in (*a, *b)):
         return Cause(Storage.NOT_KNOWN, caution(CauseKind.NOT_LOOKED_AT), [], figures, tests)
     whole = compare_figure(ComparedFigure.RESPONSE, _response_ms, a, b, paired)
     assert whole is not None
@@ -189,7 +189,7 @@ def _find(figures: Sequence[Evidence], figure: ComparedFigure, source: Source | 
 
 
 def _cautions(a: Sequence[StepSummary], b: Sequence[StepSummary], parts: Sequence[Evidence]) -> Iterator[Finding]:
-    if not all(step.cause and step.cause.budget and step.cause.budget.device_known for step in (*a, *b)):
+    if not all(step.budget and step.budget.device_known for step in (*a, *b)):
         yield caution(CauseKind.NO_DEVICE)
     broken = {law.kind for step in (*a, *b) if step.cause for law in step.cause.laws if law.closed is False}
     if broken:
@@ -203,18 +203,18 @@ def _cautions(a: Sequence[StepSummary], b: Sequence[StepSummary], parts: Sequenc
 
 
 def _response_ms(step: StepSummary) -> float | None:
-    return step.cause.budget.response_ms if step.cause and step.cause.budget else None
+    return step.budget.response_ms if step.budget else None
 
 
 def _part_ms(name: str, step: StepSummary) -> float | None:
-    return step.cause.budget.parts_ms[name] if step.cause and step.cause.budget else None
+    return step.budget.parts_ms[name] if step.budget else None
 
 
 def _above_ms(name: str, step: StepSummary) -> float | None:
-    return step.cause.budget.above_ms.get(name) if step.cause and step.cause.budget else None
+    return step.budget.above_ms.get(name) if step.budget else None
 
 
 def _storage_share(steps: Sequence[StepSummary]) -> float:
     """Return the share of the response time that is storage, or may be."""
-    budgets = [step.cause.budget for step in steps if step.cause and step.cause.budget]
+    budgets = [step.budget for step in steps if step.budget]
     return sum(budget.storage_share + budget.share("unknown") for budget in budgets) / len(budgets)

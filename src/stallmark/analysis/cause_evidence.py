@@ -8,7 +8,7 @@ import numpy as np
 
 from stallmark.analysis.attribution import STORAGE, Source
 from stallmark.analysis.finding import Finding, Kind
-from stallmark.analysis.metrics import sampling_uncertainty
+from stallmark.analysis.metrics import complete_mean, sampling_uncertainty
 from stallmark.analysis.prediction import ModelTest
 from stallmark.analysis.read.server_summary import IoSummary
 from stallmark.analysis.step_summary import StepSummary
@@ -174,16 +174,11 @@ def gather_evidence(a: Sequence[StepSummary], b: Sequence[StepSummary], paired: 
         (ComparedFigure.WRITES, None, _per_commit("data", "writes")),
         (ComparedFigure.SYNCS, None, _per_commit("wal", "syncs")),
         (ComparedFigure.CPU_BUSY, None, lambda step: step.server.cpu_busy_share),
-        (ComparedFigure.CPU_TIME, None, _cpu_ms),
+        (ComparedFigure.CPU_TIME, None, lambda step: step.demands.cpu_ms if step.demands else None),
         (ComparedFigure.DEVICE_BUSY, None, lambda step: step.storage.busy_share),
     ]
     compared = [compare_figure(figure, value, a, b, paired, source=source) for figure, source, value in figures]
     return [figure for figure in compared if figure]
-
-
-def _cpu_ms(step: StepSummary) -> float | None:
-    cause = step.cause
-    return cause.demands.cpu_ms if cause and cause.demands else None
 
 
 def _io_metric(place: str, name: str) -> Value:
@@ -254,7 +249,7 @@ def _device_ms_of_reads(a: Sequence[StepSummary], b: Sequence[StepSummary], part
     If one side barely reads, samples of its sessions do not show how long a read takes. Then the server's time of
     single reads is used.
     """
-    before, after = (_mean([step.storage.reads_per_transaction for step in side]) for side in (a, b))
+    before, after = (complete_mean([step.storage.reads_per_transaction for step in side]) for side in (a, b))
     if before is None or after is None:
         return None
     if min(before, after) < RARE * max(before, after) or not before:
@@ -276,12 +271,12 @@ def _device_ms_by_single_ios(
     change of the part. It is 0 if the time of I/Os changed in the other direction, or one side has no such I/O.
     """
     separate = all(step.storage.data_device and step.storage.wal_device for step in (*a, *b))
-    separate = separate and not any(_is_above(name, step) for step in (*a, *b))
+    separate = separate and not any(step.budget and step.budget.is_above(name) for step in (*a, *b))
     sides = [[_single_io_ms(name, step, separate) for step in side] for side in (a, b)]
     # A side without such I/Os has no time per I/O: the change is their number.
     if not all(any(counted for counted, _ in side) for side in sides):
         return 0.0
-    before, after = (_mean([ms for counted, ms in side if counted]) for side in sides)
+    before, after = (complete_mean([ms for counted, ms in side if counted]) for side in sides)
     if before is None or after is None or not (before or after):
         return None
     numbers = [ms / single for ms, single in ((part.a, before), (part.b, after)) if single]
@@ -306,18 +301,8 @@ def _single_io_ms(name: str, step: StepSummary, separate: bool) -> tuple[bool, f
     return (bool(data.writes), data.write_ms) if data else (True, None)
 
 
-def _is_above(name: str, step: StepSummary) -> bool:
-    budget = step.cause.budget if step.cause else None
-    return budget is not None and budget.is_above(name)
-
-
 def _flush_ms(log: IoSummary) -> float | None:
     if (log.write_ms is None and log.sync_ms is None) or not (log.syncs or log.writes):
         return None
     total_ms = log.writes * (log.write_ms or 0.0) + (log.syncs or 0) * (log.sync_ms or 0.0)
     return total_ms / (log.syncs or log.writes)
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known and len(known) == len(values) else None

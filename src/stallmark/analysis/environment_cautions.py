@@ -53,7 +53,7 @@ def _by_limits(runs: Sequence[RunSummary]) -> Iterator[Finding]:
         waited = [step for run in same for step in run.steps if _waited_above(step)]
         if not waited:
             continue
-        shares = [step.cause.budget.above_share for step in waited if step.cause and step.cause.budget]
+        shares = [step.budget.above_share for step in waited if step.budget]
         yield caution(
             AboveKind.ABOVE,
             steps=step_names(waited, steps),
@@ -68,7 +68,7 @@ def _limits(run: RunSummary) -> tuple[IoLimit, ...]:
 
 
 def _waited_above(step: StepSummary) -> bool:
-    budget = step.cause.budget if step.cause else None
+    budget = step.budget
     return budget is not None and budget.storage_share > DEVICE_FREE and budget.above_share > ABOVE
 
 

@@ -119,7 +119,7 @@ def users_step(load: Load, whole: StepSummary, own: StepSummary, alone: bool, io
         failed=own.throughput.failed,
         reads_per_s=io.reads_per_s if io else None,
         level=_level(own.validity.slo),
-        budget=own.cause.budget if own.cause else None,
+        budget=own.budget,
         open_loop=load.arrivals != "closed",
         doubts=[*own.validity.invalid, *own.validity.driver_bound, *few_done(own)],
     )

@@ -184,9 +184,7 @@ def _cautions(runs: Sequence[RunSummary], views_by_load: dict[str, ExperimentSum
     derived = [
         finding for view in views_by_load.values() for finding in view.cautions if finding.kind is CautionKind.DERIVED
     ]
-    yield from (
-        finding for number, finding in enumerate(derived) if finding.facts not in [o.facts for o in derived[:number]]
-    )
+    yield from (same[0] for same in group(derived, lambda finding: finding.facts["workload"]))
 
 
 def conclusions(

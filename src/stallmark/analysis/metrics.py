@@ -79,6 +79,11 @@ class Metric:
         value, data = self.value(step), step.storage.data
         return format.with_uncertainty(value, data.uncertainty if data else None) if self.counted else self.write(value)
 
+    def value_of_type(self, step: StepSummary, name: str) -> float | None:
+        """Return the value of one type of transaction, or None if the step has none of it."""
+        summary = next((transaction for transaction in step.transactions if transaction.name == name), None)
+        return self.of_type(summary) if summary and self.of_type else None
+
     @property
     def limit_unit(self) -> str:
         """Return the unit in which `rules.py` parses limits."""
@@ -297,6 +302,11 @@ def mean_of(values: Sequence[float | None]) -> float | None:
     """Return the mean of the known values, or None without any."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
+
+
+def complete_mean(values: Sequence[float | None]) -> float | None:
+    """Return the mean, or None if a value is missing: the mean of the others would be of another set."""
+    return None if None in values else mean_of(values)
 
 
 def sampling_uncertainty(a: Sequence[StepSummary], b: Sequence[StepSummary]) -> float:

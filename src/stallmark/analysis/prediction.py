@@ -229,7 +229,7 @@ def _predict_point(steps: Sequence[StepSummary], times_ms: Sequence[float]) -> W
 
 
 def _left_out(steps: Sequence[StepSummary]) -> Iterator[Finding]:
-    unknown = [step for step in steps if not (step.cause and step.cause.demands)]
+    unknown = [step for step in steps if not step.demands]
     for same in group(unknown, _missing_reason):
         names = list(dict.fromkeys(f"{step.variant}, {step.step}" for step in same))
         yield info(NoteKind.NOT_PREDICTED, steps=names, because=_missing_reason(same[0]))
@@ -271,7 +271,7 @@ def check_model(model: Sequence[StepSummary], other: Sequence[StepSummary]) -> l
 
 def demands_of(steps: Sequence[StepSummary]) -> list[Demands]:
     """Return the parameters of each step's model; empty if a step has none."""
-    known = [step.cause.demands for step in steps if step.cause and step.cause.demands]
+    known = [step.demands for step in steps if step.demands]
     return known if len(known) == len(steps) else []
 
 

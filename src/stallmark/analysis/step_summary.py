@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from stallmark.analysis.attribution import StepCause
+from stallmark.analysis.attribution import Budget, Demands, StepCause
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.gates import Gate
 from stallmark.analysis.probe_comparison import AgainstProbe
@@ -213,6 +213,14 @@ class StepSummary:
     def result_tps(self) -> float:
         """Return the result per second, as `Throughput.result_tps`."""
         return self.throughput.result_tps
+
+    @property
+    def budget(self) -> Budget | None:
+        return self.cause.budget if self.cause else None
+
+    @property
+    def demands(self) -> Demands | None:
+        return self.cause.demands if self.cause else None
 
     @property
     def flash_warming(self) -> bool:

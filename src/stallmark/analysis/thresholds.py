@@ -82,10 +82,9 @@ def _judge_run(run: RunSummary) -> Iterator[Threshold]:
 def _value(rule: Rule, step: StepSummary) -> float | None:
     """Return the measured value, or None without one."""
     metric = METRICS[rule.metric]
-    if rule.transaction is None:
-        return (metric.limited or metric.value)(step)
-    summary = next((summary for summary in step.transactions if summary.name == rule.transaction), None)
-    return metric.of_type(summary) if summary and metric.of_type else None
+    if rule.transaction is not None:
+        return metric.value_of_type(step, rule.transaction)
+    return (metric.limited or metric.value)(step)
 
 
 # The rules of `--fail-if`, by which a command fails in CI.

@@ -301,7 +301,7 @@ def transaction_ratios(a: Sequence[StepSummary], b: Sequence[StepSummary], paire
     flat = []
     for name in names:
         for metric, title, unit in _OF_TYPES:
-            values_a, values_b = ([_transaction_value(metric, step, name) for step in side] for side in (a, b))
+            values_a, values_b = ([metric.value_of_type(step, name) for step in side] for side in (a, b))
             flat.append(ratio_of(title, unit, metric.better, values_a, values_b, paired))
     flat = adjusted(flat)
     return [
@@ -313,11 +313,6 @@ _OF_TYPES = (
     (THROUGHPUT, "rate", "committed per second"),
     (METRICS["latency"], METRICS["latency"].title, METRICS["latency"].unit),
 )
-
-
-def _transaction_value(metric: Metric, step: StepSummary, name: str) -> float | None:
-    types = (transaction for transaction in step.transactions if transaction.name == name)
-    return next((metric.of_type(transaction) for transaction in types if metric.of_type), None)
 
 
 def mean_of_runs(values: Sequence[float | None]) -> float | None:

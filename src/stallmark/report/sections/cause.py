@@ -22,7 +22,7 @@ from stallmark.stats.thresholds import ASSOCIATION_BIN_S, CONFIDENCE
 def response_times(experiment: ExperimentSummary) -> Table | None:
     """Return the response time by part, or None if it is known for no step."""
     labels = step_labels(experiment)
-    known = [(labels[step.key], step.cause.budget) for step in experiment.steps if step.cause and step.cause.budget]
+    known = [(labels[step.key], step.budget) for step in experiment.steps if step.budget]
     parts = [name for name in PARTS if any(budget.parts_ms[name] > 0 for _, budget in known)]
     marked = [(step + "*" * (not budget.device_known), budget) for step, budget in known]
     return named_rows("step", marked).table_if_any(
