@@ -198,8 +198,8 @@ def conclusions(
 ) -> Iterator[Finding]:
     """Yield the conclusions from the loads of an experiment. `mixed`: the reason not to compare the runs at all."""
     # Wrong data make all other findings worthless.
-    if broken := next((finding for view in views.values() for finding in view.findings if _is_broken(finding)), None):
-        yield broken
+    worthless = (ExperimentKind.DATA_WRONG, ExperimentKind.NOTHING_MEASURED)
+    yield from [finding for view in views.values() for finding in view.findings if finding.kind in worthless][:1]
     if not points:
         yield invalid(ExperimentKind.NOTHING_MEASURED)
         return
@@ -245,10 +245,6 @@ def load_finding(
         *_variants(own, claims, bool(cost)),
     ]
     return findings[0] if findings else None
-
-
-def _is_broken(finding: Finding) -> bool:
-    return finding.kind in (ExperimentKind.DATA_WRONG, ExperimentKind.NOTHING_MEASURED)
 
 
 def _verdicts(points: Sequence[LoadPoint], views: Mapping[str, ExperimentSummary]) -> Iterator[Finding]:

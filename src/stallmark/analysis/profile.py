@@ -38,7 +38,7 @@ from stallmark.record.profile.manifest import GAP, ProfileManifest, read_profile
 
 # The limits of a profile: time that was not seen, restarts, clocks, and what the server does not tell.
 
-SHORT_S = 86_400.0
+DAY_S = 86_400.0
 _SHARE_LOST = 0.001
 COST_FROM_S = 600.0
 """The shortest time whose cost is reported: in a shorter one, starting the session dominates."""
@@ -105,7 +105,7 @@ def cautions(
     if (share := _lost_share(manifest, intervals)) > _SHARE_LOST:
         yield caution(ProfileKind.LOST, share=share, imported=manifest.source != "server")
     span_s = float(rates.end[-1] - rates.start[0])
-    if span_s < SHORT_S * 0.99:
+    if span_s < DAY_S * 0.99:
         yield caution(ProfileKind.SHORT, span_s=span_s)
     # A minute is the shortest time with its own figure: work counted later than that moves figures.
     if (longest_s := intervals.longest_transaction_s) and longest_s > MINUTE_S:
@@ -118,7 +118,7 @@ def cautions(
         if not _came_later(name, manifest, intervals):
             yield info(ProfileKind.MISSING, name=name, said=reason)
     cpu = [
-        (session.cpu_s, _length(session.started, session.ended))
+        (session.cpu_s, seconds_at(session.ended) - seconds_at(session.started))
         for session in manifest.sessions
         if session.cpu_s and session.ended
     ]
@@ -175,14 +175,9 @@ def _server_share(samples: Samples) -> float | None:
     return float(rises[known].sum()) / 1000 / seconds if seconds else None
 
 
-def _length(started: str, ended: str | None) -> float:
-    return seconds_at(ended or started) - seconds_at(started)
-
-
 PERCENTILES: Mapping[str, float] = {"p50": 50, "p90": 90, "p95": 95, "p99": 99, "max": 100}
 _SAMPLE_BEYOND = 5
 """Minimum number of minutes beyond a percentile."""
-DAY_S = 86_400.0
 GROWTH_FROM_S = DAY_S / 2
 """The shortest time for growth per day: a night's batch would otherwise be taken for every hour's growth."""
 _TYPES = 3

@@ -221,9 +221,9 @@ def _warnings(summary: ActiveSet, manifest: Manifest) -> Iterator[Finding]:
     if not (active := summary.known_bytes):
         return
     facts = {"active_bytes": active, "at_most": summary.counted_bytes is None}
-    if summary.dram_bytes and active <= summary.dram_bytes:
+    if summary.fits_dram:
         yield caution(ReadKind.ACTIVE_FITS_DRAM, **facts, dram_bytes=summary.dram_bytes)
-    elif summary.flash_bytes and active <= summary.flash_bytes:
+    elif summary.fits_flash:
         flash = "+".join(layer.kind for layer in flash_of(manifest))
         yield caution(ReadKind.ACTIVE_FITS_FLASH, **facts, flash=flash, flash_bytes=summary.flash_bytes)
 

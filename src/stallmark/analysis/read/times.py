@@ -400,7 +400,10 @@ def gap_findings(record: Record, intervals: Sequence[Interval]) -> dict[Span, li
     by_span: dict[Span, list[Finding]] = {}
     for interval in intervals:
         unseen = {title: _unseen_s(t, longest_s, interval) for title, t, _, longest_s, _ in sources}
-        few = {title: _open_s(t, longest_s, interval, interval_s) for title, t, interval_s, longest_s, _ in sources}
+        few = {
+            title: open_s(t, np.diff(t) > longest_s[1:-1], (interval.begin, interval.end), interval_s)
+            for title, t, interval_s, longest_s, _ in sources
+        }
         rough = {title: _rough_s(*dates, interval) for title, *_, dates in sources}
         rough = {title: seconds for title, seconds in rough.items() if seconds > few[title]}
         by_span[interval.span] = [
@@ -423,10 +426,6 @@ def _longest_s(t: np.ndarray, interval_s: float) -> np.ndarray:
     shape (n + 1,)."""
     longest_s = longest_apart_s(t, interval_s) if len(t) > 1 else np.array([GAP_S * max(1.0, interval_s)])
     return np.concatenate([longest_s[:1], longest_s, longest_s[-1:]])[: len(t) + 1]
-
-
-def _open_s(t: np.ndarray, longest_s: np.ndarray, interval: Interval, interval_s: float) -> float:
-    return open_s(t, np.diff(t) > longest_s[1:-1], (interval.begin, interval.end), interval_s)
 
 
 def _rough_s(t: np.ndarray, late: np.ndarray, interval: Interval) -> float:

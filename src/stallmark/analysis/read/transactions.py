@@ -32,10 +32,6 @@ def background_names(workload: Workload) -> frozenset[str]:
     return frozenset(kind.name for kind in workload.transactions if kind.source != "users")
 
 
-def find_type(workload: Workload, name: str) -> Transaction:
-    return next((kind for kind in workload.transactions if kind.name == name), Transaction(name=name))
-
-
 def in_order(workload: Workload, names: Iterable[str]) -> list[str]:
     """Return names in the order of the manifest, unknown ones last."""
     known = [kind.name for kind in workload.transactions]
@@ -214,7 +210,7 @@ def transaction_summaries(
         sums = {column: int(interval.select(load.counts[name][column]).sum()) for column in TOTALS}
         if workload.transactions and not interval.select(load.ended_per_second(name)).any():
             continue
-        kind = find_type(workload, name)
+        kind = next((kind for kind in workload.transactions if kind.name == name), Transaction(name=name))
         latency = load.latency.get((interval.index, name), Latencies.empty())
         summaries.append(
             TransactionSummary(
