@@ -25,7 +25,6 @@ from support.synthetic_steps import STEADY, WAITS, only_step, step_of
 from support.tables import get, put
 from support.wording import kinds_in
 
-from stallmark.analysis.attribution import Law, LawKind, NoteKind, StepCause
 from stallmark.analysis.bottleneck import wait_laws
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import Kind, info
@@ -36,7 +35,7 @@ from stallmark.analysis.read.statements import Dropped, QueryStore, State, State
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.times import Interval, ReadKind
 from stallmark.analysis.read.transactions import Errors, Key
-from stallmark.analysis.step_summary import StepSummary
+from stallmark.analysis.step_summary import Law, LawKind, NoteKind, StepCause, StepSummary
 from stallmark.attach.attach import Request, Wanted, attach
 from stallmark.attach.summary import AttachKind
 from stallmark.record.of_load import LoadRecord

@@ -22,7 +22,7 @@ from support.searches import searched
 from support.steps import changed_step
 from support.wording import kinds, kinds_in
 
-from stallmark.analysis.attribution import IoTime, Law, LawKind, NoteKind, StepCause
+from stallmark.analysis.attribution import IoTime
 from stallmark.analysis.cause import explain
 from stallmark.analysis.cause_evidence import CauseKind, ChangeKind
 from stallmark.analysis.cautions import CautionKind, cautions
@@ -66,7 +66,7 @@ from stallmark.analysis.read.times import Cycles, CyclesBy, ReadKind
 from stallmark.analysis.read.transactions import MaintenanceSummary
 from stallmark.analysis.run import RunKind, RunSummary
 from stallmark.analysis.steady import CycleKind, Judgement, Steadiness, SteadyKind
-from stallmark.analysis.step_summary import StepSummary
+from stallmark.analysis.step_summary import Law, LawKind, NoteKind, StepCause, StepSummary
 from stallmark.analysis.validity import ValidityKind
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.course import Condition

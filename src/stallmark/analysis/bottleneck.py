@@ -7,20 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stallmark.analysis.attribution import (
-    Associated,
-    Association,
-    Budget,
-    Demands,
-    IoTime,
-    Law,
-    LawKind,
-    NoteKind,
-    Source,
-    StepCause,
-    make_budget,
-    relative_spread,
-)
+from stallmark.analysis.attribution import IoTime, make_budget, relative_spread
 from stallmark.analysis.finding import Finding, Severity, info
 from stallmark.analysis.prediction import WHAT_IF_MS, predict
 from stallmark.analysis.read.counters import Counters, Delta
@@ -29,6 +16,17 @@ from stallmark.analysis.read.server_summary import IoSummary, ServerWait
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.times import Interval
 from stallmark.analysis.read.waits import WaitParts, part_of
+from stallmark.analysis.step_summary import (
+    Associated,
+    Association,
+    Budget,
+    Demands,
+    Law,
+    LawKind,
+    NoteKind,
+    Source,
+    StepCause,
+)
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.storage import EmulatedArray, Role
 from stallmark.stats.dependence import binned, correlate_changes, elasticity, lag

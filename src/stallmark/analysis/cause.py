@@ -11,7 +11,6 @@ from functools import partial
 
 import numpy as np
 
-from stallmark.analysis.attribution import PARTS, STORAGE, Source
 from stallmark.analysis.cause_evidence import (
     Cause,
     CauseKind,
@@ -27,7 +26,7 @@ from stallmark.analysis.cause_evidence import (
 from stallmark.analysis.device_verdict import DeviceKind
 from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.prediction import check_model
-from stallmark.analysis.step_summary import StepSummary
+from stallmark.analysis.step_summary import PARTS, STORAGE, Source, StepSummary
 from stallmark.stats import student as statistics
 from stallmark.stats.thresholds import ABOVE, CAUSE_LITTLE, CAUSE_MOST, CONFIDENCE, DEVICE_FREE, SAME
 

@@ -6,12 +6,11 @@ from enum import StrEnum
 
 import numpy as np
 
-from stallmark.analysis.attribution import STORAGE, Source
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.metrics import complete_mean, sampling_uncertainty
 from stallmark.analysis.prediction import ModelTest
 from stallmark.analysis.read.server_summary import IoSummary
-from stallmark.analysis.step_summary import StepSummary
+from stallmark.analysis.step_summary import STORAGE, Source, StepSummary
 from stallmark.stats import student as statistics
 from stallmark.stats.thresholds import RARE
 

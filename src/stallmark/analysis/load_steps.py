@@ -7,7 +7,6 @@ from typing import Literal
 
 import numpy as np
 
-from stallmark.analysis.attribution import Budget
 from stallmark.analysis.compare.sides import name_of
 from stallmark.analysis.finding import Finding, invalid
 from stallmark.analysis.finding import Kind as FindingKind
@@ -16,7 +15,7 @@ from stallmark.analysis.read.queries import Execution, LeftQuery, read_execution
 from stallmark.analysis.read.times import Interval, numbers
 from stallmark.analysis.run import RunSummary
 from stallmark.analysis.service_level import MEAN_ONLY, LevelOutcome, ServiceLevel, judge_figure, judge_reads
-from stallmark.analysis.step_summary import StepSummary
+from stallmark.analysis.step_summary import Budget, StepSummary
 from stallmark.analysis.validity import ValidityKind
 from stallmark.record.manifest import Manifest
 from stallmark.record.manifest.workload import Load

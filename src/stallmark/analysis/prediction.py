@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from itertools import permutations, product
 from statistics import fmean
 
-from stallmark.analysis.attribution import Demands, Limit, NoteKind, Prediction, Source
 from stallmark.analysis.finding import Finding, info
 from stallmark.analysis.metrics import group, points
-from stallmark.analysis.step_summary import StepSummary
+from stallmark.analysis.step_summary import Demands, Limit, NoteKind, Prediction, Source, StepSummary
 from stallmark.errors import StallmarkError
 from stallmark.stats.thresholds import MODEL_ERROR, READS_SAME
 

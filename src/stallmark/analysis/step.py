@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stallmark.analysis.attribution import NoteKind, StepCause, divide_data_file_io, divide_io
+from stallmark.analysis.attribution import divide_data_file_io, divide_io
 from stallmark.analysis.bottleneck import StepFigures, accounted_cores, analyse_bottleneck
 from stallmark.analysis.device_verdict import IS_BOTTLENECK, DeviceKind, device_verdict
 from stallmark.analysis.finding import Finding, info
@@ -42,7 +42,9 @@ from stallmark.analysis.steady import Rate, Steadiness, judge, missing_checkpoin
 from stallmark.analysis.step_summary import (
     Bottleneck,
     Latency,
+    NoteKind,
     ServerFigures,
+    StepCause,
     StepInterval,
     StepSummary,
     StepValidity,

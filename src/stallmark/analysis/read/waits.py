@@ -79,7 +79,7 @@ class SampledWaits:
 @dataclass(frozen=True)
 class WaitParts:
     """The sessions sampled in each part. `users[part]` is their mean number per second, NaN in seconds without a
-    sample. `looks` is the number of sessions sampled per second. Parts are PARTS of analysis/attribution.py."""
+    sample. `looks` is the number of sessions sampled per second. Parts are PARTS of analysis/step_summary.py."""
 
     users: dict[str, np.ndarray]
     looks: np.ndarray
@@ -214,7 +214,7 @@ class _Sampled:
 
 
 def part_of(wait_class: str, event: str) -> str:
-    """Return the part, of PARTS of analysis/attribution.py, that a wait belongs to."""
+    """Return the part, of PARTS of analysis/step_summary.py, that a wait belongs to."""
     if wait_class == "io":
         name = event.upper()
         return "read" if any(known in name for known in _READS) else "other_io"

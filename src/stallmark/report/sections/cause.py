@@ -4,10 +4,10 @@ sides differ."""
 from collections.abc import Iterator, Sequence
 
 from stallmark import format
-from stallmark.analysis.attribution import PARTS, Associated, Association, Demands, StepCause
 from stallmark.analysis.cause_evidence import Cause, Evidence
 from stallmark.analysis.compare.summary import PairComparison
 from stallmark.analysis.experiment import ExperimentSummary
+from stallmark.analysis.step_summary import PARTS, Associated, Association, Demands, StepCause
 from stallmark.format import percent
 from stallmark.report.columns import by_reason, step_labels, step_rows
 from stallmark.report.document import Block, Fold, Section, Title, Words, table_blocks

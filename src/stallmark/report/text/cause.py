@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from stallmark.analysis.attribution import Associated, Association, NoteKind, Source
 from stallmark.analysis.cause_evidence import CauseKind, ChangeKind, ComparedFigure, Evidence
 from stallmark.analysis.finding import Finding, Kind
 from stallmark.analysis.prediction import WhatIfs
+from stallmark.analysis.step_summary import Associated, Association, NoteKind, Source
 from stallmark.format import number, per_transaction, percent, signed
 from stallmark.report.text import NameFirst, clause, says
 from stallmark.report.text.templates import Format

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from stallmark.analysis.attribution import Law, LawKind
 from stallmark.analysis.device_verdict import DeviceKind, JudgedDevice
 from stallmark.analysis.finding import Kind
+from stallmark.analysis.step_summary import Law, LawKind
 from stallmark.format import listed, number, percent, up_to
 from stallmark.record.devices import DeviceLabel
 from stallmark.report.text import says
