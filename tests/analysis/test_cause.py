@@ -11,7 +11,7 @@ from support.synthetic_shapes import Shape, make_shaped_run
 from support.synthetic_steps import WAITS, only_step, step_of
 from support.tables import get, put
 
-from stallmark.analysis.bottleneck import wait_laws
+from stallmark.analysis.attribution import wait_laws
 from stallmark.analysis.read.server_summary import ServerWait
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.waits import part_of

@@ -25,7 +25,7 @@ from support.synthetic_steps import STEADY, WAITS, only_step, step_of
 from support.tables import get, put
 from support.wording import kinds_in
 
-from stallmark.analysis.bottleneck import wait_laws
+from stallmark.analysis.attribution import wait_laws
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import Kind, info
 from stallmark.analysis.prediction import predict_throughputs

@@ -3,42 +3,21 @@ figures must obey."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from stallmark.analysis.attribution import IoTime, make_budget, relative_spread
-from stallmark.analysis.finding import Finding, Severity, info
+from stallmark.analysis.attribution import IoTime, laws, make_budget, relative_spread, wait_laws
+from stallmark.analysis.finding import info
 from stallmark.analysis.prediction import WHAT_IF_MS, predict
-from stallmark.analysis.read.counters import Counters, Delta
 from stallmark.analysis.read.io import DEVICE, SERVER, Io, cpu_of_run, delta_over, host_cpu, per_second_mean, summed
 from stallmark.analysis.read.server_summary import IoSummary, ServerWait
 from stallmark.analysis.read.throughput import Load
 from stallmark.analysis.read.times import Interval
-from stallmark.analysis.read.waits import WaitParts, part_of
-from stallmark.analysis.step_summary import (
-    Associated,
-    Association,
-    Budget,
-    Demands,
-    Law,
-    LawKind,
-    NoteKind,
-    Source,
-    StepCause,
-)
+from stallmark.analysis.read.waits import WaitParts
+from stallmark.analysis.step_summary import Associated, Association, Budget, Demands, NoteKind, Source, StepCause
 from stallmark.record.manifest import Manifest
-from stallmark.record.manifest.storage import EmulatedArray, Role
 from stallmark.stats.dependence import binned, correlate_changes, elasticity, lag
-from stallmark.stats.thresholds import (
-    ASSOCIATION_BIN_S,
-    ASSOCIATION_BINS,
-    CPU_ACCOUNTED,
-    LAW_FLOOR_USERS,
-    LITTLE,
-    LITTLE_READS,
-    SERVICE_ACCOUNTED,
-)
+from stallmark.stats.thresholds import ASSOCIATION_BIN_S, ASSOCIATION_BINS
 
 # Associations: series that moved with throughput within a step (read, write and log times, waiting sessions, CPU).
 
@@ -255,149 +234,3 @@ def _cores(manifest: Manifest, io: Io, interval: Interval) -> int | None:
         return max(1, round(host.cores))
     schedulers = manifest.server.settings.get("server schedulers", "")
     return int(schedulers) if schedulers.isdecimal() else None
-
-
-# Laws that a step's figures must obey, each with its two sides measured in different ways.
-#
-# Operational analysis (P. J. Denning and J. P. Buzen, ACM Computing Surveys 10, 1978) holds of any system in any
-# interval, whatever its distributions. Little's law is N = X · R, the utilisation law U = X · S. Where the sides
-# differ, something was measured wrongly, or something took part that was not measured.
-
-
-def laws(
-    manifest: Manifest, load: Load, io: Io, waits: WaitParts | None, interval: Interval, arrivals: str
-) -> list[Law]:
-    """Return the laws of which both sides are known."""
-    step = manifest.steps[interval.index]
-    seen, _ = waits.mean_sessions(interval) if waits else ({}, 0)
-    user_laws = [_users_law(load, interval)] if arrivals == "closed" else []
-    return [
-        law
-        for law in (
-            *user_laws,
-            _readers_law(io, seen, interval, streams=bool(step.streams or step.beside)),
-            *_device_laws(manifest, io, interval),
-            None if step.beside else _cpu_law(load, io, seen, interval),
-        )
-        if law
-    ]
-
-
-def _users_law(load: Load, interval: Interval) -> Law | None:
-    users = float(interval.select(load.user_sum("running")).mean())
-    accounted = float(interval.select(load.users_sum("latency_us") + load.user_sum("think_us")).mean()) / 1e6
-    if not users:
-        return None
-    return _law(LawKind.USERS, users, accounted, LITTLE, abs(accounted / users - 1) <= LITTLE)
-
-
-def _readers_law(io: Io, seen: Mapping[str, float], interval: Interval, streams: bool) -> Law | None:
-    """Compare readers. With concurrent `streams` of queries, or another load, the counters include their reads too,
-    while sessions seen are only the users'."""
-    server = delta_over(io.data, interval)
-    if server is None or server.broken or not seen or "read_stall_ms" not in server.values:
-        return None
-    stalled = sum(server.values.get(name, 0.0) for name in SERVER.read_ms) / server.seconds / 1000
-    waiting = seen.get("read", 0.0)
-    # Below a fraction of a session, samples are too few to compare.
-    if max(stalled, waiting) < LAW_FLOOR_USERS:
-        return None
-    gap = waiting / stalled - 1 if stalled else float("inf")
-    closed: bool | None = abs(gap) <= LITTLE_READS
-    few = _sampling_uncertainty(gap, server.uncertainty)
-    if few or (not closed and streams and stalled > waiting):
-        closed = None
-    return _law(LawKind.READS, stalled, waiting, LITTLE_READS, closed, few=few)
-
-
-def _device_laws(manifest: Manifest, io: Io, interval: Interval) -> Iterator[Law]:
-    """Compare the busy time of emulated arrays, whose service times are known."""
-    roles: tuple[tuple[Role, Counters | None], ...] = (("data", io.data_device), ("wal", io.wal_device))
-    for role, counters in roles:
-        model, delta = manifest.devices.for_role(role).emulated_in_process, delta_over(counters, interval)
-        if model is None or delta is None or delta.broken:
-            continue
-        if model.rpm or model.cache or model.tier:
-            continue  # service times then depend on the I/O's position and on earlier I/Os
-        busy = delta.values.get("busy_ms", 0.0) / 1000 / delta.seconds / model.spindles
-        needed = _needed_busy_share(delta, model)
-        if busy * model.spindles < LAW_FLOOR_USERS:
-            continue
-        gap = needed / busy - 1
-        # Needed more than busy: I/Os overlapped or were merged, which is not an error.
-        closed = True if abs(gap) <= SERVICE_ACCOUNTED else (None if gap > 0 else False)
-        yield _law(LawKind.DEVICE, busy, needed, SERVICE_ACCOUNTED, closed, role=role)
-
-
-def _needed_busy_share(delta: Delta, model: EmulatedArray) -> float:
-    """Return the busy share of the spindles that follows from the number and size of the I/Os, including those of raw
-    loads."""
-
-    def all_of(count: str) -> float:
-        return delta.values.get(count, 0.0) + delta.values.get(f"raw_{count}", 0.0)
-
-    times = ("reads", model.read_ms), ("writes", model.write_ms), ("syncs", model.sync_ms)
-    positioning = sum(all_of(count) * (each_ms or 0.0) for count, each_ms in times)
-    moved = all_of("read_bytes") + all_of("write_bytes")
-    transfer_ms = moved / model.mb_per_s / 1000 if model.mb_per_s else 0.0
-    return float((positioning + transfer_ms) / 1000 / delta.seconds / model.spindles)
-
-
-def accounted_cores(load: Load, sessions: float, interval: Interval) -> float:
-    """Return the cores that `sessions` on a CPU and the executors account for."""
-    return sessions + float(interval.select(load.user_sum("cpu_us")).mean()) / 1e6
-
-
-def _cpu_law(load: Load, io: Io, seen: Mapping[str, float], interval: Interval) -> Law | None:
-    """Compare busy cores with sessions on CPU and executors.
-
-    More sessions than cores queue; fewer leave room for other work. Neither is a failure, and neither accounts for the
-    busy cores.
-    """
-    host = host_cpu(delta_over(io.host, interval))
-    if host is None or not seen or host.busy < LAW_FLOOR_USERS:
-        return None
-    known = accounted_cores(load, seen.get("cpu", 0.0), interval)
-    closed = True if abs(known / host.busy - 1) <= CPU_ACCOUNTED else None
-    return _law(LawKind.CPU, host.busy, known, CPU_ACCOUNTED, closed)
-
-
-_WAIT_LAW_PARTS = ("read", "log", "lock")
-
-
-def wait_laws(counted: Sequence[ServerWait], seen: Mapping[str, float]) -> list[Law]:
-    """Compare the time waited per second for reads, log and locks by the server's counters (SQL Server's
-    sys.dm_os_wait_stats) with the sessions seen waiting.
-
-    The counters include waits of the server's own tasks, so they may be more; sessions seen waiting must be in them.
-    """
-    return [law for part in _WAIT_LAW_PARTS if (law := _wait_law(part, counted, seen.get(part, 0.0)))] if seen else []
-
-
-def _wait_law(part: str, counted: Sequence[ServerWait], seen: float) -> Law | None:
-    waits = [wait for wait in counted if part_of(wait.wait_class, wait.wait_type) == part]
-    waited = sum(wait.resource_ms / wait.seconds / 1000 for wait in waits)
-    if not waits or max(waited, seen) < LAW_FLOOR_USERS:
-        return None
-    gap = seen / waited - 1 if waited else float("inf")
-    few = _sampling_uncertainty(gap, max(wait.uncertainty or 0.0 for wait in waits))
-    closed = True if abs(gap) <= LITTLE_READS else (None if few or gap < 0 else False)
-    names = sorted(wait.wait_type for wait in waits)
-    return _law(LawKind.WAITS, waited, seen, LITTLE_READS, closed, few=few, part=part, wait_types=names)
-
-
-def _sampling_uncertainty(gap: float, uncertainty: float) -> float | None:
-    """Return the uncertainty of counters with few samples if it may explain all of the gap beyond the tolerance, else
-    None."""
-    return uncertainty if LITTLE_READS < abs(gap) <= LITTLE_READS + uncertainty else None
-
-
-def _law(kind: LawKind, left: float, right: float, tolerance: float, closed: bool | None, **facts: Any) -> Law:
-    severity = Severity.CAUTION if closed is False else Severity.INFO
-    return Law(
-        Finding(kind, severity, {"left": left, "right": right, "closed": closed, **facts}),
-        left,
-        right,
-        tolerance,
-        closed,
-    )

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stallmark.analysis.attribution import divide_data_file_io, divide_io
-from stallmark.analysis.bottleneck import StepFigures, accounted_cores, analyse_bottleneck
+from stallmark.analysis.attribution import accounted_cores, divide_data_file_io, divide_io
+from stallmark.analysis.bottleneck import StepFigures, analyse_bottleneck
 from stallmark.analysis.device_verdict import IS_BOTTLENECK, DeviceKind, device_verdict
 from stallmark.analysis.finding import Finding, info
 from stallmark.analysis.gates import Validity
