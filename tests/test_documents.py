@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from support.documents import GENERATED, PAGES, ROOT, anchors, links, scenarios, sentences, shell_commands
 
+from stallmark.analysis.bottleneck import DeviceKind
 from stallmark.analysis.compare.summary import Verdict
-from stallmark.analysis.device_verdict import DeviceKind
 from stallmark.analysis.finding import Finding, Severity
 from stallmark.analysis.gates import GateKind
 from stallmark.analysis.metrics import PRIMARIES

@@ -9,9 +9,9 @@ from support import report_summaries as summaries
 from support.findings import facts_of
 from support.steps import changed_step
 
+from stallmark.analysis.bottleneck import IS_BOTTLENECK, DeviceKind
 from stallmark.analysis.compare.claims import Claims
 from stallmark.analysis.conclusions import _bottleneck, _cost_of_others, _flash, _unsteady, knee
-from stallmark.analysis.device_verdict import IS_BOTTLENECK, DeviceKind
 from stallmark.analysis.finding import ExperimentKind, Finding, caution, info
 from stallmark.analysis.metrics import Point, points, step_names
 from stallmark.analysis.read.active_set import FlashUse

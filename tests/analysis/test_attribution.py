@@ -14,7 +14,7 @@ from support.tables import get, put
 
 from stallmark.analysis import attribution
 from stallmark.analysis.attribution import divide_io
-from stallmark.analysis.device_verdict import DeviceKind
+from stallmark.analysis.bottleneck import DeviceKind
 from stallmark.analysis.prediction import WHAT_IF_MS, predict
 from stallmark.analysis.read.counters import Counters, Delta
 from stallmark.analysis.read.io import SERVER, OwnCpu

@@ -8,9 +8,9 @@ import pytest
 from support.findings import facts_of, kinds_of
 from support.steps import changed_step
 
+from stallmark.analysis.bottleneck import DeviceKind
 from stallmark.analysis.cause import explain
 from stallmark.analysis.cause_evidence import Cause, CauseKind, ChangeKind, ComparedFigure, Storage
-from stallmark.analysis.device_verdict import DeviceKind
 from stallmark.analysis.finding import Finding, info
 from stallmark.analysis.prediction import ModelTest
 from stallmark.analysis.step_summary import Budget, Source, StepCause, StepSummary

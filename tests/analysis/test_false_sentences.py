@@ -23,6 +23,7 @@ from support.steps import changed_step
 from support.wording import kinds, kinds_in
 
 from stallmark.analysis.attribution import IoTime
+from stallmark.analysis.bottleneck import DeviceKind, device_verdict
 from stallmark.analysis.cause import explain
 from stallmark.analysis.cause_evidence import CauseKind, ChangeKind
 from stallmark.analysis.cautions import CautionKind, cautions
@@ -32,7 +33,6 @@ from stallmark.analysis.compare.settings import DifferenceKind, StorageKind, und
 from stallmark.analysis.compare.summary import CheckKind, PairKind, ReasonKind
 from stallmark.analysis.compare.verdicts import compare_runs
 from stallmark.analysis.conclusions import conclusions
-from stallmark.analysis.device_verdict import DeviceKind, device_verdict
 from stallmark.analysis.environment_cautions import AboveKind, ArrayKind, HistoryKind, ServerKind, shallow_history
 from stallmark.analysis.finding import (
     DataKind,

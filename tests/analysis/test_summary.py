@@ -14,8 +14,8 @@ from support.synthetic import EMULATED, MIB, Step, Truth, make_experiment, make_
 from support.synthetic_steps import STEADY, step_of
 from support.tables import With, get, put
 
+from stallmark.analysis.bottleneck import DeviceKind
 from stallmark.analysis.cautions import CautionKind
-from stallmark.analysis.device_verdict import DeviceKind
 from stallmark.analysis.experiment import summarise
 from stallmark.analysis.finding import ExperimentKind, invalid
 from stallmark.analysis.gates import GateKind

@@ -8,7 +8,7 @@ from support.manifests import changed
 from support.profiles import DATA, GIB, LOG, write_made_profile
 from support.sizings import OLTP, a_demand, a_replay, by_percentile, write_sizing_of, write_stand_in
 
-from stallmark.analysis.device_verdict import DeviceKind
+from stallmark.analysis.bottleneck import DeviceKind
 from stallmark.analysis.profile import summarise_profile
 from stallmark.analysis.profile_rates import MORE
 from stallmark.errors import StallmarkError

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from stallmark.analysis.bottleneck import device_verdict
 from stallmark.analysis.cautions import CautionKind
-from stallmark.analysis.device_verdict import device_verdict
 from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.analysis.finding import ExperimentKind, Finding, caution, info, invalid
 from stallmark.analysis.read.server_summary import IoSummary

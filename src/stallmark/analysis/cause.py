@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 
+from stallmark.analysis.bottleneck import DeviceKind
 from stallmark.analysis.cause_evidence import (
     Cause,
     CauseKind,
@@ -23,7 +24,6 @@ from stallmark.analysis.cause_evidence import (
     gather_evidence,
     split_change,
 )
-from stallmark.analysis.device_verdict import DeviceKind
 from stallmark.analysis.finding import Finding, caution, info
 from stallmark.analysis.prediction import check_model
 from stallmark.analysis.step_summary import PARTS, STORAGE, Source, StepSummary

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stallmark.analysis.attribution import accounted_cores, divide_data_file_io, divide_io
-from stallmark.analysis.bottleneck import StepFigures, analyse_bottleneck
-from stallmark.analysis.device_verdict import IS_BOTTLENECK, DeviceKind, device_verdict
+from stallmark.analysis.bottleneck import IS_BOTTLENECK, DeviceKind, StepFigures, analyse_bottleneck, device_verdict
 from stallmark.analysis.finding import Finding, info
 from stallmark.analysis.gates import Validity
 from stallmark.analysis.probe_comparison import compare_step_with_probe

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from stallmark.analysis.device_verdict import DeviceKind, JudgedDevice
+from stallmark.analysis.bottleneck import DeviceKind, JudgedDevice
 from stallmark.analysis.finding import Kind
 from stallmark.analysis.step_summary import Law, LawKind
 from stallmark.format import listed, number, percent, up_to

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from stallmark import format
+from stallmark.analysis.bottleneck import DeviceKind
 from stallmark.analysis.compare.summary import Verdict
-from stallmark.analysis.device_verdict import DeviceKind
 from stallmark.analysis.finding import ExperimentKind, Finding, Kind
 from stallmark.format import factor, listed, number, per_second, per_transaction, percent, plural, quoted, up_to
 from stallmark.report.text import clause, says, sentence
