@@ -67,8 +67,7 @@ def flash_bytes(manifest: Manifest) -> int | None:
 
 def _same_load_as_curve(curve: PoolCurve, step: StepSummary) -> bool:
     """Return True if a step may be compared with the curve: an emulated device shows nothing about a real one."""
-    alone = not (step.beside or step.streams or step.maintenance)
-    return step.emulated == curve.emulated and step.users == curve.users and alone
+    return step.emulated == curve.emulated and step.users == curve.users and not any(step.other_work)
 
 
 def _compare_flash(curve: PoolCurve, point: Point, of_flash: int, cost: dict[str, float]) -> Finding | None:

@@ -147,8 +147,7 @@ def _usable_runs(runs: Sequence[RunSummary]) -> Iterator[RunSummary]:
 
 def _curve_key(step: StepSummary) -> tuple[object, ...]:
     """Return the properties that two sizes must share to belong to one curve."""
-    others = (step.beside, bool(step.streams), step.maintenance.kind if step.maintenance else None)
-    return (step.device, step.emulated_roles, step.users, *others)
+    return step.device, step.emulated_roles, step.users, step.other_work
 
 
 def _make_curve(runs: Sequence[RunSummary]) -> PoolCurve | None:

@@ -421,6 +421,11 @@ class StepSummary:
         return self.throughput.result_tps
 
     @property
+    def other_work(self) -> tuple[object, ...]:
+        """Return the work beside the users, which reads and writes too: other loads, streams, maintenance."""
+        return self.beside, bool(self.streams), self.maintenance.kind if self.maintenance else None
+
+    @property
     def budget(self) -> Budget | None:
         return self.cause.budget if self.cause else None
 
