@@ -6,7 +6,6 @@ from pathlib import Path
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.server import SQL_SERVER_2019
-from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError, as_reason
 from stallmark.loaders.plan import LoadPlan, loader_for
 from stallmark.scenarios.model import AnyScenario, WorkloadChoice
@@ -14,7 +13,6 @@ from stallmark.schema import size
 from stallmark.schema.ddl import Ddl
 from stallmark.schema.placement import Design, mssql_existing, sized
 from stallmark.schema.placement import mssql as mssql_placement
-from stallmark.schema.placement import postgres as postgres_placement
 from stallmark.storage.block_devices import NoBlockDevice, device_behind, mount_of
 from stallmark.storage.direct_io import direct_io
 from stallmark.transactions import find_workload
@@ -75,6 +73,10 @@ def is_to_be_made(engine: Engine, scenario: AnyScenario) -> bool:
 
 
 def _place_one(engine: Engine, scenario: AnyScenario, choice: WorkloadChoice, design: Design) -> None:
+    # Not above: `list` and `status` ask only where a database would be, and need no driver for that.
+    from stallmark.engines.postgres.engine import PostgresEngine
+    from stallmark.schema.placement import postgres as postgres_placement
+
     if isinstance(engine, PostgresEngine):
         if engine.is_local:
             raise StallmarkError(
@@ -115,6 +117,8 @@ def _place(engine: MssqlEngine, choice: WorkloadChoice, design: Design) -> None:
 def arrangement(engine: Engine, scenario: AnyScenario | None) -> Callable[[str, Ddl], Ddl]:
     """Return the function by which `loaders.databases.build` places tables and keys of a workload; without a design of
     its database it changes nothing."""
+    from stallmark.schema.placement import postgres as postgres_placement
+
     designs = scenario.designs() if scenario else {}
     place_tables = postgres_placement.place_tables if engine.dialect == "postgresql" else mssql_placement.place_tables
 

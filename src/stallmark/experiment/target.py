@@ -17,6 +17,7 @@ from stallmark.engines.base import Engine
 from stallmark.engines.postgres.embedded.server import EmbeddedServer
 from stallmark.engines.several import make_databases, with_databases
 from stallmark.errors import CallFailed, StallmarkError
+from stallmark.experiment.placing import is_to_be_made, place
 from stallmark.experiment.work import most_sessions
 from stallmark.loaders import ledger
 from stallmark.loaders.plan import loader_for
@@ -177,7 +178,6 @@ class Target:
         # Not above: `list` and `status` ask only where a database would be, and need no driver for that.
         from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
         from stallmark.engines.postgres.engine import SYSTEM_DATABASE
-        from stallmark.experiment.placing import is_to_be_made, place
 
         if self.url:
             with closing(open_engine(self.url)) as engine, engine.few_logins():
