@@ -17,7 +17,6 @@ from stallmark.experiment.any_run import AnyRun, RunOrder
 from stallmark.experiment.companions import LoadByHand, LoadMachines
 from stallmark.experiment.estimate import Estimate, estimate
 from stallmark.experiment.manifest import EndNote, Place, PreparedStorage
-from stallmark.experiment.placing import arrangement, locations
 from stallmark.experiment.preflight import (
     advice,
     advice_on_pools,
@@ -34,7 +33,7 @@ from stallmark.experiment.remaining_runs import EarlierExperiment, RemainingRuns
 from stallmark.experiment.runs import QueryRun, Run
 from stallmark.experiment.status import pace
 from stallmark.experiment.storage_work import StorageWork, carry_out_hook
-from stallmark.experiment.target import advice_on_unseen
+from stallmark.experiment.target import advice_on_unseen, arrangement, locations
 from stallmark.leftovers import SHARED_MEMORY, temporary_name
 from stallmark.loaders import ledger
 from stallmark.loaders.databases import build, databases, missing, read_entry
