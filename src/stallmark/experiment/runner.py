@@ -192,8 +192,7 @@ class Runner:
                     planned.variant,
                     folder=last,
                     place=Place(
-                        self._experiment, number, planned.repeat, planned.block, planned.again, resumed_after_s,
-                        turn.chosen,
+                        self._experiment, number, planned.repeat, planned.block, planned.again, resumed_after_s
                     ),
                     title=f"[{number}/{turn.of}] {planned.variant.name}{' again' * planned.again}",
                     loaded=loaded,
@@ -202,10 +201,11 @@ class Runner:
                     notes=advices,
                     storage=storage,
                     prepared=prepared,
+                    chosen=turn.chosen,
                     opened=note.opened,
                     show=self._show,
                     began=began,
-                )  # fmt: skip
+                )
                 run = self._make(order)
                 resumed_after_s = None
                 with naming_loss(check):
