@@ -36,8 +36,8 @@ from stallmark.experiment.progress import Show
 from stallmark.experiment.runner import Runner
 from stallmark.experiment.runs import Run
 from stallmark.experiment.target import Target
-from stallmark.lab.selftest.selftest import selftest
-from stallmark.lab.server.order import SHARE_OF_SQL_SERVER, ServerOrder
+from stallmark.lab.selftest_checks import selftest
+from stallmark.lab.server_order import SHARE_OF_SQL_SERVER, ServerOrder
 from stallmark.loaders.plan import LoadPlan, loader_for
 from stallmark.quantities import parse_size
 from stallmark.scenarios.model import Scenario

@@ -23,9 +23,9 @@ from stallmark.record.probe import DirectIo
 from stallmark.record.reader import Record
 from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.load import RawLoad
-from stallmark.storage.probe.probe_file import remove_leftovers
-from stallmark.storage.probe.tool import can_probe
-from stallmark.storage.raw_load import arrivals
+from stallmark.storage import arrivals
+from stallmark.storage.probe_file import remove_leftovers
+from stallmark.storage.programs import can_probe
 
 __all__ = ["bench", "build_dir"]
 pytestmark = [

@@ -12,7 +12,7 @@ from support.embedded_servers import copied
 from support.manifests import a_manifest
 
 from stallmark.driver.controller import Drive, Interrupted
-from stallmark.engines.postgres.embedded.engine import EmbeddedCaches, EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedCaches, EmbeddedEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment import manifest, runs
 from stallmark.experiment.manifest import devices_of

@@ -14,7 +14,7 @@ from support.manifests import a_manifest, changed
 from support.simulated_time import Clock
 from support.waiting import eventually
 
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.errors import NotGivenBack, StallmarkError
 from stallmark.experiment import any_run, progress
 from stallmark.experiment import progress as module

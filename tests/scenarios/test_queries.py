@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.engines.postgres.engine import PostgresEngine
 from stallmark.errors import StallmarkError
 from stallmark.experiment.preflight import _refuse_more_users_than_sessions, refuse_what_cannot_be

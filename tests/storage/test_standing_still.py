@@ -17,10 +17,10 @@ from stallmark.record.histogram import VALUES_US
 from stallmark.sizing.replay import judge_level
 from stallmark.sizing.replay_io import WARM_UP_S, Due, Player, spans_of
 from stallmark.stats.ceiling_search import Next, Why
-from stallmark.storage.emulator.build import preloadable
-from stallmark.storage.probe.probe_file import LEAST_BYTES, ProbeFile, make_probe_file
-from stallmark.storage.raw_load.arrivals import Plan
-from stallmark.storage.raw_load.process import RawProcess
+from stallmark.storage.arrivals import Plan
+from stallmark.storage.emulator.arrays import preloadable
+from stallmark.storage.probe_file import LEAST_BYTES, ProbeFile, make_probe_file
+from stallmark.storage.programs import RawProcess
 
 __all__ = ["build_dir"]
 pytestmark = [

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from stallmark import engines
 from stallmark.collectors import collectors_for, drop_left_behind, storage_alarm
 from stallmark.collectors.sampler import Sampler
 from stallmark.driver.controller import Interrupted
 from stallmark.driver.opening import open_workload
-from stallmark.engines import several
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, StallmarkError, as_reason
@@ -37,7 +37,7 @@ from stallmark.scenarios.variant import OwnReset
 from stallmark.schema.deploy import schemas_of, telling_blockers
 from stallmark.stopping import StopSignal, later
 from stallmark.storage.emulator.arrays import PROBE_FOLDER
-from stallmark.storage.probe.probe_file import remove_leftovers
+from stallmark.storage.probe_file import remove_leftovers
 from stallmark.transactions import checks, find_workload
 from stallmark.transactions.workload import Workload as TransactionWorkload
 
@@ -185,7 +185,7 @@ class AnyRun(ABC):
             if any(part.is_given for part in self._workload.parts):
                 schemas = [*engine.schemas_in_use()]
             required(engine.prefill).fill(*schemas)
-        several.checkpoint(engine)
+        engines.checkpoint(engine)
         return Memory(
             configured_bytes=wanted,
             reached_bytes=engine.buffer_pool_bytes(),
@@ -207,7 +207,7 @@ class AnyRun(ABC):
     def _restore(self) -> None:
         refuse_restoring_others(self._scenario, self._engine)  # who may have come since the last one
         place = self._variant.place
-        for database in several.copied(self._engine):
+        for database in engines.copied(self._engine):
             required(database.backup).restore(place.folders() if place else None)
         entries = ledger.read(self._engine)
         if entries is None or entries.driven or entries.label != self._order.loaded.label:
@@ -290,14 +290,14 @@ class AnyRun(ABC):
         self._count(writer)
         writer.update(
             conditions=[Condition(**vars(finding)) for finding in findings],
-            database=writer.manifest.database.changed(bytes_after=several.bytes_used(self._engine)),
+            database=writer.manifest.database.changed(bytes_after=engines.bytes_used(self._engine)),
         )
         self.conditions_hold = all(finding.holds is not False for finding in findings)
 
     def _note_changed_settings(self, writer: RecordWriter) -> None:
         """Note which settings of the server are no longer as they were when the run began."""
         try:
-            now = several.settings(self._engine).configuration
+            now = engines.settings(self._engine).configuration
         except (StallmarkError, CallFailed) as error:
             writer.note(f"Whether settings of the server changed during the run is not known ({as_reason(error)}).")
             return

@@ -25,14 +25,13 @@ from stallmark.record.writer import RecordWriter
 from stallmark.scenarios.database import WorkloadChoice
 from stallmark.scenarios.load import StreamsLoad
 from stallmark.scenarios.model import TimedScenario, Variant
+from stallmark.storage.arrivals import Plan, Work
 from stallmark.storage.direct_io import direct_io, least_direct_bytes
 from stallmark.storage.emulator.arrays import PROBE_FOLDER
-from stallmark.storage.probe.measurement import refuse_memory
-from stallmark.storage.probe.patterns import with_least_block
-from stallmark.storage.probe.probe_file import make_probe_file, refuse_little_space, remove_leftovers
-from stallmark.storage.probe.tool import find_tool
-from stallmark.storage.raw_load.arrivals import Plan, Work
-from stallmark.storage.raw_load.process import RawProcess, command
+from stallmark.storage.patterns import with_least_block
+from stallmark.storage.probe import refuse_memory
+from stallmark.storage.probe_file import make_probe_file, refuse_little_space, remove_leftovers
+from stallmark.storage.programs import RawProcess, command, find_tool
 from stallmark.transactions.warehouse.queries import MOST_STREAMS, order, parameters, text
 
 # The raw loads: their files are written before the run, and read or written in the steps that have them.

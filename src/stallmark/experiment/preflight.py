@@ -9,9 +9,9 @@ from pathlib import Path
 from stallmark.analysis.finding import Finding
 from stallmark.analysis.storage_cautions import Varied, shallow_history
 from stallmark.collectors import ON_REQUEST, collectors_for
+from stallmark.engines import copied
 from stallmark.engines.abilities import Ability, Missing, required
 from stallmark.engines.base import Engine
-from stallmark.engines.several import copied
 from stallmark.errors import StallmarkError
 from stallmark.experiment import loads_beside, storage_work
 from stallmark.experiment.companions import LoadByHand

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from stallmark import format
-from stallmark.engines import several
+from stallmark import engines, format
 from stallmark.engines.abilities import required
 from stallmark.engines.base import Engine
 from stallmark.errors import CallFailed, NotGivenBack, ServerLost, StallmarkError, as_reason, as_sentence, in_words
@@ -47,9 +46,9 @@ from stallmark.scenarios.model import AnyScenario, ProbeScenario, ProbeVariant, 
 from stallmark.schema.deploy import telling_blockers
 from stallmark.stopping import later
 from stallmark.storage.emulator.arrays import EmulatedArrays
-from stallmark.storage.probe.measurement import ProbePlace, Progress, now, record_probe, refuse_memory
-from stallmark.storage.probe.probe_file import ProbeFile, make_probe_file
-from stallmark.storage.probe.tool import find_tool
+from stallmark.storage.probe import ProbePlace, Progress, now, record_probe, refuse_memory
+from stallmark.storage.probe_file import ProbeFile, make_probe_file
+from stallmark.storage.programs import find_tool
 from stallmark.transactions import find_workload
 
 
@@ -136,7 +135,7 @@ class Runner:
             finally:
                 if any(variant.place for variant in self._scenario.variants):
                     with later():
-                        for database in several.copied(self._engine):
+                        for database in engines.copied(self._engine):
                             required(database.backup).bring_home()
 
     def _make_runs(self, check: Callable[[], None], machines: int) -> ExperimentEnd:
@@ -150,7 +149,7 @@ class Runner:
         if shallow := caution_on_history(self._scenario, self._engine):
             self._show.tell(shallow)
         # Every run begins with a checkpoint: a refusal of the server must come before the load.
-        several.checkpoint(self._engine)
+        engines.checkpoint(self._engine)
         original_pool_bytes = self._engine.buffer_pool_bytes()
         expected = self._expect()
         loaded = self._prepare_database(advices)
@@ -252,7 +251,7 @@ class Runner:
         workload = find_workload(choice.name)
         to_build = missing(self._engine, workload, choice.scale, choice.seed)
         copies = (
-            [required(database.backup) for database in several.copied(self._engine)]
+            [required(database.backup) for database in engines.copied(self._engine)]
             if scenario.reset == "restore"
             else []
         )
@@ -306,7 +305,7 @@ class Runner:
             self._engine.clear_database()
 
     def _keep_copies(self) -> None:
-        for database in several.copied(self._engine):
+        for database in engines.copied(self._engine):
             entry, backup = ledger.read(database), required(database.backup)
             assert entry
             if backup.label() != entry.label:

@@ -13,12 +13,11 @@ import platformdirs
 
 import stallmark
 from stallmark import format
-from stallmark.engines import open_engine
+from stallmark.engines import make_databases, open_engine, with_databases
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.engine import MssqlEngine
 from stallmark.engines.mssql.server import SQL_SERVER_2019
-from stallmark.engines.postgres.embedded.server import EmbeddedServer
-from stallmark.engines.several import make_databases, with_databases
+from stallmark.engines.postgres.embedded_server import EmbeddedServer
 from stallmark.errors import CallFailed, StallmarkError, as_reason
 from stallmark.experiment.work import most_sessions
 from stallmark.loaders import ledger
@@ -183,7 +182,7 @@ class Target:
         case, and removed if it was made for a command that is then refused.
         """
         # Not above: `list` and `status` ask only where a database would be, and need no driver for that.
-        from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+        from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
         from stallmark.engines.postgres.engine import SYSTEM_DATABASE
 
         if self.url:

@@ -160,7 +160,7 @@ class SizingForProfile(OwnExperiment):
         from stallmark.sizing.demand import demand_of
         from stallmark.sizing.runner import SizingRunner
         from stallmark.sizing.scenario import estimate_sizing
-        from stallmark.storage.probe.tool import find_tool
+        from stallmark.storage.programs import find_tool
 
         assert self._profile
         [variant] = scenario.variants

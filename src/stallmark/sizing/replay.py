@@ -20,9 +20,9 @@ from stallmark.sizing.replay_io import STREAMS, WARM_UP_S, Issued, Player, Span,
 from stallmark.stats.ceiling_search import LevelResult, Next, SearchSpec, Verdict, enough, judge, search
 from stallmark.storage.direct_io import direct_io, least_direct_bytes
 from stallmark.storage.emulator.arrays import EmulatedArrays
-from stallmark.storage.probe.measurement import describe_device, refuse_bare, refuse_memory
-from stallmark.storage.probe.probe_file import make_probe_file, refuse_little_space, remove_leftovers
-from stallmark.storage.probe.tool import Tool, find_tool
+from stallmark.storage.probe import describe_device, refuse_bare, refuse_memory
+from stallmark.storage.probe_file import make_probe_file, refuse_little_space, remove_leftovers
+from stallmark.storage.programs import Tool, find_tool
 
 # A level of a replay against the service level, from each of its I/Os.
 

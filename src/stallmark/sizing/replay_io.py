@@ -16,9 +16,9 @@ import psutil
 
 from stallmark.errors import StallmarkError
 from stallmark.sizing.manifest import Piece, StreamName, Window
-from stallmark.storage.probe.fio import SKIP_BYTES
-from stallmark.storage.probe.probe_file import ProbeFile
-from stallmark.storage.raw_load.process import GuardedProgram
+from stallmark.storage.fio import SKIP_BYTES
+from stallmark.storage.probe_file import ProbeFile
+from stallmark.storage.programs import GuardedProgram
 
 # The I/Os of a level of a replay: when each is due, and its size.
 #

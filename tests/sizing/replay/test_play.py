@@ -25,8 +25,8 @@ from stallmark.sizing.replay_io import Due, Player
 from stallmark.stats.ceiling_search import SearchSpec
 from stallmark.storage.emulator.arrays import EmulatedArrays
 from stallmark.storage.emulator.models import ArrayModel
-from stallmark.storage.probe.probe_file import LEAST_BYTES, make_probe_file, remove_leftovers
-from stallmark.storage.probe.tool import can_probe
+from stallmark.storage.probe_file import LEAST_BYTES, make_probe_file, remove_leftovers
+from stallmark.storage.programs import can_probe
 
 __all__ = ["build_dir"]
 pytestmark = [

@@ -12,8 +12,8 @@ from stallmark.sizing.replay import replay
 from stallmark.sizing.replay_io import Player
 from stallmark.stats.ceiling_search import SearchSpec
 from stallmark.storage.direct_io import refuse_cached
-from stallmark.storage.probe.probe_file import LEAST_BYTES
-from stallmark.storage.probe.tool import Tool
+from stallmark.storage.probe_file import LEAST_BYTES
+from stallmark.storage.programs import Tool
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="There is no replay on Windows.")
 WINDOW = a_window(a_piece(8, 80, 20, 50), a_piece(8, 100, 25, 60), a_piece(8, 120, 30, 70))
