@@ -62,7 +62,7 @@ def locality_document(locality: Locality) -> Document:
             [Words(title, "main"), Words(", ".join(headline), "quiet"), *emulated],
             bullets(locality.findings),
             *_brief_tables(locality),
-            [Shown(tables.published(locality))] if locality.published else [],
+            [Shown(tables.published_table(locality))] if locality.published else [],
             bullets(locality.cautions, "apart"),
         ],
     )
@@ -73,17 +73,17 @@ def _sections(locality: Locality, charts: list[Figure]) -> Iterator[Section]:
         return Section(id, title, blocks)
 
     if locality.pools:
-        yield section("pool", "Over the size of the pool", Shown(tables.pools(locality), "Sizes of the pool"))
+        yield section("pool", "Over the size of the pool", Shown(tables.pools_table(locality), "Sizes of the pool"))
     if locality.published:
-        published = Shown(tables.published(locality), "Published figures")
+        published = Shown(tables.published_table(locality), "Published figures")
         yield section("published", "Compared with published figures", Words(words.PUBLISHED, "lead"), published)
     if locality.traced:
         yield section("traced", "Behind the traced pool", Words(words.traced(locality.traced), "lead"), Grid(charts))
     if locality.by_transaction:
-        transactions = table_blocks(tables.transactions(locality), "Transactions")
+        transactions = table_blocks(tables.transactions_table(locality), "Transactions")
         yield section("transactions", "By transaction", Words(words.TRANSACTIONS, "lead"), *transactions)
     if locality.traced or locality.io:
-        yield section("io", "I/Os", Words(words.SIZES, "lead"), *table_blocks(tables.io(locality), "I/O"))
+        yield section("io", "I/Os", Words(words.SIZES, "lead"), *table_blocks(tables.io_table(locality), "I/O"))
 
 
 def _environment(locality: Locality) -> Section:
@@ -97,15 +97,15 @@ def _environment(locality: Locality) -> Section:
 
 def _brief_tables(locality: Locality) -> Iterator[list[Block]]:
     if locality.pools:
-        yield [Title("Reads per transaction"), Shown(tables.pools(locality))]
+        yield [Title("Reads per transaction"), Shown(tables.pools_table(locality))]
     if locality.traced:
-        yield [Title("LRU flash behind the pool"), Shown(tables.flash(locality))]
-        yield [Title("Skew"), Shown(tables.skew(locality))]
-        yield [Title("Tables"), Shown(tables.tables(locality))]
+        yield [Title("LRU flash behind the pool"), Shown(tables.flash_table(locality))]
+        yield [Title("Skew"), Shown(tables.skew_table(locality))]
+        yield [Title("Tables"), Shown(tables.reads_by_table(locality))]
     if locality.by_transaction:
-        yield [Title("Transactions"), Shown(tables.transactions(locality))]
+        yield [Title("Transactions"), Shown(tables.transactions_table(locality))]
     if locality.traced or locality.io:
-        yield [Title("I/O"), Shown(tables.io(locality))]
+        yield [Title("I/O"), Shown(tables.io_table(locality))]
 
 
 def locality_in_json(locality: Locality) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from stallmark.report.text.locality import share_band
 _MOST_TABLES = 12
 
 
-def pools(locality: Locality) -> Table:
+def pools_table(locality: Locality) -> Table:
     """Return the buffer-pool sizes, with their reads."""
     return Rows(locality.pools).table(
         word("pool, of the data", lambda pool: format.portion(round(pool.share, 4))),
@@ -33,7 +33,7 @@ def pools(locality: Locality) -> Table:
     )
 
 
-def flash(locality: Locality) -> Table:
+def flash_table(locality: Locality) -> Table:
     """Return the sizes of LRU flash, of the traced step."""
     assert locality.traced
     return Rows(locality.traced.flash).table(
@@ -43,7 +43,7 @@ def flash(locality: Locality) -> Table:
     )
 
 
-def skew(locality: Locality) -> Table:
+def skew_table(locality: Locality) -> Table:
     """Return the hottest parts of the data."""
     assert locality.traced
     pages, extents = locality.traced.skew
@@ -55,7 +55,7 @@ def skew(locality: Locality) -> Table:
     return Table(["of the data", *("beforehand", "afterwards") * 2], rows, groups=groups)
 
 
-def tables(locality: Locality) -> Table:
+def reads_by_table(locality: Locality) -> Table:
     """Return the most read tables, and the others together."""
     assert locality.traced
     named = [table for table in locality.traced.tables if table.table]
@@ -70,7 +70,7 @@ def tables(locality: Locality) -> Table:
     return Table(["table", "of the reads", "of these in indexes", "of the data"], rows, importance={2: 1})
 
 
-def transactions(locality: Locality) -> Table:
+def transactions_table(locality: Locality) -> Table:
     """Return the reads by type of transaction."""
     counted = "sampled" if any(reads.sampled for reads in locality.by_transaction) else "ended"
     return Rows(locality.by_transaction).table(
@@ -81,7 +81,7 @@ def transactions(locality: Locality) -> Table:
     )
 
 
-def io(locality: Locality) -> Table:
+def io_table(locality: Locality) -> Table:
     """Return the read:write ratio and bytes per I/O and, from a trace, I/O sizes and sequential reads."""
     traced = locality.traced
     rows: list[Sequence[str | Cell]] = []
@@ -104,7 +104,7 @@ def io(locality: Locality) -> Table:
     return Table(["I/O of data files", ""], rows)
 
 
-def published(locality: Locality) -> Table:
+def published_table(locality: Locality) -> Table:
     """Return published values next to those of this load."""
     rows: list[Sequence[str | Cell]] = [
         [*_comparison_cells(locality, figure), figure.of, figure.source] for figure in locality.published
@@ -220,7 +220,7 @@ def _pools(locality: Locality) -> Figure:
     )
     note(made, "reads per transaction", yshift=6)
     return _figure(
-        locality, "pools", "Reads per transaction over pool sizes", "reads", made, pools(locality),
+        locality, "pools", "Reads per transaction over pool sizes", "reads", made, pools_table(locality),
         summary=", ".join(f"{format.portion(round(pool.share, 3))}: {format.number(pool.value)}" for pool in known),
         method=words.METHOD_POOLS, key=key, reading=words.POOLS, wide=True,
     )  # fmt: skip
@@ -241,7 +241,7 @@ def _flash(locality: Locality, traced: Traced) -> Figure:
     made.update_layout(xaxis=_share_axis("flash, share of the data", 0.0085), yaxis=_percent_axis())
     note(made, words.ANSWERED, yshift=6)
     return _figure(
-        locality, "flash", "LRU flash behind the pool", "share", made, flash(locality),
+        locality, "flash", "LRU flash behind the pool", "share", made, flash_table(locality),
         summary=", ".join(f"{format.portion(x)}: {words.share_band(low, high)}" for x, low, high in band),
         method=words.METHOD_FLASH, reading=words.FLASH,
     )  # fmt: skip
@@ -284,7 +284,7 @@ def _skew(locality: Locality, traced: Traced) -> Figure:
     made.update_layout(xaxis=_share_axis("hottest part of the data", 0.001, _TENFOLD), yaxis=_percent_axis())
     note(made, "share of the reads", yshift=6)
     return _figure(
-        locality, "skew", "Skew of pages and extents", "share", made, skew(locality),
+        locality, "skew", "Skew of pages and extents", "share", made, skew_table(locality),
         summary=", ".join(f"{part}: {words.share_band(*ends)}" for part, ends in traced.skew[0].hottest.items()),
         method=words.METHOD_SKEW, key=key, reading=words.SKEW,
     )  # fmt: skip
@@ -311,7 +311,7 @@ def _tables(locality: Locality, traced: Traced) -> Figure:
         barmode="group", bargap=0.3, hovermode="y unified", margin={"t": 14},
     )  # fmt: skip
     return _figure(
-        locality, "tables", "Reads and data by table", "share", made, tables(locality),
+        locality, "tables", "Reads and data by table", "share", made, reads_by_table(locality),
         summary=", ".join(f"{table.table}: {format.share(table.share)}" for table in reversed(shown)),
         method=words.METHOD_TABLES, reading=words.TABLES,
         key=[KeyItem("of the reads", OURS, None, "bar"), KeyItem("of the data", NEUTRAL, None, "bar")],

@@ -32,7 +32,7 @@ from stallmark.report.text.device import EMULATED
 
 
 def probe_document(experiment: ProbeExperiment) -> Document:
-    runs, key = experiment.runs, tables.key(experiment)
+    runs, key = experiment.runs, tables.probes_key(experiment)
     charts = tables.figures(experiment)
     # The first chart leads the page, so the section below begins with the second.
     first = next(iter(charts.values()), [])[:1]
@@ -51,9 +51,9 @@ def probe_document(experiment: ProbeExperiment) -> Document:
         key=key,
         cautions=experiment.cautions,
         sections=[
-            Section("summary", "Storage", [Shown(tables.storage(experiment), "What was probed")]),
+            Section("summary", "Storage", [Shown(tables.storage_table(experiment), "What was probed")]),
             summary.findings_section(experiment.findings),
-            _curves(experiment, {title: charts[title][title == next(iter(charts)) :] for title in charts}),
+            _curves_section(experiment, {title: charts[title][title == next(iter(charts)) :] for title in charts}),
             _every_figure(experiment),
             _environment(experiment),
         ],
@@ -70,8 +70,8 @@ def _banner(experiment: ProbeExperiment) -> str | None:
     return words.emulated_probes(len(emulated), len(experiment.runs), devices)
 
 
-def _curves(experiment: ProbeExperiment, charts: dict[str, list[Figure]]) -> Section:
-    blocks: list[Block] = [Words(reading.PROBE_CURVES, "lead"), Key(tables.key(experiment))]
+def _curves_section(experiment: ProbeExperiment, charts: dict[str, list[Figure]]) -> Section:
+    blocks: list[Block] = [Words(reading.PROBE_CURVES, "lead"), Key(tables.probes_key(experiment))]
     for title, group in charts.items():
         leads = (Words(text, "lead") for text in tables.pattern_sentences(experiment, title))
         blocks += [Title(title), *leads, Grid(group)]
@@ -80,7 +80,7 @@ def _curves(experiment: ProbeExperiment, charts: dict[str, list[Figure]]) -> Sec
 
 def _every_figure(experiment: ProbeExperiment) -> Section:
     folds = [
-        Fold(run.variant, [Shown(tables.steps(run), f"Steps of {run.variant}")], open=run is experiment.runs[0])
+        Fold(run.variant, [Shown(tables.steps_table(run), f"Steps of {run.variant}")], open=run is experiment.runs[0])
         for run in experiment.runs
     ]
     return Section("figures-all", "All figures", folds, "")
@@ -100,15 +100,15 @@ def _environment(experiment: ProbeExperiment) -> Section:
 def _brief(experiment: ProbeExperiment) -> Iterator[list[Block]]:
     yield [Words(experiment.title, "main"), Words(experiment.answers, "quiet")]
     for run in experiment.runs[:-1]:
-        yield list(_steps(run))
+        yield list(_steps_in_brief(run))
     too_small = any(step.percentile_ms(0.999) is None for run in experiment.runs for step in run.result.steps)
     note = [Words(f"{format.NONE} {format.TOO_SMALL}", "quiet")] if too_small else []
-    yield [*_steps(experiment.runs[-1]), *note]
+    yield [*_steps_in_brief(experiment.runs[-1]), *note]
     yield bullets(experiment.findings)
     yield bullets(experiment.cautions, "apart")
 
 
-def _steps(run: ProbeRun) -> Iterator[Block]:
+def _steps_in_brief(run: ProbeRun) -> Iterator[Block]:
     """Yield the figures of a probe, by pattern. A pattern has a line: a column would take a third of the width."""
     about = f"{run.result.device or 'device not known'}, {format.size(run.result.file_bytes)}"
     emulated = f"  {EMULATED}" if run.result.emulated else ""
@@ -116,7 +116,7 @@ def _steps(run: ProbeRun) -> Iterator[Block]:
     sentences = {saturation.pattern: sentence(saturation.finding) for saturation in run.saturations}
     for number, (pattern, steps) in enumerate(run.result.curves().items()):
         yield Title(pattern.title)
-        yield Shown(tables.curve(steps), widths=tables.CURVE_WIDTHS, header=number == 0)
+        yield Shown(tables.curve_table(steps), widths=tables.CURVE_WIDTHS, header=number == 0)
         if len(sentences) > 1:  # a single sentence is already among the findings
             yield Words(sentences[pattern], "quiet")
 

@@ -36,7 +36,7 @@ CURVE_WIDTHS = (11, 7, 5, 7, 6, 6, 6, 6, 9)
 """Widths of the columns of `curve`, which align the tables of all patterns: 79 in all."""
 
 
-def storage(experiment: ProbeExperiment) -> Table:
+def storage_table(experiment: ProbeExperiment) -> Table:
     """Return the probed storage, with place, file and tool."""
     return Rows(experiment.runs).table(
         word("storage", lambda run: run.variant),
@@ -63,7 +63,7 @@ def pattern_sentences(experiment: ProbeExperiment, title: str) -> list[str]:
     ]
 
 
-def steps(run: ProbeRun) -> Table:
+def steps_table(run: ProbeRun) -> Table:
     """Return every figure of one probe."""
     return Rows(run.result.steps).table(
         word("pattern", lambda step: step.pattern.title),
@@ -78,7 +78,7 @@ def steps(run: ProbeRun) -> Table:
     )
 
 
-def curve(steps: Sequence[ProbeStep]) -> Table:
+def curve_table(steps: Sequence[ProbeStep]) -> Table:
     """Return the figures of one pattern for a terminal of 80 columns."""
     leave = {"p99": 2, "p99.9": 3}
     return Rows(steps).table(
@@ -112,7 +112,7 @@ _FAR_APART = 5.0
 Value = Callable[[ProbeStep], float | None]
 
 
-def key(experiment: ProbeExperiment) -> list[KeyItem]:
+def probes_key(experiment: ProbeExperiment) -> list[KeyItem]:
     """Return the key for all charts; empty for a single probe."""
     return key_of_variants([run.variant for run in experiment.runs], "solid")
 
