@@ -114,9 +114,9 @@ def _steps_in_brief(run: ProbeRun) -> Iterator[Block]:
     emulated = f"  {EMULATED}" if run.result.emulated else ""
     yield Words(f"  {about}, {run.result.tool} {run.result.how}{emulated}", "quiet", run.variant)
     sentences = {saturation.pattern: sentence(saturation.finding) for saturation in run.saturations}
-    for number, (pattern, steps) in enumerate(run.result.curves().items()):
+    for index, (pattern, steps) in enumerate(run.result.curves().items()):
         yield Title(pattern.title)
-        yield Shown(tables.curve_table(steps), widths=tables.CURVE_WIDTHS, header=number == 0)
+        yield Shown(tables.curve_table(steps), widths=tables.CURVE_WIDTHS, header=index == 0)
         if len(sentences) > 1:  # a single sentence is already among the findings
             yield Words(sentences[pattern], "quiet")
 
