@@ -171,7 +171,7 @@ def show_locality(runs: "Sequence[Path]", page: Path | None, as_json: bool) -> N
     from stallmark.analysis.locality.summary import characterise as summarise
     from stallmark.cli.summaries import on_all_cores
     from stallmark.record.reader import find_records
-    from stallmark.report.locality.document import locality_document, locality_in_json
+    from stallmark.report.locality import locality_document, locality_in_json
 
     summary = on_all_cores(find_records(runs), summarise)
     Outputs(page, as_json).show(summary, locality_document, locality_in_json, name="page")

@@ -58,7 +58,7 @@ def compare(
     from stallmark.analysis.compare.verdicts import compare_runs
     from stallmark.analysis.thresholds import fail_rule
     from stallmark.cli.summaries import make_each, summarise_each
-    from stallmark.report.comparison.document import comparison_document, summary_for_a_ticket
+    from stallmark.report.comparison import comparison_document, summary_for_a_ticket
     from stallmark.report.junit import FAIL_IF, Case, comparison_case
     from stallmark.report.renderers import dumped, in_json, in_terminal, page_beside, write_pages
 

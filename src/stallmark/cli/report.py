@@ -130,7 +130,7 @@ def show_report(
     from stallmark.record.reader import find_records
     from stallmark.report.experiment import experiment_document, experiment_in_json
     from stallmark.report.junit import experiment_cases, run_case
-    from stallmark.report.loads.document import loads_document, loads_in_json
+    from stallmark.report.loads import loads_document, loads_in_json
     from stallmark.report.text.experiment import NO_SLIDE
 
     records = find_records(runs)
@@ -162,7 +162,7 @@ def show_report(
 
 def _show_probes(records: Sequence["Record"], outputs: Outputs) -> None:
     from stallmark.analysis.probe.experiment import summarise_probes
-    from stallmark.report.probe.document import probe_document, probes_in_json
+    from stallmark.report.probe import probe_document, probes_in_json
 
     outputs.show(summarise_probes(records), probe_document, probes_in_json)
 

@@ -8,7 +8,7 @@ from stallmark.analysis.experiment import ExperimentSummary
 from stallmark.report.columns import variant_key
 from stallmark.report.document import Block, Brief, Document, Drawn, Shown, Words, bullets, non_empty
 from stallmark.report.picture import picture_of
-from stallmark.report.queries.document import query_document
+from stallmark.report.queries import query_document
 from stallmark.report.renderers import in_json
 from stallmark.report.sections import (
     axis,

@@ -11,6 +11,7 @@ from stallmark import format
 from stallmark.analysis.experiment import ExperimentSummary, marks
 from stallmark.analysis.queries import QueryCell, QueryComparison, QueryVariant
 from stallmark.analysis.read.queries import PHASES
+from stallmark.report import queries_tables as tables
 from stallmark.report.columns import step_labels
 from stallmark.report.document import (
     Block,
@@ -41,8 +42,7 @@ from stallmark.report.figures import (
     plain,
     rounded,
 )
-from stallmark.report.queries import tables
-from stallmark.report.queries.tables import compared, dop, times
+from stallmark.report.queries_tables import compared, dop, times
 from stallmark.report.sections import environment, server, summary, transactions, validity, waits
 from stallmark.report.sections.summary import answer_of, banner, emulated_devices, headline
 from stallmark.report.table import Cell, Rows, Table, number, word

@@ -11,8 +11,8 @@ from stallmark.analysis.metrics import METRICS
 from stallmark.analysis.points import Point
 from stallmark.format import percent
 from stallmark.redact import markdown
+from stallmark.report import comparison_figures as figures
 from stallmark.report.columns import metric_columns
-from stallmark.report.comparison import figures
 from stallmark.report.document import (
     Block,
     Brief,
