@@ -12,7 +12,7 @@ from support.command_line import stallmark
 from support.synthetic import Truth, make_run
 
 from stallmark.cli.common import out
-from stallmark.cli.sql import ROWS_SHOWN
+from stallmark.cli.tables import ROWS_SHOWN
 from stallmark.errors import StallmarkError
 
 VALUES = (

@@ -22,7 +22,7 @@ from stallmark.cli.common import (
 from stallmark.cli.document import STANDARD_OUTPUT, Outputs
 from stallmark.cli.exit_codes import INCOMPLETE, VERDICT
 from stallmark.cli.report import report_if_possible
-from stallmark.cli.status import Progress
+from stallmark.cli.runs import Progress
 from stallmark.errors import CallFailed, StallmarkError, as_sentence
 from stallmark.experiment.companions import LoadMachines, OwnExperiment
 from stallmark.experiment.progress import Phase, Show
