@@ -6,20 +6,9 @@ from pathlib import Path
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import (
-    err,
-    escape,
-    json_option,
-    junit_option,
-    markdown_option,
-    out,
-    page_file,
-    print_markup,
-    runs_argument,
-    timezone_option,
-)
-from stallmark.cli.document import STANDARD_OUTPUT, Outputs, print_path
 from stallmark.cli.exit_codes import INCONCLUSIVE, VERDICT
+from stallmark.cli.options import json_option, junit_option, markdown_option, runs_argument, timezone_option
+from stallmark.cli.output import STANDARD_OUTPUT, Outputs, err, escape, out, page_file, print_markup, print_path
 from stallmark.errors import StallmarkError
 
 

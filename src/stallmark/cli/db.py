@@ -13,7 +13,8 @@ import click
 from stallmark import format
 from stallmark.cli.build import build, check
 from stallmark.cli.command import Command, Group
-from stallmark.cli.common import escape, json_option, out, print_markup, print_plain, server_option
+from stallmark.cli.options import json_option, server_option
+from stallmark.cli.output import escape, out, print_markup, print_plain
 from stallmark.errors import CallFailed, StallmarkError
 
 if TYPE_CHECKING:

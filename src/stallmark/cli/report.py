@@ -10,19 +10,9 @@ import click
 
 from stallmark import capabilities
 from stallmark.cli.command import Command
-from stallmark.cli.common import (
-    err,
-    escape,
-    json_option,
-    junit_option,
-    markdown_option,
-    page_file,
-    print_markup,
-    runs_argument,
-    timezone_option,
-)
-from stallmark.cli.document import STANDARD_OUTPUT, Outputs
 from stallmark.cli.exit_codes import VERDICT
+from stallmark.cli.options import json_option, junit_option, markdown_option, runs_argument, timezone_option
+from stallmark.cli.output import STANDARD_OUTPUT, Outputs, err, escape, page_file, print_markup
 from stallmark.errors import StallmarkError, as_reason, as_sentence
 
 if TYPE_CHECKING:

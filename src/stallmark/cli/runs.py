@@ -11,17 +11,8 @@ import click
 
 from stallmark import capabilities, format
 from stallmark.cli.command import Command
-from stallmark.cli.common import (
-    err,
-    escape,
-    experiment_options,
-    item,
-    json_option,
-    out,
-    out_option,
-    print_markup,
-    timezone_option,
-)
+from stallmark.cli.options import experiment_options, json_option, out_option, timezone_option
+from stallmark.cli.output import err, escape, item, out, print_markup
 from stallmark.errors import StallmarkError, in_words
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ import click
 
 from stallmark import capabilities
 from stallmark.cli.command import Command, Extensible
-from stallmark.cli.common import escape, item, json_option, out, print_markup
+from stallmark.cli.options import json_option
+from stallmark.cli.output import escape, item, out, print_markup
 from stallmark.errors import StallmarkError
 
 

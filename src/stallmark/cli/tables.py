@@ -14,7 +14,8 @@ import click
 
 from stallmark import format
 from stallmark.cli.command import Command
-from stallmark.cli.common import err, escape, json_option, out, print_markup, runs_argument
+from stallmark.cli.options import json_option, runs_argument
+from stallmark.cli.output import err, escape, out, print_markup
 from stallmark.errors import StallmarkError
 from stallmark.redact import spreadsheet
 

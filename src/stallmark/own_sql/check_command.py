@@ -7,7 +7,8 @@ import click
 from rich.table import Table
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import escape, json_option, out, print_markup, target_options
+from stallmark.cli.options import json_option, target_options
+from stallmark.cli.output import escape, out, print_markup
 from stallmark.own_sql.run_options import document, scripts_definition
 
 

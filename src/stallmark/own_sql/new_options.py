@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from stallmark.cli.command import Command
-from stallmark.cli.common import escape, out, print_markup
+from stallmark.cli.output import escape, out, print_markup
 from stallmark.errors import StallmarkError
 
 SCHEMA = Path(__file__).with_name("workload.schema.json")
