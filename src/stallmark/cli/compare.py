@@ -48,7 +48,7 @@ def compare(
     from stallmark.analysis.thresholds import fail_rule
     from stallmark.cli.summaries import make_each, summarise_each
     from stallmark.report.comparison import comparison_document, summary_for_a_ticket
-    from stallmark.report.junit import FAIL_IF, Case, comparison_case
+    from stallmark.report.exports import FAIL_IF, Case, comparison_case
     from stallmark.report.renderers import dumped, in_json, in_terminal, page_beside, write_pages
 
     if junit and rule is None:
@@ -144,9 +144,9 @@ def whatif(runs: tuple[Path, ...], reads: tuple[str, ...], as_json: bool) -> Non
     from stallmark.analysis.bottleneck.laws import WHAT_IF_MS
     from stallmark.analysis.what_if import predict_throughputs
     from stallmark.cli.summaries import summarise_each_alike
+    from stallmark.report.briefs import predictions_in_brief
     from stallmark.report.renderers import dumped, in_json, in_terminal
     from stallmark.report.text import sentence
-    from stallmark.report.what_if import predictions_in_brief
 
     times_ms = [_milliseconds(text) for text in reads] or list(WHAT_IF_MS)
     all_found = {

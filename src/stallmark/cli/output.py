@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from stallmark.analysis.finding import Finding
     from stallmark.experiment.estimate import Estimate
     from stallmark.report.document import Document
-    from stallmark.report.junit import Case
+    from stallmark.report.exports import Case
 
 T = TypeVar("T")
 
@@ -158,7 +158,7 @@ class Outputs:
 
     def write_junit(self, cases: "Sequence[Case]") -> None:
         """Write the demands on the result to the file that was asked for."""
-        from stallmark.report.junit import in_junit
+        from stallmark.report.exports import in_junit
         from stallmark.report.targets import write_whole
 
         if self.junit:

@@ -17,7 +17,7 @@ from stallmark.errors import StallmarkError, as_reason, as_sentence
 
 if TYPE_CHECKING:
     from stallmark.record.reader import Record
-    from stallmark.report.junit import Case
+    from stallmark.report.exports import Case
     from stallmark.rules import Rule
 
 
@@ -47,7 +47,7 @@ def report(
     """Write the report of run records, a server's profile or a sizing, from the records alone."""
     from stallmark.analysis.thresholds import fail_rule
     from stallmark.record.reader import other_kind
-    from stallmark.report.junit import FAIL_IF
+    from stallmark.report.exports import FAIL_IF
 
     failing = None if rule is None else fail_rule(rule, of_runs=True)
     name = "report.html" if len(runs) == 1 else "report-of-several.html"  # the first has one of its own
@@ -119,7 +119,7 @@ def show_report(
     from stallmark.cli.summaries import on_all_cores
     from stallmark.record.reader import find_records
     from stallmark.report.experiment import experiment_document, experiment_in_json
-    from stallmark.report.junit import experiment_cases, run_case
+    from stallmark.report.exports import experiment_cases, run_case
     from stallmark.report.loads import loads_document, loads_in_json
     from stallmark.report.text.experiment import NO_SLIDE
 

@@ -194,7 +194,7 @@ def run(
 
 def _report(folder: Path, outputs: Outputs) -> list[str]:
     """Write the report of an experiment; return a reason for each threshold that was not met."""
-    from stallmark.report.junit import THRESHOLDS
+    from stallmark.report.exports import THRESHOLDS
 
     cases = show_report([folder], replace(outputs, page=folder / "report.html"))
     outputs.write_junit(cases)

@@ -17,7 +17,7 @@ from stallmark.errors import StallmarkError, in_words
 
 if TYPE_CHECKING:
     from stallmark.experiment.status import Status
-    from stallmark.report.history import Past
+    from stallmark.report.briefs import Past
 
 
 @click.command(cls=Command)
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 @json_option
 def runs(scenario: str | None, out_dir: Path, as_json: bool) -> None:
     """List past experiments; with a SCENARIO, its throughput over time."""
-    from stallmark.report.history import count_kept_thresholds, result, trend
-    from stallmark.report.terminal import InTerminal
+    from stallmark.report.briefs import count_kept_thresholds, result, trend
+    from stallmark.report.table import InTerminal
 
     everything = list(_past(out_dir))
     past = [experiment for experiment in everything if scenario in (None, experiment.scenario)]
@@ -68,7 +68,7 @@ def _past(out_dir: Path) -> Iterator["Past"]:
     from stallmark.experiment.remaining_runs import INTERRUPTED
     from stallmark.experiment.status import State, status
     from stallmark.record.reader import find_records
-    from stallmark.report.history import Past
+    from stallmark.report.briefs import Past
 
     for folder in sorted({path.parent.parent for path in out_dir.glob("*/*/manifest.json")}):
         if folder.name == INTERRUPTED:

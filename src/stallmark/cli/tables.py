@@ -52,7 +52,7 @@ def export(runs: tuple[Path, ...], folder: Path | None, file: TextIO | None) -> 
         refuse_target(Path(file.name))
     if file:
         from stallmark.cli.summaries import summarise_each
-        from stallmark.report.flat import write_flat
+        from stallmark.report.exports import write_flat
 
         write_flat(summarise_each(runs), file)
     if folder:
@@ -102,8 +102,7 @@ def sql(runs: tuple[Path, ...], statement: str, as_csv: bool, as_json: bool) -> 
 
 
 def _show(answered: "Answer") -> None:
-    from stallmark.report.table import Cell, Table
-    from stallmark.report.terminal import InTerminal
+    from stallmark.report.table import Cell, InTerminal, Table
 
     rows = list(islice(answered.rows, ROWS_SHOWN + 1))
     more, rows = len(rows) > ROWS_SHOWN, rows[:ROWS_SHOWN]

@@ -16,10 +16,9 @@ from stallmark.report.text.device import EMULATED
 
 MARGIN, WIDTH, HEIGHT = 40, 1320, 743  # px: 16 to 9; more variants need more height
 FONTS = FONT.replace("sans-serif", '"DejaVu Sans", "Noto Sans", sans-serif')
-LINE = {"title": (30, 66), "question": (17, 140), "answer": (23, 92), "said": (14, 170)}
+SLIDE_LINES = {"title": (30, 66), "question": (17, 140), "answer": (23, 92), "said": (14, 170)}
 """px and characters of a line, by what it is."""
 ZOOM = 2
-SUFFIXES = (".svg", ".png")
 
 
 def write_slide(document: Document, target: Path) -> Path:
@@ -38,7 +37,7 @@ def slide(document: Document) -> str:
 
     def lines(kind: str, says: str, ink: str = "ink", **more: str | int) -> None:
         nonlocal y
-        size, characters = LINE[kind]
+        size, characters = SLIDE_LINES[kind]
         for line in wrap(says, characters):
             y += round(size * 1.35)
             shapes.append(text(0, y, line, size, ink, **more))
