@@ -50,7 +50,7 @@ def build(choice, scenario, target, workers: int | None, part: str | None, quiet
     from stallmark.loaders import databases, ledger
     from stallmark.loaders.plan import BatchShare
     from stallmark.record.manifest.workload import trade_history
-    from stallmark.report.text.terms import depth
+    from stallmark.report.text import depth
     from stallmark.schema.deploy import telling_blockers
     from stallmark.transactions import find_workload
 

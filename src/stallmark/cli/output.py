@@ -117,8 +117,8 @@ class Outputs:
         self, summary: T, make: "Callable[[T], Document]", values: Callable[[T], dict[str, Any]], name: str = "report"
     ) -> None:
         """Write the document of a summary in every requested form. `name` is the command's word for its page."""
+        from stallmark.report.picture import write_slide
         from stallmark.report.renderers import document_in_markdown, dumped, in_terminal, write_pages
-        from stallmark.report.slide import write_slide
 
         has_document = self.in_words or self.page or self.slide or self.markdown or step_summary()
         document = make(summary) if has_document else None

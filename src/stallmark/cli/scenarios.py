@@ -47,7 +47,7 @@ def list_scenarios(scenarios: tuple[str, ...], as_json: bool) -> None:
 def _history(scenario) -> dict[str, str | float]:
     """Return the depth of the brokerage's history; nothing for a scenario without a brokerage."""
     from stallmark.record.manifest.workload import trade_history
-    from stallmark.report.text.terms import history_line
+    from stallmark.report.text import history_line
     from stallmark.scenarios.model import ProbeScenario
 
     if isinstance(scenario, ProbeScenario):

@@ -17,8 +17,7 @@ from stallmark.report.columns import primary_of
 from stallmark.report.document import Brief, Shown, Words
 from stallmark.report.table import Cell, Rows, Table, number, numbers, word
 from stallmark.report.text import cause as words
-from stallmark.report.text import sentence
-from stallmark.report.text.terms import term
+from stallmark.report.text import sentence, term
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,9 @@ from stallmark.format import percent
 from stallmark.report.columns import by_reason, step_labels, step_rows
 from stallmark.report.document import Block, Fold, Section, Title, Words, table_blocks
 from stallmark.report.table import Cell, Rows, Table, group, named_rows, number, numbers, word
+from stallmark.report.text import PART_NAMES, sentence
 from stallmark.report.text import cause as words
-from stallmark.report.text import sentence
 from stallmark.report.text.device import law_words
-from stallmark.report.text.terms import PART_NAMES
 from stallmark.stats.thresholds import ASSOCIATION_BIN_S, CONFIDENCE
 
 
