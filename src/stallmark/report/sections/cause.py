@@ -172,7 +172,7 @@ def _signed(value: float | None) -> str:
     return text if value == 0 or text.startswith("<") else f"{'+' if value > 0 else '−'}{text}"
 
 
-def section(experiment: ExperimentSummary) -> Section:
+def causes_section(experiment: ExperimentSummary) -> Section:
     """Return the division of every step's response time, and the predictions for faster reads."""
     moved = table_blocks(associations(experiment), "Strength, lag and elasticity against throughput")
     obeyed = table_blocks(laws(experiment), "Little’s law and the utilisation law")

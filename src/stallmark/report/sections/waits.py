@@ -187,7 +187,7 @@ def _wait_summary(steps: Sequence[StepSummary], labels: dict[str, str]) -> str:
     return "; ".join(parts) + "."
 
 
-def section(experiment: ExperimentSummary) -> Section:
+def waits_section(experiment: ExperimentSummary) -> Section:
     waits, moved = wait_figure(experiment), correlation_figures(experiment)
     correlations = [Words(reading.CORRELATION, "lead"), Grid(moved)] if moved else []
     blocks = [*([waits] if waits else []), *correlations]
