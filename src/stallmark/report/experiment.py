@@ -20,7 +20,6 @@ from stallmark.report.sections import (
     timeline,
     transactions,
     validity,
-    waits,
 )
 from stallmark.report.sections.summary import answer_of, banner, emulated_devices, headline
 from stallmark.report.text import experiment as words
@@ -55,7 +54,7 @@ def experiment_document(experiment: ExperimentSummary) -> Document:
             axis.section(experiment),
             timeline.section(experiment),
             environment.array_section(experiment),
-            waits.waits_section(experiment),
+            cause.waits_section(experiment),
             validity.gates_section(experiment),
             validity.steadiness_section(experiment),
             cause.causes_section(experiment),
