@@ -6,7 +6,7 @@ from copy import deepcopy
 
 import pytest
 
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.engines.postgres.queries import PostgresQueries, plan_hash
 from stallmark.errors import CallFailed, ErrorClass
 

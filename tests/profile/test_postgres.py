@@ -13,7 +13,7 @@ from stallmark.analysis.profile.intervals import intervals_of
 from stallmark.analysis.profile.rates import Measure, ProfileKind, rates_of
 from stallmark.analysis.profile.summary import cautions, summarise_profile
 from stallmark.engines import sql_file
-from stallmark.engines.postgres.embedded.engine import EmbeddedEngine
+from stallmark.engines.postgres.embedded_engine import EmbeddedEngine
 from stallmark.profile.collection import Clock, Collection, source_for
 from stallmark.record.profile.manifest import read_profile
 

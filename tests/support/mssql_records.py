@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from stallmark.analysis.experiment import ExperimentSummary, summarise
 from stallmark.analysis.step_summary import StepSummary
-from stallmark.collectors.mssql.collector import MssqlCollector
+from stallmark.collectors.mssql import MssqlCollector
 from stallmark.collectors.mssql.counters import (
     LogSpace,
     Performance,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from stallmark.collectors.base import Collector, Row
-from stallmark.collectors.mssql.collector import MssqlCollector
+from stallmark.collectors.mssql import MssqlCollector
 from stallmark.collectors.mssql.counters import (
     LoadIO,
     LogSpace,

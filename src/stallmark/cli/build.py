@@ -15,7 +15,7 @@ from stallmark.cli.exit_codes import CONDITION_BROKEN
 from stallmark.cli.options import json_option, quiet_option, target_options, workload_options
 from stallmark.cli.output import escape, item, out, print_markup, print_plain, progress_console
 from stallmark.errors import StallmarkError
-from stallmark.experiment.progress import Show
+from stallmark.experiment.progress import Show, show_build
 
 if TYPE_CHECKING:
     from stallmark.engines.base import Engine
@@ -45,7 +45,6 @@ def build(choice, scenario, target, workers: int | None, part: str | None, quiet
     WORKLOAD is {workloads}. bank+mail is several workloads in one database, and bank,mail one database for each. Or it
     is a scenario: its database is built with the placement that the scenario sets.
     """
-    from stallmark.experiment.build_progress import show_build
     from stallmark.experiment.placing import arrangement, locations
     from stallmark.loaders import databases, ledger
     from stallmark.loaders.plan import BatchShare
@@ -154,9 +153,9 @@ def _only_built(choice: "WorkloadChoice", target: "Target") -> "WorkloadChoice":
 
     Raise StallmarkError unless there is exactly one.
     """
-    from stallmark.engines.postgres.embedded.engine import find
+    from stallmark.engines.postgres.embedded_engine import find
     from stallmark.experiment.target import home
-    from stallmark.schema.several import parts_of
+    from stallmark.schema import parts_of
 
     built = []
     for database in find(home() / "embedded"):
@@ -189,7 +188,7 @@ def answers(engine: "Engine", choice: "WorkloadChoice") -> Iterator["ConditionRe
     """Check the answer of each query. Raise StallmarkError if the workload has no queries, or DuckDB's data are
     missing.
     """
-    from stallmark.schema.several import parts_of
+    from stallmark.schema import parts_of
     from stallmark.transactions.checks import EXAMPLES, ConditionResult
     from stallmark.transactions.warehouse.oracle import validate
 

@@ -63,7 +63,7 @@ def examine(target: "Target") -> list[Examined]:
 def _machine() -> Iterator[Examined]:
     import psutil
 
-    from stallmark.storage.probe.tool import can_probe
+    from stallmark.storage.programs import can_probe
 
     cores, memory = os.cpu_count() or 1, format.size(psutil.virtual_memory().total)
     yield Examined("machine", "ok", f"{cores} cores, {memory} of memory, Python {sys.version.split()[0]}.")
@@ -177,7 +177,7 @@ def ours() -> Iterator[Leftover]:
     """Yield the leftovers that are certainly Stallmark's."""
     yield from leftovers_of_dead_processes()
     if os.name == "posix":
-        from stallmark.engines.postgres.embedded.ownership import leftover_servers
+        from stallmark.engines.postgres.embedded_ownership import leftover_servers
 
         yield from leftover_servers()
 
@@ -186,7 +186,7 @@ def everything() -> Iterator[Leftover]:
     """Yield all leftovers, including shared memory of PostgreSQL servers that may not be Stallmark's."""
     yield from ours()
     if os.name == "posix":
-        from stallmark.engines.postgres.embedded.ownership import leftover_segments
+        from stallmark.engines.postgres.embedded_ownership import leftover_segments
 
         yield from leftover_segments()
 

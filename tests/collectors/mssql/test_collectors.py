@@ -21,7 +21,7 @@ from support.waiting import eventually
 
 from stallmark.collectors import ON_REQUEST, REGISTRY, collectors_for, storage_alarm
 from stallmark.collectors.base import Row
-from stallmark.collectors.mssql.collector import MssqlCollector
+from stallmark.collectors.mssql import MssqlCollector
 from stallmark.collectors.mssql.counters import ServerIO, StatisticsUpdates
 from stallmark.collectors.mssql.error_log import ErrorLog
 from stallmark.collectors.mssql.io_latency import LogLatency, Volumes

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from stallmark.collectors.base import TEXT, Row
-from stallmark.collectors.mssql.collector import MssqlCollector, ask, statement
+from stallmark.collectors.mssql import MssqlCollector, ask, statement
 from stallmark.engines import sql_file
 from stallmark.engines.base import Engine
 from stallmark.engines.mssql.address import BOX

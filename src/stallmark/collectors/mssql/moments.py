@@ -10,7 +10,7 @@ from contextlib import closing
 import pyarrow as pa
 
 from stallmark.collectors.base import COUNT, SERVER_TIME, TEXT, Row
-from stallmark.collectors.mssql.collector import MssqlCollector
+from stallmark.collectors.mssql import MssqlCollector
 from stallmark.engines.base import Engine
 from stallmark.record.schema import column
 
