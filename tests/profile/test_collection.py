@@ -15,7 +15,7 @@ from stallmark.analysis.profile import intervals, summary
 from stallmark.analysis.profile.intervals import intervals_of, samples_of
 from stallmark.analysis.profile.rates import Measure, ProfileKind
 from stallmark.analysis.profile.summary import summarise_profile
-from stallmark.cli.common import err
+from stallmark.cli.output import err
 from stallmark.errors import StallmarkError
 from stallmark.profile import command
 from stallmark.profile.collection import Collection, CollectionProgress

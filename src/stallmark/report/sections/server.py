@@ -28,8 +28,8 @@ from stallmark.analysis.server_cautions import Pair, Rates, pairs
 from stallmark.analysis.step_summary import StepSummary
 from stallmark.report.columns import step_labels, step_rows
 from stallmark.report.document import Block, Section, Words, table_blocks
+from stallmark.report.sections.cause import WAIT_NAMES
 from stallmark.report.sections.transactions import statements
-from stallmark.report.sections.waits import WAIT_NAMES
 from stallmark.report.table import (
     PERCENTILES,
     Cell,
